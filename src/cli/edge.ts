@@ -1,0 +1,37 @@
+import { Command } from "commander";
+import { addApiKeys } from "./edge/api-keys.ts";
+import { addApps } from "./edge/apps.ts";
+import { addContainers } from "./edge/containers.ts";
+import { addDnsZone } from "./edge/dns-zone.ts";
+import type { Connection } from "./edge/edge-action.ts";
+import { createProcessIo, type EdgeIo } from "./edge/edge-io.ts";
+import { addEvents } from "./edge/events.ts";
+import { addHostname } from "./edge/hostname.ts";
+import { addRules } from "./edge/rules.ts";
+import { addVolumes } from "./edge/volumes.ts";
+
+/**
+ * `longwatch edge`: the platform's eleven operations from the shell. JSON (CSV for export) on stdout; exit code 1 when a
+ * call fails, 2 when what was typed cannot be sent. Settings are asked for only once the command line is in order.
+ */
+export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
+  const edge = new Command("edge")
+    .description("Call the edge platform's API.")
+    .option("--timeout <seconds>", "total time per call", "30")
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  const setup = { getConnection, io };
+  addApiKeys(edge, setup);
+  addHostname(edge, setup);
+  addDnsZone(edge, setup);
+  addContainers(edge, setup);
+  addApps(edge, setup);
+  addVolumes(edge, setup);
+  addEvents(edge, setup);
+  addRules(edge, setup);
+  return edge;
+}

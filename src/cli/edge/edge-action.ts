@@ -1,0 +1,105 @@
+import type { Command } from "commander";
+import { createEdgeClient, type EdgeClient } from "../../edge/edge-client.ts";
+import { EdgeError } from "../../edge/edge-error.ts";
+import { escapeText } from "../../edge/escape-text.ts";
+import { createEdgeTransport } from "../../edge/transport.ts";
+import { toError, UsageError } from "../../errors.ts";
+import type { Secret } from "../../secret.ts";
+import { type EdgeIo, OutputClosedError } from "./edge-io.ts";
+import { createFlagReader, type FlagReader } from "./flag-reader.ts";
+
+export interface Connection {
+  readonly baseUrl: string;
+  readonly accessKey: Secret;
+}
+
+/** What every subcommand is built with. */
+export interface EdgeSetup {
+  readonly getConnection: () => Connection;
+  readonly io: EdgeIo;
+}
+
+/** What one run of a subcommand works with. */
+export interface EdgeRun {
+  readonly read: FlagReader;
+  readonly io: EdgeIo;
+  /** Ends the reading of flags: throws all mistakes, or runs `work` with a client that is closed afterwards. */
+  readonly call: (work: (client: EdgeClient) => Promise<void>) => Promise<void>;
+}
+
+function listMistakes(io: EdgeIo, mistakes: readonly string[]): void {
+  const lines = mistakes.map((mistake) => `  - ${mistake}\n`).join("");
+  io.stderr.write(`longwatch edge: ${mistakes.length} mistake(s), nothing was sent\n${lines}`);
+  io.setExitCode(2);
+}
+
+function hint(error: EdgeError): string {
+  const wait = error.waitMs === undefined ? "" : `\n  try again in ${Math.ceil(error.waitMs / 1_000)} s`;
+  return error.code === "EDGE_UNAUTHORIZED" ? `${wait}\n  check EDGE_API_KEY` : wait;
+}
+
+/** Exit code 2 for what was typed, 1 for everything that went wrong afterwards. */
+function report(io: EdgeIo, thrown: unknown): void {
+  if (thrown instanceof OutputClosedError) return;
+  if (thrown instanceof UsageError) return listMistakes(io, thrown.mistakes.map(escapeText));
+  if (thrown instanceof EdgeError && thrown.code === "EDGE_INVALID_REQUEST")
+    return listMistakes(io, thrown.mistakes);
+  const error = toError(thrown);
+  const text =
+    error instanceof EdgeError ? `${error.code} ${error.message}${hint(error)}` : escapeText(error.message);
+  io.stderr.write(`longwatch edge: ${text}\n`);
+  io.setExitCode(1);
+}
+
+/** A subcommand's action: `prepare` reads flags and says what to call. Errors end here, as text and exit code. */
+export function edgeAction<Flags extends object>(
+  { getConnection, io }: EdgeSetup,
+  prepare: (flags: Flags, run: EdgeRun) => Promise<void>,
+) {
+  return async (flags: Flags, command: Command): Promise<void> => {
+    const read = createFlagReader(io.clock());
+    read.mistakes.push(
+      ...command.args.map((excess) => `"${escapeText(excess)}" is not an argument or option of this command`),
+    );
+    const timeout = command.optsWithGlobals<{ timeout: string }>().timeout;
+    const timeoutSeconds = read.integer("timeout", timeout, "whole seconds") ?? 0;
+    if (timeoutSeconds < 1 || timeoutSeconds > 3_600) read.wrong("timeout", timeout, "1 to 3600 seconds");
+    // A closed pipe is read from the write that fails; without a listener the event would end the process.
+    io.stdout.on("error", () => {});
+    try {
+      await prepare(flags, {
+        read,
+        io,
+        async call(work) {
+          read.finish();
+          const transport = createEdgeTransport({ ...getConnection(), timeoutMs: timeoutSeconds * 1_000 });
+          try {
+            await work(createEdgeClient(transport));
+          } finally {
+            await transport.close();
+          }
+        },
+      });
+    } catch (thrown) {
+      report(io, thrown);
+    }
+  };
+}
+
+/** A subcommand that reports unknown options and arguments together with its other mistakes. */
+export function addSubcommand(
+  parent: Command,
+  name: string,
+  description: string,
+  examples: readonly string[],
+): Command {
+  return parent
+    .command(name)
+    .description(description)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .addHelpText(
+      "after",
+      `\nExamples:\n${examples.map((example) => `  longwatch edge ${example}\n`).join("")}`,
+    );
+}

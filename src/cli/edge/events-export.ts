@@ -1,0 +1,28 @@
+import type { Command } from "commander";
+import { EventLogsExportRequest } from "../../edge/contract/event-logs-export.ts";
+import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
+import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts";
+import { writeCsv } from "./write-csv.ts";
+
+export function addEventsExport(group: Command, setup: EdgeSetup): void {
+  const command = addSubcommand(
+    group,
+    "export",
+    "Export events as CSV. Visitors wrote much of it: a spreadsheet may run cells that begin with =, +, - or @.",
+    [
+      "events export --zone 101 --from -72h > events.csv",
+      "events export --zone 101 --from 2026-11-20T00:00Z --to 2026-11-20T06:00Z --filter country:eq:NL",
+    ],
+  );
+  addWindowOptions(command).action(
+    edgeAction<WindowFlags>(setup, async (flags, run) => {
+      const shieldZoneId = run.read.id("zone", flags.zone, "a shield zone's number");
+      const request = await readSearch(EventLogsExportRequest, flags, {}, run);
+      await run.call(async (client) => {
+        if (shieldZoneId === undefined || request === undefined) return;
+        const { csv } = await client.exportEventLogs({ shieldZoneId, request });
+        await writeCsv(run.io.stdout, csv);
+      });
+    }),
+  );
+}

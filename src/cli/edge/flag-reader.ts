@@ -1,0 +1,75 @@
+import type { z } from "zod";
+import { describeIssue } from "../../edge/describe-issue.ts";
+import { escapeText } from "../../edge/escape-text.ts";
+import { parseLogDay, toLogDay } from "../../edge/log-day.ts";
+import { UsageError } from "../../errors.ts";
+import { FILTER_RULE, parseFilter } from "./parse-filter.ts";
+import { parseTime, TIME_RULE } from "./parse-time.ts";
+
+export type FlagReader = ReturnType<typeof createFlagReader>;
+
+/**
+ * Reads what was typed and notes every mistake with flag, value and rule; `finish` throws them together as one
+ * UsageError. A value that could not be read comes back as undefined.
+ */
+export function createFlagReader(nowMs: number) {
+  const mistakes: string[] = [];
+
+  function wrong(flag: string, value: string | undefined, rule: string): undefined {
+    const shown = value === undefined ? "is missing; it" : `"${escapeText(value)}"`;
+    mistakes.push(`--${flag} ${shown} must be ${rule}`);
+  }
+
+  function required(flag: string, value: string | undefined, rule: string): string | undefined {
+    return value === undefined || value === "" ? wrong(flag, value, rule) : value;
+  }
+
+  function integer(flag: string, value: string | undefined, rule: string): number | undefined {
+    if (value === undefined) return undefined;
+    return /^-?\d{1,15}$/.test(value) ? Number(value) : wrong(flag, value, rule);
+  }
+
+  function id(flag: string, value: string | undefined, rule: string): number | undefined {
+    if (value === undefined) return wrong(flag, value, rule);
+    const number = /^[1-9]\d{0,9}$/.test(value) ? Number(value) : 0;
+    return number >= 1 && number <= 2_147_483_647 ? number : wrong(flag, value, rule);
+  }
+
+  function time(flag: string, value: string | undefined): number | undefined {
+    const at = value === undefined ? null : parseTime(value, nowMs);
+    return at ?? wrong(flag, value, TIME_RULE);
+  }
+
+  function day(flag: string, value: string | undefined): string | undefined {
+    if (value === "today") return toLogDay(nowMs);
+    if (value === "yesterday") return toLogDay(nowMs - 86_400_000);
+    const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(value ?? "");
+    const text = iso === null ? (value ?? "") : `${iso[2]}-${iso[3]}-${iso[1]}`;
+    return parseLogDay(text) === null
+      ? wrong(flag, value, "a UTC day: MM-dd-yyyy, yyyy-MM-dd, today or yesterday")
+      : text;
+  }
+
+  function filters(values: readonly string[]): { field: string; op: string; value: string[] }[] {
+    return values.flatMap((value) => parseFilter(value) ?? wrong("filter", value, FILTER_RULE) ?? []);
+  }
+
+  /** Checks a whole request by its contract; `skip` names members whose flags are already reported. */
+  function check<Schema extends z.ZodType>(
+    schema: Schema,
+    value: unknown,
+    skip: readonly string[] = [],
+  ): z.output<Schema> | undefined {
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const issues = parsed.error.issues.filter((issue) => !skip.includes(String(issue.path[0])));
+    mistakes.push(...issues.map((issue) => describeIssue(issue, value)));
+    return undefined;
+  }
+
+  function finish(): void {
+    if (mistakes.length > 0) throw new UsageError(mistakes);
+  }
+
+  return { mistakes, wrong, required, integer, id, time, day, filters, check, finish };
+}

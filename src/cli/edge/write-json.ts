@@ -1,0 +1,46 @@
+import type { Writable } from "node:stream";
+import { writeOut } from "./edge-io.ts";
+
+/** What JSON leaves as it is although a terminal or a reader may act on it. Escaped, the JSON stays the same value. */
+const UNSAFE = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
+
+function escapeUnits(character: string): string {
+  return [...Array(character.length).keys()]
+    .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`)
+    .join("");
+}
+
+function toJson(value: unknown, indent?: number): string {
+  return (JSON.stringify(value, null, indent) ?? "null").replace(UNSAFE, escapeUnits);
+}
+
+/** One JSON document for people and for jq. */
+export async function writeJson(out: Writable, value: unknown): Promise<void> {
+  await writeOut(out, `${toJson(value, 2)}\n`);
+}
+
+/**
+ * Several pages as one object: the list called `member` of all of them, streamed, then the other members as the last page
+ * has them. Nothing is written before the first page is there; a failure later leaves the document unfinished, so that
+ * no reader takes a part for the whole.
+ */
+export async function writeJoinedPages(
+  out: Writable,
+  member: string,
+  pages: AsyncIterable<Record<string, unknown>>,
+): Promise<void> {
+  let rest: Record<string, unknown> = {};
+  let written = 0;
+  let isOpen = false;
+  for await (const page of pages) {
+    if (!isOpen) await writeOut(out, `{\n  ${toJson(member)}: [`);
+    isOpen = true;
+    const { [member]: list, ...others } = page;
+    rest = others;
+    for (const item of Array.isArray(list) ? list : []) {
+      await writeOut(out, `${written++ === 0 ? "" : ","}\n    ${toJson(item)}`);
+    }
+  }
+  const members = Object.entries(rest).map(([name, value]) => `,\n  ${toJson(name)}: ${toJson(value)}`);
+  await writeOut(out, `${written === 0 ? "" : "\n  "}]${members.join("")}\n}\n`);
+}

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { Count } from "./int32.ts";
+import { listOf } from "./list-of.ts";
+import { Text } from "./text.ts";
+
+/** `Key` is the credential itself. */
+export const ApiKeyItem = z.looseObject({
+  Id: z.int(),
+  Key: Text,
+  Roles: listOf(z.string()),
+});
+export type ApiKeyItem = z.infer<typeof ApiKeyItem>;
+
+/** One page of account keys; platform API spec 2.1. Some lists of that API answer with a bare array: it reads as the only page. */
+export const ApiKeyList = z.preprocess(
+  (value) =>
+    Array.isArray(value)
+      ? { Items: value, CurrentPage: 1, TotalItems: value.length, HasMoreItems: false }
+      : value,
+  z.looseObject({
+    Items: listOf(ApiKeyItem),
+    CurrentPage: Count,
+    TotalItems: Count,
+    HasMoreItems: z
+      .boolean()
+      .nullish()
+      .transform((value) => value ?? false),
+  }),
+);
+export type ApiKeyList = z.infer<typeof ApiKeyList>;
+
+/** The query of the list; both are always sent, because without them the answer may change its shape. */
+export const ApiKeyListQuery = z.strictObject({
+  page: z.int().min(1).max(2_147_483_647).default(1),
+  perPage: z.int().min(5).max(1_000).default(1_000),
+});
+export type ApiKeyListQuery = z.input<typeof ApiKeyListQuery>;

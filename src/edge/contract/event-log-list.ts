@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { EpochMs } from "./epoch-ms.ts";
+import { StatusBlock } from "./generic-request-response.ts";
+import { listOf } from "./list-of.ts";
+import { LogId } from "./log-id.ts";
+import { requireMember } from "./require-member.ts";
+import { OptionalText, Text } from "./text.ts";
+
+/** All strings; `""` stands for none. `status` is an action word such as `Blocked`, not an HTTP status. */
+export const EventLogLabels = z.looseObject({
+  asn: Text,
+  country: Text,
+  ruleId: Text,
+  severity: Text,
+  method: Text,
+  ruleGroup: Text,
+  status: Text,
+  serverZone: Text,
+});
+export type EventLogLabels = z.infer<typeof EventLogLabels>;
+
+/** One entry of a page. `log` holds JSON as text (read it with EventLog), but is known to be other text as well. */
+export const EventLogEntry = z.looseObject({
+  logId: LogId,
+  timestamp: EpochMs,
+  log: OptionalText,
+  labels: EventLogLabels.nullish().transform((labels) => labels ?? EventLogLabels.parse({})),
+});
+export type EventLogEntry = z.infer<typeof EventLogEntry>;
+
+/**
+ * A page of a day's log; platform API spec 2.7. `logs` stays unread, so that one bad entry costs only itself: read each
+ * with EventLogEntry. The last page's token is `""` or null; both read as null.
+ */
+export const EventLogListResponse = z.preprocess(
+  requireMember(["logs", "hasMoreData"]),
+  z.looseObject({
+    logs: listOf(z.unknown()),
+    hasMoreData: z
+      .boolean()
+      .nullish()
+      .transform((value) => value ?? false),
+    continuationToken: OptionalText.transform((token) => (token === "" ? null : token)),
+    startToken: OptionalText,
+    errorResponse: StatusBlock,
+  }),
+);
+export type EventLogListResponse = z.infer<typeof EventLogListResponse>;
+
+const Header = z.looseObject({ Name: Text, Value: Text });
+
+/**
+ * The request context inside an entry's `log` text, PascalCase. The zone's settings decide how much of it is filled, and
+ * the visitor wrote most of it: a member of the wrong type reads as missing instead of taking the others with it.
+ * `RemoteIp` may be masked (`203.0.113.*`).
+ */
+export const EventLog = z.looseObject({
+  ServerZoneId: z.int().nullish().catch(null),
+  Message: Text.catch(""),
+  Url: Text.catch(""),
+  RemoteIp: Text.catch(""),
+  UrlEncodedBody: OptionalText.catch(null),
+  Headers: z
+    .array(Header.nullable().catch(null))
+    .nullish()
+    .catch([])
+    .transform((headers) => (headers ?? []).filter((header) => header !== null)),
+  TriggerMatch: z
+    .looseObject({ Key: Text, Value: Text })
+    .nullish()
+    .catch(null)
+    .transform((match) => match ?? null),
+});
+export type EventLog = z.infer<typeof EventLog>;

@@ -1,0 +1,18 @@
+import { z } from "zod";
+
+const MAX_INT32 = 2_147_483_647;
+
+/** A .NET int32; anything outside makes the platform refuse the whole body. */
+export const Int32 = z
+  .int()
+  .min(-MAX_INT32 - 1)
+  .max(MAX_INT32);
+
+/** An int32 identifier: shield zones and pull zones. */
+export const Int32Id = z.int().min(1).max(MAX_INT32);
+
+/** A count in a response; null and absent read as 0. */
+export const Count = z
+  .int()
+  .nullish()
+  .transform((value) => value ?? 0);

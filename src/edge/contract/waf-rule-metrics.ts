@@ -1,0 +1,33 @@
+import { z } from "zod";
+import { StatusBlock } from "./generic-request-response.ts";
+import { Count } from "./int32.ts";
+
+const counters = {
+  totalTriggers: Count,
+  blockedRequests: Count,
+  loggedRequests: Count,
+  challengedRequests: Count,
+};
+
+/** The four counters of one day. */
+export const WafRuleCounters = z.looseObject(counters);
+export type WafRuleCounters = z.infer<typeof WafRuleCounters>;
+
+/**
+ * A rule's counters; platform API spec 2.9. The keys of `overviewPastTwentyEightDays` are days as the platform writes
+ * them (`dd-MM-yyyy`, elsewhere ISO): read them with parseMetricsDay. `data` is null when the platform gave none.
+ */
+export const WafRuleMetricsResponse = z.looseObject({
+  data: z
+    .looseObject({
+      ...counters,
+      overviewPastTwentyEightDays: z
+        .record(z.string(), WafRuleCounters)
+        .nullish()
+        .transform((value) => value ?? {}),
+    })
+    .nullish()
+    .transform((value) => value ?? null),
+  error: StatusBlock,
+});
+export type WafRuleMetricsResponse = z.infer<typeof WafRuleMetricsResponse>;

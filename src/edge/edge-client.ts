@@ -1,0 +1,41 @@
+import { addContainer } from "./add-container.ts";
+import { checkDnsZone } from "./check-dns-zone.ts";
+import { deleteVolumeInstances } from "./delete-volume-instances.ts";
+import { exportEventLogs } from "./export-event-logs.ts";
+import { getRecommendation } from "./get-recommendation.ts";
+import { getRuleMetrics } from "./get-rule-metrics.ts";
+import { listApiKeys } from "./list-api-keys.ts";
+import { listEventLogs } from "./list-event-logs.ts";
+import { searchEventLogs } from "./search-event-logs.ts";
+import { setHostnameKeyType } from "./set-hostname-key-type.ts";
+import type { EdgeTransport } from "./transport.ts";
+import { updateApplication } from "./update-application.ts";
+
+type Operation<Params, Result> = (
+  transport: EdgeTransport,
+  params: Params,
+  signal?: AbortSignal,
+) => Promise<Result>;
+
+/** What jobs and commands get: the eleven operations over one transport. Every method throws EdgeError. */
+export function createEdgeClient(transport: EdgeTransport) {
+  const bind =
+    <Params, Result>(operation: Operation<Params, Result>) =>
+    (params: Params, signal?: AbortSignal) =>
+      operation(transport, params, signal);
+  return {
+    listApiKeys: bind(listApiKeys),
+    setHostnameKeyType: bind(setHostnameKeyType),
+    checkDnsZone: bind(checkDnsZone),
+    addContainer: bind(addContainer),
+    updateApplication: bind(updateApplication),
+    deleteVolumeInstances: bind(deleteVolumeInstances),
+    searchEventLogs: bind(searchEventLogs),
+    listEventLogs: bind(listEventLogs),
+    exportEventLogs: bind(exportEventLogs),
+    getRecommendation: bind(getRecommendation),
+    getRuleMetrics: bind(getRuleMetrics),
+  };
+}
+
+export type EdgeClient = ReturnType<typeof createEdgeClient>;

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { checkRequest } from "./check-request.ts";
+import { AiRecommendationResponse } from "./contract/ai-recommendation.ts";
+import type { EdgeCall } from "./edge-call.ts";
+import { PathText, toSegment } from "./path-segment.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { EdgeTransport } from "./transport.ts";
+
+/** An int64 here, unlike everywhere else. */
+const Params = z.strictObject({ shieldZoneId: z.int().min(1), ruleId: PathText });
+
+/**
+ * The AI's advice on a triggered rule; platform API spec 4.10. Generated on call: seconds, and not to be asked in bulk.
+ * Without the plan for it: EDGE_PLAN, sent with status 202.
+ */
+export async function getRecommendation(
+  transport: EdgeTransport,
+  params: { shieldZoneId: number; ruleId: string },
+  signal?: AbortSignal,
+): Promise<AiRecommendationResponse> {
+  const { shieldZoneId, ruleId } = checkRequest("get-recommendation", Params, params);
+  const path = `/shield/waf/rules/review-triggered/ai-recommendation/${shieldZoneId}/${toSegment(ruleId)}`;
+  const call: EdgeCall = { operation: "get-recommendation", method: "GET", path, expects: "json" };
+  return readAnswer(AiRecommendationResponse, call, await transport.request(call, signal));
+}

@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { checkRequest } from "./check-request.ts";
+import { Int32Id } from "./contract/int32.ts";
+import { WafRuleMetricsResponse } from "./contract/waf-rule-metrics.ts";
+import type { EdgeCall } from "./edge-call.ts";
+import { toSegment } from "./path-segment.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { EdgeTransport } from "./transport.ts";
+
+const Params = z.strictObject({ shieldZoneId: Int32Id, ruleId: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/) });
+
+/** The platform's own counts of a rule over 28 days; platform API spec 4.11. */
+export async function getRuleMetrics(
+  transport: EdgeTransport,
+  params: { shieldZoneId: number; ruleId: string },
+  signal?: AbortSignal,
+): Promise<WafRuleMetricsResponse> {
+  const { shieldZoneId, ruleId } = checkRequest("get-rule-metrics", Params, params);
+  const path = `/shield/metrics/shield-zone/${shieldZoneId}/waf-rule/${toSegment(ruleId)}`;
+  const call: EdgeCall = { operation: "get-rule-metrics", method: "GET", path, expects: "json" };
+  return readAnswer(WafRuleMetricsResponse, call, await transport.request(call, signal));
+}

@@ -1,0 +1,17 @@
+import { checkRequest } from "./check-request.ts";
+import { ApiKeyList, ApiKeyListQuery } from "./contract/api-key-list.ts";
+import type { EdgeCall } from "./edge-call.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { EdgeTransport } from "./transport.ts";
+
+/** One page of the account's API keys; platform API spec 4.1. The answer holds credentials. */
+export async function listApiKeys(
+  transport: EdgeTransport,
+  params: ApiKeyListQuery = {},
+  signal?: AbortSignal,
+): Promise<ApiKeyList> {
+  const { page, perPage } = checkRequest("list-api-keys", ApiKeyListQuery, params);
+  const path = `/apikey?page=${page}&perPage=${perPage}`;
+  const call: EdgeCall = { operation: "list-api-keys", method: "GET", path, expects: "json" };
+  return readAnswer(ApiKeyList, call, await transport.request(call, signal));
+}

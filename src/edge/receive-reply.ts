@@ -1,0 +1,43 @@
+import type { EdgeCall } from "./edge-call.ts";
+import { type Exchange, throwStatus } from "./exchange.ts";
+import { FailedAttempt, malformed } from "./failed-attempt.ts";
+import { parseJson } from "./parse-json.ts";
+import { readBody } from "./read-body.ts";
+import { readFailure } from "./read-failure.ts";
+
+/** A whole, successful answer. */
+export interface EdgeReply {
+  readonly status: number;
+  /** The body parsed once; undefined when the call expects nothing and got nothing. */
+  readonly json: unknown;
+  /** The same, byte for byte as the platform wrote it (decompressed). */
+  readonly body: Buffer;
+  readonly requestId: string | null;
+}
+
+function describe(text: string): string {
+  const start = text.trimStart();
+  if (start === "") return "the answer is empty where JSON was expected";
+  return start.startsWith("<")
+    ? "the answer is an HTML page where JSON was expected"
+    : "the answer is not complete JSON";
+}
+
+/** Reads an answer to its end. Throws a FailedAttempt for every failure, those dressed as successes included. */
+export async function receiveReply(
+  call: EdgeCall,
+  answer: Exchange,
+  maxBodyBytes: number,
+  signal: AbortSignal,
+): Promise<EdgeReply> {
+  const { status, requestId, retryAfterMs } = answer;
+  if (status < 200 || status >= 300) return throwStatus(answer, signal);
+  const body = await readBody(answer.body, maxBodyBytes);
+  const text = body.toString("utf8");
+  const json = parseJson(text);
+  const failure = readFailure({ status, json, text });
+  if (failure !== null) throw new FailedAttempt(failure, retryAfterMs, requestId);
+  const isUnread = call.expects === "json" ? json === undefined : text.trimStart().startsWith("<");
+  if (isUnread) throw new FailedAttempt(malformed(status, describe(text)), retryAfterMs, requestId);
+  return { status, json, body, requestId };
+}

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { checkRequest } from "./check-request.ts";
+import { EventLogsSearchRequest, EventLogsSearchResponse } from "./contract/event-logs-search.ts";
+import { Int32Id } from "./contract/int32.ts";
+import type { EdgeCall } from "./edge-call.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { EdgeTransport } from "./transport.ts";
+
+const Params = z.strictObject({ shieldZoneId: Int32Id, request: EventLogsSearchRequest });
+
+export interface SearchEventLogsParams {
+  readonly shieldZoneId: number;
+  readonly request: EventLogsSearchRequest;
+}
+
+export interface SearchEventLogsResult {
+  /** Rows and groups unread: one bad row costs only itself. */
+  readonly page: EventLogsSearchResponse;
+  /** The page byte for byte. */
+  readonly body: Buffer;
+  readonly requestId: string | null;
+}
+
+/** One page of a flat or grouped search of the last 72 hours; platform API spec 4.7. A POST that changes nothing. */
+export async function searchEventLogs(
+  transport: EdgeTransport,
+  params: SearchEventLogsParams,
+  signal?: AbortSignal,
+): Promise<SearchEventLogsResult> {
+  const { shieldZoneId, request } = checkRequest("search-event-logs", Params, params);
+  const call: EdgeCall = {
+    operation: "search-event-logs",
+    method: "POST",
+    path: `/shield/event-logs/${shieldZoneId}/search`,
+    body: request,
+    isReadOnly: true,
+    expects: "json",
+  };
+  const reply = await transport.request(call, signal);
+  return {
+    page: readAnswer(EventLogsSearchResponse, call, reply),
+    body: reply.body,
+    requestId: reply.requestId,
+  };
+}

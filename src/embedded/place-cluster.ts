@@ -1,0 +1,78 @@
+import { randomUUID } from "node:crypto";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { canReach, type PostgresUser } from "./postgres-user.ts";
+
+/** Used only when Postgres must run as another user who cannot enter the data folder; survives a reboot. */
+const SHARED_ROOT = "/var/lib/longwatch";
+
+export interface ClusterPlace {
+  /** The cluster's own folder; does not exist before the first start. */
+  readonly dataFolder: string;
+  /** Postgres's bin, lib and share, readable for the user that runs it. */
+  readonly home: string;
+}
+
+/**
+ * Decides where the cluster and the binaries lie. Normally `<dataDir>/postgres` and the installed package. As root,
+ * with a data folder or package other users cannot enter, both go below /var/lib/longwatch: `<dataDir>/postgres-at`
+ * then names the cluster by a random id, so that a new clone at an old path never adopts an old database, and
+ * clusters whose data folder is gone are removed.
+ */
+export function placeCluster(dataDir: string, home: string, user: PostgresUser | null): ClusterPlace {
+  mkdirSync(dataDir, { recursive: true });
+  const local = path.join(dataDir, "postgres");
+  if (user === null) return { dataFolder: local, home };
+  const usableHome = canReach(user, path.join(home, "bin", "postgres")) ? home : copyHome(home);
+  const pointer = path.join(dataDir, "postgres-at");
+  if (existsSync(pointer)) return { dataFolder: readFileSync(pointer, "utf8").trim(), home: usableHome };
+  if (existsSync(local) || canReach(user, dataDir)) return { dataFolder: local, home: usableHome };
+  removeOrphans();
+  const folder = path.join(SHARED_ROOT, "clusters", randomUUID());
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, "owner"), pointer);
+  writeFileSync(pointer, path.join(folder, "data"));
+  chownSync(folder, user.uid, user.gid);
+  return { dataFolder: path.join(folder, "data"), home: usableHome };
+}
+
+/** One copy per package version, moved into place whole, so that two first starts cannot see half of it. */
+function copyHome(home: string): string {
+  const manifest = JSON.parse(readFileSync(path.join(home, "..", "package.json"), "utf8")) as {
+    version: string;
+  };
+  const copy = path.join(SHARED_ROOT, `postgres-${manifest.version}`);
+  if (existsSync(copy)) return copy;
+  const partial = `${copy}.${randomUUID()}`;
+  cpSync(home, partial, { recursive: true, verbatimSymlinks: true });
+  try {
+    renameSync(partial, copy);
+  } catch (thrown) {
+    rmSync(partial, { recursive: true, force: true });
+    if (!existsSync(copy)) throw thrown;
+  }
+  return copy;
+}
+
+function removeOrphans(): void {
+  const clusters = path.join(SHARED_ROOT, "clusters");
+  if (!existsSync(clusters)) return;
+  for (const name of readdirSync(clusters)) {
+    const folder = path.join(clusters, name);
+    const owner = path.join(folder, "owner");
+    if (!existsSync(owner)) continue;
+    const pointer = readFileSync(owner, "utf8");
+    const named = existsSync(pointer) ? readFileSync(pointer, "utf8").trim() : "";
+    if (named !== path.join(folder, "data")) rmSync(folder, { recursive: true, force: true });
+  }
+}

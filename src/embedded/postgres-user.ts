@@ -1,0 +1,37 @@
+import { execFileSync } from "node:child_process";
+
+export interface PostgresUser {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * Postgres refuses to run as root. Null when this process is not root; else an existing unprivileged user
+ * (initdb looks its own user up, so an unused number would not do).
+ * @throws {Error} when the machine knows neither `postgres` nor `nobody`.
+ */
+export function pickPostgresUser(): PostgresUser | null {
+  if (process.getuid?.() !== 0) return null;
+  for (const name of ["postgres", "nobody"]) {
+    try {
+      const id = (flag: string) =>
+        Number(execFileSync("id", [flag, name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
+      return { uid: id("-u"), gid: id("-g") };
+    } catch {
+      // No such user: try the next.
+    }
+  }
+  throw new Error(
+    "Postgres cannot run as root, and this machine has no user postgres or nobody to run it as",
+  );
+}
+
+/** Whether that user could enter every folder on the way to `folder`. */
+export function canReach(user: PostgresUser, folder: string): boolean {
+  try {
+    execFileSync("test", ["-x", folder], { uid: user.uid, gid: user.gid, cwd: "/", stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}

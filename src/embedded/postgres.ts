@@ -1,0 +1,178 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import pg from "pg";
+import { findPostgresHome } from "./binaries.ts";
+import { placeCluster } from "./place-cluster.ts";
+import { type PostgresUser, pickPostgresUser } from "./postgres-user.ts";
+
+const run = promisify(execFile);
+
+/**
+ * Keeps Postgres in a session of its own, so that Ctrl-C reaches the service first, and stops it (fast shutdown)
+ * when this process closes the pipe or dies: also after kill -9 nothing is left running.
+ */
+const KEEPER = `"$@" & child=$!
+( read -r _; kill -INT $child ) <&3 3<&- &
+exec 3<&-
+wait $child`;
+
+export interface EmbeddedPostgresOptions {
+  /** Folder for the cluster, the password and the log; created when missing. */
+  readonly dataDir: string;
+  /** Settings as `name=value`, for instance `fsync=off` in tests. */
+  readonly settings?: readonly string[];
+  /** How long a start, including crash recovery, may take. */
+  readonly startTimeoutMs?: number;
+}
+
+export interface EmbeddedPostgres {
+  /** Superuser connection string, loopback only. */
+  readonly url: string;
+  /** Fast shutdown; resolves when the server has exited. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the Postgres that came with the installed packages, making its cluster on the first call.
+ * @throws {Error} with the end of the server's log when it does not come up.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const dataDir = path.resolve(options.dataDir);
+  const user = pickPostgresUser();
+  const place = placeCluster(dataDir, findPostgresHome(), user);
+  const password = readPassword(dataDir);
+  if (!existsSync(path.join(place.dataFolder, "PG_VERSION"))) {
+    await initialise(place.home, place.dataFolder, password, user);
+  }
+  const deadline = performance.now() + (options.startTimeoutMs ?? 60_000);
+  await waitForPredecessor(place.dataFolder, deadline);
+  const port = await freePort();
+  const log: string[] = [];
+  const keeper = spawnServer(place.home, place.dataFolder, port, options.settings ?? [], user, log);
+  const exited = new Promise<void>((resolve) => keeper.once("exit", () => resolve()));
+  const url = `postgres://longwatch:${password}@127.0.0.1:${port}/postgres`;
+  const stop = async () => {
+    keeper.stdio[3]?.destroy();
+    await exited;
+  };
+  try {
+    await waitUntilReady(url, keeper, deadline);
+  } catch (thrown) {
+    await stop();
+    throw new Error(`embedded Postgres did not start:\n${log.join("").slice(-2_000)}`, { cause: thrown });
+  }
+  return { url, stop };
+}
+
+function readPassword(dataDir: string): string {
+  const file = path.join(dataDir, "postgres-password");
+  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString("hex"), { mode: 0o600 });
+  return readFileSync(file, "utf8");
+}
+
+/** Builds the cluster under another name first: a kill in the middle leaves no half-made one. */
+async function initialise(home: string, dataFolder: string, password: string, user: PostgresUser | null) {
+  const fresh = `${dataFolder}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  rmSync(dataFolder, { recursive: true, force: true });
+  const passwordFile = `${dataFolder}.password`;
+  mkdirSync(fresh, { recursive: true, mode: 0o700 });
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+
+  if (user !== null) for (const owned of [fresh, passwordFile]) chownSync(owned, user.uid, user.gid);
+  const initdb = path.join(home, "bin", "initdb");
+  const args = [
+    "-D",
+    fresh,
+    "-U",
+    "longwatch",
+    "-A",
+    "scram-sha-256",
+    `--pwfile=${passwordFile}`,
+    "-E",
+    "UTF8",
+  ];
+  try {
+    await run(initdb, [...args, "--locale=C", "--no-instructions"], { ...user, cwd: "/" });
+  } finally {
+    rmSync(passwordFile, { force: true });
+  }
+  renameSync(fresh, dataFolder);
+}
+
+/** After kill -9 of the service its server is still shutting down; two must never share a cluster. */
+async function waitForPredecessor(dataFolder: string, deadline: number): Promise<void> {
+  const pidFile = path.join(dataFolder, "postmaster.pid");
+  while (existsSync(pidFile) && isAlive(Number(readFileSync(pidFile, "utf8").split("\n")[0]))) {
+    if (performance.now() > deadline) {
+      throw new Error(`another Longwatch uses the database in ${dataFolder}: stop it first (see ${pidFile})`);
+    }
+    await delay(50);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+function spawnServer(
+  home: string,
+  dataFolder: string,
+  port: number,
+  settings: readonly string[],
+  user: PostgresUser | null,
+  log: string[],
+): ChildProcess {
+  const flags = ["listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings].flatMap((s) => [
+    "-c",
+    s,
+  ]);
+  const server = [path.join(home, "bin", "postgres"), "-D", dataFolder, "-p", String(port), ...flags];
+  const keeper = spawn("sh", ["-c", KEEPER, "keeper", ...server], {
+    ...user,
+    cwd: "/",
+    detached: true,
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+  });
+  keeper.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    log.push(text);
+    if (log.length > 200) log.shift();
+  });
+  return keeper;
+}
+
+async function waitUntilReady(url: string, keeper: ChildProcess, deadline: number): Promise<void> {
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+      return;
+    } catch (thrown) {
+      if (keeper.exitCode !== null || performance.now() > deadline) throw thrown;
+      await delay(50);
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+}
+
+/** Another process may take the port between this look and the server's start; the start then fails and says so. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port to listen on");
+  return address.port;
+}

@@ -1,0 +1,141 @@
+import { z } from "zod";
+
+/** Enum values are accepted in any case and kept in camelCase. */
+function word<const Words extends readonly [string, ...string[]]>(words: Words) {
+  return z.preprocess(
+    (value) =>
+      typeof value === "string"
+        ? (words.find((known) => known.toLowerCase() === value.toLowerCase()) ?? value)
+        : value,
+    z.enum(words),
+  );
+}
+
+/** The platform takes `null` for a part that is not used. */
+function optional<T extends z.ZodType>(schema: T) {
+  return schema.nullish();
+}
+
+const port = z.int().min(1).max(65_535);
+const name = z.string().min(1).max(50);
+const SEGMENT = "[a-zA-Z0-9]+(?:[./_-]{1,2}[a-zA-Z0-9]+)*";
+
+const Probe = z.looseObject({
+  initialDelaySeconds: optional(z.int().min(1).max(3_600)),
+  periodSeconds: optional(z.int().min(1).max(3_600)),
+  timeoutSeconds: optional(z.int().min(1).max(3_600)),
+  failureThreshold: optional(z.int().min(1).max(1_000)),
+  successThreshold: optional(z.int().min(1).max(1_000)),
+  httpGet: optional(
+    z.looseObject({
+      request: optional(z.looseObject({ path: optional(z.string()), portNumber: optional(port) })),
+      response: optional(z.looseObject({ expectedStatusCode: optional(z.string()) })),
+    }),
+  ),
+  tcpSocket: optional(z.looseObject({ request: optional(z.looseObject({ portNumber: optional(port) })) })),
+  grpc: optional(
+    z.looseObject({
+      request: optional(z.looseObject({ portNumber: optional(port), serviceName: optional(z.string()) })),
+    }),
+  ),
+});
+
+const PortMapping = z.looseObject({
+  containerPort: port,
+  exposedPort: optional(port),
+  protocols: optional(z.array(word(["tcp", "udp", "sctp"]))),
+});
+
+const Endpoint = z.looseObject({
+  displayName: name,
+  cdn: optional(
+    z.looseObject({
+      isSslEnabled: optional(z.boolean()),
+      pullZoneId: optional(z.int()),
+      portMappings: optional(z.array(PortMapping).length(1)),
+      stickySessions: optional(
+        z.looseObject({
+          enabled: optional(z.boolean()),
+          sessionHeaders: z.array(z.string()).min(1).max(3),
+          cookieName: optional(z.string()),
+        }),
+      ),
+    }),
+  ),
+  anycast: optional(z.looseObject({ type: word(["iPv4"]), portMappings: z.array(PortMapping).min(1) })),
+});
+
+/** Body of the add operation (platform API spec 2.10); bounds as in the official schema. */
+export const ContainerRequest = z.looseObject({
+  id: optional(z.string()),
+  name,
+  image: optional(z.string()),
+  imageName: z.string().regex(new RegExp(`^${SEGMENT}$`), "must be letters and digits, joined by . / _ or -"),
+  imageNamespace: z
+    .string()
+    .regex(new RegExp(`^${SEGMENT}$`), "must be letters and digits, joined by . / _ or -"),
+  imageTag: z
+    .string()
+    .regex(/^[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*$/, "must be letters and digits, joined by . _ or -"),
+  imageDigest: optional(
+    z.string().regex(/^(sha256:[a-z0-9]{64})?$/, "must be sha256: and 64 letters or digits"),
+  ),
+  imageRegistryId: z.string().min(1),
+  imagePullPolicy: optional(word(["always", "ifNotPresent"])),
+  entryPoint: optional(
+    z.looseObject({
+      command: optional(z.string()),
+      commandArray: optional(z.array(z.string())),
+      arguments: optional(z.string()),
+      argumentsArray: optional(z.array(z.string())),
+      workingDirectory: optional(z.string()),
+    }),
+  ),
+  probes: optional(
+    z.looseObject({ startup: optional(Probe), readiness: optional(Probe), liveness: optional(Probe) }),
+  ),
+  environmentVariables: optional(
+    z.array(z.looseObject({ name: z.string().min(1), value: optional(z.string()) })),
+  ),
+  endpoints: optional(z.array(Endpoint)),
+  volumeMounts: optional(
+    z.array(
+      z.looseObject({
+        name,
+        mountPath: z
+          .string()
+          .regex(/^\/(?!.*\/\/)(?!.*\.\.)(?!.*\s)([a-zA-Z0-9._-]+\/?)+$/, "must be an absolute path below /"),
+      }),
+    ),
+  ),
+});
+export type ContainerRequest = z.infer<typeof ContainerRequest>;
+export type EndpointRequest = z.infer<typeof Endpoint>;
+
+/** Body of the full replacement (platform API spec 2.11). `runtimeType` may be left out, as the spec does not know it. */
+export const ApplicationRequest = z.looseObject({
+  name: z
+    .string()
+    .min(1)
+    .max(100)
+    .regex(/^[A-Za-z0-9-\s]+$/, "must be letters, digits, blanks or dashes"),
+  runtimeType: optional(word(["shared", "reserved"])),
+  terminationGracePeriodSeconds: optional(z.int().min(1).max(300)),
+  repositorySettings: optional(
+    z.looseObject({
+      templateRepository: optional(z.string()),
+      repositoryName: optional(z.string()),
+      owner: optional(z.string()),
+    }),
+  ),
+  autoScaling: z.looseObject({ min: z.int().min(1).max(1_000), max: z.int().min(1).max(1_000) }),
+  regionSettings: z.looseObject({
+    allowedRegionIds: optional(z.array(z.string())),
+    requiredRegionIds: optional(z.array(z.string())),
+    maxAllowedRegions: optional(z.int()),
+    nodeSelectors: optional(z.record(z.string(), z.string())),
+  }),
+  containerTemplates: optional(z.array(ContainerRequest).min(1)),
+  volumes: optional(z.array(z.looseObject({ name, size: z.int().min(1).max(100) }))),
+});
+export type ApplicationRequest = z.infer<typeof ApplicationRequest>;

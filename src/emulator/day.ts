@@ -1,0 +1,18 @@
+export const DAY_MS = 86_400_000;
+/** Today and the two UTC days before it are served. */
+const SERVED_DAYS = 3;
+
+/** A UTC day as the list's path writes it, `MM-dd-yyyy`; `undefined` when it is not a calendar day. */
+export function parseDay(text: string): number | undefined {
+  const match = /^(\d{2})-(\d{2})-(\d{4})$/.exec(text);
+  if (match === null) return undefined;
+  const [, month, day, year] = match;
+  const startMs = Date.parse(`${year}-${month}-${day}T00:00:00.000Z`);
+  // Date.parse rolls 31 February over into March.
+  return Number.isNaN(startMs) || new Date(startMs).getUTCDate() !== Number(day) ? undefined : startMs;
+}
+
+export function isServedDay(startMs: number, nowMs: number): boolean {
+  const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  return startMs <= todayMs && startMs > todayMs - SERVED_DAYS * DAY_MS;
+}

@@ -1,0 +1,179 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { type Clock, systemClock } from "../clock.ts";
+import { UsageError } from "../errors.ts";
+import { createDrivenClock } from "./driven-clock.ts";
+import type { EmulatorContext } from "./emulator-context.ts";
+import { createFaults, Fault, type FaultInput } from "./faults.ts";
+import { createOracle } from "./oracle.ts";
+import { createRequestLog, type RequestLog } from "./request-log.ts";
+import { createResources } from "./resources.ts";
+import { createRuleDays } from "./rule-days.ts";
+import { createEmulatorServer } from "./server.ts";
+import { openState, saveState } from "./state.ts";
+import { Switches } from "./switches.ts";
+import { type Attack, parseAttack } from "./traffic/attack.ts";
+import { createTraffic } from "./traffic/traffic.ts";
+import { createZoneStore } from "./zone-store.ts";
+
+export interface EmulatorOptions {
+  /** 0, the default, takes a free one. */
+  readonly port?: number;
+  readonly host?: string;
+  readonly zones?: readonly number[];
+  readonly seed?: string;
+  /** Average over all zones together. */
+  readonly eventsPerSecond?: number;
+  /** 72 begins a quarter of an hour inside the horizon; more than 72 begins beyond it. */
+  readonly historyHours?: number;
+  /** Scripts such as `zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. */
+  readonly attacks?: readonly string[];
+  readonly faults?: readonly FaultInput[];
+  readonly switches?: Partial<Switches>;
+  /** Shorthands of the switches of the same name. */
+  readonly pageSize?: number;
+  readonly order?: "oldest" | "newest";
+  /** Share of the events that show up minutes after their timestamp, and the longest such delay. */
+  readonly lateShare?: number;
+  readonly maxLatenessMs?: number;
+  readonly clock?: Clock;
+  readonly accessKey?: string;
+  /** Where the past is remembered; without it, it ends with the process. */
+  readonly stateFile?: string;
+}
+
+export interface Emulator {
+  readonly url: string;
+  readonly port: number;
+  readonly accessKey: string;
+  now(): number;
+  /** Stops the clock at a time; `null` lets it follow the base clock again. */
+  setNow(timeMs: number | null): void;
+  advance(ms: number): void;
+  addFault(fault: FaultInput): void;
+  clearFaults(): void;
+  /** Changes the switches that are named. */
+  setSwitches(switches: Partial<Switches>): void;
+  /** Takes the same script as the command line; returns the attack with its times. */
+  addAttack(script: string): Attack;
+  requests(): ReturnType<RequestLog["show"]>;
+  /** Ends every connection at once; idempotent. */
+  close(): Promise<void>;
+}
+
+export const EMULATOR_DEFAULTS = {
+  host: "127.0.0.1",
+  zones: [101, 102],
+  seed: "1",
+  eventsPerSecond: 0.9,
+  historyHours: 72,
+  lateShare: 0.02,
+  maxLatenessMs: 12 * 60_000,
+  accessKey: "emulator-access-key",
+} as const;
+
+function refuse(mistakes: readonly string[]): void {
+  if (mistakes.length > 0) throw new UsageError(mistakes);
+}
+
+function readAttack(script: string, zones: readonly number[], nowMs: number): Attack {
+  const parsed = parseAttack(script, nowMs);
+  if ("mistakes" in parsed) throw new UsageError(parsed.mistakes);
+  if (!zones.includes(parsed.attack.zone))
+    throw new UsageError([
+      `attack "${script}": zone ${parsed.attack.zone} is not one of ${zones.join(", ")}`,
+    ]);
+  return parsed.attack;
+}
+
+/**
+ * The platform on a port of this machine: eleven operations over seeded traffic, and the admin routes below
+ * `/_emulator`. Ready when it resolves: the history is drawn and the port listens. Mistakes in the options are a
+ * UsageError that lists them all.
+ */
+export async function createEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const { host, zones, seed, eventsPerSecond, historyHours, lateShare, maxLatenessMs, accessKey, ...given } =
+    { ...EMULATOR_DEFAULTS, ...options };
+  const clock = createDrivenClock(given.clock ?? systemClock);
+  const nowMs = clock.now();
+  const { pageSize, order } = given;
+  const switches = Switches.parse({
+    ...given.switches,
+    ...(pageSize === undefined ? {} : { pageSize }),
+    ...(order === undefined ? {} : { order }),
+  });
+
+  const scripted = (given.attacks ?? []).map((script) => {
+    try {
+      return { attack: readAttack(script, zones, nowMs) };
+    } catch (thrown) {
+      if (thrown instanceof UsageError) return { mistakes: thrown.mistakes };
+      throw thrown;
+    }
+  });
+  refuse(scripted.flatMap((entry) => entry.mistakes ?? []));
+
+  const state = openState(given.stateFile, { seed, zones, eventsPerSecond, historyHours, nowMs });
+  const traffic = createTraffic({ seed, lateness: { share: lateShare, maxMs: maxLatenessMs } });
+  for (const attack of [...state.attacks, ...scripted.flatMap((entry) => entry.attack ?? [])])
+    traffic.addAttack(attack);
+  const remember = () => saveState(given.stateFile, { ...state, attacks: [...traffic.attacks()] });
+  remember();
+
+  const served = state.zones.filter((plan) => zones.includes(plan.id));
+  const context: EmulatorContext = {
+    seed,
+    accessKey,
+    traffic,
+    switches,
+    oracle: createOracle(traffic),
+    ruleDays: createRuleDays(seed, traffic),
+    stores: new Map(served.map((plan) => [plan.id, createZoneStore(plan, traffic)])),
+    resources: createResources(seed, accessKey, zones),
+    faults: createFaults(seed),
+    listings: { passes: new Map(), tokens: new Map() },
+    now: clock.now,
+  };
+  for (const fault of given.faults ?? []) context.faults.add(Fault.parse(fault));
+  for (const store of context.stores.values()) store.extendTo(nowMs);
+
+  const addAttack = (attack: Attack) => {
+    if (!traffic.addAttack(attack)) return;
+    context.stores.get(attack.zone)?.redrawFrom(attack.startMs);
+    context.oracle.forgetCounts();
+    remember();
+  };
+  const requests = createRequestLog();
+  const closing = new AbortController();
+  const server = createEmulatorServer(context, { requests, clock, addAttack }, closing.signal);
+  server.listen(given.port ?? 0, host);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    port,
+    accessKey,
+    now: clock.now,
+    setNow: (timeMs) => clock.set(timeMs),
+    advance: (ms) => clock.advance(ms),
+    addFault: (fault) => void context.faults.add(Fault.parse(fault)),
+    clearFaults: () => context.faults.clear(),
+    setSwitches(changed) {
+      context.switches = Switches.parse({ ...context.switches, ...changed });
+    },
+    addAttack(script) {
+      const attack = readAttack(script, zones, clock.now());
+      addAttack(attack);
+      return attack;
+    },
+    requests: requests.show,
+    async close() {
+      closing.abort();
+      const closed = server.listening ? once(server, "close") : undefined;
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { z } from "zod";
+import { OPERATIONS, type Operation } from "./operations.ts";
+import { createRandom, hashText } from "./traffic/random.ts";
+
+const target = {
+  operation: z.enum(["any", ...OPERATIONS]).default("any"),
+  /** Share of the matching requests; decided by the seed. */
+  probability: z.number().min(0).max(1).default(1),
+  /** Only the next so many matching requests that are hit; without it, until removed. */
+  next: z.int().min(1).optional(),
+};
+const listTarget = { ...target, operation: z.literal("list-event-logs").default("list-event-logs") };
+
+/** One way in which the platform misbehaves. The kinds of the list operation change the page, not the transport. */
+export const Fault = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("rate-limit"),
+    ...target,
+    retryAfter: z.enum(["seconds", "date", "none"]).default("seconds"),
+    seconds: z.int().min(0).default(1),
+  }),
+  z.strictObject({
+    kind: z.literal("status"),
+    ...target,
+    status: z.int().min(400).max(599).default(503),
+    body: z.enum(["json", "plain", "html", "empty"]).default("json"),
+    contentType: z.string().optional(),
+  }),
+  z.strictObject({ kind: z.literal("unauthorized"), ...target, errorKey: z.string().optional() }),
+  z.strictObject({
+    kind: z.literal("envelope"),
+    ...target,
+    errorKey: z.string().default("invalid_plan_type.event_logs"),
+    message: z.string().default("This feature is not part of the plan."),
+  }),
+  z.strictObject({ kind: z.literal("latency"), ...target, ms: z.int().min(0).max(600_000).default(1_000) }),
+  z.strictObject({
+    kind: z.literal("truncated-body"),
+    ...target,
+    keep: z.number().min(0).max(1).default(0.5),
+  }),
+  z.strictObject({
+    kind: z.literal("slow-drip"),
+    ...target,
+    bytes: z.int().min(1).default(16),
+    everyMs: z.int().min(1).default(100),
+  }),
+  z.strictObject({
+    kind: z.literal("cut-socket"),
+    ...target,
+    at: z.enum(["before", "headers", "middle"]).default("middle"),
+  }),
+  z.strictObject({ kind: z.literal("duplicate-page"), ...listTarget }),
+  z.strictObject({
+    kind: z.literal("shortened-page"),
+    ...listTarget,
+    keep: z.number().min(0).max(1).default(0.5),
+    endsEarly: z.boolean().default(false),
+  }),
+  z.strictObject({
+    kind: z.literal("dropped-events"),
+    ...listTarget,
+    share: z.number().min(0).max(1).default(0.1),
+    passes: z.int().min(1).default(1),
+  }),
+  z.strictObject({
+    kind: z.literal("token-loop"),
+    ...listTarget,
+    pages: z.int().min(1).max(1_000).default(1),
+  }),
+  z.strictObject({ kind: z.literal("token-expiry"), ...listTarget }),
+]);
+export type Fault = z.output<typeof Fault>;
+export type FaultInput = z.input<typeof Fault>;
+
+export type Faults = ReturnType<typeof createFaults>;
+
+/** The active faults. Whether one hits is a function of the seed, its position and how often it was asked. */
+export function createFaults(seed: string) {
+  const random = createRandom();
+  let active: { id: number; fault: Fault; asked: number; left: number }[] = [];
+  let lastId = 0;
+
+  function hits(entry: (typeof active)[number]): boolean {
+    entry.asked++;
+    random.reseed(hashText(seed), 0x666c74, entry.id, entry.asked);
+    if (entry.left === 0 || random.fraction() >= entry.fault.probability) return false;
+    entry.left--;
+    return true;
+  }
+
+  return {
+    add(fault: Fault): number {
+      active.push({ id: ++lastId, fault, asked: 0, left: fault.next ?? Number.POSITIVE_INFINITY });
+      return lastId;
+    },
+    clear(): void {
+      active = [];
+      lastId = 0;
+    },
+    /** The faults that strike this request, each counted as used. */
+    strike(operation: Operation): Fault[] {
+      const struck = active
+        .filter(({ fault }) => fault.operation === "any" || fault.operation === operation)
+        .filter(hits);
+      active = active.filter((entry) => entry.left > 0);
+      return struck.map((entry) => entry.fault);
+    },
+    list: () =>
+      active.map(({ id, fault, left }) => ({ id, ...fault, left: Number.isFinite(left) ? left : null })),
+  };
+}
+
+/** Reads `kind,key=value,...` as typed on a command line. Returns every mistake. */
+export function parseFault(text: string): { fault: Fault } | { mistakes: string[] } {
+  const [kind, ...pairs] = text.split(",");
+  const entries = pairs.map((pair): [string, unknown] => {
+    const [key = "", value = ""] = pair.split(/=(.*)/s);
+    if (value === "true" || value === "false") return [key, value === "true"];
+    return [key, value !== "" && Number.isFinite(Number(value)) ? Number(value) : value];
+  });
+  const parsed = Fault.safeParse({ kind, ...Object.fromEntries(entries) });
+  if (parsed.success) return { fault: parsed.data };
+  return {
+    mistakes: parsed.error.issues.map(
+      (issue) => `fault "${text}": ${issue.path.join(".") || "kind"}: ${issue.message}`,
+    ),
+  };
+}

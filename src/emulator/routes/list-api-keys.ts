@@ -1,0 +1,42 @@
+import type { Call, EmulatorContext } from "../emulator-context.ts";
+import { json, legacyError, type Reply } from "../reply.ts";
+
+const MAX_PAGE = 2_147_483_647;
+const MIN_PER_PAGE = 5;
+const MAX_PER_PAGE = 1_000;
+
+function readInteger(text: string | null, fallback: number): number | undefined {
+  if (text === null) return fallback;
+  return /^-?\d{1,10}$/.test(text) ? Number(text) : undefined;
+}
+
+/** One page of the account's keys (platform API spec 4.1). A page size out of range is moved to the nearest bound. */
+export function listApiKeys(context: EmulatorContext, call: Call): Reply {
+  const page = readInteger(call.query.get("page"), 1);
+  const perPage = readInteger(call.query.get("perPage"), MAX_PER_PAGE);
+  if (page === undefined || page < 1 || page > MAX_PAGE) {
+    return legacyError(
+      400,
+      "model.invalid",
+      "page",
+      `The value '${call.query.get("page")}' is not valid: page must be 1 to ${MAX_PAGE}.`,
+    );
+  }
+  if (perPage === undefined) {
+    const rule = `perPage must be ${MIN_PER_PAGE} to ${MAX_PER_PAGE}`;
+    return legacyError(
+      400,
+      "model.invalid",
+      "perPage",
+      `The value '${call.query.get("perPage")}' is not valid: ${rule}.`,
+    );
+  }
+  const size = Math.min(Math.max(perPage, MIN_PER_PAGE), MAX_PER_PAGE);
+  const { apiKeys } = context.resources;
+  return json(200, {
+    Items: apiKeys.slice((page - 1) * size, page * size),
+    CurrentPage: page,
+    TotalItems: apiKeys.length,
+    HasMoreItems: page * size < apiKeys.length,
+  });
+}

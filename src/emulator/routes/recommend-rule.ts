@@ -1,0 +1,107 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Call, EmulatorContext } from "../emulator-context.ts";
+import { failureBlock, json, problem, type Reply } from "../reply.ts";
+import type { Draft } from "../traffic/draft.ts";
+import type { ZoneStore } from "../zone-store.ts";
+import { findZone, successBlock, unknownZoneBlock } from "./shield-zone.ts";
+
+/** The newest event of a rule that can be seen now, and how many there are. */
+function lookUp(
+  store: ZoneStore,
+  ruleId: string,
+  nowMs: number,
+): { newest: Draft; events: number } | undefined {
+  const columns = store.columns();
+  const codes = columns.codesOf("ruleId");
+  const wanted = columns.dictionaryOf("ruleId").find(ruleId);
+  let events = 0;
+  let newest = -1;
+  for (let row = 0; row < columns.length(); row++) {
+    if (codes[row] !== wanted || columns.visibleAt(row) > nowMs) continue;
+    events++;
+    newest = row;
+  }
+  return newest < 0 ? undefined : { newest: store.draft(newest), events };
+}
+
+/** Reads like a model's answer, and quotes the event as a model would: unescaped. */
+function write(draft: Draft, events: number): string {
+  return [
+    `Rule ${draft.rule.ruleId} (${draft.rule.message}) was triggered ${events} times in the last 72 hours.`,
+    "",
+    `The most recent request came from ${draft.ip} (AS${draft.asn}, ${draft.country}) and matched:`,
+    `    ${draft.match}`,
+    `Requested URL: ${draft.url}`,
+    `User agent: ${draft.ua.slice(0, 300)}`,
+    "",
+    "**Recommendation:** keep the rule enabled. The matched text is typical for automated probing and has no place in",
+    `ordinary requests to ${draft.host}. If a legitimate client is affected, exclude its path instead of disabling the rule.`,
+    "Review action: Ignore.",
+  ].join("\n");
+}
+
+function failure(id: number, ruleId: string, status: number, errorKey: string, message: string): Reply {
+  const errorResponse = failureBlock(status, errorKey, message);
+  return json(status, { shieldZoneId: id, ruleId, success: false, recommendation: null, errorResponse });
+}
+
+function answer(context: EmulatorContext, id: number, ruleId: string, text: string): Reply {
+  const success = (recommendation: string | null) =>
+    json(200, {
+      shieldZoneId: id,
+      ruleId,
+      success: true,
+      recommendation,
+      ...successBlock(context, "errorResponse"),
+    });
+  const answers: Record<typeof context.switches.advice, () => Reply> = {
+    ok: () => success(text),
+    "null-text": () => success(null),
+    "empty-text": () => success(""),
+    "limit-reached": () =>
+      failure(
+        id,
+        ruleId,
+        202,
+        "limit_reached.ai_recommendation",
+        "The limit of AI recommendations of this plan is reached.",
+      ),
+    "not-enough-data": () =>
+      failure(
+        id,
+        ruleId,
+        200,
+        "not_enough_data.ai_recommendation",
+        "There is not enough data for a recommendation.",
+      ),
+    // No message and no key: only the outer `success` says that it failed.
+    "model-failure": () =>
+      json(200, { shieldZoneId: id, ruleId, success: false, recommendation: null, errorResponse: null }),
+  };
+  return answers[context.switches.advice]();
+}
+
+/** The AI recommendation for a triggered rule (platform API spec 4.10). Slow by switch, and its text is hostile. */
+export async function recommendRule(context: EmulatorContext, call: Call): Promise<Reply> {
+  const zone = findZone(context, call);
+  if ("refusal" in zone) return zone.refusal;
+  const ruleId = call.params["ruleId"] ?? "";
+  if (ruleId === "") return problem(404);
+  if (context.switches.adviceLatencyMs > 0)
+    await delay(context.switches.adviceLatencyMs, undefined, { signal: call.signal });
+  if (zone.store === undefined) {
+    return json(202, {
+      shieldZoneId: 0,
+      ruleId: null,
+      success: false,
+      recommendation: null,
+      errorResponse: unknownZoneBlock(),
+    });
+  }
+  const found = lookUp(zone.store, ruleId, context.now());
+  if (found === undefined) {
+    const message = "The WAF rule was not found, or access to it is not authorised.";
+    return failure(zone.id, ruleId, 202, "not_found_or_unauthorised_access.waf_rule", message);
+  }
+  return answer(context, zone.id, ruleId, write(found.newest, found.events));
+}

@@ -1,0 +1,55 @@
+import type { Call, EmulatorContext } from "../emulator-context.ts";
+import { failureBlock, problem, type Reply, validationProblem } from "../reply.ts";
+import type { ZoneStore } from "../zone-store.ts";
+
+const MAX_INT32 = 2_147_483_647;
+
+/** The zone a request names; extended to the present. `undefined` when there is no such zone. */
+export function findZone(
+  context: EmulatorContext,
+  call: Call,
+): { store: ZoneStore | undefined; id: number } | { refusal: Reply } {
+  const text = call.params["shieldZoneId"] ?? "";
+  const id = /^-?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(id) || Math.abs(id) > MAX_INT32) {
+    return {
+      refusal: validationProblem({
+        shieldZoneId: [`The value '${text}' is not valid: shieldZoneId must be a 32-bit integer.`],
+      }),
+    };
+  }
+  const store = context.stores.get(id);
+  store?.extendTo(context.now());
+  return { store, id };
+}
+
+/** The platform answers an unknown or foreign zone with HTTP 202 and this block. */
+export function unknownZoneBlock() {
+  return failureBlock(
+    202,
+    "not_found_or_unauthorised_access.shieldzone",
+    "The Shield Zone was not found, or access to it is not authorised.",
+  );
+}
+
+/** The status block of a success, by switch: `{}` when it is left out. */
+export function successBlock(
+  context: EmulatorContext,
+  name: "errorResponse" | "error",
+): Record<string, unknown> {
+  if (context.switches.errorResponse === "absent") return {};
+  const isNull = context.switches.errorResponse === "null";
+  return { [name]: isNull ? null : { statusCode: 0, success: false, message: null, errorKey: null } };
+}
+
+const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.-]+\+json)\s*(;|$)/i;
+
+/** The JSON of a body sent as one of the three accepted media types, or the platform's refusal. */
+export function readJsonBody(call: Call): { value: unknown } | { refusal: Reply } {
+  if (!MEDIA_TYPES.test(call.contentType)) return { refusal: problem(415) };
+  try {
+    return { value: JSON.parse(call.body) };
+  } catch {
+    return { refusal: validationProblem({ $: ["The body is not valid JSON."] }) };
+  }
+}

@@ -1,0 +1,119 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { type AdminContext, answerAdmin } from "./admin.ts";
+import type { EmulatorContext } from "./emulator-context.ts";
+import { faultReply } from "./fault-reply.ts";
+import { isKnownKey, refuseKey } from "./refuse-key.ts";
+import { empty, problem, type Reply } from "./reply.ts";
+import { type Match, matchRoute } from "./router.ts";
+import { send } from "./send.ts";
+import { hexWord } from "./traffic/draft.ts";
+import { hashText } from "./traffic/random.ts";
+
+const MAX_BODY_BYTES = 1_048_576;
+
+/** The body as text; `undefined` when it is larger than the emulator takes. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    const buffer = Buffer.from(chunk);
+    bytes += buffer.length;
+    if (bytes <= MAX_BODY_BYTES) chunks.push(buffer);
+  }
+  return bytes <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString() : undefined;
+}
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** The platform's HTTP face over a context; `admin` adds the `/_emulator` routes. Not listening yet. */
+export function createEmulatorServer(
+  context: EmulatorContext,
+  admin: AdminContext,
+  closing: AbortSignal,
+): Server {
+  let requests = 0;
+
+  async function answerOperation(
+    request: IncomingMessage,
+    response: ServerResponse,
+    match: Extract<Match, { kind: "found" }>,
+    url: URL,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { route, params } = match;
+    const body = await readBody(request);
+    const faults = context.faults.strike(route.operation);
+    const entry = admin.requests.add({
+      at: context.now(),
+      operation: route.operation,
+      method: route.method,
+      path: url.pathname + url.search,
+      status: 0,
+      faults: faults.map((fault) => fault.kind),
+    });
+    for (const fault of faults) if (fault.kind === "latency") await delay(fault.ms, undefined, { signal });
+    const answer = async (): Promise<Reply> => {
+      const injected = faultReply(faults, route.operation, context.now());
+      if (injected !== undefined) return injected;
+      if (!isKnownKey(context, headerOf(request, "accesskey")))
+        return refuseKey(context, route.operation, params);
+      if (body === undefined)
+        return problem(413, `The request body must be at most ${MAX_BODY_BYTES} bytes.`);
+      const contentType = headerOf(request, "content-type") ?? "";
+      return route.handle(context, {
+        operation: route.operation,
+        params,
+        query: url.searchParams,
+        contentType,
+        body,
+        faults,
+        signal,
+      });
+    };
+    const reply = await answer();
+    entry.status = faults.some((fault) => fault.kind === "cut-socket" && fault.at === "before")
+      ? 0
+      : reply.status;
+    await send(response, reply, faults, signal);
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    requests++;
+    response.setHeader("cdn-requestid", hexWord(hashText(`${context.seed}/${requests}`)).repeat(4));
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, closing]);
+    const url = URL.parse(request.url ?? "/", "http://emulator.invalid");
+    const method = request.method ?? "GET";
+    if (url === null) return send(response, empty(400), [], signal);
+    if (url.pathname === "/_emulator" || url.pathname.startsWith("/_emulator/")) {
+      const body = await readBody(request);
+      const from = request.socket.remoteAddress ?? "";
+      return send(
+        response,
+        await answerAdmin(context, admin, { method, path: url.pathname, body: body ?? "", from }),
+        [],
+        signal,
+      );
+    }
+    // The pathname as received: URL would keep escapes, but it also resolves dot segments inside tokens.
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const match = matchRoute(method, path);
+    if (match.kind === "unknown") return send(response, empty(404), [], signal);
+    if (match.kind === "wrong-method")
+      return send(response, empty(405, { allow: match.allowed.join(", ") }), [], signal);
+    return answerOperation(request, response, match, url, signal);
+  }
+
+  return createServer((request, response) => {
+    handle(request, response).catch(() => {
+      // The client went away, the emulator closes, or a route failed: only the last can still be told.
+      if (response.headersSent || response.destroyed) response.destroy();
+      else response.writeHead(500).end();
+    });
+  });
+}

@@ -1,0 +1,98 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { z } from "zod";
+import { toError, UsageError } from "../errors.ts";
+import { Attack } from "./traffic/attack.ts";
+import { MINUTE_MS } from "./traffic/rhythm.ts";
+import type { ZonePlan } from "./traffic/traffic.ts";
+import { HORIZON_MS } from "./zone-store.ts";
+
+/** A 72 hour history starts this much inside the horizon, so that a first copy does not race the forgetting. */
+const HISTORY_MARGIN_MS = 15 * 60_000;
+
+const State = z.strictObject({
+  version: z.literal(1),
+  seed: z.string(),
+  zones: z.array(
+    z.strictObject({
+      id: z.int(),
+      firstEventMs: z.int(),
+      createdAtMs: z.int(),
+      rates: z.array(z.strictObject({ sinceMs: z.int(), eventsPerSecond: z.number() })).min(1),
+    }),
+  ),
+  attacks: z.array(Attack),
+});
+/** All that is needed to show the same past again. */
+export type State = z.infer<typeof State>;
+
+function readState(file: string): State | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (thrown) {
+    if (toError(thrown) instanceof Error && (thrown as NodeJS.ErrnoException).code === "ENOENT")
+      return undefined;
+    throw thrown;
+  }
+  try {
+    return State.parse(JSON.parse(text));
+  } catch (thrown) {
+    throw new UsageError([
+      `state file ${file} is not readable as emulator state (${toError(thrown).message}); move it away to start a new past`,
+    ]);
+  }
+}
+
+/** Written beside and renamed into place: a kill leaves the old or the new state, never half of one. */
+export function saveState(file: string | undefined, state: State): void {
+  if (file === undefined) return;
+  mkdirSync(dirname(file), { recursive: true });
+  const draft = `${file}.${process.pid}.tmp`;
+  writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`);
+  renameSync(draft, file);
+}
+
+interface Wanted {
+  readonly seed: string;
+  readonly zones: readonly number[];
+  readonly eventsPerSecond: number;
+  readonly historyHours: number;
+  readonly nowMs: number;
+}
+
+function planZone(known: ZonePlan | undefined, id: number, wanted: Wanted): ZonePlan {
+  const { nowMs } = wanted;
+  const eventsPerSecond = wanted.eventsPerSecond / wanted.zones.length;
+  if (known === undefined) {
+    const ageMs = wanted.historyHours * 3_600_000;
+    const firstEventMs = nowMs - (ageMs === HORIZON_MS ? ageMs - HISTORY_MARGIN_MS : ageMs);
+    return { id, firstEventMs, createdAtMs: nowMs, rates: [{ sinceMs: firstEventMs, eventsPerSecond }] };
+  }
+  if (known.rates.at(-1)?.eventsPerSecond === eventsPerSecond) return known;
+  const sinceMs = Math.ceil(nowMs / MINUTE_MS) * MINUTE_MS;
+  return { ...known, rates: [...known.rates, { sinceMs, eventsPerSecond }] };
+}
+
+/**
+ * What was remembered, with today's wishes added: a new rate applies from now on, a new zone gets a history of its
+ * own, a zone not asked for is kept for later. Throws a UsageError when the file belongs to another seed.
+ */
+export function openState(file: string | undefined, wanted: Wanted): State {
+  const known = file === undefined ? undefined : readState(file);
+  if (known !== undefined && known.seed !== wanted.seed) {
+    throw new UsageError([
+      `state file ${file} belongs to seed "${known.seed}", not "${wanted.seed}"; give each seed its own file`,
+    ]);
+  }
+  const planned = wanted.zones.map((id) =>
+    planZone(
+      known?.zones.find((zone) => zone.id === id),
+      id,
+      wanted,
+    ),
+  );
+  const others = (known?.zones ?? []).filter((zone) => !wanted.zones.includes(zone.id));
+  const zones = [...planned, ...others].map((zone) => ({ ...zone, rates: [...zone.rates] }));
+  return { version: 1, seed: wanted.seed, zones, attacks: known?.attacks ?? [] };
+}

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { hashText } from "./traffic/random.ts";
+
+const Position = z.strictObject({
+  at: z.number(),
+  id: z.tuple([z.number(), z.number(), z.number(), z.number()]),
+});
+
+/** Where a listing goes on: after which event, in which pass, on which page of it. */
+export const Place = z.strictObject({
+  zone: z.int(),
+  day: z.string(),
+  order: z.enum(["oldest", "newest"]),
+  /** Null for the beginning of the day. */
+  after: Position.nullable(),
+  pass: z.int(),
+  page: z.int(),
+  issuedAt: z.number(),
+  /** Tells a repeated page's token from the first one. */
+  turn: z.int(),
+});
+export type Place = z.infer<typeof Place>;
+
+/** Makes every token start with slashes, so that a client that does not encode it is found out. */
+const SLASHES = Buffer.from([0xff, 0xff, 0xff]);
+
+function checkOf(seed: string, text: string): Buffer {
+  const check = Buffer.alloc(4);
+  check.writeUInt32BE(hashText(`${seed}/${text}`));
+  return check;
+}
+
+/** Opaque to clients: base64 with `/` in it and `=` at its end. Valid for any emulator of the same seed. */
+export function writeToken(seed: string, place: Place): string {
+  let text = JSON.stringify(place);
+  while ((SLASHES.length + 4 + text.length) % 3 === 0) text += " ";
+  return Buffer.concat([SLASHES, checkOf(seed, text), Buffer.from(text)]).toString("base64");
+}
+
+export function readToken(seed: string, token: string): Place | undefined {
+  const bytes = Buffer.from(token, "base64");
+  if (bytes.toString("base64") !== token || bytes.length < 8) return undefined;
+  const text = bytes.subarray(7).toString();
+  if (!bytes.subarray(3, 7).equals(checkOf(seed, text))) return undefined;
+  return Place.parse(JSON.parse(text));
+}

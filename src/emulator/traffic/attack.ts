@@ -1,0 +1,95 @@
+import { z } from "zod";
+
+/** A scripted attack: steady events of one rule from a few clients. Remembered, so its events stay the same. */
+export const Attack = z.strictObject({
+  zone: z.int(),
+  rule: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be a rule id of 1 to 64 letters, digits, _ or -"),
+  startMs: z.int().min(0),
+  durationMs: z
+    .int()
+    .min(1_000)
+    .max(24 * 3_600_000),
+  ratePerSecond: z.number().positive().max(10_000),
+  /** When it became known: an attack scripted into the past was not seen before this. */
+  addedAtMs: z.int(),
+});
+export type Attack = z.infer<typeof Attack>;
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const MAX_EVENTS = 5_000_000;
+const KEYS = ["zone", "rule", "start", "duration", "rate"] as const;
+
+function parseDuration(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text);
+  const unit = UNIT_MS[match?.[2] ?? ""];
+  return unit === undefined ? undefined : Math.round(Number(match?.[1]) * unit);
+}
+
+function parseStart(text: string, nowMs: number): number | undefined {
+  if (/^[+-]/.test(text)) {
+    const offset = parseDuration(text.slice(1));
+    return offset === undefined ? undefined : nowMs + (text.startsWith("-") ? -offset : offset);
+  }
+  if (/^\d{10,}$/.test(text)) return Number(text);
+  const parsed = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(parsed) ? undefined : parsed;
+}
+
+function parsePairs(text: string, mistakes: string[]): Map<string, string> {
+  const pairs = new Map<string, string>();
+  for (const part of text.split(",")) {
+    const [key = "", value = ""] = part.split(/=(.*)/s).map((piece) => piece.trim());
+    if (!KEYS.some((known) => known === key)) mistakes.push(`"${key}" is not one of ${KEYS.join(", ")}`);
+    else pairs.set(key, value);
+  }
+  return pairs;
+}
+
+/**
+ * Reads `zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. `start` is relative to now (`+60s`, `-2h`), an
+ * ISO date-time or epoch milliseconds. Returns every mistake, each with the value and the rule.
+ */
+export function parseAttack(text: string, nowMs: number): { attack: Attack } | { mistakes: string[] } {
+  const mistakes: string[] = [];
+  const pairs = parsePairs(text, mistakes);
+  const value = (key: (typeof KEYS)[number]) => pairs.get(key) ?? "";
+
+  const zone = /^\d+$/.test(value("zone")) ? Number(value("zone")) : undefined;
+  if (zone === undefined) mistakes.push(`zone "${value("zone")}" must be the number of a shield zone`);
+  const startMs = parseStart(value("start") || "+0s", nowMs);
+  if (startMs === undefined)
+    mistakes.push(`start "${value("start")}" must be +60s, an ISO date-time or epoch milliseconds`);
+  const durationMs = parseDuration(value("duration") || "10m");
+  if (durationMs === undefined)
+    mistakes.push(`duration "${value("duration")}" must be a number with ms, s, m or h`);
+  const rate = /^(\d+(?:\.\d+)?)(?:\/(s|m|h))?$/.exec(value("rate") || "40/s");
+  if (rate === null) mistakes.push(`rate "${value("rate")}" must be a number per s, m or h, such as 40/s`);
+
+  const perMs = Number(rate?.[1]) / (UNIT_MS[rate?.[2] ?? "s"] ?? 1_000);
+  const parsed = Attack.safeParse({
+    zone: zone ?? 0,
+    rule: value("rule"),
+    startMs: startMs ?? 0,
+    durationMs: durationMs ?? 1_000,
+    ratePerSecond: rate === null ? 1 : perMs * 1_000,
+    addedAtMs: nowMs,
+  });
+  if (!parsed.success) {
+    mistakes.push(...parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
+  }
+  if (mistakes.length > 0 || !parsed.success)
+    return { mistakes: mistakes.map((m) => `attack "${text}": ${m}`) };
+  if (eventsOfAttack(parsed.data) > MAX_EVENTS) {
+    return { mistakes: [`attack "${text}": rate times duration must be at most ${MAX_EVENTS} events`] };
+  }
+  return { attack: parsed.data };
+}
+
+/** Two scripts of the same attack are one: a restart that repeats an absolute attack adds nothing. */
+export function attackName(attack: Attack): string {
+  return [attack.zone, attack.rule, attack.startMs, attack.durationMs, attack.ratePerSecond].join("/");
+}
+
+export function eventsOfAttack(attack: Attack): number {
+  return Math.floor((attack.durationMs * attack.ratePerSecond) / 1_000);
+}

@@ -1,0 +1,183 @@
+import type { Actor, Cast } from "./actors.ts";
+import { HOSTILE, PATHS, PAYLOADS } from "./payloads.ts";
+import type { Random } from "./random.ts";
+import type { Action, Rule } from "./rules.ts";
+import type { UrlBook } from "./urls.ts";
+
+/** Where an event comes from: with its minute, this is the key that everything else follows from. */
+export interface EventKey {
+  /** 0 for everyday traffic, otherwise the attack's position plus one. */
+  readonly source: number;
+  /** Everyday traffic: rule position * 65536 + ordinal in the minute. Attack: ordinal in the attack. */
+  readonly slot: number;
+}
+
+/** An event before it is written out: every dimension, and what its log record is made of. */
+export interface Draft extends EventKey {
+  readonly at: number;
+  readonly visibleAt: number;
+  /** The four words of the logId, most significant first; they order like its text. */
+  readonly id: readonly [number, number, number, number];
+  readonly rule: Rule;
+  readonly action: Action;
+  readonly ip: string;
+  readonly asn: string;
+  readonly country: string;
+  readonly ja4: string;
+  readonly ua: string;
+  readonly url: string;
+  readonly host: string;
+  readonly method: string;
+  /** The matched text, raw. */
+  readonly match: string;
+  /** The request body, url-encoded, or null. */
+  readonly body: string | null;
+  readonly requestId: string;
+}
+
+export interface Lateness {
+  /** Share of events that show up minutes late. */
+  readonly share: number;
+  readonly maxMs: number;
+}
+
+const HOSTILE_SHARE = 0.03;
+const HOSTILE_AGENT_SHARE = 0.012;
+const SLOW_SHARE = 0.1;
+const VARIANTS = 64;
+const LONE_SURROGATES = /\p{Surrogate}/gu;
+
+function drawId(random: Random): Draft["id"] {
+  const first = random.next();
+  const second = ((random.next() & 0xffff0fff) | 0x4000) >>> 0;
+  const third = ((random.next() & 0x3fffffff) | 0x80000000) >>> 0;
+  return [first, second, third, random.next()];
+}
+
+function drawLateness(random: Random, lateness: Lateness): number {
+  const share = random.fraction();
+  const spread = random.fraction();
+  if (share < lateness.share)
+    return Math.round(Math.min(60_000, lateness.maxMs) * (1 - spread) + lateness.maxMs * spread);
+  if (share < lateness.share + SLOW_SHARE) return Math.round(2_000 + spread * 26_000);
+  return Math.round(spread * 2_000);
+}
+
+function drawAction(random: Random, rule: Rule): Action {
+  const share = random.fraction();
+  if (share < rule.blockShare) return "block";
+  return share < rule.blockShare + rule.logShare ? "log" : "challenge";
+}
+
+export interface DraftContext {
+  readonly random: Random;
+  readonly cast: Cast;
+  readonly urls: UrlBook;
+  readonly lateness: Lateness;
+  readonly zoneId: number;
+}
+
+/** Few clients, few paths: what makes an attack look like one. Absent for everyday traffic. */
+export interface Crew {
+  readonly actors: readonly Actor[];
+  readonly path: number;
+  readonly payload: number;
+}
+
+function drawActor(random: Random, cast: Cast, crew: Crew | undefined): Actor {
+  const skewed = random.fraction() ** 2;
+  const actors = crew?.actors ?? cast.actors;
+  const actor = actors[Math.floor(skewed * actors.length)];
+  if (actor === undefined) throw new RangeError("the cast is empty");
+  return actor;
+}
+
+/**
+ * Draws one event. `random` must have been reseeded with the event's key; the order of the draws is part of the
+ * emulator's past and must not change. `at` is given for attacks, else drawn within the minute.
+ */
+export function drawEvent(
+  context: DraftContext,
+  key: EventKey,
+  rule: Rule,
+  time: { minuteMs: number } | { at: number },
+  crew?: Crew,
+): Draft {
+  const { random, cast, urls, zoneId } = context;
+  const id = drawId(random);
+  const offset = random.below(60_000);
+  const at = "at" in time ? time.at : time.minuteMs + offset;
+  const visibleAt = at + drawLateness(random, context.lateness);
+  const action = drawAction(random, rule);
+  const actor = drawActor(random, cast, crew);
+  const agentShare = random.fraction();
+  const hostileAgents = cast.userAgents.length - cast.hostileAgentsFrom;
+  const agentIndex =
+    agentShare < HOSTILE_AGENT_SHARE ? cast.hostileAgentsFrom + random.below(hostileAgents) : actor.agent;
+  const agent = cast.userAgents[agentIndex] ?? { text: "", ja4: "" };
+
+  const hostShare = random.below(3);
+  const path = random.below(PATHS[rule.family].length);
+  const payload = random.below(PAYLOADS[rule.family].length);
+  const variant = Math.floor(VARIANTS * random.fraction() ** 2);
+  const hostile = random.fraction() < HOSTILE_SHARE ? random.below(HOSTILE.length) : -1;
+  const place = random.below(3);
+  const chosen = {
+    path: crew?.path ?? path,
+    payload: crew?.payload ?? payload,
+    variant: crew === undefined ? variant : variant % 4,
+  };
+  const { host, url } = urls.urlOf({
+    zoneId,
+    host: hostShare,
+    family: rule.family,
+    ...chosen,
+    hostile: place === 0 ? hostile : -1,
+  });
+  const plain = PAYLOADS[rule.family][chosen.payload] ?? "";
+  const method = random.fraction() < 0.7 ? "GET" : random.pick(["POST", "POST", "PUT", "HEAD"]);
+  const bodyText = place === 2 && hostile >= 0 ? (HOSTILE[hostile] ?? "") : plain;
+  return {
+    ...key,
+    at,
+    visibleAt,
+    id,
+    rule,
+    action,
+    ip: actor.ip,
+    asn: actor.asn,
+    country: actor.country,
+    ja4: agent.ja4,
+    ua: agent.text,
+    url,
+    host,
+    method,
+    match: place === 1 && hostile >= 0 ? (HOSTILE[hostile] ?? "") : plain,
+    body:
+      method === "POST" || method === "PUT"
+        ? `q=${encodeURIComponent(bodyText.replaceAll(LONE_SURROGATES, "\ufffd"))}`
+        : null,
+    requestId: [random.next(), random.next(), random.next(), random.next()].map(hexWord).join(""),
+  };
+}
+
+export function hexWord(word: number): string {
+  return word.toString(16).padStart(8, "0");
+}
+
+/** The words as a lower-case UUID. */
+export function logIdOf(id: Draft["id"]): string {
+  const hex = id.map(hexWord).join("");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Time order, then logId order: the one order everything that is listed follows, forwards or backwards. */
+export function compareDrafts(one: Pick<Draft, "at" | "id">, other: Pick<Draft, "at" | "id">): number {
+  return (
+    one.at - other.at ||
+    one.id[0] - other.id[0] ||
+    one.id[1] - other.id[1] ||
+    one.id[2] - other.id[2] ||
+    one.id[3] - other.id[3]
+  );
+}

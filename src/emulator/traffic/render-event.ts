@@ -1,0 +1,110 @@
+import { type Draft, logIdOf } from "./draft.ts";
+import { TRIGGER_KEYS } from "./payloads.ts";
+import { hashText } from "./random.ts";
+
+/** The nine dimensions of the search language, in the order the platform names them. */
+export const DIMENSIONS = [
+  "feature",
+  "ruleId",
+  "ip",
+  "ja4",
+  "ua",
+  "url",
+  "asn",
+  "country",
+  "action",
+] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+/** An action as `labels.status` words it. */
+const STATUS = { block: "Blocked", log: "Logged", challenge: "Challenged" } as const;
+
+const SERVER_ZONES: readonly (readonly [id: number, code: string])[] = [
+  [11, "DE"],
+  [14, "NY"],
+  [19, "SG"],
+  [23, "LA"],
+  [31, "UK"],
+  [37, "JP"],
+];
+
+/** The platform hides the last octet of an IPv4 address in the record; IPv6 stays. */
+function maskIp(ip: string): string {
+  return ip.includes(":") ? ip : ip.replace(/\d+$/, "*");
+}
+
+function serverZoneOf(draft: Draft): readonly [id: number, code: string] {
+  return SERVER_ZONES[draft.id[3] % SERVER_ZONES.length] ?? [11, "DE"];
+}
+
+function headersOf(draft: Draft): { Name: string; Value: string }[] {
+  const headers = [
+    { Name: "Host", Value: draft.rule.family === "protocol" ? draft.match : draft.host },
+    { Name: "User-Agent", Value: draft.ua },
+    { Name: "X-Forwarded-Proto", Value: "https" },
+    { Name: "CDN-RequestId", Value: draft.requestId },
+  ];
+  if (draft.body !== null) headers.push({ Name: "Content-Type", Value: "application/x-www-form-urlencoded" });
+  return headers;
+}
+
+/** The record the platform keeps of a request; the date-paged list gives it as a string of JSON, the search as an object. */
+function logOf(draft: Draft) {
+  return {
+    ServerZoneId: serverZoneOf(draft)[0],
+    Message: draft.rule.message,
+    Url: draft.url,
+    RemoteIp: maskIp(draft.ip),
+    UrlEncodedBody: draft.body,
+    Headers: headersOf(draft),
+    TriggerMatch: { Key: TRIGGER_KEYS[draft.rule.family], Value: draft.match },
+  };
+}
+
+export function fieldsOf(draft: Draft): Record<Dimension, string> {
+  return {
+    feature: draft.rule.feature,
+    ruleId: draft.rule.ruleId,
+    ip: draft.ip,
+    ja4: draft.ja4,
+    ua: draft.ua,
+    url: draft.url,
+    asn: draft.asn,
+    country: draft.country,
+    action: draft.action,
+  };
+}
+
+/** One entry of the date-paged list (platform API spec 2.7): `log` is text, every label is a string. */
+export function toListEntry(draft: Draft) {
+  return {
+    logId: logIdOf(draft.id),
+    timestamp: draft.at,
+    log: JSON.stringify(logOf(draft)),
+    labels: {
+      asn: draft.asn,
+      country: draft.country,
+      ruleId: draft.rule.ruleId,
+      severity: "",
+      method: draft.method,
+      ruleGroup: "",
+      status: STATUS[draft.action],
+      serverZone: serverZoneOf(draft)[1],
+    },
+  };
+}
+
+/** One row of a flat search (platform API spec 2.4). */
+export function toSearchRow(draft: Draft) {
+  return { logId: logIdOf(draft.id), timestamp: draft.at, log: logOf(draft), fields: fieldsOf(draft) };
+}
+
+/** One line of the oracle. */
+export function toOracleLine(draft: Draft): string {
+  return `${JSON.stringify({ logId: logIdOf(draft.id), timestamp: draft.at, ...fieldsOf(draft), log: logOf(draft) })}\n`;
+}
+
+/** In [0, 1), the same for an event in every pass. */
+export function shareOf(draft: Draft): number {
+  return hashText(logIdOf(draft.id)) / 2 ** 32;
+}

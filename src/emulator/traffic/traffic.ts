@@ -1,0 +1,119 @@
+import { createCast } from "./actors.ts";
+import { type Attack, attackName, eventsOfAttack } from "./attack.ts";
+import { type Crew, compareDrafts, type Draft, drawEvent, type EventKey, type Lateness } from "./draft.ts";
+import { createRandom, hashText } from "./random.ts";
+import { countInMinute, MINUTE_MS } from "./rhythm.ts";
+import { RULES, ruleById } from "./rules.ts";
+import { createUrlBook } from "./urls.ts";
+
+/** One zone's rate over time; a changed rate applies from its minute on, the past keeps the old one. */
+export interface ZonePlan {
+  readonly id: number;
+  readonly firstEventMs: number;
+  /** When the zone was first served; nothing was shown before. */
+  readonly createdAtMs: number;
+  readonly rates: readonly { readonly sinceMs: number; readonly eventsPerSecond: number }[];
+}
+
+const ORDINALS_PER_RULE = 65_536;
+const WEIGHT_SUM = RULES.reduce((sum, rule) => sum + rule.weight, 0);
+const ZONE_STRIDE = 0x9e3779b1;
+
+export type Traffic = ReturnType<typeof createTraffic>;
+
+/**
+ * All events of a seed as a function of zone and absolute minute. Attacks are appended, never removed: an
+ * event's key holds the attack's position.
+ */
+export function createTraffic(options: { seed: string; lateness: Lateness }) {
+  const { seed, lateness } = options;
+  const seedKey = hashText(seed);
+  const random = createRandom();
+  const crewRandom = createRandom();
+  const cast = createCast(seed);
+  const urls = createUrlBook();
+  const attacks: { attack: Attack; key: number; crew: Crew }[] = [];
+
+  const zoneKey = (zoneId: number) => (seedKey + Math.imul(zoneId, ZONE_STRIDE)) | 0;
+  const context = (zoneId: number) => ({ random, cast, urls, lateness, zoneId });
+
+  function drawEveryday(zoneId: number, minute: number, slot: number): Draft {
+    const rule = RULES[Math.floor(slot / ORDINALS_PER_RULE)];
+    if (rule === undefined) throw new RangeError(`slot ${slot} names no rule`);
+    random.reseed(zoneKey(zoneId), minute, slot, 0);
+    return drawEvent(context(zoneId), { source: 0, slot }, rule, { minuteMs: minute * MINUTE_MS });
+  }
+
+  function drawAttack(source: number, slot: number): Draft {
+    const entry = attacks[source - 1];
+    if (entry === undefined) throw new RangeError(`no attack at position ${source - 1}`);
+    const { attack, key, crew } = entry;
+    random.reseed(zoneKey(attack.zone), key, slot, 1);
+    const at = attack.startMs + Math.floor(((slot + random.fraction()) * 1_000) / attack.ratePerSecond);
+    return drawEvent(context(attack.zone), { source, slot }, ruleById(attack.rule), { at }, crew);
+  }
+
+  function chooseCrew(key: number): Crew {
+    crewRandom.reseed(seedKey, key, 0x63726577, 1);
+    const actors = Array.from({ length: 3 + crewRandom.below(4) }, () => crewRandom.pick(cast.actors));
+    return { actors, path: 0, payload: 0 };
+  }
+
+  function* attackDrafts(zoneId: number, minuteMs: number): Generator<Draft> {
+    for (const [position, { attack }] of attacks.entries()) {
+      const endMs = attack.startMs + attack.durationMs;
+      if (attack.zone !== zoneId || endMs <= minuteMs || attack.startMs >= minuteMs + MINUTE_MS) continue;
+      const perMs = attack.ratePerSecond / 1_000;
+      const first = Math.max(0, Math.floor((minuteMs - attack.startMs) * perMs) - 1);
+      const last = Math.min(
+        eventsOfAttack(attack),
+        Math.ceil((minuteMs + MINUTE_MS - attack.startMs) * perMs) + 1,
+      );
+      for (let slot = first; slot < last; slot++) yield drawAttack(position + 1, slot);
+    }
+  }
+
+  return {
+    /** The events of one minute of a zone in time order; empty before the zone's first event. */
+    minute(plan: ZonePlan, minute: number): Draft[] {
+      const minuteMs = minute * MINUTE_MS;
+      const rate = plan.rates.findLast((entry) => entry.sinceMs <= minuteMs) ?? plan.rates[0];
+      const zone = { id: plan.id, key: zoneKey(plan.id), eventsPerMinute: (rate?.eventsPerSecond ?? 0) * 60 };
+      const drafts: Draft[] = [];
+      for (const [ruleIndex, rule] of RULES.entries()) {
+        const count = Math.min(countInMinute(zone, rule, ruleIndex, WEIGHT_SUM, minute), ORDINALS_PER_RULE);
+        for (let ordinal = 0; ordinal < count; ordinal++) {
+          drafts.push(drawEveryday(plan.id, minute, ruleIndex * ORDINALS_PER_RULE + ordinal));
+        }
+      }
+      const everyday = drafts.filter((draft) => draft.at >= plan.firstEventMs);
+      const inMinute = [...attackDrafts(plan.id, minuteMs)].filter(
+        (draft) => draft.at >= minuteMs && draft.at < minuteMs + MINUTE_MS,
+      );
+      return [...everyday, ...inMinute].sort(compareDrafts);
+    },
+
+    /** One event again, from the key and time it was stored with. */
+    redraw(zoneId: number, at: number, key: EventKey): Draft {
+      return key.source === 0
+        ? drawEveryday(zoneId, Math.floor(at / MINUTE_MS), key.slot)
+        : drawAttack(key.source, key.slot);
+    },
+
+    /** Returns false when the same attack is already known. */
+    addAttack(attack: Attack): boolean {
+      const name = attackName(attack);
+      if (attacks.some((known) => attackName(known.attack) === name)) return false;
+      const key = hashText(name);
+      attacks.push({ attack, key, crew: chooseCrew(key) });
+      return true;
+    },
+
+    attacks: (): readonly Attack[] => attacks.map((entry) => entry.attack),
+
+    /** When the event's origin became known: an event of the past was not shown before that. */
+    knownSinceMs(plan: ZonePlan, source: number): number {
+      return Math.max(plan.createdAtMs, attacks[source - 1]?.attack.addedAtMs ?? 0);
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { type Columns, createColumns } from "./columns.ts";
+import { compareDrafts, type Draft, type EventKey } from "./traffic/draft.ts";
+import { MINUTE_MS } from "./traffic/rhythm.ts";
+import type { Traffic, ZonePlan } from "./traffic/traffic.ts";
+
+/** The platform forgets an event this long after its timestamp. */
+export const HORIZON_MS = 72 * 3_600_000;
+/** Forgotten minutes are dropped together, when this many have gathered: dropping means drawing the rest again. */
+const DROP_AFTER_MINUTES = 3 * 1_440;
+
+export type ZoneStore = ReturnType<typeof createZoneStore>;
+
+/**
+ * The events of one zone that can still be asked for, in (time, logId) order, extended on demand as time goes by.
+ * What is dropped is not lost: the oracle draws it again.
+ */
+export function createZoneStore(plan: ZonePlan, traffic: Traffic) {
+  let columns: Columns = createColumns();
+  let firstMinute: number | undefined;
+  let endMinute = 0;
+
+  /** Where the zone's past begins: its history, or an attack scripted to before it. */
+  const earliestMs = () =>
+    Math.min(
+      plan.firstEventMs,
+      ...traffic.attacks().flatMap((attack) => (attack.zone === plan.id ? [attack.startMs] : [])),
+    );
+
+  return {
+    plan,
+    columns: () => columns,
+    earliestMs,
+    firstMinute: () => firstMinute ?? 0,
+
+    /** Draws what has happened up to `nowMs`. A clock that was set back draws everything again. */
+    extendTo(nowMs: number): void {
+      const wanted = Math.floor(Math.max(earliestMs(), nowMs - HORIZON_MS) / MINUTE_MS);
+      if (firstMinute === undefined || wanted < firstMinute || wanted > firstMinute + DROP_AFTER_MINUTES) {
+        columns = createColumns();
+        firstMinute = wanted;
+        endMinute = wanted;
+      }
+      for (const lastMinute = Math.floor(nowMs / MINUTE_MS); endMinute <= lastMinute; endMinute++) {
+        for (const draft of traffic.minute(plan, endMinute)) columns.push(draft);
+      }
+    },
+
+    /** Something changed the events from this time on: they are drawn again at the next extension. */
+    redrawFrom(timeMs: number): void {
+      const minute = Math.max(firstMinute ?? 0, Math.floor(timeMs / MINUTE_MS));
+      if (minute >= endMinute) return;
+      columns.truncate(columns.lowerBound(minute * MINUTE_MS));
+      endMinute = minute;
+    },
+
+    draft: (row: number): Draft => traffic.redraw(plan.id, columns.at(row), columns.key(row)),
+    redraw: (at: number, key: EventKey): Draft => traffic.redraw(plan.id, at, key),
+
+    /** The first row that comes after a position, whether or not the position's own event is held. */
+    rowAfter(position: Pick<Draft, "at" | "id">): number {
+      let row = columns.lowerBound(position.at);
+      while (row < columns.length() && columns.at(row) === position.at) {
+        const draft = traffic.redraw(plan.id, columns.at(row), columns.key(row));
+        if (compareDrafts(draft, position) > 0) return row;
+        row++;
+      }
+      return row;
+    },
+  };
+}

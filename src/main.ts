@@ -1,0 +1,19 @@
+import { Command } from "commander";
+import { edgeCommand } from "./cli/edge.ts";
+import { emulatorCommand } from "./cli/emulator.ts";
+import { parseConfig, requireEdge } from "./config.ts";
+import { toError, UsageError } from "./errors.ts";
+
+const program = new Command("longwatch")
+  .description("Keeps an edge platform's WAF event logs beyond 72 hours and watches them.")
+  .showSuggestionAfterError()
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+  .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
+  .addCommand(emulatorCommand());
+
+try {
+  await program.parseAsync();
+} catch (thrown) {
+  process.stderr.write(`${toError(thrown).message}\n`);
+  process.exitCode = thrown instanceof UsageError ? 2 : 1;
+}

@@ -1,0 +1,33 @@
+import { toError } from "./errors.ts";
+
+type Teardown = () => Promise<unknown> | unknown;
+
+/**
+ * Teardown in reverse order of construction. A part registers its teardown on the line after it was
+ * built, so a start that fails half-way unwinds like a normal stop. `stop` is idempotent, and one
+ * part's failure does not keep the others running.
+ */
+export function createStopStack(onError: (name: string, error: Error) => void) {
+  const entries: { name: string; teardown: Teardown }[] = [];
+  let stopping: Promise<void> | undefined;
+
+  const unwind = async () => {
+    for (let entry = entries.pop(); entry !== undefined; entry = entries.pop()) {
+      try {
+        await entry.teardown();
+      } catch (thrown) {
+        onError(entry.name, toError(thrown));
+      }
+    }
+  };
+
+  return {
+    defer(name: string, teardown: Teardown): void {
+      entries.push({ name, teardown });
+    },
+    stop(): Promise<void> {
+      stopping ??= unwind();
+      return stopping;
+    },
+  };
+}

@@ -1,0 +1,10 @@
+import { Command } from "commander";
+import { edgeCommand } from "../../../src/cli/edge.ts";
+import { createSecret } from "../../../src/secret.ts";
+
+// The edge command as a process of its own: base address and key are the first two arguments.
+const [baseUrl = "", accessKey = "", ...rest] = process.argv.slice(2);
+const program = new Command("longwatch").addCommand(
+  edgeCommand(() => ({ baseUrl, accessKey: createSecret(accessKey) })),
+);
+await program.parseAsync(["edge", ...rest], { from: "user" });

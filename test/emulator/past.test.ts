@@ -1,0 +1,191 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { bodyOf, call, HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle, search, send } from "./support.ts";
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "emulator-"));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+test("two emulators of one seed show the same events, of another seed none of them", async () => {
+  const [one, same, other] = [await openEmulator(), await openEmulator(), await openEmulator({ seed: "2" })];
+  const events = await oracle(one);
+  expect(events.length).toBeGreaterThan(500);
+  expect(await oracle(same)).toEqual(events);
+  const ids = new Set(events.map((event) => event.logId));
+  expect((await oracle(other)).filter((event) => ids.has(event.logId))).toEqual([]);
+  expect((await oracle(one, 102)).filter((event) => ids.has(event.logId))).toEqual([]);
+});
+
+test("a restart an hour later shows the same past, its attack included, and goes on from there", async () => {
+  const stateFile = join(folder(), "deep", "emulator.json");
+  const first = await openEmulator({ stateFile });
+  const attack = first.addAttack("zone=101,rule=942440,start=-30m,duration=10m,rate=2/s");
+  first.advance(20 * MINUTE_MS);
+  const before = await oracle(first);
+  expect(before.filter((event) => event.ruleId === "942440").length).toBeGreaterThanOrEqual(1_200);
+  await first.close();
+
+  const second = await openEmulator({ stateFile, clock: () => NOW + HOUR_MS });
+  const after = await oracle(second);
+  const ids = new Map(after.map((event) => [event.logId, event]));
+  for (const event of before) expect(ids.get(event.logId)).toEqual(event);
+  expect(after.length).toBeGreaterThan(before.length);
+  expect(
+    second.addAttack(`zone=101,rule=942440,start=${attack.startMs},duration=10m,rate=2/s`),
+  ).toMatchObject({ startMs: attack.startMs });
+  expect((await oracle(second)).length).toBe(after.length);
+  expect(readdirSync(join(stateFile, ".."))).toEqual(["emulator.json"]);
+});
+
+test("events beyond the horizon leave the search and stay in the oracle", async () => {
+  const emulator = await openEmulator({ historyHours: 1 });
+  const before = await oracle(emulator);
+  emulator.advance(100 * HOUR_MS);
+  const after = await oracle(emulator);
+  const ids = new Set(after.map((event) => event.logId));
+  expect(before.every((event) => ids.has(event.logId))).toBe(true);
+
+  const nowMs = emulator.now();
+  const inHorizon = after.filter((event) => event.timestamp > nowMs - 72 * HOUR_MS);
+  expect((await search(emulator, { from: 0, pageSize: 1 })).total).toBe(inHorizon.length);
+  const { shieldZones } = await bodyOf<{ shieldZones: { id: number; events: number }[] }>(
+    call(emulator, "/_emulator"),
+  );
+  expect(shieldZones.find((zone) => zone.id === 101)?.events).toBe(after.length);
+});
+
+test("dropping old events from memory changes nothing that is shown", async () => {
+  const walked = await openEmulator({ historyHours: 2, eventsPerSecond: 0.05 });
+  await search(walked, {});
+  walked.advance(10 * 24 * HOUR_MS);
+  const fresh = await openEmulator({ historyHours: 2, eventsPerSecond: 0.05 });
+  fresh.advance(10 * 24 * HOUR_MS);
+  const grouped = { groupBy: ["ruleId"], buckets: 9 };
+  expect(await search(walked, grouped)).toEqual(await search(fresh, grouped));
+  expect(await oracle(walked)).toEqual(await oracle(fresh));
+});
+
+test("a history longer than the horizon shows only what the horizon allows, now and to the oracle", async () => {
+  const emulator = await openEmulator({ historyHours: 75, eventsPerSecond: 0.05 });
+  const events = await oracle(emulator);
+  expect(Math.min(...events.map((event) => event.timestamp))).toBeGreaterThan(NOW - 72 * HOUR_MS);
+  expect((await search(emulator, { from: 0, pageSize: 1 })).total).toBe(events.length);
+});
+
+test("a new rate applies from the restart on and keeps the past", async () => {
+  const stateFile = join(folder(), "emulator.json");
+  const first = await openEmulator({ stateFile });
+  const before = await oracle(first);
+  await first.close();
+  const second = await openEmulator({ stateFile, eventsPerSecond: 3, zones: [101, 103] });
+  expect((await oracle(second)).slice(0, before.length)).toEqual(before);
+  second.advance(HOUR_MS);
+  const perHour = (await oracle(second)).filter((event) => event.timestamp >= NOW).length;
+  expect(perHour).toBeGreaterThan(before.length);
+  expect((await oracle(second, 103)).length).toBeGreaterThan(0);
+  expect((await call(second, "/_emulator/events/102")).status).toBe(404);
+});
+
+test("a state file of another seed, or one that is not state, is refused and left alone", async () => {
+  const stateFile = join(folder(), "emulator.json");
+  await (await createEmulator({ stateFile, seed: "a", historyHours: 0 })).close();
+  const text = readFileSync(stateFile, "utf8");
+  await expect(createEmulator({ stateFile, seed: "b" })).rejects.toMatchObject({
+    code: "USAGE",
+    message: expect.stringContaining('seed "a"'),
+  });
+  expect(readFileSync(stateFile, "utf8")).toBe(text);
+  writeFileSync(stateFile, "{");
+  await expect(createEmulator({ stateFile })).rejects.toMatchObject({
+    code: "USAGE",
+    message: expect.stringContaining(stateFile),
+  });
+});
+
+test("the default history holds at least 200,000 events of a dozen rules in two zones", async () => {
+  const emulator = await openEmulator({ historyHours: 72, eventsPerSecond: 0.9 });
+  const { shieldZones } = await bodyOf<{ shieldZones: { events: number; rules: string[] }[] }>(
+    call(emulator, "/_emulator"),
+  );
+  expect(shieldZones).toHaveLength(2);
+  expect(shieldZones.reduce((sum, zone) => sum + zone.events, 0)).toBeGreaterThanOrEqual(200_000);
+  for (const zone of shieldZones)
+    expect(zone.rules.filter((rule) => /^9[1-4]\d{4}$/.test(rule)).length).toBeGreaterThanOrEqual(12);
+});
+
+test("the traffic carries what hurts spreadsheets, terminals, browsers and databases, and IPv6 clients", async () => {
+  const emulator = await openEmulator({ eventsPerSecond: 1 });
+  const text = (await oracle(emulator))
+    .map((event) => JSON.stringify([event.ua, event.url, event.log]))
+    .join("\n");
+  for (const sign of [
+    "=cmd|",
+    "\\u001b[",
+    "\u202e",
+    "\\u0000",
+    "\\ud83d",
+    "\u{1f4a5}",
+    "jndi:ldap",
+    "<script>",
+    "UNION SELECT",
+  ]) {
+    expect(text).toContain(sign);
+  }
+  const ips = (await oracle(emulator)).map((event) => event.ip);
+  expect(ips.some((ip) => ip.includes(":"))).toBe(true);
+  expect((await oracle(emulator)).some((event) => event.ua.length > 5_000)).toBe(true);
+});
+
+test("a late event shows up when it is due, not at its timestamp, and then everywhere", async () => {
+  const emulator = await openEmulator({ lateShare: 0.5, historyHours: 1 });
+  const earlier = new Set((await oracle(emulator)).map((event) => event.logId));
+  emulator.advance(13 * MINUTE_MS);
+  const late = (await oracle(emulator)).filter((event) => event.timestamp < NOW && !earlier.has(event.logId));
+  expect(late.length).toBeGreaterThan(20);
+  const found = await search(emulator, { to: NOW, pageSize: 500 });
+  const shown = new Set(found.rows?.map((row) => row.logId));
+  expect(late.slice(-10).every((event) => shown.has(event.logId))).toBe(true);
+});
+
+test("an attack comes from few clients, at the scripted rate, between its bounds", async () => {
+  const emulator = await openEmulator();
+  const scripted = await send(
+    emulator,
+    "POST",
+    "/_emulator/attacks",
+    "zone=102,rule=990001,start=+60s,duration=5m,rate=20/s",
+  );
+  expect(await scripted.json()).toMatchObject({
+    zone: 102,
+    rule: "990001",
+    startMs: NOW + MINUTE_MS,
+    durationMs: 5 * MINUTE_MS,
+  });
+  emulator.advance(30 * MINUTE_MS);
+  const attack = (await oracle(emulator, 102)).filter((event) => event.ruleId === "990001");
+  expect(attack).toHaveLength(6_000);
+  expect(
+    attack.every((event) => event.timestamp >= NOW + MINUTE_MS && event.timestamp < NOW + 6 * MINUTE_MS),
+  ).toBe(true);
+  expect(new Set(attack.map((event) => event.ip)).size).toBeLessThanOrEqual(6);
+});
+
+test("the clock can be stopped, moved and given back", async () => {
+  const emulator = await openEmulator();
+  expect(await bodyOf(send(emulator, "POST", "/_emulator/clock", { now: NOW + 5 }))).toEqual({
+    now: NOW + 5,
+  });
+  expect(await bodyOf(send(emulator, "POST", "/_emulator/clock", { advanceMs: 10 }))).toEqual({
+    now: NOW + 15,
+  });
+  expect(await bodyOf(send(emulator, "POST", "/_emulator/clock", { now: null }))).toEqual({ now: NOW });
+  expect((await send(emulator, "POST", "/_emulator/clock", { now: "noon" })).status).toBe(400);
+  const later = (await oracle(emulator)).length;
+  emulator.setNow(NOW - HOUR_MS);
+  expect((await oracle(emulator)).length).toBeLessThan(later);
+});

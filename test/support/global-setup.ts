@@ -1,0 +1,24 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { TestProject } from "vitest/node";
+import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Superuser connection string of a running Postgres 18. */
+    postgresUrl: string;
+  }
+}
+
+/** One Postgres for the whole run; durability is off because only crash tests, which start their own, need it. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-test-"));
+  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
+  const postgres = await startEmbeddedPostgres({ dataDir, settings });
+  project.provide("postgresUrl", postgres.url);
+  return async () => {
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+}
