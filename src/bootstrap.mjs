@@ -11,6 +11,9 @@ import { fileURLToPath } from "node:url";
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const bin = path.join(root, "node_modules", ".bin");
 
+const print = (text) => process.stdout.write(`${text}\n`);
+const complain = (text) => process.stderr.write(`${text}\n`);
+
 const GATE = [
   ["tsc", "--noEmit"],
   ["oxlint", "--type-aware", "--deny-warnings", "src", "test"],
@@ -28,23 +31,23 @@ function isInstalled() {
 function run(command, args) {
   const env = { ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH}` };
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit", env });
-  if (error) console.error(`${command} did not start: ${error.message}`);
+  if (error) complain(`${command} did not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
 }
 
 if (!isInstalled()) {
-  console.log("Installing dependencies ...");
+  print("Installing dependencies ...");
   // Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.
   run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]);
 }
 switch (process.argv[2]) {
   case "gate":
     for (const [tool, ...args] of GATE) {
-      console.log(`\n== ${[tool, ...args].join(" ")}`);
+      print(`\n== ${[tool, ...args].join(" ")}`);
       run(path.join(bin, tool), args);
     }
     break;
   default:
-    console.error(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate`);
+    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate`);
     process.exit(2);
 }

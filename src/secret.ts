@@ -6,6 +6,7 @@ const SHOWN = "[secret]";
 export interface Secret {
   /** The only way to the value; call it at the last moment. */
   reveal(): string;
+  toString(): string;
 }
 
 export function createSecret(value: string): Secret {

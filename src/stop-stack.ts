@@ -1,6 +1,6 @@
 import { toError } from "./errors.ts";
 
-type Teardown = () => Promise<unknown> | unknown;
+type Teardown = () => unknown;
 
 /**
  * Teardown in reverse order of construction. A part registers its teardown on the line after it was

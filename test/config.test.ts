@@ -50,7 +50,7 @@ test("a secret comes from its file without the last line end and cannot be print
   const config = parseConfig({ EDGE_API_URL: "https://api.example.test", EDGE_API_KEY_FILE: file });
 
   expect(requireEdge(config).accessKey.reveal()).toBe("canary-key");
-  expect(`${inspect(config, { depth: 9 })}${JSON.stringify(config)}${config.edge.key}`).not.toContain(
+  expect(`${inspect(config, { depth: 9 })}${JSON.stringify(config)}${String(config.edge.key)}`).not.toContain(
     "canary",
   );
 });
