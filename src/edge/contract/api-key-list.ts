@@ -4,12 +4,11 @@ import { listOf } from "./list-of.ts";
 import { Text } from "./text.ts";
 
 /** `Key` is the credential itself. */
-export const ApiKeyItem = z.looseObject({
+const ApiKeyItem = z.looseObject({
   Id: z.int(),
   Key: Text,
   Roles: listOf(z.string()),
 });
-export type ApiKeyItem = z.infer<typeof ApiKeyItem>;
 
 /** One page of account keys; platform API spec 2.1. Some lists of that API answer with a bare array: it reads as the only page. */
 export const ApiKeyList = z.preprocess(

@@ -7,7 +7,7 @@ import { requireMember } from "./require-member.ts";
 import { OptionalText, Text } from "./text.ts";
 
 /** All strings; `""` stands for none. `status` is an action word such as `Blocked`, not an HTTP status. */
-export const EventLogLabels = z.looseObject({
+const EventLogLabels = z.looseObject({
   asn: Text,
   country: Text,
   ruleId: Text,
@@ -17,7 +17,6 @@ export const EventLogLabels = z.looseObject({
   status: Text,
   serverZone: Text,
 });
-export type EventLogLabels = z.infer<typeof EventLogLabels>;
 
 /** One entry of a page. `log` holds JSON as text (read it with EventLog), but is known to be other text as well. */
 export const EventLogEntry = z.looseObject({

@@ -19,8 +19,7 @@ export const DIMENSIONS = [
   "country",
   "action",
 ] as const;
-export const Dimension = z.enum(DIMENSIONS);
-export type Dimension = z.infer<typeof Dimension>;
+const Dimension = z.enum(DIMENSIONS);
 
 export const OPERATORS = ["eq", "in", "contains", "cidr", "wildcard"] as const;
 const Operator = z.enum(OPERATORS);

@@ -10,8 +10,7 @@ const counters = {
 };
 
 /** The four counters of one day. */
-export const WafRuleCounters = z.looseObject(counters);
-export type WafRuleCounters = z.infer<typeof WafRuleCounters>;
+const WafRuleCounters = z.looseObject(counters);
 
 /**
  * A rule's counters; platform API spec 2.9. The keys of `overviewPastTwentyEightDays` are days as the platform writes
