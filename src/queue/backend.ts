@@ -1,0 +1,66 @@
+import type { JobsOptions, Processor, WorkerOptions } from "bullmq";
+import { createPostgresBackend, createRedisBackend, Queue, Worker, withBackend } from "bullmq";
+import type { Secret } from "../secret.ts";
+
+/** As much of BullMQ's objects as this service uses; the same on either backend. */
+export interface Part {
+  on(event: "error", listener: (error: Error) => void): unknown;
+  close(): Promise<void>;
+}
+
+interface OpenQueue extends Part {
+  add(name: string, data: unknown, options: JobsOptions): Promise<unknown>;
+}
+
+/** The two backends behind one door: Redis or Valkey when there is a URL, else tables in the service's database. */
+export interface QueueBackend {
+  readonly kind: "redis" | "postgres";
+  openQueue(name: string): OpenQueue;
+  openWorker(name: string, processor: Processor, options: Omit<WorkerOptions, "connection" | "prefix">): Part;
+}
+
+export interface QueueBackendOptions {
+  readonly redisUrl: Secret | null;
+  readonly databaseUrl: Secret;
+  /** Braces keep one queue's keys in one Redis Cluster slot. */
+  readonly prefix?: string;
+}
+
+/**
+ * Finished jobs are bounded by count (age alone is only looked at when another job finishes), and a completed id
+ * is free again at once.
+ */
+const JOB_OPTIONS = {
+  removeOnComplete: true,
+  removeOnFail: { count: 1_000 },
+  backoff: { type: "exponential", delay: 1_000, jitter: 0.5 },
+} as const;
+
+export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
+  return options.redisUrl === null
+    ? postgresBackend(options.databaseUrl)
+    : redisBackend(options.redisUrl, options.prefix ?? "{longwatch}");
+}
+
+function redisBackend(url: Secret, prefix: string): QueueBackend {
+  // A producer must fail rather than wait for ever; a worker's blocking connection must wait for ever.
+  const producer = { url: url.reveal(), maxRetriesPerRequest: 1, enableOfflineQueue: false };
+  const consumer = { url: url.reveal(), maxRetriesPerRequest: null };
+  return {
+    kind: "redis",
+    openQueue: (name) =>
+      new Queue(name, { connection: producer, prefix, defaultJobOptions: JOB_OPTIONS }, createRedisBackend),
+    openWorker: (name, processor, worker) =>
+      new Worker(name, processor, { ...worker, connection: consumer, prefix }, createRedisBackend),
+  };
+}
+
+function postgresBackend(url: Secret): QueueBackend {
+  const connection = { connectionString: url.reveal(), schema: "bullmq", migrate: true, max: 2 };
+  const postgres = withBackend(createPostgresBackend);
+  return {
+    kind: "postgres",
+    openQueue: (name) => new postgres.Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }),
+    openWorker: (name, processor, worker) => new postgres.Worker(name, processor, { ...worker, connection }),
+  };
+}

@@ -1,0 +1,37 @@
+import { DelayedError, type Job, UnrecoverableError } from "bullmq";
+import { ServiceError, toError } from "../errors.ts";
+import type { AnyJob } from "./define-job.ts";
+
+const DEFAULT_WAIT_MS = 60_000;
+
+/**
+ * Runs one attempt under the job's own deadline. The one place where this service's errors become the queue's.
+ * A rejected payload gives up: the same bytes would be rejected again.
+ */
+export async function runAttempt(
+  definition: AnyJob,
+  job: Job,
+  token: string | undefined,
+  stopping: AbortSignal,
+): Promise<void> {
+  const payload = definition.payload.safeParse(job.data);
+  if (!payload.success)
+    throw new UnrecoverableError(`payload of ${definition.name}: ${payload.error.message}`);
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(definition.timeoutMs)]);
+  try {
+    await definition.run(payload.data, signal);
+  } catch (thrown) {
+    const error = toError(thrown);
+    if (!(error instanceof ServiceError)) throw error;
+    switch (error.disposition) {
+      case "retry":
+        throw error;
+      case "give-up":
+        throw Object.assign(new UnrecoverableError(error.message), { cause: error });
+      case "wait":
+        // Waiting is not failing: it uses up none of the attempts.
+        await job.moveToDelayed(Date.now() + (error.waitMs ?? DEFAULT_WAIT_MS), token);
+        throw new DelayedError();
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+/** `valkey-server` or `redis-server` from PATH, or null. */
+export function findRedisServer(): string | null {
+  for (const name of ["valkey-server", "redis-server"]) {
+    try {
+      execFileSync(name, ["--version"], { stdio: "ignore" });
+      return name;
+    } catch {
+      // Not on PATH: try the next.
+    }
+  }
+  return null;
+}
+
+export interface TestRedis {
+  readonly url: string;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A real server on a port of its own, with AOF and noeviction as in production. */
+export async function startTestRedis(server: string): Promise<TestRedis> {
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-redis-"));
+  const port = await freePort();
+  let child = await launch(server, port, folder);
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  };
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    kill,
+    restart: async () => {
+      child = await launch(server, port, folder);
+    },
+    stop: async () => {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function launch(server: string, port: number, folder: string): Promise<ChildProcess> {
+  const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder];
+  const durable = ["--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction"];
+  const child = spawn(server, [...args, ...durable], { stdio: ["ignore", "pipe", "inherit"] });
+  await new Promise<void>((resolve, reject) => {
+    let output = "";
+    child.once("exit", () => reject(new Error(`${server} ended before it was ready: ${output}`)));
+    // Read on for ever: a full pipe would stop the server.
+    child.stdout.on("data", (chunk) => {
+      output = (output + String(chunk)).slice(-4_000);
+      if (output.includes("Ready to accept connections")) resolve();
+    });
+  });
+  return child;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === "string") throw new Error("no port to listen on");
+  return address.port;
+}
