@@ -16,7 +16,7 @@ const complain = (text) => process.stderr.write(`${text}\n`);
 
 const GATE = [
   ["tsc", "--noEmit"],
-  ["oxlint", "--type-aware", "--deny-warnings", "src", "test"],
+  ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "test"],
   ["biome", "check"],
   ["knip"],
   ["vitest", "run"],

@@ -1,0 +1,47 @@
+import { drizzle, type NodePgDatabase, type NodePgQueryResultHKT } from "drizzle-orm/node-postgres";
+import type { PgDatabase } from "drizzle-orm/pg-core";
+import pg from "pg";
+
+export interface DatabaseOptions {
+  readonly url: string;
+  /** Connections at most. */
+  readonly max: number;
+  readonly applicationName: string;
+  /** Told of every connection that died, idle or in use; the query in flight rejects as well. */
+  readonly onError: (error: Error) => void;
+  readonly statementTimeoutMs?: number;
+  readonly lockTimeoutMs?: number;
+  readonly idleInTransactionTimeoutMs?: number;
+  readonly connectTimeoutMs?: number;
+}
+
+/** What queries are written against: the database itself or a transaction in it. */
+export type Queryable = PgDatabase<NodePgQueryResultHKT>;
+
+export interface Database {
+  readonly pool: pg.Pool;
+  readonly db: NodePgDatabase;
+  /** Waits for connections in use to be given back. */
+  close(): Promise<void>;
+}
+
+/** Connects on first use. Every session is UTC and bounded in statement, lock and idle-in-transaction time. */
+export function createDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.max,
+    application_name: options.applicationName,
+    options: "-c timezone=UTC",
+    statement_timeout: options.statementTimeoutMs ?? 60_000,
+    lock_timeout: options.lockTimeoutMs ?? 10_000,
+    idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 60_000,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  });
+  // Without a listener a dying connection ends the process. The pool reports idle ones only, and those a second
+  // time: the client's own listener hears every one, so it is the one that tells.
+  pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", options.onError));
+  return { pool, db: drizzle(pool, { casing: "snake_case" }), close: () => pool.end() };
+}

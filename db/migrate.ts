@@ -1,0 +1,74 @@
+import { fileURLToPath } from "node:url";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
+import pg from "pg";
+import { ADVISORY_LOCKS } from "./advisory-locks.ts";
+
+const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
+
+export interface MigrateOptions {
+  /** A direct connection: a session lock does not survive a proxy that pools transactions. */
+  readonly url: string;
+  /** How long another replica's migration may keep this one waiting. */
+  readonly waitTimeoutMs?: number;
+  /** How long one statement may wait for a table that others use. */
+  readonly lockTimeoutMs?: number;
+  /** Told when the connection dies; the migration rejects as well. */
+  readonly onError?: (error: Error) => void;
+}
+
+/** The database was migrated by a later version of this service; running this one on it could lose data. */
+class SchemaTooNewError extends Error {
+  override readonly name = "SchemaTooNewError";
+  readonly code = "SCHEMA_TOO_NEW";
+  readonly disposition = "give-up";
+}
+
+/**
+ * Brings the database to this version's schema; does nothing where it is. Any number of replicas may call it at once.
+ * @throws {SchemaTooNewError} and changes nothing when the database is ahead.
+ */
+export async function migrate(options: MigrateOptions): Promise<void> {
+  const client = new pg.Client({
+    connectionString: options.url,
+    application_name: "longwatch migrate",
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    options: "-c timezone=UTC",
+  });
+  client.on("error", options.onError ?? (() => undefined));
+  await client.connect();
+  try {
+    await setLockTimeout(client, options.waitTimeoutMs ?? 120_000);
+    await client.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrate]);
+    await setLockTimeout(client, options.lockTimeoutMs ?? 10_000);
+    await refuseNewerSchema(client);
+    await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+  } finally {
+    // Ends the session, and with it the lock.
+    await client.end();
+  }
+}
+
+async function setLockTimeout(client: pg.Client, timeoutMs: number): Promise<void> {
+  await client.query("select set_config('lock_timeout', $1, false)", [`${timeoutMs}ms`]);
+}
+
+async function refuseNewerSchema(client: pg.Client): Promise<void> {
+  const ledger = await client.query<{ exists: boolean }>(
+    "select to_regclass('drizzle.__drizzle_migrations') is not null as exists",
+  );
+  if (ledger.rows[0]?.exists !== true) return;
+  const applied = await client.query<{ latest: string | null }>(
+    "select max(created_at)::text as latest from drizzle.__drizzle_migrations",
+  );
+  const known = Math.max(
+    ...readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).map((migration) => migration.folderMillis),
+  );
+  if (Number(applied.rows[0]?.latest ?? 0) > known) {
+    throw new SchemaTooNewError(
+      "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before",
+    );
+  }
+}

@@ -1,0 +1,86 @@
+import { and, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { FenceLostError } from "../fence-lost-error.ts";
+import { leases } from "../schema/leases.ts";
+
+/**
+ * Takes the lease when nobody holds it or its time is over, and returns the new fence; null while another holds it,
+ * also when that other is an earlier life of the same holder.
+ */
+export async function acquireLease(
+  db: Queryable,
+  { name, holder, ttlMs }: { name: string; holder: string; ttlMs: number },
+): Promise<number | null> {
+  const expiresAt = later(ttlMs);
+  const taken = await db
+    .insert(leases)
+    .values({ name, holder, fence: 1, expiresAt })
+    .onConflictDoUpdate({
+      target: leases.name,
+      set: { holder, fence: sql`${leases.fence} + 1`, expiresAt },
+      setWhere: sql`${leases.expiresAt} is null or ${leases.expiresAt} <= now()`,
+    })
+    .returning({ fence: leases.fence });
+  return taken[0]?.fence ?? null;
+}
+
+/** Extends the lease from now; false when another owner has taken it or it was released. Late is fine, taken is not. */
+export async function renewLease(
+  db: Queryable,
+  { name, fence, ttlMs }: { name: string; fence: number; ttlMs: number },
+): Promise<boolean> {
+  const renewed = await db
+    .update(leases)
+    .set({ expiresAt: later(ttlMs) })
+    .where(isHeld(name, fence))
+    .returning({ name: leases.name });
+  return renewed.length === 1;
+}
+
+/** Gives the lease back before its time; does nothing when it is no longer this owner's. */
+export async function releaseLease(
+  db: Queryable,
+  { name, fence }: { name: string; fence: number },
+): Promise<void> {
+  await db.update(leases).set({ holder: null, expiresAt: null }).where(isHeld(name, fence));
+}
+
+/**
+ * Refuses the transaction when the fence is not the current one, and keeps it current until the commit: the row stays
+ * share-locked, so a successor's acquire waits. So does a renewal: make this the last statement before the commit.
+ * An expired lease that nobody has taken still counts: there is no second writer to be protected from.
+ * @throws {FenceLostError}
+ */
+export async function assertFence(tx: Queryable, name: string, fence: number): Promise<void> {
+  const held = await tx.select({ name: leases.name }).from(leases).where(isHeld(name, fence)).for("share");
+  if (held.length === 0) throw new FenceLostError(name, fence);
+}
+
+/**
+ * True for exactly one caller per period, over all replicas; periods are aligned to the epoch on Postgres's clock.
+ * Ring more often than the period: a replica whose clock is ahead asks too early and is told no.
+ * A claimed period is spent even if its work then fails; a missed one is not made up for.
+ */
+export async function claimDue(db: Queryable, name: string, periodMs: number): Promise<boolean> {
+  const periodSeconds = periodMs / 1_000;
+  const dueAt = sql`to_timestamp(
+    (floor(extract(epoch from now()) / ${periodSeconds}::numeric) + 1) * ${periodSeconds}::numeric)`;
+  const claimed = await db
+    .insert(leases)
+    .values({ name, dueAt })
+    .onConflictDoUpdate({
+      target: leases.name,
+      set: { dueAt },
+      setWhere: sql`${leases.dueAt} is null or ${leases.dueAt} <= now()`,
+    })
+    .returning({ name: leases.name });
+  return claimed.length === 1;
+}
+
+function isHeld(name: string, fence: number): SQL | undefined {
+  return and(eq(leases.name, name), eq(leases.fence, fence), isNotNull(leases.expiresAt));
+}
+
+function later(ttlMs: number): SQL {
+  return sql`now() + ${ttlMs}::double precision * interval '1 millisecond'`;
+}

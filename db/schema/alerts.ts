@@ -1,0 +1,36 @@
+import { sql } from "drizzle-orm";
+import { bigint, check, integer, jsonb, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import { spikes } from "./spikes.ts";
+
+/**
+ * What on-call should know; at most one unresolved per fingerprint. Written by raise-alerts and the acknowledge
+ * route; read by deliver-alerts, the alert API and the feeds.
+ */
+export const alerts = pgTable(
+  "alerts",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    firedAt: timestamp({ withTimezone: true }).notNull(),
+    acknowledgedAt: timestamp({ withTimezone: true }),
+    resolvedAt: timestamp({ withTimezone: true }),
+    spikeId: bigint({ mode: "number" }).references(() => spikes.id, { onDelete: "set null" }),
+    /** Null where the alert is about Longwatch itself and no single zone. */
+    zoneId: integer(),
+    /** Number of the latest transition, from 1; `transitions` holds as many. */
+    transition: integer().notNull().default(1),
+    state: text({ enum: ["firing", "acknowledged", "resolved"] })
+      .notNull()
+      .default("firing"),
+    kind: text().notNull(),
+    fingerprint: text().notNull(),
+    ruleId: text(),
+    acknowledgedBy: text(),
+    transitions: jsonb().notNull().default([]),
+    details: jsonb().notNull().default({}),
+  },
+  (t) => [
+    uniqueIndex("alerts_open").on(t.fingerprint).where(sql`state <> 'resolved'`),
+    check("alerts_state", sql`${t.state} in ('firing', 'acknowledged', 'resolved')`),
+    check("alerts_resolved_at", sql`(${t.state} = 'resolved') = (${t.resolvedAt} is not null)`),
+  ],
+);

@@ -1,0 +1,36 @@
+import { sql } from "drizzle-orm";
+import { check, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * One hour of one zone and what is known about its completeness. Written by poll-events, walk-days,
+ * reconcile-counts and seal-windows; read by seal-windows, raise-alerts and the coverage API.
+ */
+export const coverageWindows = pgTable(
+  "coverage_windows",
+  {
+    startsAt: timestamp({ withTimezone: true }).notNull(),
+    /** How far the search route has covered this hour; null when it has not begun. */
+    searchedThrough: timestamp({ withTimezone: true, precision: 3 }),
+    sealedAt: timestamp({ withTimezone: true }),
+    zoneId: integer().notNull(),
+    /** Null until the platform's grouped count was read. */
+    upstreamCount: integer(),
+    storedCount: integer().notNull().default(0),
+    passes: integer().notNull().default(0),
+    state: text({ enum: ["open", "sealed", "gap"] })
+      .notNull()
+      .default("open"),
+    gapReason: text(),
+    evidence: jsonb(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.startsAt] }),
+    check("coverage_windows_state", sql`${t.state} in ('open', 'sealed', 'gap')`),
+    check("coverage_windows_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
+    check(
+      "coverage_windows_sealed_with_evidence",
+      sql`${t.state} <> 'sealed' or (${t.sealedAt} is not null and ${t.evidence} is not null)`,
+    ),
+    check("coverage_windows_gap_has_reason", sql`${t.state} <> 'gap' or ${t.gapReason} is not null`),
+  ],
+);

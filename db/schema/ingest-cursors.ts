@@ -1,0 +1,29 @@
+import { sql } from "drizzle-orm";
+import { bigint, check, date, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * Where the list pass over one zone's day stands. Written by walk-days in the transaction of each page, by the
+ * holder of the fence only; read by walk-days (resume) and seal-windows (was there a quiet full pass).
+ */
+export const ingestCursors = pgTable(
+  "ingest_cursors",
+  {
+    fence: bigint({ mode: "number" }).notNull(),
+    startedAt: timestamp({ withTimezone: true }).notNull(),
+    /** Start of the latest full pass that reached the end and found nothing new. */
+    quietPassStartedAt: timestamp({ withTimezone: true }),
+    zoneId: integer().notNull(),
+    day: date({ mode: "string" }).notNull(),
+    pass: integer().notNull().default(1),
+    pagesSeen: integer().notNull().default(0),
+    newEntries: integer().notNull().default(0),
+    /** Asks for the next page of the pass; null before the first page and after the last. */
+    continuationToken: text(),
+    /** Null while the pass runs. */
+    passResult: text({ enum: ["full", "short", "token_rejected"] }),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.day] }),
+    check("ingest_cursors_pass_result", sql`${t.passResult} in ('full', 'short', 'token_rejected')`),
+  ],
+);

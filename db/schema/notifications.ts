@@ -1,0 +1,41 @@
+import { sql } from "drizzle-orm";
+import { bigint, check, index, integer, jsonb, pgTable, text, timestamp, unique } from "drizzle-orm/pg-core";
+import { alerts } from "./alerts.ts";
+
+/**
+ * The outbox: one alert transition for one channel. Written by raise-alerts in the alert's transaction, carried
+ * on by deliver-alerts; read by deliver-alerts, sweep and the delivery API.
+ */
+export const notifications = pgTable(
+  "notifications",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    alertId: bigint({ mode: "number" })
+      .notNull()
+      .references(() => alerts.id, { onDelete: "cascade" }),
+    createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    /** While sending: when the attempt counts as lost and may be taken over. */
+    nextAttemptAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    deliveredAt: timestamp({ withTimezone: true }),
+    /** The alert's transition number. */
+    transition: integer().notNull(),
+    attempts: integer().notNull().default(0),
+    reason: text({ enum: ["first", "worse", "repeat", "advice", "resolved"] }).notNull(),
+    channel: text().notNull(),
+    state: text({ enum: ["pending", "sending", "delivered", "undeliverable"] })
+      .notNull()
+      .default("pending"),
+    /** The same for every attempt, so that a receiver recognises a repeated one. */
+    dedupeKey: text().notNull(),
+    providerReference: text(),
+    lastError: text(),
+    /** What was to be said at this transition. */
+    content: jsonb().notNull().default({}),
+  },
+  (t) => [
+    unique("notifications_once").on(t.alertId, t.transition, t.channel),
+    index("notifications_due").on(t.nextAttemptAt).where(sql`state in ('pending', 'sending')`),
+    check("notifications_state", sql`${t.state} in ('pending', 'sending', 'delivered', 'undeliverable')`),
+    check("notifications_reason", sql`${t.reason} in ('first', 'worse', 'repeat', 'advice', 'resolved')`),
+  ],
+);

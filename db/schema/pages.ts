@@ -1,0 +1,26 @@
+import { date, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+import { bytea } from "../column-types.ts";
+
+/**
+ * The ledger of what the platform showed, page by page. Written by walk-days with the page's events; read by
+ * walk-days (a page seen again unchanged costs no inserts) and seal-windows (evidence).
+ */
+export const pages = pgTable(
+  "pages",
+  {
+    readAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    /** Null on a page without entries. */
+    firstAt: timestamp({ withTimezone: true, precision: 3 }),
+    lastAt: timestamp({ withTimezone: true, precision: 3 }),
+    zoneId: integer().notNull(),
+    day: date({ mode: "string" }).notNull(),
+    pass: integer().notNull(),
+    page: integer().notNull(),
+    entries: integer().notNull(),
+    newEntries: integer().notNull(),
+    hash: bytea().notNull(),
+    /** Of the token that asked for this page; null on a pass's first page. */
+    tokenHash: bytea(),
+  },
+  (t) => [primaryKey({ columns: [t.zoneId, t.day, t.pass, t.page] })],
+);

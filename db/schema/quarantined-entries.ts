@@ -1,0 +1,26 @@
+import { sql } from "drizzle-orm";
+import { bigint, check, date, integer, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import { bytea } from "../column-types.ts";
+
+/**
+ * An entry that could not become an event, byte for byte. Written by walk-days, poll-events and repair-window,
+ * once per zone and content however often a page is read; read by seal-windows and the coverage API.
+ */
+export const quarantinedEntries = pgTable(
+  "quarantined_entries",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    receivedAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    zoneId: integer().notNull(),
+    /** The UTC day that was asked for; null where the search route brought it. */
+    day: date({ mode: "string" }),
+    route: text({ enum: ["search", "list"] }).notNull(),
+    reason: text().notNull(),
+    raw: bytea().notNull(),
+    rawHash: bytea().generatedAlwaysAs(sql`sha256(raw)`),
+  },
+  (t) => [
+    uniqueIndex("quarantined_entries_content").on(t.zoneId, t.rawHash),
+    check("quarantined_entries_route", sql`${t.route} in ('search', 'list')`),
+  ],
+);

@@ -1,0 +1,31 @@
+import { sql } from "drizzle-orm";
+import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * Event counts per rule and half-open bucket [starts_at, starts_at + width seconds), UTC aligned.
+ * Written by roll-up-trends, read by detect-spikes and the trend API; can be rebuilt from waf_events.
+ */
+export const ruleBuckets = pgTable(
+  "rule_buckets",
+  {
+    startsAt: timestamp({ withTimezone: true }).notNull(),
+    zoneId: integer().notNull(),
+    /** Seconds. */
+    width: integer().notNull(),
+    total: integer().notNull(),
+    blocked: integer().notNull().default(0),
+    logged: integer().notNull().default(0),
+    challenged: integer().notNull().default(0),
+    other: integer().notNull().default(0),
+    ruleId: text().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.ruleId, t.width, t.startsAt] }),
+    check("rule_buckets_width", sql`${t.width} in (60, 3600, 86400)`),
+    check("rule_buckets_aligned", sql`extract(epoch from ${t.startsAt}) % ${t.width} = 0`),
+    check(
+      "rule_buckets_adds_up",
+      sql`${t.total} = ${t.blocked} + ${t.logged} + ${t.challenged} + ${t.other}`,
+    ),
+  ],
+);

@@ -1,0 +1,36 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { bytewiseText } from "../column-types.ts";
+
+/**
+ * One WAF event, once. Written by poll-events, walk-days and repair-window; read by roll-up-trends,
+ * reconcile-counts, detect-spikes (evidence) and the archive API. Partitioned by UTC day of occurred_at.
+ * In every nullable column null is "not known yet" and '' is "known to be empty"; a merge fills nulls only.
+ * Columns are in this order so that no row carries alignment padding.
+ */
+export const wafEvents = pgTable(
+  "waf_events",
+  {
+    occurredAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    zoneId: integer().notNull(),
+    logId: bytewiseText().notNull(),
+    /** The route that showed the event first. */
+    route: text({ enum: ["search", "list"] }).notNull(),
+    feature: text(),
+    ruleId: text(),
+    ip: text(),
+    ja4: text(),
+    ua: text(),
+    url: text(),
+    asn: text(),
+    country: text(),
+    action: text(),
+    message: text(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.occurredAt, t.logId] }),
+    index("waf_events_rule_time").on(t.zoneId, t.ruleId, t.occurredAt),
+    index("waf_events_time_range").using("brin", t.occurredAt),
+    check("waf_events_route", sql`${t.route} in ('search', 'list')`),
+  ],
+);

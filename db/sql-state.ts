@@ -1,0 +1,8 @@
+/** The five-character SQLSTATE of a failure, also where the query builder wrapped it; null when Postgres gave none. */
+export function readSqlState(thrown: unknown): string | null {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    const code = (error as { code?: unknown }).code;
+    if (typeof code === "string" && /^[0-9A-Z]{5}$/.test(code)) return code;
+  }
+  return null;
+}
