@@ -1,5 +1,5 @@
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
-import { ServiceError, toError } from "../errors.ts";
+import { type Disposition, toError } from "../errors.ts";
 import type { AnyJob } from "./define-job.ts";
 
 const DEFAULT_WAIT_MS = 60_000;
@@ -22,16 +22,27 @@ export async function runAttempt(
     await definition.run(payload.data, signal);
   } catch (thrown) {
     const error = toError(thrown);
-    if (!(error instanceof ServiceError)) throw error;
-    switch (error.disposition) {
+    const disposition = readDisposition(error);
+    switch (disposition) {
+      case undefined:
       case "retry":
         throw error;
       case "give-up":
         throw Object.assign(new UnrecoverableError(error.message), { cause: error });
       case "wait":
         // Waiting is not failing: it uses up none of the attempts.
-        await job.moveToDelayed(Date.now() + (error.waitMs ?? DEFAULT_WAIT_MS), token);
+        await job.moveToDelayed(Date.now() + readWaitMs(error), token);
         throw new DelayedError();
     }
   }
+}
+
+/** Read by field, not by class: the database layer imports nothing of ours, so its errors are no ServiceErrors. */
+function readDisposition(error: Error): Disposition | undefined {
+  const found = "disposition" in error ? error.disposition : undefined;
+  return found === "retry" || found === "give-up" || found === "wait" ? found : undefined;
+}
+
+function readWaitMs(error: Error): number {
+  return "waitMs" in error && typeof error.waitMs === "number" ? error.waitMs : DEFAULT_WAIT_MS;
 }

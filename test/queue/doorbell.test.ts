@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { FenceLostError } from "../../db/fence-lost-error.ts";
 import { ServiceError } from "../../src/errors.ts";
 import { createQueueBackend } from "../../src/queue/backend.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
@@ -101,15 +102,19 @@ describe.each([
     const waiting = recorder(`waiting-${kind}`, async (run) => {
       if (run <= 4) throw new Failure("wait");
     });
-    const doorbell = open(kind, [retried.job, abandoned.job, waiting.job]);
+    const fenced = recorder(`fenced-${kind}`, async () => {
+      throw new FenceLostError("walk-days:1", 1);
+    });
+    const doorbell = open(kind, [fenced.job, retried.job, abandoned.job, waiting.job]);
     doorbell.startWorkers();
 
-    for (const { job } of [retried, abandoned, waiting])
+    for (const { job } of [fenced, retried, abandoned, waiting])
       await doorbell.ring(job.name, { zoneId: 1 }, `x_${job.name}`);
 
     await expect.poll(() => retried.runs.length, { timeout: 15_000 }).toBe(2);
     await expect.poll(() => waiting.runs.length, { timeout: 15_000 }).toBe(5);
     expect(abandoned.runs).toHaveLength(1);
+    expect(fenced.runs).toHaveLength(1);
   });
 
   test.skipIf(skipped)("a payload that breaks its schema never reaches the job", async () => {
