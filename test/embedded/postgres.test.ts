@@ -11,6 +11,7 @@ const HOLDER = path.join(import.meta.dirname, "hold-postgres.ts");
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-embedded-"));
+  chmodSync(folder, 0o755);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { TestProject } from "vitest/node";
@@ -14,6 +14,8 @@ declare module "vitest" {
 /** One Postgres for the whole run; durability is off because only crash tests, which start their own, need it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-test-"));
+  // As root Postgres runs as another user: let it in, so that nothing is left outside this folder.
+  chmodSync(dataDir, 0o755);
   const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
   const postgres = await startEmbeddedPostgres({ dataDir, settings });
   project.provide("postgresUrl", postgres.url);
