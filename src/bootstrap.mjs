@@ -1,44 +1,82 @@
 /**
- * What `npm test` runs, on whatever Node a machine has: installs the locked dependencies where they are missing
- * or stale, then goes on under the pinned Node that came with them. Plain JavaScript for that reason.
+ * What `npm start` and `npm test` run, on whatever Node a machine has: installs the locked dependencies where they are
+ * missing or stale, then goes on under the pinned Node that came with them. Plain JavaScript for that reason.
  * Usage: node src/bootstrap.mjs gate
+ *        node src/bootstrap.mjs start [arguments of `longwatch start`]
  */
-import { spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const bin = path.join(root, "node_modules", ".bin");
+const lockFile = path.join(root, "package-lock.json");
+/** Which lock file was installed: a checkout changes times, not contents. */
+const stampFile = path.join(root, "node_modules", ".installed-lock");
 
 const print = (text) => process.stdout.write(`${text}\n`);
 const complain = (text) => process.stderr.write(`${text}\n`);
 
 const GATE = [
   ["tsc", "--noEmit"],
-  ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "test"],
+  ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "jobs", "test"],
   ["biome", "check"],
   ["knip"],
   ["vitest", "run"],
 ];
 
+const digest = () => createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+
 function isInstalled() {
+  if (!existsSync(path.join(bin, "node"))) return false;
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === digest()) return true;
   const installed = path.join(root, "node_modules", ".package-lock.json");
-  if (!existsSync(installed) || !existsSync(path.join(bin, "node"))) return false;
-  return statSync(installed).mtimeMs >= statSync(path.join(root, "package-lock.json")).mtimeMs;
+  return existsSync(installed) && statSync(installed).mtimeMs >= statSync(lockFile).mtimeMs;
 }
 
+const environment = () => ({ ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH}` });
+
 function run(command, args) {
-  const env = { ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH}` };
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit", env });
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit", env: environment() });
   if (error) complain(`${command} did not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/**
+ * The service in the same process group, so that Ctrl-C and kill -9 of the group reach it as they reach this process.
+ * Every other end goes over the channel: "stop" for a signal to this process alone (npm passes SIGTERM on, and SIGINT
+ * a second time), a broken channel when this process was killed. "stop" is said once: a repeated signal would tell the
+ * service to hurry.
+ */
+function start(args) {
+  const child = spawn(path.join(bin, "node"), [path.join(root, "src", "main.ts"), "start", ...args], {
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+    env: environment(),
+  });
+  let isTold = false;
+  const stop = () => {
+    if (!isTold && child.connected) child.send("stop", () => {});
+    isTold = true;
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
+  // npm runs this in a shell, which does not pass SIGTERM on, and npm itself may be killed.
+  const parent = process.ppid;
+  if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && stop(), 1_000).unref();
+  child.on("error", (error) => {
+    complain(`${path.join(bin, "node")} did not start: ${error.message}`);
+    process.exitCode = 1;
+  });
+  child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
 }
 
 if (!isInstalled()) {
   print("Installing dependencies ...");
   // Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.
   run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]);
+  writeFileSync(stampFile, digest());
 }
 switch (process.argv[2]) {
   case "gate":
@@ -47,7 +85,10 @@ switch (process.argv[2]) {
       run(path.join(bin, tool), args);
     }
     break;
+  case "start":
+    start(process.argv.slice(3));
+    break;
   default:
-    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate`);
+    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate or start`);
     process.exit(2);
 }

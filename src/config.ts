@@ -1,30 +1,12 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { z } from "zod";
+import type { z } from "zod";
+import { closestName } from "./closest-name.ts";
+import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { toError, UsageError } from "./errors.ts";
 import { createSecret, type Secret } from "./secret.ts";
 
-const httpUrl = z.url({ protocol: /^https?$/, error: "must be an http or https URL" });
-
-const positiveInts = z
-  .string()
-  .regex(/^\s*[1-9]\d*(\s*,\s*[1-9]\d*)*\s*$/, "must be whole numbers above 0, separated by commas")
-  .transform((text) => [...new Set(text.split(",").map(Number))]);
-
-/** Every environment variable, its rule and what it is for; the README's table is read off this. */
-const Environment = z.object({
-  EDGE_API_URL: httpUrl.optional().meta({ description: "the platform's address" }),
-  EDGE_API_KEY: z.string().min(1, "must not be empty").optional().meta({ description: "access key" }),
-  EDGE_SHIELD_ZONES: positiveInts.optional().meta({ description: "shield zone ids, comma separated" }),
-  LONGWATCH_DATA_DIR: z
-    .string()
-    .min(1)
-    .default(".longwatch")
-    .meta({ description: "where local state lives" }),
-});
-
-/** Variables that may also be given as NAME_FILE: the value is the file's text without its last line end. */
-const SECRETS = ["EDGE_API_KEY"] as const;
+type Role = (typeof ROLES)[number];
 
 export interface Config {
   readonly edge: {
@@ -32,31 +14,52 @@ export interface Config {
     readonly key: Secret | null;
     readonly zones: readonly number[];
   };
+  /** Null: the embedded Postgres in `dataDir`. */
+  readonly databaseUrl: Secret | null;
+  /** Null: the queues live in Postgres. */
+  readonly redisUrl: Secret | null;
+  /** Absolute. */
   readonly dataDir: string;
+  readonly roles: readonly Role[];
+  readonly http: { readonly host: string; readonly port: number };
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly pollEveryMs: number;
+  readonly spikeZ: number;
+  readonly advicePerHour: number;
+  readonly retentionDays: number;
+  readonly channels: {
+    readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
+    readonly slack: { readonly url: Secret } | null;
+    readonly allowPrivate: boolean;
+  };
 }
+
+type Given = Record<string, string>;
 
 /**
  * The only reader of the environment. Empty variables count as unset.
  * @throws {UsageError} listing every mistake at once as variable, value and rule; a secret's value is never shown.
  */
 export function parseConfig(env: NodeJS.ProcessEnv): Config {
-  const mistakes: string[] = [];
-  const given = readSecretFiles(env, mistakes);
-  const parsed = Environment.safeParse(given);
-  for (const issue of parsed.error?.issues ?? []) {
-    const name = String(issue.path[0]);
-    const shown = SECRETS.some((secret) => secret === name) ? "[secret]" : JSON.stringify(given[name]);
-    mistakes.push(`${name}: ${shown}: ${issue.message}`);
-  }
-  if (!parsed.success || mistakes.length > 0) throw new UsageError(mistakes);
-  const value = parsed.data;
-  return Object.freeze({
-    edge: {
-      url: value.EDGE_API_URL ?? null,
-      key: value.EDGE_API_KEY === undefined ? null : createSecret(value.EDGE_API_KEY),
-      zones: value.EDGE_SHIELD_ZONES ?? [],
-    },
-    dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
+  return read(env, () => []);
+}
+
+/** The same for the service itself, which also needs that what is set goes together. */
+export function parseServiceConfig(env: NodeJS.ProcessEnv): Config {
+  return read(env, findIncomplete);
+}
+
+/** Every variable in the words of its mistakes; a secret comes with its NAME_FILE. `fallback` as one would type it. */
+export function describeConfig(): readonly {
+  readonly variables: readonly string[];
+  readonly rule: string;
+  readonly fallback: string | null;
+  readonly description: string;
+}[] {
+  return VARIABLES.map((name) => {
+    const { rule, description, fallback, isSecret } = aboutVariable(name);
+    const variables = isSecret === true ? [name, `${name}_FILE`] : [name];
+    return { variables, rule, fallback: fallback ?? null, description };
   });
 }
 
@@ -73,11 +76,41 @@ export function requireEdge(config: Config): { baseUrl: string; accessKey: Secre
   return { baseUrl: url, accessKey: key };
 }
 
-function readSecretFiles(env: NodeJS.ProcessEnv, mistakes: string[]): Record<string, string> {
-  const given: Record<string, string> = {};
-  for (const [name, value] of Object.entries(env)) {
-    if (value !== undefined && value !== "") given[name] = value;
+function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Config {
+  const entries = Object.entries(env).filter(([, value]) => value !== undefined && value !== "");
+  const given = Object.fromEntries(entries) as Given;
+  const mistakes = [...findUnknown(given), ...readSecretFiles(given)];
+  const parsed = Environment.safeParse(given);
+  const wrong = new Set(parsed.error?.issues.map((issue) => issue.path[0]));
+  for (const name of VARIABLES) {
+    if (!wrong.has(name)) continue;
+    const { rule, isSecret } = aboutVariable(name);
+    mistakes.push(`${name}: ${isSecret === true ? "[secret]" : show(given[name])}: must be ${rule}`);
   }
+  mistakes.push(...findMore(given));
+  if (!parsed.success || mistakes.length > 0) throw new UsageError(mistakes);
+  return toConfig(parsed.data);
+}
+
+function show(value: string | undefined): string {
+  return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
+}
+
+/** A misspelt variable would otherwise be a setting that silently does nothing. */
+function findUnknown(given: Given): string[] {
+  const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
+  return Object.keys(given)
+    .filter((name) => /^(LONGWATCH|EDGE)_/.test(name) && !known.includes(name))
+    .map((name) => {
+      const meant = closestName(name, known);
+      // Its value is not shown: it may be a secret under a wrong name.
+      return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
+    });
+}
+
+/** Fills in what is given as a file: its text without the last line end. */
+function readSecretFiles(given: Given): string[] {
+  const mistakes: string[] = [];
   for (const name of SECRETS) {
     const file = given[`${name}_FILE`];
     if (file === undefined) continue;
@@ -86,12 +119,65 @@ function readSecretFiles(env: NodeJS.ProcessEnv, mistakes: string[]): Record<str
       continue;
     }
     try {
-      given[name] = readFileSync(file, "utf8").replace(/\r?\n$/, "");
+      const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
+      if (text !== "") given[name] = text;
+      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
     } catch (thrown) {
       mistakes.push(
         `${name}_FILE: ${JSON.stringify(file)}: must be a readable file (${toError(thrown).message})`,
       );
     }
   }
-  return given;
+  return mistakes;
+}
+
+/** Variables of which one says nothing, or the wrong thing, without the other. */
+const BELONGS_TO: readonly (readonly [string, string])[] = [
+  ["EDGE_API_URL", "EDGE_API_KEY"],
+  ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
+  ["EDGE_API_KEY", "EDGE_API_URL"],
+  ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
+  ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
+  ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
+];
+
+function findIncomplete(given: Given): string[] {
+  const isSet = (name: string) => given[name] !== undefined || given[`${name}_FILE`] !== undefined;
+  const missing = new Map<string, string>();
+  for (const [name, needed] of BELONGS_TO) {
+    if (isSet(name) && !isSet(needed) && !missing.has(needed)) missing.set(needed, name);
+  }
+  return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
+}
+
+function toConfig(value: z.output<typeof Environment>): Config {
+  const secret = (text: string | undefined) => (text === undefined ? null : createSecret(text));
+  const webhook = {
+    url: secret(value.LONGWATCH_WEBHOOK_URL),
+    secret: secret(value.LONGWATCH_WEBHOOK_SECRET),
+  };
+  const slackUrl = secret(value.LONGWATCH_SLACK_WEBHOOK_URL);
+  return Object.freeze({
+    edge: {
+      url: value.EDGE_API_URL ?? null,
+      key: secret(value.EDGE_API_KEY),
+      zones: value.EDGE_SHIELD_ZONES ?? [],
+    },
+    databaseUrl: secret(value.DATABASE_URL),
+    redisUrl: secret(value.REDIS_URL),
+    dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
+    roles: value.LONGWATCH_ROLES,
+    http: { host: value.LONGWATCH_HOST, port: value.LONGWATCH_PORT },
+    logLevel: value.LONGWATCH_LOG_LEVEL,
+    pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
+    spikeZ: value.LONGWATCH_SPIKE_Z,
+    advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
+    retentionDays: value.LONGWATCH_RETENTION_DAYS,
+    channels: {
+      webhook:
+        webhook.url === null || webhook.secret === null ? null : { url: webhook.url, secret: webhook.secret },
+      slack: slackUrl === null ? null : { url: slackUrl },
+      allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
+    },
+  });
 }

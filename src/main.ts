@@ -1,13 +1,19 @@
 import { Command } from "commander";
+import { configCommand } from "./cli/config.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
-import { parseConfig, requireEdge } from "./config.ts";
+import { startCommand } from "./cli/start.ts";
+import { statusCommand } from "./cli/status.ts";
+import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
 import { toError, UsageError } from "./errors.ts";
 
 const program = new Command("longwatch")
   .description("Keeps an edge platform's WAF event logs beyond 72 hours and watches them.")
   .showSuggestionAfterError()
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+  .addCommand(startCommand(() => parseServiceConfig(process.env)))
+  .addCommand(statusCommand(() => parseConfig(process.env)))
+  .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
   .addCommand(emulatorCommand());
 

@@ -1,10 +1,20 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { parseConfig, requireEdge } from "../src/config.ts";
+import { configCommand } from "../src/cli/config.ts";
+import { configTable, withConfigTable } from "../src/cli/config-table.ts";
+import { parseConfig, parseServiceConfig, requireEdge } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
+
+const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+
+function writeTemporary(text: string): string {
+  const file = path.join(mkdtempSync(path.join(tmpdir(), "longwatch-config-")), "file");
+  writeFileSync(file, text);
+  return file;
+}
 
 function mistakesOf(run: () => unknown): readonly string[] {
   try {
@@ -27,7 +37,7 @@ test("every mistake is listed at once with variable, value and rule", () => {
   );
 
   expect(mistakes).toHaveLength(3);
-  expect(mistakes).toContain('EDGE_API_URL: "nope": must be an http or https URL');
+  expect(mistakes).toContain('EDGE_API_URL: "nope": must be an http or https URL without user name');
   expect(mistakes).toContain('EDGE_SHIELD_ZONES: "1,x": must be whole numbers above 0, separated by commas');
   expect(mistakes).toContain('EDGE_API_KEY_FILE: "/f": must not be set together with EDGE_API_KEY');
 });
@@ -40,13 +50,133 @@ test("zones are read as numbers without doubles", () => {
   expect(parseConfig({ EDGE_SHIELD_ZONES: "102, 101,102" }).edge.zones).toEqual([102, 101]);
 });
 
+test("without any variable the service runs on its own", () => {
+  expect(parseServiceConfig({ PATH: "/bin" })).toMatchObject({
+    databaseUrl: null,
+    redisUrl: null,
+    roles: ["ingest", "derive", "alerts", "http"],
+    http: { host: "127.0.0.1", port: 8_080 },
+    pollEveryMs: 30_000,
+    spikeZ: 3.5,
+    retentionDays: 400,
+    channels: { webhook: null, slack: null, allowPrivate: false },
+  });
+});
+
+test("what is given is read with its type", () => {
+  const config = parseServiceConfig({
+    LONGWATCH_ROLES: "http, ingest,http",
+    LONGWATCH_PORT: "0",
+    LONGWATCH_POLL_SECONDS: "5",
+    LONGWATCH_SPIKE_Z: "4.25",
+    LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
+    LONGWATCH_WEBHOOK_URL: "https://hooks.example.test/a",
+    LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET,
+    REDIS_URL: "rediss://cache.example.test",
+  });
+
+  expect(config).toMatchObject({
+    roles: ["http", "ingest"],
+    http: { port: 0 },
+    pollEveryMs: 5_000,
+    spikeZ: 4.25,
+    channels: { slack: null, allowPrivate: true },
+  });
+  expect(config.channels.webhook?.secret.reveal()).toBe(SIGNING_SECRET);
+  expect(config.redisUrl?.reveal()).toBe("rediss://cache.example.test");
+});
+
+test.each([
+  ["EDGE_API_URL", "ftp://example.test"],
+  ["EDGE_API_URL", "https://user@example.test"],
+  ["EDGE_SHIELD_ZONES", "0"],
+  ["EDGE_SHIELD_ZONES", "9007199254740993"],
+  ["DATABASE_URL", "mysql://localhost/x"],
+  ["REDIS_URL", "localhost:6379"],
+  ["LONGWATCH_ROLES", "ingest,cook"],
+  ["LONGWATCH_ROLES", ","],
+  ["LONGWATCH_HOST", "localhost/path"],
+  ["LONGWATCH_PORT", "65536"],
+  ["LONGWATCH_PORT", "0x50"],
+  ["LONGWATCH_LOG_LEVEL", "loud"],
+  ["LONGWATCH_POLL_SECONDS", "0"],
+  ["LONGWATCH_POLL_SECONDS", "1.5"],
+  ["LONGWATCH_SPIKE_Z", "0.5"],
+  ["LONGWATCH_SPIKE_Z", "NaN"],
+  ["LONGWATCH_ADVICE_PER_HOUR", "-1"],
+  ["LONGWATCH_RETENTION_DAYS", "3"],
+  ["LONGWATCH_WEBHOOK_URL", "file:///etc/passwd"],
+  ["LONGWATCH_WEBHOOK_SECRET", `whsec_${Buffer.alloc(23).toString("base64")}`],
+  ["LONGWATCH_SLACK_WEBHOOK_URL", "hooks.example.test"],
+  ["LONGWATCH_ALLOW_PRIVATE_WEBHOOKS", "yes"],
+])("%s=%s is a mistake that names the variable and its rule", (name, value) => {
+  const mistakes = mistakesOf(() => parseConfig({ [name]: value }));
+
+  expect(mistakes).toHaveLength(1);
+  expect(mistakes[0]).toMatch(new RegExp(`^${name}: .+: must be .+`));
+});
+
+test("a mistake never shows the value of a secret, nor a password inside an address", () => {
+  const mistakes = mistakesOf(() =>
+    parseConfig({
+      DATABASE_URL: "mysql://u:canary@h/x",
+      REDIS_URL: "canary",
+      LONGWATCH_WEBHOOK_URL: "canary",
+      LONGWATCH_WEBHOOK_SECRET: "canary",
+      LONGWATCH_SLACK_WEBHOOK_URL: "canary",
+      EDGE_API_URL: "https://user:canary@example.test",
+      EDGE_API_KEYS: "canary",
+    }),
+  );
+
+  expect(mistakes).toHaveLength(7);
+  expect(mistakes.join("\n")).not.toContain("canary");
+});
+
+test.each([
+  ["EDGE_API_KEYS", "EDGE_API_KEY"],
+  ["EDGE_API_KEY_FIEL", "EDGE_API_KEY_FILE"],
+  ["LONGWATCH_SPIKEZ", "LONGWATCH_SPIKE_Z"],
+  ["LONGWATCH_POLL", "LONGWATCH_POLL_SECONDS"],
+  ["LONGWATCH_RETENTION_DAYS_FILE", "LONGWATCH_RETENTION_DAYS"],
+])("the misspelt variable %s is a mistake that suggests %s", (typed, meant) => {
+  expect(mistakesOf(() => parseConfig({ [typed]: "1" }))).toEqual([
+    `${typed}: is not a setting: did you mean ${meant}?`,
+  ]);
+});
+
+test("a variable like no other is refused without a suggestion, and other programs' variables are left alone", () => {
+  expect(mistakesOf(() => parseConfig({ LONGWATCH_XYZZY: "1", EDITOR: "vi", REDIS_HOST: "x" }))).toEqual([
+    "LONGWATCH_XYZZY: is not a setting",
+  ]);
+});
+
+test.each([
+  { given: { EDGE_API_URL: "https://api.example.test" }, missing: ["EDGE_API_KEY", "EDGE_SHIELD_ZONES"] },
+  { given: { EDGE_API_KEY: "k" }, missing: ["EDGE_API_URL"] },
+  { given: { LONGWATCH_WEBHOOK_URL: "https://hooks.example.test" }, missing: ["LONGWATCH_WEBHOOK_SECRET"] },
+  { given: { LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET }, missing: ["LONGWATCH_WEBHOOK_URL"] },
+])("the service refuses to start with $given alone", ({ given, missing }) => {
+  const mistakes = mistakesOf(() => parseServiceConfig(given));
+
+  expect(mistakes.map((mistake) => mistake.split(":")[0])).toEqual(missing);
+});
+
+test("what is missing and what is wrong are told together", () => {
+  const mistakes = mistakesOf(() => parseServiceConfig({ EDGE_API_KEY: "k", LONGWATCH_PORT: "http" }));
+
+  expect(mistakes).toEqual([
+    'LONGWATCH_PORT: "http": must be a whole number from 0 to 65535',
+    "EDGE_API_URL: not set: must be set when EDGE_API_KEY is",
+  ]);
+});
+
 test("a command that needs the platform names both missing variables", () => {
   expect(mistakesOf(() => requireEdge(parseConfig({})))).toHaveLength(2);
 });
 
 test("a secret comes from its file without the last line end and cannot be printed", () => {
-  const file = path.join(mkdtempSync(path.join(tmpdir(), "longwatch-config-")), "key");
-  writeFileSync(file, "canary-key\n");
+  const file = writeTemporary("canary-key\n");
   const config = parseConfig({ EDGE_API_URL: "https://api.example.test", EDGE_API_KEY_FILE: file });
 
   expect(requireEdge(config).accessKey.reveal()).toBe("canary-key");
@@ -59,4 +189,28 @@ test("a secret file that cannot be read is a mistake that names the file", () =>
   const mistakes = mistakesOf(() => parseConfig({ EDGE_API_KEY_FILE: "/nowhere/key" }));
 
   expect(mistakes[0]).toMatch(/^EDGE_API_KEY_FILE: "\/nowhere\/key": must be a readable file/);
+});
+
+test("an empty secret file is a mistake", () => {
+  const file = writeTemporary("\n");
+
+  expect(mistakesOf(() => parseConfig({ DATABASE_URL_FILE: file }))).toEqual([
+    `DATABASE_URL_FILE: ${JSON.stringify(file)}: must not be empty`,
+  ]);
+});
+
+test("the README's table is the one that the schema gives", () => {
+  const readme = readFileSync(path.join(import.meta.dirname, "..", "README.md"), "utf8");
+
+  expect(withConfigTable(readme), "npm run -s longwatch -- config table --write README.md").toBe(readme);
+});
+
+test("the table goes between its markers, and nowhere when they are missing", async () => {
+  const file = writeTemporary("before\n<!-- config -->\nold\n<!-- /config -->\nafter\n");
+  await configCommand(() => {}).parseAsync(["table", "--write", file], { from: "user" });
+
+  expect(readFileSync(file, "utf8")).toBe(
+    `before\n<!-- config -->\n\n${configTable()}\n<!-- /config -->\nafter\n`,
+  );
+  expect(() => withConfigTable("no markers")).toThrow("are missing");
 });

@@ -84,3 +84,12 @@ function isHeld(name: string, fence: number): SQL | undefined {
 function later(ttlMs: number): SQL {
   return sql`now() + ${ttlMs}::double precision * interval '1 millisecond'`;
 }
+
+/** Whether anybody holds the lease now. Only a hint: it may change before the caller reads the answer. */
+export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean> {
+  const held = await db
+    .select({ name: leases.name })
+    .from(leases)
+    .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
+  return held.length > 0;
+}

@@ -10,6 +10,8 @@ export const ingestCursors = pgTable(
   {
     fence: bigint({ mode: "number" }).notNull(),
     startedAt: timestamp({ withTimezone: true }).notNull(),
+    /** Start of the latest full pass that reached the end. */
+    fullPassStartedAt: timestamp({ withTimezone: true }),
     /** Start of the latest full pass that reached the end and found nothing new. */
     quietPassStartedAt: timestamp({ withTimezone: true }),
     zoneId: integer().notNull(),
@@ -20,10 +22,13 @@ export const ingestCursors = pgTable(
     /** Asks for the next page of the pass; null before the first page and after the last. */
     continuationToken: text(),
     /** Null while the pass runs. */
-    passResult: text({ enum: ["full", "short", "token_rejected"] }),
+    passResult: text({ enum: ["full", "short", "looped", "token_rejected"] }),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.day] }),
-    check("ingest_cursors_pass_result", sql`${t.passResult} in ('full', 'short', 'token_rejected')`),
+    check(
+      "ingest_cursors_pass_result",
+      sql`${t.passResult} in ('full', 'short', 'looped', 'token_rejected')`,
+    ),
   ],
 );

@@ -1,9 +1,10 @@
 import { sql } from "drizzle-orm";
-import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
  * Event counts per rule and half-open bucket [starts_at, starts_at + width seconds), UTC aligned.
- * Written by roll-up-trends, read by detect-spikes and the trend API; can be rebuilt from waf_events.
+ * Written by roll-up-trends, read by detect-spikes and the trend API; can be rebuilt from waf_events. Events whose
+ * rule is unknown or empty count under rule ''. A bucket without events has no row.
  */
 export const ruleBuckets = pgTable(
   "rule_buckets",
@@ -21,6 +22,8 @@ export const ruleBuckets = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.ruleId, t.width, t.startsAt] }),
+    // Which series were active in the last hour, without reading every series.
+    index("rule_buckets_minutes").on(t.startsAt).where(sql`width = 60`),
     check("rule_buckets_width", sql`${t.width} in (60, 3600, 86400)`),
     check("rule_buckets_aligned", sql`extract(epoch from ${t.startsAt}) % ${t.width} = 0`),
     check(

@@ -12,28 +12,73 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
+export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4", "action"] as const;
+export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
+
+/**
+ * What the events of a spike have in common. Values come from requests: hostile text, at most 300 code points. Times
+ * are ISO 8601.
+ */
+export interface SpikeEvidence {
+  /** The time looked at, [from, to). */
+  readonly from: string;
+  readonly to: string;
+  /** Events of the rule since the spike's window began. */
+  readonly total: number;
+  /** The newest events, that `top` was counted over; 0 while nothing was collected. */
+  readonly sampled: number;
+  readonly firstEventAt: string | null;
+  readonly lastEventAt: string | null;
+  /** The five commonest known values of each; `share` is of the events sampled. */
+  readonly top: Readonly<
+    Record<EvidenceDimension, readonly { value: string; count: number; share: number }[]>
+  >;
+  /** Events of each of the sixty minutes up to `to`. */
+  readonly sparkline: readonly number[];
+}
+
 /**
  * A rule far above its baseline, from opening to closing; at most one open per zone and rule. Written by
- * detect-spikes; read by fetch-advice, raise-alerts and the spike API.
+ * detect-spikes; read by fetch-advice, raise-alerts and the spike API. While it is open, window, baseline, threshold,
+ * score, severity and peak are those of its strongest minute so far. Counts are of events.
  */
 export const spikes = pgTable(
   "spikes",
   {
     id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    /** The end of the first minute that reached its threshold. */
     openedAt: timestamp({ withTimezone: true }).notNull(),
+    /** The end of the minute that completed the quiet quarter of an hour. */
     closedAt: timestamp({ withTimezone: true }),
+    /** The end of the latest minute that was not quiet. */
+    lastActiveAt: timestamp({ withTimezone: true }).notNull(),
+    /** The end of the latest minute that was judged. */
+    judgedThrough: timestamp({ withTimezone: true }).notNull(),
+    /** What the window usually counts at this time of day. */
     baseline: doublePrecision().notNull(),
+    /** The count from which the window is a spike. */
+    threshold: doublePrecision().notNull(),
+    /** Deviations above the expected peak, in logarithms. */
     score: doublePrecision().notNull(),
-    /** Highest count of one bucket. */
+    /** Highest count of the window. */
     peak: integer().notNull(),
+    /** The window's present count. */
+    windowCount: integer().notNull(),
+    windowMinutes: integer().notNull(),
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
-    /** Top IPs, ASNs, countries, URLs, UAs, JA4s, first and last event. */
-    evidence: jsonb().notNull(),
+    severity: text({ enum: ["warning", "error", "critical"] }).notNull(),
+    /** `new-rule`: the rule was first seen within a day and its burst is small; milder. */
+    kind: text({ enum: ["spike", "new-rule"] }).notNull(),
+    evidence: jsonb().$type<SpikeEvidence>().notNull(),
   },
   (t) => [
     uniqueIndex("spikes_open").on(t.zoneId, t.ruleId).where(sql`closed_at is null`),
     index("spikes_opened").on(t.zoneId, t.openedAt),
+    index("spikes_closed").on(t.closedAt),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
+    check("spikes_window", sql`${t.windowMinutes} in (3, 15, 60)`),
+    check("spikes_severity", sql`${t.severity} in ('warning', 'error', 'critical')`),
+    check("spikes_kind", sql`${t.kind} in ('spike', 'new-rule')`),
   ],
 );

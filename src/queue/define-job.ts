@@ -2,7 +2,7 @@ import type { z } from "zod";
 
 /** Queues by urgency: a slow channel must not hold up ingest, and a limiter would act on a whole queue. */
 export const QUEUES = ["ingest", "derive", "alerts"] as const;
-type QueueName = (typeof QUEUES)[number];
+export type QueueName = (typeof QUEUES)[number];
 
 /** One unit of background work. `run` must be safe to run twice and at the same time as a copy of itself. */
 export interface JobDefinition<Payload> {

@@ -1,6 +1,6 @@
 import { toError } from "../errors.ts";
 import type { Part, QueueBackend } from "./backend.ts";
-import { type AnyJob, QUEUES } from "./define-job.ts";
+import { type AnyJob, QUEUES, type QueueName } from "./define-job.ts";
 import { runAttempt } from "./run-attempt.ts";
 import { within } from "./within.ts";
 
@@ -20,7 +20,8 @@ export interface Doorbell {
    * False when the queue's store does not answer in time: the caller's rows stay due, so the work is late, not lost.
    */
   ring(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
-  startWorkers(): void;
+  /** Of these queues; of all by default. */
+  startWorkers(names?: readonly QueueName[]): void;
   /** Stops claiming, aborts what still runs after the grace, and returns even when a job never ends. */
   close(graceMs: number): Promise<void>;
 }
@@ -35,7 +36,7 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   const workers: Part[] = [];
   const stopping = new AbortController();
 
-  function startWorker(name: (typeof QUEUES)[number]) {
+  function startWorker(name: QueueName) {
     const worker = backend.openWorker(
       name,
       async (job, token) => {
@@ -63,7 +64,7 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
         return false;
       }
     },
-    startWorkers: () => QUEUES.forEach(startWorker),
+    startWorkers: (names = QUEUES) => names.forEach(startWorker),
     async close(graceMs) {
       // A graceful close has no deadline of its own, and it makes a later forced one wait for it as well.
       const drained = Promise.all(workers.map((worker) => worker.close()));

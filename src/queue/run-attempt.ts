@@ -38,8 +38,9 @@ export async function runAttempt(
 }
 
 /** Read by field, not by class: the database layer imports nothing of ours, so its errors are no ServiceErrors. */
-function readDisposition(error: Error): Disposition | undefined {
-  const found = "disposition" in error ? error.disposition : undefined;
+export function readDisposition(error: unknown): Disposition | undefined {
+  const found =
+    typeof error === "object" && error !== null && "disposition" in error ? error.disposition : null;
   return found === "retry" || found === "give-up" || found === "wait" ? found : undefined;
 }
 

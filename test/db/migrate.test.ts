@@ -1,7 +1,10 @@
+import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { createTestDatabase } from "../support/database.ts";
+
+const MIGRATIONS = readMigrationFiles({ migrationsFolder: "migrations" }).length;
 
 const TABLES = [
   "advice",
@@ -18,6 +21,7 @@ const TABLES = [
   "raw_blocks",
   "rule_buckets",
   "rule_metrics",
+  "rule_peaks",
   "silences",
   "spikes",
   "waf_events",
@@ -46,7 +50,9 @@ async function column<T>(query: string): Promise<T[]> {
 test("five replicas that migrate at once all succeed, and one of them did it", async () => {
   await Promise.all(Array.from({ length: 5 }, () => migrate({ url: database.url })));
 
-  expect(await column("select count(*)::int as value from drizzle.__drizzle_migrations")).toEqual([1]);
+  expect(await column("select count(*)::int as value from drizzle.__drizzle_migrations")).toEqual([
+    MIGRATIONS,
+  ]);
   const tables = "select tablename::text as value from pg_tables where schemaname = 'public' order by 1";
   expect(await column(tables)).toEqual(TABLES);
 });
@@ -86,8 +92,9 @@ test("no row of the large tables carries alignment padding between its fixed-wid
 
 test("a rule has one open spike, an alert one open row per fingerprint, a transition one notification", async () => {
   await migrate({ url: database.url });
-  const spike = `insert into spikes (opened_at, baseline, score, peak, zone_id, rule_id, evidence)
-    values (now(), 1, 9, 90, 7, '942100', '{}')`;
+  const spike = `insert into spikes (opened_at, last_active_at, judged_through, baseline, threshold, score, peak,
+      window_count, window_minutes, zone_id, rule_id, severity, kind, evidence)
+    values (now(), now(), now(), 1, 10, 9, 90, 90, 3, 7, '942100', 'warning', 'spike', '{}')`;
   const alert = "insert into alerts (fired_at, kind, fingerprint) values (now(), 'spike', 'a')";
   const notification = `insert into notifications (alert_id, transition, reason, channel, dedupe_key)
     select max(id), 1, 'first', 'terminal', 'k' from alerts`;
@@ -121,7 +128,9 @@ test("a database that a later version migrated is refused and left as it is", as
   );
 
   await expect(migrate({ url: database.url })).rejects.toMatchObject({ code: "SCHEMA_TOO_NEW" });
-  expect(await column("select count(*)::int as value from drizzle.__drizzle_migrations")).toEqual([2]);
+  expect(await column("select count(*)::int as value from drizzle.__drizzle_migrations")).toEqual([
+    MIGRATIONS + 1,
+  ]);
 });
 
 test("a migration gives up when another holds the lock for longer than it may wait", async () => {

@@ -1,0 +1,114 @@
+import { and, desc, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { alerts } from "../schema/alerts.ts";
+import { notifications } from "../schema/notifications.ts";
+import { silences } from "../schema/silences.ts";
+import { spikes } from "../schema/spikes.ts";
+
+export type SpikeRow = typeof spikes.$inferSelect;
+export type AlertRow = typeof alerts.$inferSelect;
+
+/**
+ * The newest spike of every zone and rule that raise-alerts may have to say something about: open, closed after
+ * `closedAfterMs`, or under an alert that is not resolved.
+ */
+export async function readRaisableSpikes(
+  db: Queryable,
+  { closedAfterMs }: { closedAfterMs: number },
+): Promise<SpikeRow[]> {
+  const unresolved = db
+    .select({ spikeId: alerts.spikeId })
+    .from(alerts)
+    .where(sql`${alerts.state} <> 'resolved'`);
+  return db
+    .selectDistinctOn([spikes.zoneId, spikes.ruleId])
+    .from(spikes)
+    .where(
+      or(
+        isNull(spikes.closedAt),
+        gt(spikes.closedAt, new Date(closedAfterMs)),
+        inArray(spikes.id, unresolved),
+      ),
+    )
+    .orderBy(spikes.zoneId, spikes.ruleId, desc(spikes.id));
+}
+
+/** The newest alert of each fingerprint, resolved or not. */
+export async function readNewestAlerts(
+  db: Queryable,
+  fingerprints: readonly string[],
+): Promise<ReadonlyMap<string, AlertRow>> {
+  if (fingerprints.length === 0) return new Map();
+  const rows = await db
+    .selectDistinctOn([alerts.fingerprint])
+    .from(alerts)
+    .where(inArray(alerts.fingerprint, [...fingerprints]))
+    .orderBy(alerts.fingerprint, desc(alerts.id));
+  return new Map(rows.map((row) => [row.fingerprint, row]));
+}
+
+/** The spike as it is now, for this transaction alone: whoever raises it next waits for the commit. */
+export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | null> {
+  const rows = await tx.select().from(spikes).where(eq(spikes.id, id)).for("no key update");
+  return rows[0] ?? null;
+}
+
+/** The members that one transition changes. */
+export type AlertChange = Pick<
+  AlertRow,
+  "state" | "transition" | "transitions" | "kind" | "spikeId" | "resolvedAt"
+>;
+
+/** Null when the fingerprint has an unresolved alert already. */
+export async function insertAlert(
+  tx: Queryable,
+  alert: AlertChange & Pick<AlertRow, "fingerprint" | "zoneId" | "ruleId" | "firedAt">,
+): Promise<number | null> {
+  const inserted = await tx.insert(alerts).values(alert).onConflictDoNothing().returning({ id: alerts.id });
+  return inserted[0]?.id ?? null;
+}
+
+/** Moves the alert on from exactly the transition and state it was read in; false when it has moved since. */
+export async function changeAlert(
+  tx: Queryable,
+  seen: Pick<AlertRow, "id" | "transition" | "state">,
+  change: AlertChange,
+): Promise<boolean> {
+  // Firing again, it is nobody's yet.
+  const isReopened = seen.state === "resolved" && change.state !== "resolved";
+  const acknowledgement = isReopened ? { acknowledgedAt: null, acknowledgedBy: null } : {};
+  const changed = await tx
+    .update(alerts)
+    .set({ ...change, ...acknowledgement })
+    .where(and(eq(alerts.id, seen.id), eq(alerts.transition, seen.transition), eq(alerts.state, seen.state)))
+    .returning({ id: alerts.id });
+  return changed.length === 1;
+}
+
+/** What the alert says now, and the spike it says it of; no transition. */
+export async function describeAlert(
+  tx: Queryable,
+  id: number,
+  described: Pick<AlertRow, "details" | "spikeId">,
+): Promise<void> {
+  await tx.update(alerts).set(described).where(eq(alerts.id, id));
+}
+
+export type NewNotification = Pick<
+  typeof notifications.$inferInsert,
+  "alertId" | "transition" | "reason" | "channel" | "dedupeKey" | "content"
+>;
+
+/** The outbox rows of one transition, due at once. */
+export async function insertNotifications(tx: Queryable, rows: readonly NewNotification[]): Promise<void> {
+  if (rows.length > 0) await tx.insert(notifications).values([...rows]);
+}
+
+/** Silences in force; their matchers are as they were stored. */
+export function readSilences(db: Queryable, nowMs: number) {
+  const now = new Date(nowMs);
+  return db
+    .select()
+    .from(silences)
+    .where(and(lte(silences.startsAt, now), gt(silences.expiresAt, now)));
+}

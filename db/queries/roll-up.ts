@@ -1,0 +1,240 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+/** First number of a pair of advisory lock numbers, the second being the zone. Pairs never meet single numbers. */
+const ZONE_LOCK = 7_603_101;
+
+/** A stale minute as it was read; `second` is its start, in seconds since the epoch. */
+interface Claim {
+  readonly ruleId: string;
+  readonly second: number;
+  readonly marks: number;
+}
+
+export interface RolledBatch {
+  /** Stale minutes that were recounted. */
+  readonly counted: number;
+  /** Of these, how many are no longer stale: the others were marked again meanwhile. */
+  readonly cleared: number;
+}
+
+export async function listDirtyZones(db: Queryable): Promise<number[]> {
+  const found = await db.execute<{ zoneId: number }>(
+    sql`select distinct zone_id as "zoneId" from dirty_buckets order by 1`,
+  );
+  return found.rows.map(({ zoneId }) => zoneId);
+}
+
+/**
+ * Recounts up to `limit` stale minutes of a zone, newest first, and the hours, days and peaks they lie in. Needs a
+ * transaction at READ COMMITTED. Roll-ups of one zone take turns, so an hour that two batches share is right after
+ * either; ingest is not kept waiting, because marks are locked at the very end only.
+ */
+export async function rollUpBatch(
+  tx: Queryable,
+  { zoneId, limit }: { zoneId: number; limit: number },
+): Promise<RolledBatch> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${ZONE_LOCK}, ${zoneId})`);
+  const claims = await readClaims(tx, zoneId, limit);
+  if (claims.length === 0) return { counted: 0, cleared: 0 };
+  const claimed = toClaimed(claims);
+  await replaceBuckets(tx, { zoneId, width: 60, counted: countMinutes(zoneId, claimed) });
+  await replaceBuckets(tx, { zoneId, width: 3_600, counted: sumBuckets(zoneId, claimed, 60, 3_600) });
+  await replaceBuckets(tx, { zoneId, width: 86_400, counted: sumBuckets(zoneId, claimed, 3_600, 86_400) });
+  await replacePeaks(tx, zoneId, claimed);
+  return { counted: claims.length, cleared: await clearClaims(tx, zoneId, claimed) };
+}
+
+async function readClaims(tx: Queryable, zoneId: number, limit: number): Promise<Claim[]> {
+  const found = await tx.execute<Claim & Record<string, unknown>>(sql`
+    select rule_id as "ruleId", extract(epoch from minute)::float8 as second, marks from dirty_buckets
+    where zone_id = ${zoneId} order by minute desc, rule_id limit ${limit}`);
+  return found.rows;
+}
+
+function toClaimed(claims: readonly Claim[]): SQL {
+  const column = <T>(read: (claim: Claim) => T) => sql.param(claims.map(read));
+  return sql`unnest(${column((c) => c.ruleId)}::text[], ${column((c) => c.second)}::bigint[],
+    ${column((c) => c.marks)}::integer[]) as claimed(rule_id, second, marks)`;
+}
+
+/**
+ * An action's class in SQL; `classifyAction` says the same in TypeScript, and a test holds them together. The "C"
+ * collation folds ASCII letters only, whatever the database's locale.
+ */
+export const VERB = sql`lower(e.action collate "C")`;
+export const CLASS_COUNTS = sql`
+  count(*)::integer as total,
+  (count(*) filter (where verb in ('block', 'blocked')))::integer as blocked,
+  (count(*) filter (where verb in ('log', 'logged')))::integer as logged,
+  (count(*) filter (where verb in ('challenge', 'challenged')))::integer as challenged`;
+
+/** One index range per minute: the cost follows the stale minutes' own events, however far apart the minutes lie. */
+function countMinutes(zoneId: number, claimed: SQL): SQL {
+  const eventsOf = (isRule: SQL) => sql`
+    select ${VERB} as verb from ${wafEvents} e where e.zone_id = ${zoneId} and ${isRule}
+      and e.occurred_at >= to_timestamp(c.second) and e.occurred_at < to_timestamp(c.second + 60)`;
+  return sql`
+    select c.rule_id, to_timestamp(c.second) as starts_at, n.*
+    from (select rule_id, second from ${claimed}) c cross join lateral (
+      select ${CLASS_COUNTS} from (
+        ${eventsOf(sql`e.rule_id = c.rule_id`)}
+        union all
+        ${eventsOf(sql`c.rule_id = '' and e.rule_id is null`)}) e) n`;
+}
+
+/** A coarse bucket is the sum of the next finer ones, which this transaction has brought up to date. */
+function sumBuckets(zoneId: number, claimed: SQL, finer: number, width: number): SQL {
+  return sql`
+    select t.rule_id, t.starts_at, n.*
+    from (select distinct rule_id, to_timestamp(second / ${width}::bigint * ${width}) as starts_at
+          from ${claimed}) t
+    cross join lateral (
+      select coalesce(sum(total), 0)::integer as total, sum(blocked)::integer as blocked,
+        sum(logged)::integer as logged, sum(challenged)::integer as challenged
+      from rule_buckets b where b.zone_id = ${zoneId} and b.rule_id = t.rule_id and b.width = ${finer}
+        and b.starts_at >= t.starts_at and b.starts_at < t.starts_at + make_interval(secs => ${width})) n`;
+}
+
+/** Replaces, never adds: counting a minute twice leaves the same bucket. A bucket without events goes. */
+async function replaceBuckets(
+  tx: Queryable,
+  { zoneId, width, counted }: { zoneId: number; width: number; counted: SQL },
+): Promise<void> {
+  await tx.execute(sql`
+    with counted as materialized (${counted}),
+    removed as (
+      delete from rule_buckets b using counted c where c.total = 0
+        and b.zone_id = ${zoneId} and b.rule_id = c.rule_id and b.width = ${width} and b.starts_at = c.starts_at)
+    insert into rule_buckets as b (zone_id, rule_id, width, starts_at, total, blocked, logged, challenged, other)
+    select ${zoneId}, rule_id, ${width}, starts_at, total, blocked, logged, challenged,
+      total - blocked - logged - challenged
+    from counted where total > 0 order by rule_id, starts_at
+    on conflict (zone_id, rule_id, width, starts_at) do update
+      set total = excluded.total, blocked = excluded.blocked, logged = excluded.logged,
+        challenged = excluded.challenged, other = excluded.other
+      where (b.total, b.blocked, b.logged, b.challenged)
+        is distinct from (excluded.total, excluded.blocked, excluded.logged, excluded.challenged)`);
+}
+
+/**
+ * The largest windows of each touched hour, and of the hour after it, into which they reach. Between events a window
+ * only loses, so the maximum is at a minute with events or at the hour's first.
+ */
+async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promise<void> {
+  await tx.execute(sql`
+    with counted as materialized (
+      select t.rule_id, t.starts_at, p.* from (
+        select distinct rule_id, to_timestamp(second / 3600 * 3600 + later) as starts_at
+        from ${claimed} cross join (values (0), (3600)) as hours(later)) t
+      cross join lateral (
+        select coalesce(sum(total), 0)::integer as events, max(s3)::integer as peak3,
+          max(s15)::integer as peak15, max(s60)::integer as peak60
+        from (
+          select at, total,
+            sum(total) over (order by at range between '2 minutes' preceding and current row) as s3,
+            sum(total) over (order by at range between '14 minutes' preceding and current row) as s15,
+            sum(total) over (order by at range between '59 minutes' preceding and current row) as s60
+          from (
+            select b.starts_at as at, b.total from rule_buckets b
+            where b.zone_id = ${zoneId} and b.rule_id = t.rule_id and b.width = 60
+              and b.starts_at >= t.starts_at - interval '59 minutes'
+              and b.starts_at < t.starts_at + interval '1 hour'
+            union all select t.starts_at, 0) m) w
+        where at >= t.starts_at) p),
+    removed as (
+      delete from rule_peaks p using counted c
+      where c.peak60 = 0 and p.zone_id = ${zoneId} and p.rule_id = c.rule_id and p.starts_at = c.starts_at)
+    insert into rule_peaks as p (zone_id, rule_id, starts_at, events, peak3, peak15, peak60)
+    select ${zoneId}, rule_id, starts_at, events, peak3, peak15, peak60
+    from counted where peak60 > 0 order by rule_id, starts_at
+    on conflict (zone_id, rule_id, starts_at) do update
+      set events = excluded.events, peak3 = excluded.peak3, peak15 = excluded.peak15, peak60 = excluded.peak60
+      where (p.events, p.peak3, p.peak15, p.peak60)
+        is distinct from (excluded.events, excluded.peak3, excluded.peak15, excluded.peak60)`);
+}
+
+/**
+ * A mark that was raised since it was read stands for events that may not have been counted: it stays, as does one
+ * that a writer holds at this moment.
+ */
+async function clearClaims(tx: Queryable, zoneId: number, claimed: SQL): Promise<number> {
+  const cleared = await tx.execute(sql`
+    with unchanged as (
+      select d.rule_id, d.minute from dirty_buckets d
+      join ${claimed} on d.rule_id = claimed.rule_id and d.minute = to_timestamp(claimed.second)
+        and d.marks = claimed.marks
+      where d.zone_id = ${zoneId}
+      for update of d skip locked)
+    delete from dirty_buckets d using unchanged u
+    where d.zone_id = ${zoneId} and d.rule_id = u.rule_id and d.minute = u.minute`);
+  return cleared.rowCount ?? 0;
+}
+
+interface BucketCounts {
+  readonly total: number;
+  readonly blocked: number;
+  readonly logged: number;
+  readonly challenged: number;
+}
+
+/** A bucket that is not what its events say; null where there is none. */
+interface DifferingBucket {
+  readonly zoneId: number;
+  readonly ruleId: string;
+  /** Seconds. */
+  readonly width: number;
+  readonly startsAt: Date;
+  readonly stored: BucketCounts | null;
+  readonly recounted: BucketCounts | null;
+  /** Whether a stale minute in it still waits for the roll-up, which explains the difference. */
+  readonly isPending: boolean;
+}
+
+/**
+ * Buckets of every width that share a moment with [from, to) and differ from a recount of their events, in key order,
+ * `limit` at most. Reads the events of the whole UTC days involved.
+ */
+export async function compareBuckets(
+  db: Queryable,
+  { zoneId, from, to, limit = 1_000 }: { zoneId?: number; from: Date; to: Date; limit?: number },
+): Promise<DifferingBucket[]> {
+  const [fromSecond, toSecond] = [from.getTime() / 1_000, to.getTime() / 1_000];
+  const firstDay = sql`to_timestamp(floor(${fromSecond}::float8 / 86400) * 86400)`;
+  const lastDay = sql`to_timestamp(ceil(${toSecond}::float8 / 86400) * 86400)`;
+  const isZone = (column: SQL) => (zoneId === undefined ? sql`true` : sql`${column} = ${zoneId}`);
+  const asJson = (row: SQL) => sql`case when ${row}.total is not null then json_build_object(
+    'total', ${row}.total, 'blocked', ${row}.blocked, 'logged', ${row}.logged, 'challenged', ${row}.challenged) end`;
+  const found = await db.execute<
+    Omit<DifferingBucket, "startsAt"> & { second: number } & Record<string, unknown>
+  >(sql`
+    with minutes as materialized (
+      select zone_id, rule_id, minute, ${CLASS_COUNTS} from (
+        select zone_id, coalesce(rule_id, '') as rule_id, date_bin('1 minute', occurred_at, to_timestamp(0)) as minute,
+          ${VERB} as verb
+        from ${wafEvents} e
+        where ${isZone(sql`zone_id`)} and occurred_at >= ${firstDay} and occurred_at < ${lastDay}) e
+      group by 1, 2, 3),
+    recounted as (
+      select zone_id, rule_id, width, date_bin(make_interval(secs => width), minute, to_timestamp(0)) as starts_at,
+        sum(total)::integer as total, sum(blocked)::integer as blocked,
+        sum(logged)::integer as logged, sum(challenged)::integer as challenged
+      from minutes cross join (values (60), (3600), (86400)) as widths(width)
+      group by 1, 2, 3, 4),
+    stored as (
+      select zone_id, rule_id, width, starts_at, total, blocked, logged, challenged from rule_buckets
+      where ${isZone(sql`zone_id`)} and starts_at >= ${firstDay} and starts_at < ${lastDay})
+    select zone_id as "zoneId", rule_id as "ruleId", width, extract(epoch from starts_at)::float8 as second,
+      stored, recounted,
+      exists (select from dirty_buckets d where d.zone_id = differing.zone_id and d.rule_id = differing.rule_id
+        and d.minute >= starts_at and d.minute < starts_at + make_interval(secs => width)) as "isPending"
+    from (
+      select zone_id, rule_id, width, starts_at, ${asJson(sql`s`)} as stored, ${asJson(sql`r`)} as recounted
+      from stored s full join recounted r using (zone_id, rule_id, width, starts_at)
+      where (s.total, s.blocked, s.logged, s.challenged)
+        is distinct from (r.total, r.blocked, r.logged, r.challenged)) differing
+    where starts_at < to_timestamp(${toSecond}) and starts_at + make_interval(secs => width) > to_timestamp(${fromSecond})
+    order by 1, 2, 3, 4 limit ${limit}`);
+  return found.rows.map(({ second, ...row }) => ({ ...row, startsAt: new Date(second * 1_000) }));
+}

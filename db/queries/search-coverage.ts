@@ -1,0 +1,48 @@
+import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+
+/** How far the search route has covered one hour of a zone; times in epoch ms. */
+export interface SearchedHour {
+  readonly startsAt: number;
+  readonly searchedThrough: number | null;
+}
+
+/** What is recorded of the hours that begin in [fromMs, toMs), oldest first; an hour without a row has not begun. */
+export async function readSearchedHours(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<SearchedHour[]> {
+  const rows = await db
+    .select({ startsAt: coverageWindows.startsAt, searchedThrough: coverageWindows.searchedThrough })
+    .from(coverageWindows)
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        gte(coverageWindows.startsAt, new Date(fromMs)),
+        lt(coverageWindows.startsAt, new Date(toMs)),
+      ),
+    )
+    .orderBy(coverageWindows.startsAt);
+  return rows.map(({ startsAt, searchedThrough }) => ({
+    startsAt: startsAt.getTime(),
+    searchedThrough: searchedThrough?.getTime() ?? null,
+  }));
+}
+
+/** Moves the hour's search cursor forward, never back. */
+export async function advanceSearch(
+  db: Queryable,
+  zoneId: number,
+  { startsAt, searchedThrough }: { startsAt: number; searchedThrough: number },
+): Promise<void> {
+  const through = new Date(searchedThrough);
+  await db
+    .insert(coverageWindows)
+    .values({ zoneId, startsAt: new Date(startsAt), searchedThrough: through })
+    .onConflictDoUpdate({
+      target: [coverageWindows.zoneId, coverageWindows.startsAt],
+      set: { searchedThrough: sql`greatest(${coverageWindows.searchedThrough}, excluded.searched_through)` },
+    });
+}

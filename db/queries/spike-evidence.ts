@@ -1,0 +1,111 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+import type { SeriesKey } from "./spikes.ts";
+
+const TOP = 5;
+const MAX_CODE_POINTS = 300;
+/** Newest events that are looked at: bounds the work while a flood lasts. */
+const SAMPLE = 20_000;
+
+export interface EvidenceScope extends SeriesKey {
+  /** [fromMs, toMs) is what the events are taken from. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Events before toMs are counted from here on, a whole minute. */
+  readonly sinceMs: number;
+  readonly sparkline: readonly number[];
+}
+
+/** Evidence that is still to be collected. */
+export function noEvidence({ fromMs, toMs, sparkline }: EvidenceScope): SpikeEvidence {
+  const [from, to] = [new Date(fromMs).toISOString(), new Date(toMs).toISOString()];
+  const total = sparkline.reduce((sum, count) => sum + count, 0);
+  return { from, to, total, sampled: 0, firstEventAt: null, lastEventAt: null, top: emptyTop(), sparkline };
+}
+
+/** What the rule's newest events in the scope have in common. */
+export async function collectEvidence(db: Queryable, scope: EvidenceScope): Promise<SpikeEvidence> {
+  const { total, first } = await countEvents(db, scope);
+  const found = await db.execute<{
+    dimension: EvidenceDimension | null;
+    value: string | null;
+    count: number;
+    last: number | null;
+  }>(evidenceStatement(scope));
+  const overall = found.rows.find(({ dimension }) => dimension === null);
+  const sampled = overall?.count ?? 0;
+  const top = emptyTop();
+  for (const { dimension, value, count } of found.rows) {
+    if (dimension === null || value === null) continue;
+    top[dimension].push({ value, count, share: count / sampled });
+  }
+  const isoTime = (ms: number | null | undefined) => (ms == null ? null : new Date(ms).toISOString());
+  return {
+    ...noEvidence(scope),
+    total: Math.max(total, sampled),
+    sampled,
+    firstEventAt: isoTime(first),
+    lastEventAt: isoTime(overall?.last),
+    top,
+  };
+}
+
+async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs }: EvidenceScope) {
+  const [since, to] = [sql`to_timestamp(${sinceMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
+  const counted = await db.execute<{ total: number; first: number | null }>(sql`
+    select (select coalesce(sum(total), 0)::integer from rule_buckets
+        where zone_id = ${zoneId} and rule_id = ${ruleId} and width = 60
+          and starts_at >= ${since} and starts_at < ${to}) as total,
+      (select extract(epoch from min(occurred_at))::float8 * 1000 from ${wafEvents}
+        where zone_id = ${zoneId} and ${isRule(ruleId)} and occurred_at >= ${since} and occurred_at < ${to}) as first`);
+  return counted.rows[0] ?? { total: 0, first: null };
+}
+
+/** Events without a rule are counted under ''. */
+function isRule(ruleId: string) {
+  return ruleId === "" ? sql`coalesce(rule_id, '') = ''` : sql`rule_id = ${ruleId}`;
+}
+
+/**
+ * One pass over the sample counts every dimension. A path is the URL without scheme, host, query and fragment: what an
+ * attack varies is mostly in the query. The empty grouping set gives the size of the sample and its newest time.
+ */
+function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
+  const columns = sql.raw(EVIDENCE_DIMENSIONS.join(", "));
+  const sets = sql.raw(EVIDENCE_DIMENSIONS.map((name) => `(${name})`).join(", "));
+  // grouping() has one bit per column, set where the column is not the one grouped by.
+  const all = 2 ** EVIDENCE_DIMENSIONS.length - 1;
+  const isSet = EVIDENCE_DIMENSIONS.map((_, i) => all - 2 ** (EVIDENCE_DIMENSIONS.length - 1 - i));
+  const nameOf = sql.raw(isSet.map((bits, i) => `when ${bits} then '${EVIDENCE_DIMENSIONS[i]}'`).join(" "));
+  const valueOf = sql.raw(isSet.map((bits, i) => `when ${bits} then ${EVIDENCE_DIMENSIONS[i]}`).join(" "));
+  return sql`
+    with sample as materialized (
+      select left(ip, ${MAX_CODE_POINTS}) as ip, left(asn, ${MAX_CODE_POINTS}) as asn,
+        left(country, ${MAX_CODE_POINTS}) as country, left(ua, ${MAX_CODE_POINTS}) as ua,
+        left(ja4, ${MAX_CODE_POINTS}) as ja4, left(action, ${MAX_CODE_POINTS}) as action,
+        left(regexp_replace(regexp_replace(left(url, 4096), '^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*', ''),
+          '[?#].*$', ''), ${MAX_CODE_POINTS}) as path,
+        url, occurred_at
+      from ${wafEvents} where zone_id = ${zoneId} and ${isRule(ruleId)}
+        and occurred_at >= to_timestamp(${fromMs / 1_000}) and occurred_at < to_timestamp(${toMs / 1_000})
+      order by occurred_at desc limit ${SAMPLE}),
+    counted as (
+      select grouping(${columns}) as bits, ${columns}, count(*)::integer as count,
+        extract(epoch from max(occurred_at))::float8 * 1000 as last
+      from (select ip, asn, country, ua, ja4, action, occurred_at,
+          case when path = '' and url <> '' then '/' else path end as path from sample) s
+      group by grouping sets (${sets}, ())),
+    named as (
+      select case bits ${nameOf} end as dimension, case bits ${valueOf} end as value, count, last from counted),
+    ranked as (
+      select *, row_number() over (partition by dimension order by count desc, value collate "C") as place from named
+      where dimension is null or value <> '')
+    select dimension, value, count, last from ranked where dimension is null or place <= ${TOP}
+    order by dimension, place`;
+}
+
+function emptyTop(): Record<EvidenceDimension, { value: string; count: number; share: number }[]> {
+  return { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
+}

@@ -1,0 +1,148 @@
+import { and, asc, eq, gt, isNull, lte, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { spikes } from "../schema/spikes.ts";
+
+export interface SeriesKey {
+  readonly zoneId: number;
+  readonly ruleId: string;
+}
+
+export interface MinuteCounts extends SeriesKey {
+  /** Minutes with events, since the epoch, ascending, and the events of each. */
+  readonly minutes: readonly number[];
+  readonly counts: readonly number[];
+}
+
+/** Series with at least `atLeast` events in the minutes of [fromMs, toMs), and those that have an open spike. */
+export async function readMinuteCounts(
+  db: Queryable,
+  { fromMs, toMs, atLeast }: { fromMs: number; toMs: number; atLeast: number },
+): Promise<MinuteCounts[]> {
+  const found = await db.execute<MinuteCounts & Record<string, unknown>>(sql`
+    select zone_id as "zoneId", rule_id as "ruleId",
+      array_agg((extract(epoch from starts_at) / 60)::integer order by starts_at) as minutes,
+      array_agg(total order by starts_at) as counts
+    from rule_buckets
+    where width = 60 and starts_at >= to_timestamp(${fromMs / 1_000}) and starts_at < to_timestamp(${toMs / 1_000})
+    group by zone_id, rule_id
+    having sum(total) >= ${atLeast}
+      or exists (select from spikes s where s.closed_at is null
+        and s.zone_id = rule_buckets.zone_id and s.rule_id = rule_buckets.rule_id)
+    order by zone_id, rule_id`);
+  return found.rows;
+}
+
+export interface HourCounts extends SeriesKey {
+  /** Hour of the rule's first event, since the epoch; null where it has none. */
+  readonly firstHour: number | null;
+  /** Per hour with a row: hour since the epoch, events, and the peaks of 3, 15 and 60 minutes. */
+  readonly hours: readonly (readonly [
+    hour: number,
+    events: number,
+    peak3: number,
+    peak15: number,
+    peak60: number,
+  ])[];
+}
+
+/** What is remembered of each series' hours in [fromHour, toHour), one row per series asked for. */
+export async function readHourCounts(
+  db: Queryable,
+  series: readonly SeriesKey[],
+  { fromHour, toHour }: { fromHour: number; toHour: number },
+): Promise<HourCounts[]> {
+  const zones = sql.param(series.map(({ zoneId }) => zoneId));
+  const rules = sql.param(series.map(({ ruleId }) => ruleId));
+  const found = await db.execute<HourCounts & Record<string, unknown>>(sql`
+    select zone_id as "zoneId", rule_id as "ruleId", first.hour as "firstHour", hours.list as hours
+    from unnest(${zones}::integer[], ${rules}::text[]) as asked(zone_id, rule_id)
+    cross join lateral (
+      select (extract(epoch from min(b.starts_at)) / 3600)::integer as hour from rule_buckets b
+      where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = 3600) as first
+    cross join lateral (
+      select coalesce(json_agg(json_build_array((extract(epoch from p.starts_at) / 3600)::integer,
+          p.events, p.peak3, p.peak15, p.peak60) order by p.starts_at), '[]'::json) as list
+      from rule_peaks p
+      where p.zone_id = asked.zone_id and p.rule_id = asked.rule_id
+        and p.starts_at >= to_timestamp(${fromHour}::float8 * 3600)
+        and p.starts_at < to_timestamp(${toHour}::float8 * 3600)) as hours`);
+  return found.rows;
+}
+
+/** Series with stale minutes in [fromMs, toMs): their hours are not what they will be after the next roll-up. */
+export async function readStaleSeries(
+  db: Queryable,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<SeriesKey[]> {
+  const found = await db.execute<{ zoneId: number; ruleId: string }>(sql`
+    select distinct zone_id as "zoneId", rule_id as "ruleId" from dirty_buckets
+    where minute >= to_timestamp(${fromMs / 1_000}) and minute < to_timestamp(${toMs / 1_000})`);
+  return found.rows;
+}
+
+/** Coverage of every zone's hours that begin in (afterMs, untilMs]. */
+export async function readCoveredHours(
+  db: Queryable,
+  { afterMs, untilMs }: { afterMs: number; untilMs: number },
+) {
+  const { zoneId, startsAt, searchedThrough, state } = coverageWindows;
+  const rows = await db
+    .select({ zoneId, startsAt, searchedThrough, state })
+    .from(coverageWindows)
+    .where(and(gt(startsAt, new Date(afterMs)), lte(startsAt, new Date(untilMs))))
+    .orderBy(zoneId, startsAt);
+  return rows.map((row) => ({
+    zoneId: row.zoneId,
+    startsAtMs: row.startsAt.getTime(),
+    searchedThroughMs: row.searchedThrough?.getTime() ?? null,
+    state: row.state,
+  }));
+}
+
+export type SpikeRow = typeof spikes.$inferSelect;
+export type NewSpike = typeof spikes.$inferInsert;
+
+export async function readOpenSpikes(db: Queryable): Promise<SpikeRow[]> {
+  return db.select().from(spikes).where(isNull(spikes.closedAt)).orderBy(asc(spikes.id));
+}
+
+/** When each series' latest spike closed, if that was after `afterMs`. */
+export async function readRecentClosings(
+  db: Queryable,
+  afterMs: number,
+): Promise<(SeriesKey & { closedAtMs: number })[]> {
+  const rows = await db
+    .select({ zoneId: spikes.zoneId, ruleId: spikes.ruleId, closedAt: sql<string>`max(${spikes.closedAt})` })
+    .from(spikes)
+    .where(gt(spikes.closedAt, new Date(afterMs)))
+    .groupBy(spikes.zoneId, spikes.ruleId);
+  return rows.map(({ closedAt, ...key }) => ({ ...key, closedAtMs: Date.parse(closedAt) }));
+}
+
+/** The new spike's id; null where the series has an open one, as when another replica was first. */
+export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
+  const opened = await db
+    .insert(spikes)
+    .values(spike)
+    .onConflictDoNothing({ target: [spikes.zoneId, spikes.ruleId], where: sql`closed_at is null` })
+    .returning({ id: spikes.id });
+  return opened[0]?.id ?? null;
+}
+
+/**
+ * Writes what has become of an open spike; `closedAt` in it closes the spike. False, and nothing written, where it is
+ * closed already or a later minute has been judged: another replica was faster.
+ */
+export async function updateSpike(
+  db: Queryable,
+  id: number,
+  changes: Partial<NewSpike> & { judgedThrough: Date },
+): Promise<boolean> {
+  const updated = await db
+    .update(spikes)
+    .set(changes)
+    .where(and(eq(spikes.id, id), isNull(spikes.closedAt), lte(spikes.judgedThrough, changes.judgedThrough)))
+    .returning({ id: spikes.id });
+  return updated.length > 0;
+}

@@ -1,0 +1,201 @@
+import { sql } from "drizzle-orm";
+import type pg from "pg";
+import { from as copyFrom } from "pg-copy-streams";
+import { toCopyField, toCopyTime } from "../copy-text.ts";
+import { readSqlState } from "../sql-state.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** A row of waf_events to be; texts without NUL, ids at most 200 characters. */
+export interface NewEvent {
+  /** Epoch ms. */
+  readonly occurredAt: number;
+  readonly logId: string;
+  readonly route: "search" | "list";
+  readonly feature: string | null;
+  readonly ruleId: string | null;
+  readonly ip: string | null;
+  readonly ja4: string | null;
+  readonly ua: string | null;
+  readonly url: string | null;
+  readonly asn: string | null;
+  readonly country: string | null;
+  readonly action: string | null;
+  readonly message: string | null;
+}
+
+/** What a page touches, counted by the caller. */
+export interface EventCounts {
+  readonly minutes: readonly { readonly ruleId: string; readonly minute: number }[];
+  readonly hours: ReadonlyMap<number, number>;
+}
+
+export interface StoredEvents {
+  /** Events nobody had stored before. */
+  readonly inserted: number;
+  /** Events that were here and gained a dimension. */
+  readonly filled: number;
+}
+
+const COLUMNS =
+  "occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua, url, asn, country, action, message";
+const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
+const UNIQUE_VIOLATION = "23505";
+
+/**
+ * Stores a page of events once, marks the minutes they make stale and counts them into their hours. Events that are
+ * here already gain what they lack and lose nothing; a full address replaces a masked one, never the reverse.
+ * With `expectNew` the events are copied straight into the table, at almost the price of a plain COPY, and staged only
+ * when one of them turns out to be known: say so where the page before brought nothing but new events.
+ * @throws the driver's 23514 when a day has no partition.
+ */
+export async function storeEvents(
+  transaction: Transaction,
+  zoneId: number,
+  events: readonly NewEvent[],
+  { expectNew, count }: { expectNew: boolean; count: (events: readonly NewEvent[]) => EventCounts },
+): Promise<StoredEvents> {
+  if (events.length === 0) return { inserted: 0, filled: 0 };
+  const rows = toCopyText(zoneId, events);
+  if (expectNew && (await copyNew(transaction.client, rows))) {
+    await recordCounts(transaction, zoneId, count(events));
+    return { inserted: events.length, filled: 0 };
+  }
+  return mergeStaged(transaction, zoneId, events, rows);
+}
+
+function toCopyText(zoneId: number, events: readonly NewEvent[]): string {
+  let text = "";
+  for (const event of events) {
+    text += `${toCopyTime(event.occurredAt)}\t${zoneId}\t${toCopyField(event.logId)}\t${event.route}\t`;
+    text += `${toCopyField(event.feature)}\t${toCopyField(event.ruleId)}\t${toCopyField(event.ip)}\t`;
+    text += `${toCopyField(event.ja4)}\t${toCopyField(event.ua)}\t${toCopyField(event.url)}\t`;
+    text += `${toCopyField(event.asn)}\t${toCopyField(event.country)}\t${toCopyField(event.action)}\t`;
+    text += `${toCopyField(event.message)}\n`;
+  }
+  return text;
+}
+
+async function copy(client: pg.PoolClient, table: string, rows: string): Promise<void> {
+  const stream = client.query(copyFrom(`copy ${table} (${COLUMNS}) from stdin`));
+  await new Promise<void>((resolve, reject) => {
+    stream.on("error", reject).on("finish", resolve);
+    stream.end(rows);
+  });
+}
+
+/** False, with everything undone, when one of the events was there. */
+async function copyNew(client: pg.PoolClient, rows: string): Promise<boolean> {
+  await client.query("savepoint copy_new");
+  try {
+    await copy(client, "waf_events", rows);
+  } catch (thrown) {
+    if (readSqlState(thrown) !== UNIQUE_VIOLATION) throw thrown;
+    await client.query("rollback to savepoint copy_new");
+    return false;
+  }
+  await client.query("release savepoint copy_new");
+  return true;
+}
+
+async function recordCounts({ tx }: Transaction, zoneId: number, counts: EventCounts): Promise<void> {
+  const rules = counts.minutes.map(({ ruleId }) => ruleId);
+  const minutes = counts.minutes.map(({ minute }) => minute);
+  const hours = [...counts.hours.keys()];
+  // One order of locks in every writer: marks by key, then hours by key.
+  await tx.execute(sql`
+    with marked as (
+      insert into dirty_buckets (zone_id, rule_id, minute)
+      select ${zoneId}, rule_id, to_timestamp(minute / 1000)
+      from unnest(${sql.param(rules)}::text[], ${sql.param(minutes)}::double precision[]) as given(rule_id, minute)
+      order by rule_id collate "C", minute
+      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
+    insert into coverage_windows (zone_id, starts_at, stored_count)
+    select ${zoneId}, to_timestamp(hour / 1000), events
+    from unnest(${sql.param(hours)}::double precision[], ${sql.param([...counts.hours.values()])}::integer[])
+      as given(hour, events)
+    order by hour
+    on conflict (zone_id, starts_at) do update set stored_count = coverage_windows.stored_count + excluded.stored_count`);
+}
+
+async function mergeStaged(
+  transaction: Transaction,
+  zoneId: number,
+  events: readonly NewEvent[],
+  rows: string,
+): Promise<StoredEvents> {
+  const { tx, client } = transaction;
+  await client.query(
+    "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
+  );
+  await copy(client, "staged_events", rows);
+  const inserted = await insertStaged(transaction, zoneId);
+  if (inserted === events.length) return { inserted, filled: 0 };
+  const times = events.map(({ occurredAt }) => occurredAt);
+  const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, min(times), max(times)));
+  return { inserted, filled: filled.rows[0]?.filled ?? 0 };
+}
+
+async function insertStaged({ tx }: Transaction, zoneId: number): Promise<number> {
+  const result = await tx.execute<{ inserted: number }>(sql`
+    with inserted as (
+      insert into waf_events (${sql.raw(COLUMNS)})
+      select ${sql.raw(COLUMNS)} from staged_events order by zone_id, occurred_at, log_id
+      on conflict (zone_id, occurred_at, log_id) do nothing
+      returning rule_id, occurred_at),
+    marked as (
+      insert into dirty_buckets (zone_id, rule_id, minute)
+      select ${zoneId}, rule, minute from (
+        select distinct coalesce(rule_id, '') as rule, date_trunc('minute', occurred_at) as minute from inserted) touched
+      order by rule collate "C", minute
+      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
+    counted as (
+      insert into coverage_windows (zone_id, starts_at, stored_count)
+      select ${zoneId}, date_trunc('hour', occurred_at), count(*) from inserted group by 2 order by 2
+      on conflict (zone_id, starts_at)
+      do update set stored_count = coverage_windows.stored_count + excluded.stored_count)
+    select count(*)::integer as inserted from inserted`);
+  return result.rows[0]?.inserted ?? 0;
+}
+
+/**
+ * A DO UPDATE on the insert would lock and log every known row; this touches only rows that lack something. A rule or
+ * action that becomes known moves the event from one count to another, so both minutes are stale.
+ */
+function fillStatement(zoneId: number, fromMs: number, toMs: number) {
+  const lacks = FILLED.map((name) => `(e.${name} is null and s.${name} is not null)`).join(" or ");
+  const fill = FILLED.map((name) => `${name} = coalesce(e.${name}, m.${name})`).join(", ");
+  const unmasks =
+    "(s.ip is not null and (e.ip is null or (e.ip like '%*%' and s.ip <> '' and s.ip not like '%*%')))";
+  return sql`
+    with missing as (
+      select e.rule_id as old_rule_id, e.action as old_action, s.*
+      from waf_events e join staged_events s using (zone_id, occurred_at, log_id)
+      where e.zone_id = ${zoneId}
+        and e.occurred_at between to_timestamp(${fromMs / 1000}) and to_timestamp(${toMs / 1000})
+        and (${sql.raw(lacks)} or ${sql.raw(unmasks)})
+      order by s.zone_id, s.occurred_at, s.log_id
+      for update of e),
+    filled as (
+      update waf_events e set ${sql.raw(fill)},
+        ip = case when ${sql.raw(unmasks.replaceAll("s.", "m."))} then m.ip else e.ip end
+      from missing m
+      where e.zone_id = m.zone_id and e.occurred_at = m.occurred_at and e.log_id = m.log_id
+      returning m.old_rule_id, m.old_action, e.rule_id, e.action, e.occurred_at),
+    marked as (
+      insert into dirty_buckets (zone_id, rule_id, minute)
+      select ${zoneId}, rule, minute from (
+        select distinct rule, date_trunc('minute', occurred_at) as minute
+        from filled cross join lateral unnest(array[coalesce(old_rule_id, ''), coalesce(rule_id, '')]) as rule
+        where old_rule_id is distinct from rule_id or old_action is distinct from action) touched
+      order by rule collate "C", minute
+      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
+    select count(*)::integer as filled from filled`;
+}
+
+function min(times: readonly number[]): number {
+  return times.reduce((a, b) => Math.min(a, b));
+}
+
+function max(times: readonly number[]): number {
+  return times.reduce((a, b) => Math.max(a, b));
+}

@@ -1,0 +1,28 @@
+import { sql } from "drizzle-orm";
+import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * What the spike detector remembers of one rule's clock hour: its events, and the largest count that a window of 3, 15
+ * or 60 minutes ending in it had. An hour without events has a row where the hour before reaches into it. Written by
+ * roll-up-trends from the minute buckets, in their transaction; read by detect-spikes.
+ */
+export const rulePeaks = pgTable(
+  "rule_peaks",
+  {
+    startsAt: timestamp({ withTimezone: true }).notNull(),
+    zoneId: integer().notNull(),
+    events: integer().notNull(),
+    peak3: integer().notNull(),
+    peak15: integer().notNull(),
+    peak60: integer().notNull(),
+    ruleId: text().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.ruleId, t.startsAt] }),
+    check("rule_peaks_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
+    check(
+      "rule_peaks_nested",
+      sql`${t.peak3} <= ${t.peak15} and ${t.peak15} <= ${t.peak60} and ${t.peak60} > 0`,
+    ),
+  ],
+);

@@ -1,0 +1,223 @@
+import { z } from "zod";
+import type { Database, Queryable } from "../db/client.ts";
+import { collectEvidence, noEvidence } from "../db/queries/spike-evidence.ts";
+import {
+  openSpike,
+  readCoveredHours,
+  readHourCounts,
+  readMinuteCounts,
+  readOpenSpikes,
+  readRecentClosings,
+  readStaleSeries,
+  type SeriesKey,
+  type SpikeRow,
+  updateSpike,
+} from "../db/queries/spikes.ts";
+import type { Clock } from "../src/clock.ts";
+import type { Log } from "../src/log.ts";
+import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
+import { assessSeries, type SeriesOutcome } from "../src/spike/assess-series.ts";
+import type { Episode } from "../src/spike/episode.ts";
+import { createHourHistory, putHour, resetHours } from "../src/spike/hour-history.ts";
+import { type Candidate, keyOf, planTick, spanOfTick, type TickSpan } from "../src/spike/plan-tick.ts";
+import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "../src/spike/policy.ts";
+import {
+  isSameEpisode,
+  type StoredEpisode,
+  toEpisode,
+  toStoredEpisode,
+} from "../src/spike/stored-episode.ts";
+import {
+  createThresholdCache,
+  type ThresholdCache,
+  type ThresholdsKey,
+} from "../src/spike/threshold-cache.ts";
+import { computeThresholds, HISTORY_HOURS } from "../src/spike/thresholds.ts";
+import { HOUR_MS, MINUTE_MS } from "../src/trend/bucket.ts";
+
+/** Spikes whose events are looked at in one tick; the rest of a storm is looked at in the next ones. */
+const EVIDENCE_PER_TICK = 50;
+
+export interface DetectSpikesDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly z?: (zoneId: number, ruleId: string) => number;
+  /** Told when a spike opened, changed or closed. */
+  readonly afterSpikes: () => unknown;
+}
+
+interface DetectedSpikes {
+  readonly opened: readonly ChangedSpike[];
+  readonly updated: readonly ChangedSpike[];
+  readonly closed: readonly ChangedSpike[];
+}
+
+interface ChangedSpike extends SeriesKey {
+  readonly id: number;
+}
+
+/**
+ * Judges the closed minutes of every active series that ingest has fetched, and opens, carries on and closes spikes.
+ * Everything is derived from rows, so a killed tick is made good by the next; of two at once one opens the spike.
+ */
+export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
+  const cache = createThresholdCache();
+  return defineJob({
+    name: "detect-spikes",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 2,
+    timeoutMs: 120_000,
+    async run() {
+      const { opened, updated, closed } = await detectSpikes(deps, cache);
+      if (opened.length + updated.length + closed.length === 0) return;
+      const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
+      deps.log.info(counts, "spikes detected");
+      await deps.afterSpikes();
+    },
+  });
+}
+
+/** One tick. */
+async function detectSpikes(
+  deps: Pick<DetectSpikesDeps, "database" | "clock" | "z">,
+  cache: ThresholdCache = createThresholdCache(),
+): Promise<DetectedSpikes> {
+  const { db } = deps.database;
+  const nowMs = deps.clock();
+  const tick = await readTick(db, nowMs, deps.z ?? (() => DEFAULT_Z));
+  await fillCache(db, tick, cache);
+  cache.prune(nowMs);
+  return writeOutcomes(
+    db,
+    tick,
+    tick.candidates.flatMap((candidate) => assess(tick, candidate, cache)),
+  );
+}
+
+type OpenSpike = Candidate<SpikeRow>;
+
+interface Tick {
+  readonly span: TickSpan;
+  readonly candidates: readonly OpenSpike[];
+}
+
+async function readTick(
+  db: Queryable,
+  nowMs: number,
+  zOf: (zoneId: number, ruleId: string) => number,
+): Promise<Tick> {
+  const span = spanOfTick(nowMs);
+  const { oldestMs, settledMs } = span;
+  const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, span.endMinute * MINUTE_MS];
+  // Marks before buckets: a roll-up between the two reads has then been waited for, not missed.
+  const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
+  const covered = await readCoveredHours(db, { afterMs: oldestMs, untilMs: nowMs });
+  const open = await readOpenSpikes(db);
+  const closings = await readRecentClosings(db, fromMs);
+  const active = await readMinuteCounts(db, { fromMs, toMs, atLeast: FLOOR });
+  return { span, candidates: planTick(span, { active, open, closings, stale, covered, zOf }) };
+}
+
+function cacheKey({ zoneId, ruleId, z, view }: OpenSpike, hour: number): ThresholdsKey {
+  return { zoneId, ruleId, hour, z, fingerprint: view.fingerprint };
+}
+
+/** Computes the thresholds that are not in the cache, from one read for all of them. */
+async function fillCache(db: Queryable, { span, candidates }: Tick, cache: ThresholdCache): Promise<void> {
+  const { nowMs } = span;
+  const isMissing = (one: OpenSpike) =>
+    one.testedHours.some((hour) => cache.get(cacheKey(one, hour), nowMs) === undefined);
+  const missing = new Map(candidates.filter(isMissing).map((one) => [keyOf(one), one]));
+  if (missing.size === 0) return;
+  const nowHour = Math.floor(nowMs / HOUR_MS);
+  const range = { fromHour: nowHour - HISTORY_HOURS - 1, toHour: nowHour };
+  const history = createHourHistory();
+  for (const remembered of await readHourCounts(db, [...missing.values()], range)) {
+    const candidate = missing.get(keyOf(remembered));
+    if (candidate === undefined) continue;
+    resetHours(history);
+    for (const [hour, events, ...peaks] of remembered.hours) putHour(history, hour, events, peaks);
+    const firstHour = remembered.firstHour ?? Number.POSITIVE_INFINITY;
+    history.firstHour = firstHour;
+    const policy = { z: candidate.z, isUnknownHour: candidate.view.isUnknownHour };
+    for (const hour of candidate.testedHours) {
+      const thresholds = computeThresholds(history, hour, policy);
+      cache.set(cacheKey(candidate, hour), { thresholds, firstHour }, nowMs);
+    }
+  }
+}
+
+interface Assessed extends SeriesOutcome {
+  readonly candidate: OpenSpike;
+  readonly episode: Episode;
+}
+
+function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): Assessed[] {
+  const { row } = candidate;
+  const { episode, closedAt } = assessSeries({
+    ...candidate,
+    firstMinute: span.firstMinute,
+    episode: row === undefined ? null : toEpisode(row),
+    thresholdsOf: (hour) => cache.get(cacheKey(candidate, hour), span.nowMs),
+  });
+  return episode === null ? [] : [{ episode, closedAt, candidate }];
+}
+
+async function writeOutcomes(
+  db: Queryable,
+  tick: Tick,
+  assessed: readonly Assessed[],
+): Promise<DetectedSpikes> {
+  const detected = {
+    opened: [] as ChangedSpike[],
+    updated: [] as ChangedSpike[],
+    closed: [] as ChangedSpike[],
+  };
+  let evidenceLeft = EVIDENCE_PER_TICK;
+  for (const one of assessed.toSorted(byUrgency)) {
+    const { zoneId, ruleId, row, tested } = one.candidate;
+    const stored = toStoredEpisode(one, tested.at(-1) ?? 0);
+    if (row !== undefined && hasEvidence(row) && isSameEpisode(row, stored)) continue;
+    const scope = evidenceScope(tick, one);
+    const isCollected = evidenceLeft > 0 && needsEvidence(one, stored);
+    if (isCollected) evidenceLeft -= 1;
+    const evidence = isCollected ? { evidence: await collectEvidence(db, scope) } : {};
+    if (row === undefined) {
+      const opening = { zoneId, ruleId, ...stored, evidence: noEvidence(scope), ...evidence };
+      const id = await openSpike(db, opening);
+      if (id !== null) detected.opened.push({ id, zoneId, ruleId });
+    } else if (await updateSpike(db, row.id, { ...stored, ...evidence })) {
+      const list = one.closedAt === null ? detected.updated : detected.closed;
+      list.push({ id: row.id, zoneId, ruleId });
+    }
+  }
+  return detected;
+}
+
+function hasEvidence({ evidence }: SpikeRow): boolean {
+  return evidence.sampled > 0;
+}
+
+/** Not while the spike is dying down: the attack's events are what on-call should see. */
+function needsEvidence({ candidate: { row } }: Assessed, { lastActiveAt }: StoredEpisode): boolean {
+  return row === undefined || !hasEvidence(row) || lastActiveAt > row.lastActiveAt;
+}
+
+/** New spikes first, then those nothing is known about, the strongest of each in front. */
+function byUrgency(one: Assessed, other: Assessed): number {
+  const rank = ({ candidate: { row } }: Assessed) => (row === undefined ? 0 : hasEvidence(row) ? 2 : 1);
+  return rank(one) - rank(other) || other.episode.score - one.episode.score;
+}
+
+/** The spike from the beginning of its window; of a long one the last hour. */
+function evidenceScope({ span }: Tick, { episode, candidate }: Assessed) {
+  const { zoneId, ruleId, counts, tested } = candidate;
+  const endMinute = (tested.at(-1) ?? 0) + 1;
+  const sinceMs = (episode.openedAt - episode.windowMinutes) * MINUTE_MS;
+  const toMs = endMinute * MINUTE_MS;
+  const end = endMinute - span.firstMinute;
+  const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));
+  return { zoneId, ruleId, fromMs: Math.max(sinceMs, toMs - HOUR_MS), toMs, sinceMs, sparkline };
+}

@@ -1,0 +1,90 @@
+import type { Database } from "../db/client.ts";
+import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import type { Notifier } from "../src/channel/notifier.ts";
+import type { Clock } from "../src/clock.ts";
+import type { EdgeClient } from "../src/edge/edge-client.ts";
+import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
+import type { Log } from "../src/log.ts";
+import { createNudge } from "../src/nudge.ts";
+import type { AnyJob } from "../src/queue/define-job.ts";
+import { createDeliverAlertsJob } from "./deliver-alerts.ts";
+import { createDetectSpikesJob } from "./detect-spikes.ts";
+import { createFetchAdviceJob } from "./fetch-advice.ts";
+import { createManagePartitionsJob } from "./manage-partitions.ts";
+import { createPollEventsJob } from "./poll-events.ts";
+import { createRaiseAlertsJob } from "./raise-alerts.ts";
+import { createRollUpTrendsJob } from "./roll-up-trends.ts";
+import { createSweepJob } from "./sweep.ts";
+import { createWalkDaysJob } from "./walk-days.ts";
+
+const MINUTE_MS = 60_000;
+
+/** How often, and how far. */
+export interface JobSettings {
+  readonly pollEveryMs: number;
+  readonly detectEveryMs: number;
+  readonly spikeZ: number;
+  readonly advicePerHour: number;
+  readonly retentionDays: number;
+}
+
+export interface JobsDeps {
+  readonly database: Database;
+  readonly partitions: PartitionKeeper;
+  readonly edge: EdgeClient;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: IngestObserver;
+  readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly settings: JobSettings;
+  /** Nudges a job by name. */
+  readonly ring: (job: string) => Promise<boolean>;
+}
+
+/** Every job, in the order in which an event becomes a page on a phone. */
+export function createJobs(deps: JobsDeps): readonly AnyJob[] {
+  const { settings, ring, notifiers } = deps;
+  // Pages come many to the second, what follows from them need not.
+  const afterPage = createNudge(() => ring("roll-up-trends"), 500);
+  const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
+  const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
+  return [
+    createManagePartitionsJob({ ...deps, retentionDays: settings.retentionDays }),
+    createPollEventsJob({ ...deps, afterPage, overlapMs, freshMs: settings.pollEveryMs / 2 }),
+    createWalkDaysJob({ ...deps, afterPage, settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS }),
+    createRollUpTrendsJob(deps),
+    createDetectSpikesJob({ ...deps, afterSpikes, z: () => settings.spikeZ }),
+    createFetchAdviceJob({
+      ...deps,
+      budgetPerHour: settings.advicePerHour,
+      afterAdvice: async () => void (await ring("raise-alerts")),
+    }),
+    createRaiseAlertsJob({
+      ...deps,
+      channels: [...notifiers.keys()],
+      afterAlerts: async () => void (await ring("deliver-alerts")),
+    }),
+    createDeliverAlertsJob(deps),
+    createSweepJob(deps),
+  ];
+}
+
+/** A job that is rung by the clock; with each of these payloads, once per period over all replicas. */
+export interface Tick {
+  readonly job: string;
+  readonly everyMs: number;
+  readonly payloads: readonly Record<string, unknown>[];
+}
+
+/** What is rung when. Everything else follows from what these find. */
+export function listTicks(zoneIds: readonly number[], settings: JobSettings): readonly Tick[] {
+  const perZone = zoneIds.map((zoneId) => ({ zoneId }));
+  return [
+    { job: "manage-partitions", everyMs: 60 * MINUTE_MS, payloads: [{}] },
+    { job: "poll-events", everyMs: settings.pollEveryMs, payloads: perZone },
+    { job: "walk-days", everyMs: MINUTE_MS, payloads: perZone },
+    { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
+    { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
+    { job: "sweep", everyMs: 10_000, payloads: [{}] },
+  ];
+}

@@ -1,0 +1,171 @@
+import { z } from "zod";
+import type { Database } from "../db/client.ts";
+import { type HeldLease, holdLease } from "../db/hold-lease.ts";
+import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import { advanceSearch, readSearchedHours } from "../db/queries/search-coverage.ts";
+import { storePage } from "../db/queries/store-page.ts";
+import type { Clock } from "../src/clock.ts";
+import { horizonAt, startOfHour, toDay } from "../src/coverage/horizon.ts";
+import { planSearch, type SearchSpan } from "../src/coverage/plan-search.ts";
+import { splitSpan } from "../src/coverage/split-span.ts";
+import { EventRow } from "../src/edge/contract/event-logs-search.ts";
+import type { EdgeClient } from "../src/edge/edge-client.ts";
+import type { SearchEventLogsResult } from "../src/edge/search-event-logs.ts";
+import { searchPages } from "../src/edge/search-pages.ts";
+import { acceptedAt } from "../src/ingest/accepted-times.ts";
+import { countEvents } from "../src/ingest/count-events.ts";
+import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
+import { entryBytes, preparePage } from "../src/ingest/prepare-page.ts";
+import { toSearchEvent } from "../src/ingest/to-search-event.ts";
+import type { Log } from "../src/log.ts";
+import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
+import { readAhead } from "../src/read-ahead.ts";
+
+const LEASE_TTL_MS = 60_000;
+/** The most the platform gives; platform API spec 2.3. */
+const PAGE_SIZE = 500;
+
+export interface PollEventsDeps {
+  readonly database: Database;
+  readonly partitions: PartitionKeeper;
+  readonly edge: Pick<EdgeClient, "searchEventLogs">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: IngestObserver;
+  /** The live edge is read again when it is older than this. */
+  readonly freshMs: number;
+  /** What is read again before the point already reached, for late events. */
+  readonly overlapMs: number;
+  /** Told after each page that changed something. */
+  readonly afterPage: () => unknown;
+}
+
+export function pollLeaseName(zoneId: number): string {
+  return `poll-events.${zoneId}`;
+}
+
+/**
+ * Brings one zone up to date by flat searches: the newest minutes first, then every hour of the last 72 that was never
+ * searched, the one that expires first in front. The hour's cursor moves in the transaction of the last page of a
+ * span, so a killed span is read again; every page may be stored twice.
+ */
+export function createPollEventsJob(deps: PollEventsDeps): AnyJob {
+  return defineJob({
+    name: "poll-events",
+    queue: "ingest",
+    payload: z.strictObject({ zoneId: z.int() }),
+    attempts: 3,
+    timeoutMs: 600_000,
+    run: ({ zoneId }, signal) => pollEvents(deps, zoneId, signal),
+  });
+}
+
+async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal): Promise<void> {
+  await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
+    pollUntilCurrent(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
+  );
+}
+
+interface Poll {
+  readonly zoneId: number;
+  readonly lease: HeldLease;
+}
+
+async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
+  const { database, clock, log } = deps;
+  while (!signal.aborted) {
+    const now = clock();
+    const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
+    const hours = await readSearchedHours(database.db, poll.zoneId, range);
+    const span = planSearch(now, hours, deps);
+    if (span === null) return;
+    try {
+      const stored = await searchSpan(deps, poll, { ...span, isWhole: true }, signal);
+      const { from, to } = span;
+      const facts = { zoneId: poll.zoneId, from: new Date(from), to: new Date(to), ...stored };
+      log.debug(facts, "span searched");
+    } catch (thrown) {
+      if (!signal.aborted) throw thrown;
+    }
+  }
+}
+
+interface Part extends SearchSpan {
+  /** Not yet split. */
+  readonly isWhole: boolean;
+}
+
+async function searchSpan(
+  deps: PollEventsDeps,
+  poll: Poll,
+  part: Part,
+  signal: AbortSignal,
+): Promise<{ pages: number; inserted: number }> {
+  const request = { from: part.from, to: part.to, pageSize: PAGE_SIZE };
+  const params = { shieldZoneId: poll.zoneId, request };
+  let pages = 0;
+  let inserted = 0;
+  let expectNew = part.isFirst;
+  for await (const result of readAhead(searchPages(deps.edge.searchEventLogs, params, signal))) {
+    const parts = pages === 0 && part.isWhole ? splitSpan(part.from, part.to, result.page.total) : null;
+    if (parts !== null) return searchParts(deps, poll, part, parts, signal);
+    const isLast = pages + 1 >= result.page.totalPages || result.page.rows.length === 0;
+    const stored = await storeSearchPage(deps, poll, { result, part, expectNew, isLast });
+    expectNew = stored.events > 0 && stored.inserted === stored.events;
+    inserted += stored.inserted;
+    pages++;
+  }
+  return { pages, inserted };
+}
+
+async function searchParts(
+  deps: PollEventsDeps,
+  poll: Poll,
+  whole: SearchSpan,
+  parts: readonly { from: number; to: number }[],
+  signal: AbortSignal,
+): Promise<{ pages: number; inserted: number }> {
+  const sum = { pages: 1, inserted: 0 };
+  for (const part of parts) {
+    signal.throwIfAborted();
+    const { pages, inserted } = await searchSpan(deps, poll, { ...whole, ...part, isWhole: false }, signal);
+    sum.pages += pages;
+    sum.inserted += inserted;
+  }
+  return sum;
+}
+
+interface SearchedPage {
+  readonly result: SearchEventLogsResult;
+  readonly part: Part;
+  readonly expectNew: boolean;
+  readonly isLast: boolean;
+}
+
+async function storeSearchPage(
+  deps: PollEventsDeps,
+  { zoneId, lease }: Poll,
+  { result, part, expectNew, isLast }: SearchedPage,
+): Promise<{ events: number; inserted: number }> {
+  const { database, partitions, clock, observer } = deps;
+  const { page, body } = result;
+  const prepared = preparePage(page.rows, entryBytes(body, "rows", page.rows), {
+    route: "search",
+    schema: EventRow,
+    toEvent: toSearchEvent,
+    day: null,
+    accepted: acceptedAt(clock()),
+  });
+  const { events, quarantined } = prepared;
+  const days = [...new Set(events.map(({ occurredAt }) => toDay(occurredAt)))];
+  const newPage = { zoneId, lease, events, expectNew, quarantined, count: countEvents, rawBlocks: [] };
+  const { stored } = await partitions.withDays(days, () =>
+    storePage(database, newPage, async (tx) => {
+      if (isLast) await advanceSearch(tx, zoneId, { startsAt: part.hour, searchedThrough: part.to });
+    }),
+  );
+  const entries = page.rows.length;
+  observer.pageStored({ route: "search", zoneId, entries, bytes: body.length, ...stored });
+  if (stored.inserted + stored.filled > 0) deps.afterPage();
+  return { events: events.length, inserted: stored.inserted };
+}

@@ -1,0 +1,222 @@
+import { z } from "zod";
+import type { Database, Queryable } from "../db/client.ts";
+import { readAdviceText, readAsks } from "../db/queries/advice.ts";
+import {
+  type AlertRow,
+  changeAlert,
+  describeAlert,
+  insertAlert,
+  insertNotifications,
+  lockSpike,
+  type NewNotification,
+  readNewestAlerts,
+  readRaisableSpikes,
+  readSilences,
+} from "../db/queries/alerts.ts";
+import { inTransaction } from "../db/transaction.ts";
+import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
+import type { AdviceStanding } from "../src/advice/advice-standing.ts";
+import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
+import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
+import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
+import { buildMessage } from "../src/alert/build-message.ts";
+import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
+import { fingerprintOf } from "../src/alert/fingerprint.ts";
+import { nextAlert } from "../src/alert/next-alert.ts";
+import { pickChannels } from "../src/alert/pick-channels.ts";
+import { Matchers, type Silence } from "../src/alert/silence.ts";
+import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+import type { AlertMessage } from "../src/channel/alert-message.ts";
+import type { Clock } from "../src/clock.ts";
+import type { Log } from "../src/log.ts";
+import { defineJob } from "../src/queue/define-job.ts";
+
+/** A spike that opened and closed while nothing was raised is told late, for this long. */
+const MISSED_SPIKE_MS = 24 * 3_600_000;
+
+export interface RaiseAlertsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Names of the configured channels; every alert goes to all of them. */
+  readonly channels: readonly string[];
+  /** Told when something was written for the channels. */
+  readonly afterAlerts: () => Promise<void>;
+}
+
+/**
+ * Turns spikes and advice into alerts and, in the same transaction, outbox rows: `first` at once with the advice pending,
+ * `advice` when it has come, `resolved` when the spike is over. Safe to run twice and beside itself: an alert is decided
+ * and written under the lock of its spike, and moves on only from the transition that was read. One alert that cannot be
+ * raised does not hold up the others; the run then fails at its end, to be tried again.
+ */
+export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
+  return defineJob({
+    name: "raise-alerts",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 5,
+    timeoutMs: 60_000,
+    async run(_payload, signal) {
+      const { database, log } = deps;
+      const nowMs = deps.clock();
+      const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
+      if (rows.length === 0) return;
+      const scene = await readScene(deps, nowMs);
+      const spikes = rows.map(toAlertSpike);
+      const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+      const reasons: NotifyReason[] = [];
+      const failures: unknown[] = [];
+      for (const spike of spikes) {
+        signal.throwIfAborted();
+        try {
+          if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene)) continue;
+          reasons.push(...(await raise(database, spike.id, scene)));
+        } catch (thrown) {
+          failures.push(thrown);
+          log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
+        }
+      }
+      if (reasons.length > 0) {
+        log.info({ transitions: countEach(reasons) }, "alerts raised");
+        await deps.afterAlerts();
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  });
+}
+
+async function readScene({ database, channels, log }: RaiseAlertsDeps, nowMs: number): Promise<Scene> {
+  const span = { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
+  const asks = await readAsks(database.db, span);
+  const silences: Silence[] = [];
+  for (const { id, startsAt, expiresAt, matchers } of await readSilences(database.db, nowMs)) {
+    const parsed = Matchers.safeParse(matchers);
+    // What cannot be read holds nothing back: a page too many is better than one too few.
+    if (!parsed.success) log.warn({ silenceId: id }, "silence ignored: its matchers cannot be read");
+    else
+      silences.push({
+        id,
+        startsAtMs: startsAt.getTime(),
+        expiresAtMs: expiresAt.getTime(),
+        matchers: parsed.data,
+      });
+  }
+  return { nowMs, channels, asks, silences };
+}
+
+/** Looked at without a lock: most runs find nothing to say about most spikes. */
+function hasNews(spike: AlertSpike, row: AlertRow | null, scene: Scene): boolean {
+  const alert = row === null ? null : toAlertRecord(row);
+  const { reason, standing } = assessAlert(spike, alert, scene);
+  return reason !== "none" || (row !== null && isOutdated(row, readMessage(row), spike, standing));
+}
+
+/** The transitions that were written; usually one, two for an attack that was over before it was told. */
+function raise(database: Database, spikeId: number, scene: Scene): Promise<NotifyReason[]> {
+  return inTransaction(database, async ({ tx }) => {
+    const stored = await lockSpike(tx, spikeId);
+    if (stored === null) return [];
+    const spike = toAlertSpike(stored);
+    const fingerprint = fingerprintOf(spike);
+    const reasons: NotifyReason[] = [];
+    for (;;) {
+      const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
+      const reason = await advance(tx, row, spike, scene);
+      if (reason === "none") return reasons;
+      reasons.push(reason);
+    }
+  });
+}
+
+/** Writes the next transition, its message and its outbox rows; `none` when there is none to write. */
+async function advance(
+  tx: Queryable,
+  row: AlertRow | null,
+  spike: AlertSpike,
+  scene: Scene,
+): Promise<NotifyReason | "none"> {
+  const before = row === null ? null : toAlertRecord(row);
+  const { reason, standing, silence } = assessAlert(spike, before, scene);
+  if (reason === "none") {
+    if (row !== null && isOutdated(row, readMessage(row), spike, standing))
+      await describe(tx, row, spike, standing);
+    return reason;
+  }
+  const { channels: configured, nowMs } = scene;
+  const isSilenced = silence !== null;
+  const channels = pickChannels({ reason, alert: before, channels: configured, isSilenced });
+  const hasAdvice = standing.state === "present";
+  const silencedBy = silence?.id ?? null;
+  const alert = nextAlert(before, { reason, spike, channels, silencedBy, hasAdvice, nowMs });
+  const alertId = await store(tx, row, alert, reason, spike);
+  if (alertId === null) return "none";
+  const advice = await readAdvice(tx, spike, standing);
+  const message = buildMessage({ alertId, fingerprint: fingerprintOf(spike), alert, reason, spike, advice });
+  await describeAlert(tx, alertId, { details: { message }, spikeId: spike.id });
+  await insertNotifications(tx, toNotifications(message, channels));
+  return reason;
+}
+
+function toNotifications(message: AlertMessage, channels: readonly string[]): NewNotification[] {
+  const { alertId, transition, reason, dedupeKey } = message;
+  return channels.map((channel) => ({
+    alertId,
+    transition,
+    reason,
+    channel,
+    dedupeKey: notificationKeyOf(dedupeKey, transition, channel),
+    content: message,
+  }));
+}
+
+/** The alert's id, or null when another runner or a person has moved it meanwhile. */
+async function store(
+  tx: Queryable,
+  row: AlertRow | null,
+  alert: AlertRecord,
+  reason: NotifyReason,
+  spike: AlertSpike,
+): Promise<number | null> {
+  const { state, transition, transitions, spikeId, firedAtMs, resolvedAtMs } = alert;
+  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
+  const change = { state, transition, transitions, spikeId, resolvedAt, kind: spike.kind };
+  if (row !== null && reason !== "first") return (await changeAlert(tx, row, change)) ? row.id : null;
+  const { zoneId, ruleId } = spike;
+  const fingerprint = fingerprintOf(spike);
+  return insertAlert(tx, { ...change, fingerprint, zoneId, ruleId, firedAt: new Date(firedAtMs) });
+}
+
+/** Brings the description up to date without a transition. */
+async function describe(
+  tx: Queryable,
+  row: AlertRow,
+  spike: AlertSpike,
+  standing: AdviceStanding,
+): Promise<void> {
+  const message = readMessage(row);
+  const advice = await readAdvice(tx, spike, standing);
+  const details = message === undefined ? row.details : { message: { ...message, advice } };
+  await describeAlert(tx, row.id, { details, spikeId: spike.id });
+}
+
+async function readAdvice(
+  tx: Queryable,
+  spike: AlertSpike,
+  { state, reason, askedAtMs }: AdviceStanding,
+): Promise<AlertMessage["advice"]> {
+  const { zoneId, ruleId } = spike;
+  const text = askedAtMs === null ? null : await readAdviceText(tx, { zoneId, ruleId, askedAtMs });
+  return { state, text, reason };
+}
+
+/** What the alert last said; this job alone writes the details. */
+function readMessage(row: AlertRow): AlertMessage | undefined {
+  return (row.details as { message?: AlertMessage }).message;
+}
+
+function countEach(reasons: readonly NotifyReason[]): Partial<Record<NotifyReason, number>> {
+  const counts: Partial<Record<NotifyReason, number>> = {};
+  for (const reason of reasons) counts[reason] = (counts[reason] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,262 @@
+import { hash } from "node:crypto";
+import { z } from "zod";
+import type { Database, Queryable } from "../db/client.ts";
+import { type HeldLease, holdLease } from "../db/hold-lease.ts";
+import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import { isLeaseHeld } from "../db/queries/leases.ts";
+import {
+  beginListPass,
+  isKnownPage,
+  type ListPass,
+  type PassResult,
+  readListPass,
+  recordListPage,
+  rejectListToken,
+} from "../db/queries/list-passes.ts";
+import { readLogIdHashes } from "../db/queries/raw-blocks.ts";
+import { readSearchedHours } from "../db/queries/search-coverage.ts";
+import { type StoredPage, storePage } from "../db/queries/store-page.ts";
+import type { Clock } from "../src/clock.ts";
+import { DAY_MS, startOfDay, toDay } from "../src/coverage/horizon.ts";
+import { isBackfilled } from "../src/coverage/plan-search.ts";
+import { EventLogEntry } from "../src/edge/contract/event-log-list.ts";
+import type { EdgeClient } from "../src/edge/edge-client.ts";
+import { EdgeError } from "../src/edge/edge-error.ts";
+import { type EventLogPage, eventLogPages } from "../src/edge/event-log-pages.ts";
+import { toLogDay } from "../src/edge/log-day.ts";
+import { acceptedAt } from "../src/ingest/accepted-times.ts";
+import { countEvents } from "../src/ingest/count-events.ts";
+import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
+import { hashLogId, unpackLogIdHashes } from "../src/ingest/log-id-hash.ts";
+import { isPassedNews, planPass } from "../src/ingest/plan-pass.ts";
+import { entryBytes, hashPage, type PreparedPage, preparePage } from "../src/ingest/prepare-page.ts";
+import { packRawBlocks, type RawBlock } from "../src/ingest/raw-block.ts";
+import { toListEvent } from "../src/ingest/to-list-event.ts";
+import type { Log } from "../src/log.ts";
+import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
+import { readAhead } from "../src/read-ahead.ts";
+import { pollLeaseName } from "./poll-events.ts";
+
+const LEASE_TTL_MS = 60_000;
+/** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
+const MAX_STALLED_PAGES = 20;
+/** Today and the two days before: what the platform's list still serves. */
+const DAYS_BACK = 2;
+
+export interface WalkDaysDeps {
+  readonly database: Database;
+  readonly partitions: PartitionKeeper;
+  readonly edge: Pick<EdgeClient, "listEventLogs">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: IngestObserver;
+  /** Until when an event may still appear after its time. */
+  readonly settleMs: number;
+  /** Full passes over one day begin this far apart. */
+  readonly fullEveryMs: number;
+  /** Told after each page that changed something. */
+  readonly afterPage: () => unknown;
+}
+
+/**
+ * Reads the date-paged list of one zone, oldest day first, and stores what the search has not: new events, and every
+ * record byte for byte. One page is one transaction with its ledger entry and the cursor, so a killed pass goes on
+ * where it stood; a lease per day keeps a second runner away and its fence keeps a late one from committing.
+ */
+export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
+  return defineJob({
+    name: "walk-days",
+    queue: "ingest",
+    payload: z.strictObject({ zoneId: z.int() }),
+    attempts: 3,
+    timeoutMs: 600_000,
+    run: ({ zoneId }, signal) => walkDays(deps, zoneId, signal),
+  });
+}
+
+async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
+  const today = startOfDay(deps.clock());
+  for (let dayStart = today - DAYS_BACK * DAY_MS; dayStart <= today; dayStart += DAY_MS) {
+    if (signal.aborted) return;
+    if (await isSearchedFirst(deps, zoneId, dayStart)) continue;
+    const name = `walk-days.${zoneId}.${toDay(dayStart)}`;
+    await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+      walkDay(deps, { zoneId, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
+    );
+  }
+}
+
+/** An event is written once if the search, which knows every dimension, comes first; so its backfill is left to end. */
+async function isSearchedFirst({ database, clock }: WalkDaysDeps, zoneId: number, dayStart: number) {
+  const now = clock();
+  const hours = await readSearchedHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  const isSearched = isBackfilled(now, hours, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
+}
+
+interface Day {
+  readonly zoneId: number;
+  readonly dayStart: number;
+  readonly lease: HeldLease;
+}
+
+async function walkDay(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Promise<void> {
+  const { database, clock, log } = deps;
+  const { zoneId, dayStart, lease } = day;
+  const name = toDay(dayStart);
+  const state = await readListPass(database.db, zoneId, name);
+  const plan = planPass(clock(), dayStart, state, deps);
+  if (plan === null) return;
+  const pass =
+    plan === "resume" && state !== null
+      ? state
+      : await beginListPass(database.db, zoneId, name, { fence: lease.fence, startedAt: clock() });
+  try {
+    const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
+    if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {
+      const { pagesSeen: pages, newEntries, passResult } = ended;
+      log.info({ zoneId, day: name, pass: pass.pass, pages, newEntries, passResult }, "list pass ended");
+    }
+  } catch (thrown) {
+    if (signal.aborted) return;
+    if (!(await isTokenRefusal(database.db, day, thrown))) throw thrown;
+    log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass begins again");
+  }
+}
+
+/** A refusal of any other page than the first is the token's: the next run begins at the first page. */
+async function isTokenRefusal(db: Queryable, { zoneId, dayStart, lease }: Day, thrown: unknown) {
+  if (!(thrown instanceof EdgeError) || thrown.disposition !== "give-up") return false;
+  const pass = await readListPass(db, zoneId, toDay(dayStart));
+  if (pass === null || pass.continuationToken === null) return false;
+  await rejectListToken(db, zoneId, toDay(dayStart), { pass: pass.pass, fence: lease.fence });
+  return true;
+}
+
+interface WalkedPass {
+  readonly pass: ListPass;
+  readonly mayStop: boolean;
+}
+
+/** Returns the pass as it ended, or null when the signal ended it before that. */
+async function walkPass(
+  deps: WalkDaysDeps,
+  day: Day,
+  { pass, mayStop }: WalkedPass,
+  signal: AbortSignal,
+): Promise<ListPass | null> {
+  const { edge, observer } = deps;
+  const params = {
+    shieldZoneId: day.zoneId,
+    date: toLogDay(day.dayStart),
+    continuationToken: pass.continuationToken,
+  };
+  const seenPages = new Set<string>();
+  let stalledPages = 0;
+  let current = pass;
+  let expectNew = false;
+  let previous: { firstAt: number | null } = { firstAt: null };
+  let earliestNew: number | null = null;
+  for await (const page of readAhead(eventLogPages(edge.listEventLogs, params, signal))) {
+    const bytes = entryBytes(page.body, "logs", page.page.logs);
+    const pageHash = hashPage(bytes, page.body);
+    stalledPages = bytes.length === 0 || seenPages.has(pageHash.toString("hex")) ? stalledPages + 1 : 0;
+    seenPages.add(pageHash.toString("hex"));
+    const walkedPage = { current, page, bytes, pageHash, expectNew };
+    const walked = await storeListPage(deps, day, walkedPage, (times, newEntries) => {
+      if (page.looped || stalledPages > MAX_STALLED_PAGES) return "looped";
+      if (page.nextToken === null) return "full";
+      return mayStop && isPassedNews({ ...times, newEntries }, previous, { earliestNew }) ? "short" : null;
+    });
+    const { prepared, stored } = walked;
+    current = walked.pass;
+    expectNew = prepared.events.length > 0 && stored.inserted === prepared.events.length;
+    if (stored.inserted > 0 && prepared.firstAt !== null) {
+      earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, prepared.firstAt);
+    }
+    previous = prepared;
+    const { inserted, filled, quarantined } = stored;
+    const entries = page.page.logs.length;
+    const { zoneId } = day;
+    observer.pageStored({
+      route: "list",
+      zoneId,
+      entries,
+      inserted,
+      filled,
+      quarantined,
+      bytes: page.body.length,
+    });
+    if (inserted + filled > 0) deps.afterPage();
+    if (current.passResult !== null) return current;
+    if (signal.aborted) return null;
+  }
+  return null;
+}
+
+const NOTHING: StoredPage = { inserted: 0, filled: 0, quarantined: 0 };
+
+interface WalkedPage {
+  readonly current: ListPass;
+  readonly page: EventLogPage;
+  readonly bytes: readonly Buffer[];
+  readonly pageHash: Buffer;
+  readonly expectNew: boolean;
+}
+
+async function storeListPage(
+  deps: WalkDaysDeps,
+  { zoneId, dayStart, lease }: Day,
+  { current, page, bytes, pageHash, expectNew }: WalkedPage,
+  resultOf: (times: Pick<PreparedPage, "firstAt" | "lastAt">, newEntries: number) => PassResult | null,
+): Promise<{ pass: ListPass; prepared: PreparedPage; stored: StoredPage }> {
+  const { database, partitions, clock } = deps;
+  const day = toDay(dayStart);
+  const prepared = preparePage(page.page.logs, bytes, {
+    route: "list",
+    schema: EventLogEntry,
+    toEvent: toListEvent,
+    day,
+    accepted: acceptedAt(clock()),
+  });
+  const isKnown = await isKnownPage(database.db, zoneId, day, pageHash);
+  const conclude = (tx: Queryable, stored: StoredPage) =>
+    recordListPage(tx, current, lease.fence, {
+      zoneId,
+      day,
+      entries: bytes.length,
+      newEntries: stored.inserted,
+      hash: pageHash,
+      tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
+      firstAt: prepared.firstAt,
+      lastAt: prepared.lastAt,
+      nextToken: page.nextToken,
+      passResult: resultOf(prepared, stored.inserted),
+    });
+  const write = async (rawBlocks: readonly RawBlock[]) => {
+    const content = isKnown ? NO_CONTENT : { events: prepared.events, quarantined: prepared.quarantined };
+    const newPage = { zoneId, lease, expectNew, count: countEvents, rawBlocks, ...content };
+    return storePage(database, newPage, conclude);
+  };
+  const rawBlocks = isKnown ? [] : await packNewRecords(database.db, zoneId, prepared);
+  const days = [...new Set(prepared.events.map(({ occurredAt }) => toDay(occurredAt)))];
+  const { stored, concluded } = await partitions.withDays(days, () => write(rawBlocks));
+  return { pass: concluded, prepared, stored: isKnown ? NOTHING : stored };
+}
+
+const NO_CONTENT = { events: [], quarantined: [] };
+
+/** The records that no block holds yet; a crash between reading and writing at worst keeps one twice. */
+async function packNewRecords(db: Queryable, zoneId: number, page: PreparedPage): Promise<RawBlock[]> {
+  const { events, records, firstAt, lastAt } = page;
+  if (firstAt === null || lastAt === null) return [];
+  const days = [toDay(firstAt), toDay(lastAt)];
+  const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
+  const kept = new Set(packed.flatMap(unpackLogIdHashes));
+  const entries = events.flatMap(({ occurredAt, logId }, index) => {
+    const logIdHash = hashLogId(logId);
+    const raw = records[index];
+    return raw === undefined || kept.has(logIdHash) ? [] : [{ occurredAt, logIdHash, raw }];
+  });
+  return packRawBlocks(entries);
+}

@@ -1,0 +1,68 @@
+import { z } from "zod";
+import { severities } from "../channel/alert-message.ts";
+import { isGraver, type Severity } from "./severity.ts";
+
+/** One entry of an alert's history. Those of a person (an acknowledgement) carry no channels. */
+const Transition = z.object({
+  transition: z.int().min(1),
+  /** Epoch milliseconds. */
+  at: z.int(),
+  /** A notify reason, or a person's act. */
+  reason: z.string(),
+  state: z.enum(["firing", "acknowledged", "resolved"]),
+  severity: z.enum(severities).nullish().default(null),
+  /** The silence that kept it from the channels. */
+  silencedBy: z.int().nullish().default(null),
+  channels: z.array(z.string()).default([]),
+  /** Whether its message carried a recommendation. */
+  hasAdvice: z.boolean().default(false),
+});
+export const Transitions = z.array(Transition);
+export type Transition = z.infer<typeof Transition>;
+
+export type NotifyReason = "first" | "worse" | "repeat" | "advice" | "resolved";
+const NOTIFYING: readonly string[] = ["first", "worse", "repeat", "advice", "resolved"];
+
+/** An alert as far as the lifecycle needs it. Fired is when its episode's first spike opened. */
+export interface AlertRecord {
+  readonly state: "firing" | "acknowledged" | "resolved";
+  /** Number of the latest transition, from 1. */
+  readonly transition: number;
+  readonly firedAtMs: number;
+  readonly resolvedAtMs: number | null;
+  /** The newest spike it covers; null when that was deleted. */
+  readonly spikeId: number | null;
+  readonly transitions: readonly Transition[];
+}
+
+/** How often the alert has fired again after a resolve. */
+export function countReopenings(alert: AlertRecord): number {
+  const resolves = alert.transitions.filter((entry) => entry.reason === "resolved").length;
+  return alert.state === "resolved" ? Math.max(resolves - 1, 0) : resolves;
+}
+
+/** The gravest severity since the alert last began to fire; what `worse` is measured against. */
+export function gravestSeverity(alert: AlertRecord): Severity {
+  const start = alert.transitions.findLastIndex((entry) => entry.reason === "resolved") + 1;
+  return alert.transitions
+    .slice(start)
+    .map((entry) => entry.severity ?? "info")
+    .reduce((gravest, next) => (isGraver(next, gravest) ? next : gravest), "info");
+}
+
+/** When the channels heard of the latest transition; null when a silence has kept it from them. */
+export function lastToldAt(alert: AlertRecord): number | null {
+  const latest = alert.transitions.findLast((entry) => NOTIFYING.includes(entry.reason));
+  return latest === undefined || latest.silencedBy !== null ? null : latest.at;
+}
+
+/** Whether the channels have been given a recommendation. */
+export function hasToldAdvice(alert: AlertRecord): boolean {
+  return alert.transitions.some((entry) => entry.hasAdvice && entry.silencedBy === null);
+}
+
+/** Every channel that has a notification of this alert and no resolve after it. */
+export function toldChannels(alert: AlertRecord): ReadonlySet<string> {
+  const start = alert.transitions.findLastIndex((entry) => entry.reason === "resolved") + 1;
+  return new Set(alert.transitions.slice(start).flatMap((entry) => entry.channels));
+}

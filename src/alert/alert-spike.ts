@@ -1,0 +1,45 @@
+import type { Severity } from "./severity.ts";
+
+type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
+
+/** A spike as stored. Its evidence is hostile text, counted over a sample of the newest events. */
+export interface StoredSpike {
+  readonly id: number;
+  readonly zoneId: number;
+  readonly ruleId: string;
+  readonly kind: "spike" | "new-rule";
+  readonly severity: Exclude<Severity, "info">;
+  readonly openedAt: Date;
+  readonly closedAt: Date | null;
+  readonly windowMinutes: number;
+  readonly windowCount: number;
+  readonly baseline: number;
+  readonly threshold: number;
+  readonly score: number;
+  readonly peak: number;
+  readonly evidence: {
+    readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;
+    readonly sparkline: readonly number[];
+  };
+}
+
+/** A spike as alerts see it: times in epoch milliseconds, severity as on-call should take it. */
+export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt"> {
+  readonly severity: Severity;
+  readonly openedAtMs: number;
+  readonly closedAtMs: number | null;
+}
+
+/**
+ * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
+ * Growing into a spike then raises the severity, which is told as `worse`.
+ */
+export function toAlertSpike(spike: StoredSpike): AlertSpike {
+  const { severity, openedAt, closedAt, ...rest } = spike;
+  return {
+    ...rest,
+    severity: rest.kind === "new-rule" ? "info" : severity,
+    openedAtMs: openedAt.getTime(),
+    closedAtMs: closedAt?.getTime() ?? null,
+  };
+}

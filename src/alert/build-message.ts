@@ -1,0 +1,71 @@
+import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import { classifyAction } from "../trend/action-class.ts";
+import type { AlertRecord, NotifyReason } from "./alert-record.ts";
+import type { AlertSpike } from "./alert-spike.ts";
+import { episodeKeyOf } from "./dedupe-key.ts";
+import { headlineOf } from "./headline.ts";
+import { ruleTitle } from "./rule-title.ts";
+
+export interface MessageFacts {
+  readonly alertId: number;
+  readonly fingerprint: string;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: NotifyReason;
+  readonly spike: AlertSpike;
+  readonly advice: AlertMessage["advice"];
+}
+
+/** Said where a command would stand once there is one. */
+const HOW_TO_SILENCE =
+  'Silences are rows of the table silences until a command for them exists: matchers such as {"zone": [101], ' +
+  '"rule": ["942*"]}, starts_at, expires_at, created_by and reason.';
+
+/** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
+export function buildMessage(facts: MessageFacts): AlertMessage {
+  const { alertId, fingerprint, alert, reason, spike, advice } = facts;
+  const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
+  const { top, sparkline } = evidence;
+  return alertMessage.parse({
+    alertId,
+    fingerprint,
+    dedupeKey: episodeKeyOf({ fingerprint, firedAtMs: alert.firedAtMs }),
+    transition: alert.transition,
+    reason,
+    state: alert.state,
+    severity: spike.severity,
+    kind: spike.kind,
+    zoneId: spike.zoneId,
+    ruleId: spike.ruleId,
+    ruleTitle: ruleTitle(spike.ruleId),
+    headline: headlineOf(spike, alert.state),
+    startedAt: alert.firedAtMs,
+    endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
+    windowMinutes,
+    count,
+    usual,
+    threshold,
+    score,
+    peak,
+    times: usual > 0 ? count / usual : null,
+    actions: countActions(top.action),
+    top: {
+      ips: top.ip,
+      asns: top.asn,
+      countries: top.country,
+      paths: top.path,
+      userAgents: top.ua,
+      ja4s: top.ja4,
+    },
+    sparkline,
+    advice,
+    links: [],
+    howToSilence: HOW_TO_SILENCE,
+  });
+}
+
+function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {
+  const counts = { blocked: 0, logged: 0, challenged: 0, other: 0 };
+  for (const { value, count } of actions) counts[classifyAction(value)] += count;
+  return counts;
+}

@@ -1,0 +1,27 @@
+import type { AlertRecord } from "./alert-record.ts";
+import type { AlertSpike } from "./alert-spike.ts";
+import { ruleTitle } from "./rule-title.ts";
+
+const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const small = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+function round(value: number): string {
+  return (value < 10 ? small : number).format(value);
+}
+
+/**
+ * The one line a phone shows: what, where, how much. Without severity and transition, which every channel sets itself.
+ * Holds the rule's id, which is the log's text.
+ */
+export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
+  const { zoneId, ruleId, windowMinutes, windowCount, baseline, peak } = spike;
+  const title = ruleTitle(ruleId);
+  const subject = `${title === null ? "" : `${title}: `}rule ${ruleId} in zone ${zoneId}`;
+  if (state === "resolved")
+    return `${subject} is back to normal, peak ${round(peak)} in ${windowMinutes} min`;
+  const active = `${round(windowCount)} events in ${windowMinutes} min`;
+  if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
+  return baseline > 0
+    ? `${subject} is spiking, ${active}, ${round(windowCount / baseline)} times the usual ${round(baseline)}`
+    : `${subject} is spiking, ${active}, usually none`;
+}

@@ -1,0 +1,43 @@
+import type { AlertRecord, NotifyReason, Transition } from "./alert-record.ts";
+import type { Occurrence } from "./notify-reason.ts";
+
+export interface TransitionFacts {
+  readonly reason: NotifyReason;
+  readonly spike: Occurrence;
+  readonly channels: readonly string[];
+  /** The silence in force, whether or not it held this transition back. */
+  readonly silencedBy: number | null;
+  readonly hasAdvice: boolean;
+  readonly nowMs: number;
+}
+
+/** The alert after one transition. `first` begins a new one whatever came before; a reopened one keeps its key. */
+export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): AlertRecord {
+  const { reason, spike, nowMs } = facts;
+  const before = reason === "first" ? null : alert;
+  const state = stateAfter(before, reason);
+  const entry: Transition = {
+    transition: (before?.transition ?? 0) + 1,
+    at: nowMs,
+    reason,
+    state,
+    severity: spike.severity,
+    silencedBy: reason === "resolved" ? null : facts.silencedBy,
+    channels: [...facts.channels],
+    hasAdvice: facts.hasAdvice,
+  };
+  return {
+    state,
+    transition: entry.transition,
+    firedAtMs: before?.firedAtMs ?? spike.openedAtMs,
+    resolvedAtMs: state === "resolved" ? nowMs : null,
+    spikeId: spike.id,
+    transitions: [...(before?.transitions ?? []), entry],
+  };
+}
+
+/** Getting worse leaves an acknowledged alert acknowledged: somebody is on it and is told; firing again does not. */
+function stateAfter(before: AlertRecord | null, reason: NotifyReason): AlertRecord["state"] {
+  if (reason === "resolved") return "resolved";
+  return before === null || before.state === "resolved" ? "firing" : before.state;
+}

@@ -1,0 +1,69 @@
+import {
+  type AlertRecord,
+  countReopenings,
+  gravestSeverity,
+  hasToldAdvice,
+  lastToldAt,
+  type NotifyReason,
+} from "./alert-record.ts";
+import { isGraver, type Severity } from "./severity.ts";
+
+const MINUTE_MS = 60_000;
+const REPEAT_INTERVAL_MS = 4 * 60 * MINUTE_MS;
+const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
+const FIRST_HOLD_MS = 30 * MINUTE_MS;
+const LONGEST_HOLD_MS = REPEAT_INTERVAL_MS;
+
+export interface Occurrence {
+  readonly id: number;
+  readonly severity: Severity;
+  readonly openedAtMs: number;
+  readonly closedAtMs: number | null;
+}
+
+/**
+ * What there is to say now, in Alertmanager's spirit: from what was said before and what is so, nothing else. `alert` is
+ * the newest of the fingerprint, resolved or not; `spike` the newest of the same subject.
+ *
+ * An episode outlives its spikes. A spike that opens within 30 minutes of the resolve reopens the same alert, as
+ * `worse` and under the same key, instead of paging anew; later ones start another alert (`first`). The first resolve
+ * comes as soon as the spike closes, because the detector has already waited for quiet. After a reopening that has
+ * proved too early, so the alert holds until 30 quiet minutes, doubling with every further reopening up to 4 hours:
+ * spikes that come and go inside the hold say nothing, and a rule that flaps all day pages a few times, not every time.
+ *
+ * A silence keeps `first` and `worse` from the channels, which still count as transitions; whoever was not told hears
+ * by `repeat` once the silence is over. `resolved` ignores silences: a page that was sent has to be closed.
+ */
+export function notifyReason(now: {
+  readonly alert: AlertRecord | null;
+  readonly spike: Occurrence;
+  readonly hasAdvice: boolean;
+  readonly isSilenced: boolean;
+  readonly nowMs: number;
+}): NotifyReason | "none" {
+  const { alert, spike, nowMs } = now;
+  if (alert === null) return "first";
+  if (alert.state === "resolved") return reasonAfterResolve(alert, spike);
+  if (spike.closedAtMs !== null) return isHeld(alert, spike.closedAtMs, nowMs) ? "none" : "resolved";
+  if (isGraver(spike.severity, gravestSeverity(alert))) return "worse";
+  if (now.isSilenced) return "none";
+  if (alert.state === "firing" && isRepeatDue(alert, nowMs)) return "repeat";
+  return now.hasAdvice && !hasToldAdvice(alert) ? "advice" : "none";
+}
+
+function reasonAfterResolve(alert: AlertRecord, spike: Occurrence): NotifyReason | "none" {
+  // By id, not by time: a spike may open, in event time, before the resolve of its predecessor was written.
+  if (alert.spikeId !== null && spike.id <= alert.spikeId) return "none";
+  return spike.openedAtMs - (alert.resolvedAtMs ?? 0) <= REOPEN_WITHIN_MS ? "worse" : "first";
+}
+
+function isHeld(alert: AlertRecord, closedAtMs: number, nowMs: number): boolean {
+  const reopenings = countReopenings(alert);
+  if (reopenings === 0) return false;
+  return nowMs - closedAtMs < Math.min(FIRST_HOLD_MS * 2 ** (reopenings - 1), LONGEST_HOLD_MS);
+}
+
+function isRepeatDue(alert: AlertRecord, nowMs: number): boolean {
+  const toldAt = lastToldAt(alert);
+  return toldAt === null || nowMs - toldAt >= REPEAT_INTERVAL_MS;
+}

@@ -1,0 +1,68 @@
+import { z } from "zod";
+
+/** Who or what was behind the alert's events, most first. `share` is of the alert's count, from 0 to 1. */
+const topList = z.array(
+  z.object({ value: z.string(), count: z.number().nonnegative(), share: z.number().min(0).max(1) }),
+);
+/** Epoch milliseconds. */
+const time = z.number().int();
+const count = z.number().int().nonnegative();
+
+export const severities = ["info", "warning", "error", "critical"] as const;
+
+/**
+ * What one transition of an alert says, before any channel has shaped it: the content of an outbox row. Every string
+ * that came from a log or from the platform's AI is hostile and unescaped; each channel neutralises for its own exit.
+ */
+export const alertMessage = z.object({
+  alertId: z.number().int(),
+  fingerprint: z.string().max(255),
+  /** The same for every transition of one episode: receivers thread by it. */
+  dedupeKey: z.string().min(1).max(255),
+  /** From 1, rising by one; delivered in this order on every channel. */
+  transition: z.number().int().positive(),
+  reason: z.enum(["first", "worse", "repeat", "advice", "resolved"]),
+  state: z.enum(["firing", "acknowledged", "resolved"]),
+  severity: z.enum(severities),
+  kind: z.enum(["spike", "new-rule", "self"]),
+  /** Null where the alert is about Longwatch itself. */
+  zoneId: z.number().int().nullable(),
+  ruleId: z.string().nullable(),
+  ruleTitle: z.string().nullable(),
+  headline: z.string(),
+  startedAt: time,
+  endedAt: time.nullable(),
+  windowMinutes: z.number().positive(),
+  count,
+  /** Events expected in such a window. */
+  usual: z.number().nonnegative(),
+  threshold: z.number().nonnegative(),
+  /** Deviations above the recent level. */
+  score: z.number(),
+  /** Largest count seen in any such window of the episode. */
+  peak: count,
+  /** `count / usual`; null where nothing was usual, because infinity is not JSON. */
+  times: z.number().nonnegative().nullable(),
+  /** What the platform did with the events. */
+  actions: z.object({ blocked: count, logged: count, challenged: count, other: count }),
+  top: z.object({
+    ips: topList,
+    asns: topList,
+    countries: topList,
+    paths: topList,
+    userAgents: topList,
+    ja4s: topList,
+  }),
+  /** Counts of equal spans, oldest first. */
+  sparkline: z.array(z.number().nonnegative()),
+  advice: z.object({
+    state: z.enum(["pending", "present", "unavailable"]),
+    text: z.string().nullable(),
+    /** Why there is none, where there is none. */
+    reason: z.string().nullable(),
+  }),
+  links: z.array(z.object({ label: z.string(), url: z.string() })),
+  howToSilence: z.string(),
+});
+
+export type AlertMessage = z.infer<typeof alertMessage>;

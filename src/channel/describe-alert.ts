@@ -1,0 +1,133 @@
+import type { AlertMessage } from "./alert-message.ts";
+
+const MINUTE_MS = 60_000;
+const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** One decimal where it tells something, and never more than nine characters: 3.4, 68, 1,204, 12.3M. */
+export function formatNumber(value: number): string {
+  if (value >= 1e15) return value.toExponential(1);
+  if (value >= 1e7) return compact.format(value);
+  return value < 10 ? number.format(value) : whole.format(value);
+}
+
+export function formatShare(share: number): string {
+  return `${whole.format(share * 100)} %`;
+}
+
+/** `2026-11-21 14:03 UTC`, or without the day. */
+function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
+  const iso = Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
+  const shown = iso.slice(0, 16).replace("T", " ");
+  return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
+}
+
+/** The two largest units: `45 s`, `23 min`, `2 h 5 min`, `3 d 4 h`. */
+export function formatDuration(durationMs: number): string {
+  const minutes = Math.floor(durationMs / MINUTE_MS);
+  if (minutes < 1) return `${Math.max(Math.floor(durationMs / 1_000), 0)} s`;
+  const [days, hours, rest] = [Math.floor(minutes / 1_440), Math.floor(minutes / 60) % 24, minutes % 60];
+  if (days > 0) return hours === 0 ? `${days} d` : `${days} d ${hours} h`;
+  if (hours > 0) return rest === 0 ? `${hours} h` : `${hours} h ${rest} min`;
+  return `${rest} min`;
+}
+
+/** `firing`, `worse`, `still firing`, ...: what this transition is, in two words at most. */
+export function describeReason(message: AlertMessage): string {
+  switch (message.reason) {
+    case "first":
+      return message.state;
+    case "worse":
+      return "getting worse";
+    case "repeat":
+      return message.state === "acknowledged" ? "acknowledged, still on" : "still firing";
+    case "advice":
+      return "advice";
+    case "resolved":
+      return "resolved";
+    default:
+      return message.reason satisfies never;
+  }
+}
+
+/** `zone 101 · rule 942100 SQL injection`. Still hostile: the rule's words are the log's. */
+export function describeSubject(message: AlertMessage): string {
+  if (message.kind === "self")
+    return message.zoneId === null ? "Longwatch" : `Longwatch · zone ${message.zoneId}`;
+  const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
+  const zone = message.zoneId === null ? "" : `zone ${message.zoneId}`;
+  return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
+}
+
+export interface CountPhrase {
+  readonly count: string;
+  /** `in 5 minutes against usual 12`. */
+  readonly against: string;
+  /** `68x`; null where it says nothing. */
+  readonly times: string | null;
+}
+
+/** How much against how much is usual; null for an alert that counts nothing. */
+export function describeCount(message: AlertMessage): CountPhrase | null {
+  if (message.kind === "self") return null;
+  const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
+  const isUsual = message.usual > 0 && message.times !== null;
+  return {
+    count: formatNumber(message.count),
+    against: isUsual ? `${minutes} against usual ${formatNumber(message.usual)}` : `${minutes}, usually none`,
+    times: isUsual && message.times !== null ? `${formatNumber(message.times)}x` : null,
+  };
+}
+
+/** `blocked 700 · logged 147`; empty where nothing was counted. */
+export function describeActions({ actions }: AlertMessage): string {
+  return (["blocked", "challenged", "logged", "other"] as const)
+    .filter((action) => actions[action] > 0)
+    .map((action) => `${action} ${formatNumber(actions[action])}`)
+    .join(" · ");
+}
+
+/** `since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`. */
+export function describeCourse(message: AlertMessage): string {
+  const since = `since ${formatTime(message.startedAt)}`;
+  if (message.kind === "self") return since;
+  const { peak, score, threshold } = message;
+  return `${since} · peak ${formatNumber(peak)} · score ${number.format(score)} · threshold ${formatNumber(threshold)}`;
+}
+
+/** `after 23 min (2026-11-21 14:03 UTC to 14:26 UTC), peak 912 in 5 minutes`. */
+export function describeEnd(message: AlertMessage): string {
+  const { startedAt, endedAt } = message;
+  const span =
+    endedAt === null
+      ? `since ${formatTime(startedAt)}`
+      : `after ${formatDuration(endedAt - startedAt)} (${formatTime(startedAt)} to ${formatTime(
+          endedAt,
+          formatTime(startedAt).slice(0, 10) === formatTime(endedAt).slice(0, 10) ? "clock" : "full",
+        )})`;
+  if (message.kind === "self") return span;
+  return `${span}, peak ${formatNumber(message.peak)} in ${formatNumber(message.windowMinutes)} min`;
+}
+
+/** Who is speaking, said wherever the platform's recommendation is shown: its text is an attacker's to influence. */
+export const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
+
+/** Where there is no advice, the reason; null where there is. Still hostile. */
+export function describeMissingAdvice({ advice }: AlertMessage): string | null {
+  if (advice.state === "present" && advice.text !== null && advice.text.trim() !== "") return null;
+  if (advice.state === "pending") return "asked for, follows when it arrives";
+  return advice.reason === null || advice.reason === "" ? "none available" : `none: ${advice.reason}`;
+}
+
+export const TOP_LABELS: Readonly<Record<keyof AlertMessage["top"], string>> = {
+  ips: "IP",
+  asns: "Network",
+  countries: "Country",
+  paths: "Path",
+  userAgents: "User agent",
+  ja4s: "JA4",
+};
+
+export const TOP_KEYS = ["ips", "asns", "countries", "paths", "userAgents", "ja4s"] as const;

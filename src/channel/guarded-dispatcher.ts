@@ -1,0 +1,74 @@
+import dns from "node:dns";
+import type { LookupFunction } from "node:net";
+import { Agent, buildConnector, type Dispatcher } from "undici";
+import { DeliveryError } from "./delivery-error.ts";
+import type { NetworkPolicy } from "./network-policy.ts";
+import { refuseAddress, refuseHost } from "./refuse-address.ts";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** A literal stays what it is, a name may resolve to something else later. */
+function refused(range: string, disposition: "retry" | "give-up"): DeliveryError {
+  const text = `the address is not a public one (${range})`;
+  return new DeliveryError({ code: "ADDRESS_REFUSED", disposition, text });
+}
+
+/** Refuses a name when any of its addresses is refused: which one a connection takes is not ours to say. */
+export function guardLookup(lookup: LookupFunction, allowPrivateNetworks: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      const addresses = typeof found === "string" ? [{ address: found, family: 0 }] : (found ?? []);
+      if (error !== null) return callback(error, []);
+      for (const { address } of addresses) {
+        const range = refuseAddress(address, allowPrivateNetworks);
+        if (range !== null) return callback(refused(range, "retry"), []);
+      }
+      const first = addresses[0];
+      if (first === undefined) return callback(refused("no address", "retry"), []);
+      return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family);
+    });
+  };
+}
+
+/**
+ * Checks the literal before connecting and the peer's real address before a byte is sent. So TLS starts as a second
+ * step, over a socket that was checked: its first message would already tell the peer whom we look for.
+ */
+export function guardConnector(
+  connect: buildConnector.connector,
+  allowPrivateNetworks: boolean,
+): buildConnector.connector {
+  return (options, callback) => {
+    const literal = refuseHost(options.hostname, allowPrivateNetworks);
+    if (literal !== null) return callback(refused(literal, "give-up"), null);
+    const isTls = options.protocol === "https:";
+    const hostname = options.hostname.replace(/^\[(.*)\]$/s, "$1");
+    const port = options.port === "" ? (isTls ? "443" : "80") : options.port;
+    const { servername: _, ...plain } = { ...options, hostname, port, protocol: "http:" };
+    connect(plain, (...[error, socket]) => {
+      if (error !== null) return callback(error, null);
+      const range = refuseAddress(socket.remoteAddress ?? "", allowPrivateNetworks);
+      if (range !== null) {
+        socket.destroy();
+        return callback(refused(range, "retry"), null);
+      }
+      if (!isTls) return callback(null, socket);
+      return connect({ ...options, hostname, port, httpSocket: socket }, callback);
+    });
+  };
+}
+
+/**
+ * Connects to public addresses only, as the policy says, whatever the name or notation. Ignores proxies of the
+ * environment and keeps no connection, so every request is checked anew.
+ */
+export function createGuardedDispatcher(policy: NetworkPolicy): Dispatcher {
+  const allowPrivateNetworks = policy.allowPrivateNetworks ?? false;
+  const connect = buildConnector({
+    timeout: CONNECT_TIMEOUT_MS,
+    allowH2: false,
+    lookup: guardLookup(policy.lookup ?? dns.lookup, allowPrivateNetworks),
+    ...(policy.ca === undefined ? {} : { ca: policy.ca }),
+  });
+  return new Agent({ connect: guardConnector(connect, allowPrivateNetworks), pipelining: 0 });
+}

@@ -1,0 +1,58 @@
+/**
+ * Whatever moves a cursor, colours, hides or reorders: controls, format characters (bidi, zero width, tags), halves of
+ * surrogate pairs, private-use and unassigned code points, and letters that are blank by definition.
+ */
+const UNSAFE = /[\p{C}\p{DI}]/gu;
+/** Only choose between the black and the coloured form of a sign. */
+const EMOJI_STYLE = /[\ufe0e\ufe0f]/g;
+/** More than two marks on one letter paint over the lines above and below. */
+const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
+/** What programs make clickable on their own. */
+const LINK_STARTS: readonly (readonly [RegExp, string])[] = [
+  [/:\/\//g, "[:]//"],
+  [/\bwww\./gi, "www[.]"],
+  [/\bmailto:/gi, "mailto[:]"],
+];
+
+function spellOut(character: string): string {
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+}
+
+/** At most `maxChars` code points; what was cut is marked by an ellipsis, which counts. */
+export function cutText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  // No more code points than UTF-16 units: the tail beyond twice the limit cannot matter, whatever it is.
+  const characters = Array.from(text.slice(0, maxChars * 2 + 2));
+  return characters.length <= maxChars ? text : `${characters.slice(0, Math.max(maxChars - 1, 0)).join("")}…`;
+}
+
+/** Hostile text as one line that shows what it is: whitespace collapsed, unsafe characters spelled out, links dead. */
+export function toLine(text: string, maxChars: number): string {
+  // Bounded before the work, generously, because spelling out and collapsing change the length.
+  const collapsed = text
+    .slice(0, maxChars * 8)
+    .replace(/\s+/g, " ")
+    .trim();
+  const safe = collapsed.replace(EMOJI_STYLE, "").replace(UNSAFE, spellOut).replace(STACKED_MARKS, "$1");
+  return cutText(
+    LINK_STARTS.reduce((line, [start, dead]) => line.replace(start, dead), safe),
+    maxChars,
+  );
+}
+
+/** Hostile prose line by line; empty lines are dropped, and the last line says if there was more. */
+export function toLines(text: string, limits: { maxLines: number; maxChars: number }): string[] {
+  const lines = text
+    .slice(0, limits.maxChars * 8)
+    .split(/[\n\r\u0085\u2028\u2029]+/)
+    .map((line) => toLine(line, limits.maxChars))
+    .filter((line) => line !== "");
+  const shown: string[] = [];
+  let left = limits.maxChars;
+  for (const line of lines) {
+    if (shown.length === limits.maxLines || left <= 0) return [...shown.slice(0, -1), `${shown.at(-1)} …`];
+    shown.push(cutText(line, left));
+    left -= line.length;
+  }
+  return shown;
+}

@@ -1,0 +1,94 @@
+import type { Dispatcher } from "undici";
+import type { Clock } from "../clock.ts";
+import { startDeadline } from "../edge/deadline.ts";
+import { readBody } from "../edge/read-body.ts";
+import { parseRetryAfter } from "../edge/retry-timing.ts";
+import { classifyStatus } from "./classify-status.ts";
+import { DeliveryError } from "./delivery-error.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/** Of an answer only a provider's error word is of use. */
+const MAX_REPLY_BYTES = 16 * 1_024;
+/** Between the 15 and 30 s that Standard Webhooks asks for. */
+export const POST_TIMEOUT_MS = 20_000;
+
+const never = new AbortController().signal;
+
+export interface PostRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Of the whole exchange: resolving, connecting, sending, reading the answer. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** A provider's word for what is wrong, such as `invalid_blocks`; nothing else of a reply is repeated, it may echo us. */
+async function readErrorWord(response: Dispatcher.ResponseData, endpoint: Endpoint): Promise<string> {
+  const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => Buffer.alloc(0));
+  const word = body.toString("latin1").trim();
+  const isWord = /^[a-z]+(?:_[a-z]+)*$/.test(word) && word.length <= 40;
+  return isWord && !endpoint.path.reveal().includes(word) ? `, ${word}` : "";
+}
+
+function only(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+async function throwStatus(
+  response: Dispatcher.ResponseData,
+  endpoint: Endpoint,
+  clock: Clock,
+): Promise<void> {
+  const { statusCode, headers } = response;
+  const retryAfterMs = parseRetryAfter(only(headers["retry-after"]), only(headers["date"]), clock());
+  const verdict = classifyStatus(statusCode, retryAfterMs);
+  if (verdict === null) {
+    // Taken over: whatever becomes of the rest of the answer, nothing has to be sent again.
+    await response.body.dump({ limit: MAX_REPLY_BYTES }).catch(() => {});
+    return;
+  }
+  const word = await readErrorWord(response, endpoint);
+  throw new DeliveryError({ ...verdict, text: `${endpoint.host} answered ${statusCode}${word}` });
+}
+
+/** The code of a failed connection. Its message is left out: the parser's may quote the request, the resolver's us. */
+function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
+  const code =
+    thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
+  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})`;
+  return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
+}
+
+/**
+ * Posts once. Resolves on 2xx; throws DeliveryError, or the signal's reason when the caller ends it. An answer lost on
+ * its way is an ENDPOINT_UNREACHABLE although the receiver may have the message.
+ */
+export async function post(endpoint: Endpoint, request: PostRequest): Promise<void> {
+  const deadline = startDeadline(request.timeoutMs, request.signal, never);
+  try {
+    deadline.signal.throwIfAborted();
+    const response = await endpoint.dispatcher.request({
+      origin: endpoint.origin,
+      path: endpoint.path.reveal(),
+      method: "POST",
+      headers: { "user-agent": "longwatch", "content-type": "application/json", ...request.headers },
+      body: request.body,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal: deadline.signal,
+    });
+    await throwStatus(response, endpoint, request.clock);
+  } catch (thrown) {
+    // A verdict stands, also when the time ran out while the rest of its answer was read.
+    if (thrown instanceof DeliveryError) throw thrown;
+    if (deadline.endedBy() === "caller") throw request.signal.reason;
+    if (deadline.endedBy() === "timeout") {
+      const text = `no answer from ${endpoint.host} in ${request.timeoutMs / 1_000} s`;
+      throw new DeliveryError({ code: "ENDPOINT_TIMEOUT", disposition: "retry", text });
+    }
+    throw toUnreachable(thrown, endpoint);
+  } finally {
+    deadline.release();
+  }
+}

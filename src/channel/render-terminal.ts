@@ -1,0 +1,139 @@
+import type { AlertMessage } from "./alert-message.ts";
+import {
+  ADVICE_HEADING,
+  describeActions,
+  describeCount,
+  describeCourse,
+  describeEnd,
+  describeMissingAdvice,
+  describeReason,
+  describeSubject,
+  formatNumber,
+  formatShare,
+  TOP_KEYS,
+  TOP_LABELS,
+} from "./describe-alert.ts";
+import { drawSparkline } from "./draw-sparkline.ts";
+import { toLine, toLines } from "./plain-text.ts";
+import { toSafeLinks } from "./safe-link.ts";
+import type { Paint, Style } from "./terminal-style.ts";
+import { cutToWidth, measureWidth, padToWidth, wrapText } from "./text-width.ts";
+
+const MAX_COLUMNS = 100;
+const MIN_COLUMNS = 40;
+const TOP_ROWS = 3;
+const LABEL_COLUMNS = 12;
+const BAR_COLUMNS = 12;
+const LABEL_LIMIT = 30;
+const ADVICE_LIMITS = { maxLines: 12, maxChars: 1_200 };
+
+const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
+  critical: "onRed",
+  error: "onRed",
+  warning: "onYellow",
+  info: "onCyan",
+};
+
+interface Page {
+  readonly paint: Paint;
+  /** Between the frame's bar and the right edge. */
+  readonly columns: number;
+}
+
+function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
+  const barColumns = columns < 70 ? 0 : BAR_COLUMNS;
+  const valueColumns = columns - LABEL_COLUMNS - 16 - (barColumns + 1);
+  return TOP_KEYS.flatMap((key) =>
+    message.top[key].slice(0, TOP_ROWS).map(({ value, count, share }, row) => {
+      const label = padToWidth(row === 0 ? TOP_LABELS[key] : "", LABEL_COLUMNS);
+      const shown = padToWidth(cutToWidth(toLine(value, 200) || "-", valueColumns), valueColumns);
+      const bar = "█".repeat(Math.round(share * barColumns));
+      const numbers = `${formatNumber(count).padStart(9)} ${formatShare(share).padStart(6)}`;
+      return `${paint("dim", label)}${shown}${numbers}${bar === "" ? "" : ` ${paint("cyan", bar)}`}`;
+    }),
+  );
+}
+
+function renderAdvice(message: AlertMessage, { paint, columns }: Page): string[] {
+  const missing = describeMissingAdvice(message);
+  if (missing !== null) return wrapText(toLine(`${ADVICE_HEADING.split(" (")[0]}: ${missing}`, 300), columns);
+  const lines = toLines(message.advice.text ?? "", ADVICE_LIMITS);
+  const text = lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`);
+  return [paint("bold", cutToWidth(ADVICE_HEADING, columns)), ...text];
+}
+
+function renderHelp(message: AlertMessage, { paint, columns }: Page): string[] {
+  const silence = wrapText(toLine(`Silence: ${message.howToSilence}`, 400), columns);
+  // Not cut and not wrapped: half a link leads nowhere.
+  const links = toSafeLinks(message.links).map(
+    ({ label, href }) => `${cutToWidth(label, LABEL_LIMIT)}: ${href}`,
+  );
+  return [...silence, ...links].map((line) => paint("dim", line));
+}
+
+function renderCounts(message: AlertMessage, { paint, columns }: Page): string[] {
+  const phrase = describeCount(message);
+  const course = wrapText(describeCourse(message), columns);
+  if (phrase === null) return course;
+  const times = phrase.times === null ? "" : ` (${phrase.times})`;
+  const text = `${phrase.count} ${phrase.against}${times}`;
+  const beside = columns - measureWidth(text) - 3;
+  const sparkline = paint("yellow", drawSparkline(message.sparkline, beside < 12 ? columns : beside));
+  const painted = `${paint("bold", phrase.count)} ${phrase.against}${paint("bold", times)}`;
+  const count = beside < -3 ? wrapText(text, columns) : [painted];
+  const isBeside = message.sparkline.length > 0 && beside >= 12;
+  return [
+    ...(isBeside ? [`${painted}   ${sparkline}`] : count),
+    ...(isBeside || message.sparkline.length === 0 ? [] : [sparkline]),
+    ...course,
+    ...wrapText(describeActions(message), columns),
+  ];
+}
+
+function frame(
+  head: string,
+  style: Style,
+  parts: readonly (readonly string[])[],
+  { paint, columns }: Page,
+): string {
+  const [badge = "", ...rest] = head.split(" ");
+  const title = cutToWidth(rest.join(" "), columns - badge.length - 4);
+  const fill = "─".repeat(Math.max(columns - measureWidth(title) - badge.length - 4, 0));
+  const bar = paint("dim", "│");
+  const body = parts
+    .filter((part) => part.length > 0)
+    .flatMap((part, index) => (index === 0 ? part : ["", ...part]))
+    .map((line) => `${bar} ${line}`.trimEnd());
+  const top = `${paint("dim", "╭─")}${paint(style, ` ${badge} `)}${paint("bold", ` ${title} `)}${paint("dim", fill)}`;
+  return `${[top, ...body, paint("dim", `╰${"─".repeat(columns + 1)}`)].join("\n")}\n`;
+}
+
+/**
+ * An alert for a person at a terminal: a frame open to the right, so that no character's width can break it. Every line
+ * but a link fits into `columns`, clamped to 40 to 100; hostile text reaches it only through toLine.
+ */
+export function renderTerminal(message: AlertMessage, options: { columns: number; paint: Paint }): string {
+  const columns = Math.min(Math.max(Math.floor(options.columns), MIN_COLUMNS), MAX_COLUMNS) - 2;
+  const page: Page = { paint: options.paint, columns };
+  const subject = toLine(describeSubject(message), 200);
+  if (message.reason === "resolved") return renderResolved(message, page);
+  if (message.reason === "advice") {
+    return frame(`ADVICE ${subject}`, "onCyan", [renderAdvice(message, page)], page);
+  }
+  const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
+  const headline = wrapText(toLine(message.headline, 400), columns).map((line) => page.paint("bold", line));
+  const facts = [...headline, ...renderCounts(message, page)];
+  const advice = message.kind === "self" ? [] : renderAdvice(message, page);
+  return frame(
+    head,
+    BADGES[message.severity],
+    [facts, renderTop(message, page), advice, renderHelp(message, page)],
+    page,
+  );
+}
+
+function renderResolved(message: AlertMessage, { paint, columns }: Page): string {
+  const subject = toLine(describeSubject({ ...message, ruleTitle: null }), 200);
+  const title = cutToWidth(`${subject} · ${toLine(message.headline, 200)}`, columns - 9);
+  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n`;
+}

@@ -1,0 +1,143 @@
+import type { AlertMessage } from "./alert-message.ts";
+import {
+  ADVICE_HEADING,
+  describeActions,
+  describeCount,
+  describeCourse,
+  describeEnd,
+  describeMissingAdvice,
+  describeReason,
+  describeSubject,
+  formatNumber,
+  formatShare,
+  TOP_KEYS,
+  TOP_LABELS,
+} from "./describe-alert.ts";
+import { drawSparkline } from "./draw-sparkline.ts";
+import { toLine } from "./plain-text.ts";
+import { toSafeLinks } from "./safe-link.ts";
+import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote, toSlackPlain } from "./slack-text.ts";
+
+/**
+ * Slack's limits in characters: header 150, section 3000, field 2000, 50 blocks (docs.slack.dev, Block Kit reference);
+ * over all blocks about 13,000 are reported to fail. The budgets below add up to less, whatever the message holds.
+ */
+export const SLACK_LIMITS = { header: 150, section: 3_000, field: 2_000, blocks: 50, total: 13_000 } as const;
+const TOP_ROWS = 3;
+const VALUE_CHARS = 120;
+const ADVICE_CHARS = 2_800;
+const HELP_CHARS = 400;
+const MAX_LINK_CHARS = 600;
+
+interface MrkdwnText {
+  readonly type: "mrkdwn";
+  readonly text: string;
+  /** Keeps Slack from finding links and names on its own. */
+  readonly verbatim: true;
+}
+
+type SlackBlock =
+  | { readonly type: "header"; readonly text: { type: "plain_text"; text: string; emoji: false } }
+  | { readonly type: "section"; readonly text: MrkdwnText }
+  | { readonly type: "section"; readonly fields: readonly MrkdwnText[] }
+  | { readonly type: "context"; readonly elements: readonly MrkdwnText[] };
+
+export interface SlackMessage {
+  /** Shown in notifications and by clients without blocks. */
+  readonly text: string;
+  readonly blocks: readonly SlackBlock[];
+}
+
+const SIGNS: Readonly<Record<AlertMessage["severity"], string>> = {
+  critical: "🔴",
+  error: "🟠",
+  warning: "🟡",
+  info: "🔵",
+};
+
+function mrkdwn(text: string): MrkdwnText {
+  return { type: "mrkdwn", text, verbatim: true };
+}
+
+function section(text: string): SlackBlock {
+  return { type: "section", text: mrkdwn(text) };
+}
+
+function header(text: string): SlackBlock {
+  return {
+    type: "header",
+    text: { type: "plain_text", text: toSlackPlain(text, SLACK_LIMITS.header), emoji: false },
+  };
+}
+
+function renderFacts(message: AlertMessage): string {
+  const phrase = describeCount(message);
+  const sparkline = drawSparkline(message.sparkline, 60);
+  const actions = describeActions(message);
+  const lines = [
+    toMrkdwn(message.headline, 500),
+    phrase === null
+      ? ""
+      : `*${phrase.count}* ${phrase.against}${phrase.times === null ? "" : ` (*${phrase.times}*)`}`,
+    sparkline === "" || phrase === null ? "" : `\`${sparkline}\``,
+    describeCourse(message),
+    actions,
+  ];
+  return lines.filter((line) => line !== "").join("\n");
+}
+
+function renderTop({ top }: AlertMessage): SlackBlock[] {
+  const fields = TOP_KEYS.filter((key) => top[key].length > 0).map((key) => {
+    const rows = top[key].slice(0, TOP_ROWS).map(({ value, count, share }) => {
+      return `${toMrkdwnCode(value, VALUE_CHARS)} ${formatNumber(count)} (${formatShare(share)})`;
+    });
+    return mrkdwn([`*${TOP_LABELS[key]}*`, ...rows].join("\n"));
+  });
+  return fields.length === 0 ? [] : [{ type: "section", fields }];
+}
+
+function renderAdvice(message: AlertMessage): SlackBlock {
+  const missing = describeMissingAdvice(message);
+  if (missing !== null) return section(`*Advice from the platform's AI*: ${toMrkdwn(missing, 300)}`);
+  const quote = toMrkdwnQuote(message.advice.text ?? "", { maxLines: 30, maxChars: ADVICE_CHARS });
+  return section(`*${ADVICE_HEADING}*\n${quote}`);
+}
+
+function renderHelp(message: AlertMessage): SlackBlock {
+  // Half a link leads nowhere: one that is too long once escaped is left out.
+  const links = toSafeLinks(message.links)
+    .map(({ label, href }) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(label, 80)}>`)
+    .filter((link) => link.length <= MAX_LINK_CHARS);
+  const silence = `Silence: ${toMrkdwnCode(message.howToSilence, HELP_CHARS)}`;
+  return { type: "context", elements: [silence, ...links].map(mrkdwn) };
+}
+
+/** An alert as Block Kit. Hostile text reaches it only escaped; only the message's own links are live. */
+export function toSlackMessage(message: AlertMessage): SlackMessage {
+  const subject = toLine(describeSubject(message), 100);
+  const headline = toMrkdwn(message.headline, 300);
+  if (message.reason === "resolved") {
+    const about = toMrkdwn(subject, 200);
+    return {
+      text: `✅ Resolved: ${about}: ${headline}`,
+      blocks: [section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`)],
+    };
+  }
+  if (message.reason === "advice") {
+    return {
+      text: `Advice for ${toMrkdwn(subject, 200)}`,
+      blocks: [section(`💡 ${toMrkdwn(subject, 150)}`), renderAdvice(message)],
+    };
+  }
+  const title = `${SIGNS[message.severity]} ${message.severity.toUpperCase()} ${describeReason(message)}`;
+  return {
+    text: `${title}: ${headline}`,
+    blocks: [
+      header(`${title} · ${subject}`),
+      section(renderFacts(message)),
+      ...renderTop(message),
+      ...(message.kind === "self" ? [] : [renderAdvice(message)]),
+      renderHelp(message),
+    ],
+  };
+}

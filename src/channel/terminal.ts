@@ -1,0 +1,53 @@
+import { DeliveryError } from "./delivery-error.ts";
+import type { Notifier } from "./notifier.ts";
+import { renderTerminal } from "./render-terminal.ts";
+import { paintColour, paintPlain } from "./terminal-style.ts";
+
+/** As much of a writable stream as is needed; a TTY also tells its width. */
+export interface TerminalStream {
+  write(text: string, done: (error?: Error | null) => void): boolean;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+const DEFAULT_COLUMNS = 100;
+
+/** Prints alerts where the service runs. One write per alert, so nothing gets between its lines. */
+export function createTerminalNotifier(options: { name: string; stream: TerminalStream }): Notifier {
+  const { name, stream } = options;
+  return {
+    name,
+    kind: "terminal",
+    async send(message, { signal }) {
+      signal.throwIfAborted();
+      const isTTY = stream.isTTY === true;
+      const text = renderTerminal(message, {
+        // A terminal that tells no size, or 0 as some do, gets the usual width.
+        columns: isTTY ? stream.columns || DEFAULT_COLUMNS : DEFAULT_COLUMNS,
+        paint: isTTY ? paintColour : paintPlain,
+      });
+      await write(stream, text, signal);
+      return { providerReference: null };
+    },
+  };
+}
+
+/** Waits until the text was taken: a stopped terminal must not be counted as one that was read. */
+function write(stream: TerminalStream, text: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    stream.write(text, (error) => {
+      signal.removeEventListener("abort", onAbort);
+      if (error === undefined || error === null) return resolve();
+      const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
+      reject(
+        new DeliveryError({
+          code: "STREAM_FAILED",
+          disposition: "retry",
+          text: `the stream failed (${code})`,
+        }),
+      );
+    });
+  });
+}

@@ -1,0 +1,62 @@
+/** East Asian wide and full-width characters and emoji: two columns each. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+const MARK = /[\p{Mn}\p{Me}]/u;
+
+function columnsOf(character: string): number {
+  if (character <= "~") return 1;
+  if (MARK.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** Columns a terminal gives to text that holds no control characters. */
+export function measureWidth(text: string): number {
+  let width = 0;
+  for (const character of text) width += columnsOf(character);
+  return width;
+}
+
+/** As much as fits into `columns`; what was cut is marked by an ellipsis, which counts. */
+export function cutToWidth(text: string, columns: number): string {
+  if (measureWidth(text) <= columns) return text;
+  let kept = "";
+  let width = 0;
+  for (const character of text) {
+    width += columnsOf(character);
+    if (width > columns - 1) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+export function padToWidth(text: string, columns: number): string {
+  return text + " ".repeat(Math.max(columns - measureWidth(text), 0));
+}
+
+/** Breaks between words, and inside a word that is wider than a line. */
+export function wrapText(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  let width = 0;
+  const flush = () => {
+    if (line !== "") lines.push(line);
+    line = "";
+    width = 0;
+  };
+  for (const word of text.split(" ")) {
+    const wordWidth = measureWidth(word);
+    if (width > 0 && width + 1 + wordWidth > columns) flush();
+    if (wordWidth <= columns) {
+      line += width > 0 ? ` ${word}` : word;
+      width = measureWidth(line);
+      continue;
+    }
+    for (const character of word) {
+      if (width + columnsOf(character) > columns) flush();
+      line += character;
+      width += columnsOf(character);
+    }
+  }
+  flush();
+  return lines;
+}

@@ -1,0 +1,57 @@
+/** How far a long piece of work is. */
+export interface Progress {
+  readonly done: number;
+  /** May turn out to be too low; the bar then stays just short of its end. */
+  readonly total: number;
+  /** Per second, lately. */
+  readonly rate: number;
+}
+
+const WIDTH = 28;
+
+/** `████░░░  52 %  124,312 of 238,860 events  11,240/s  10 s left`. */
+export function renderProgress({ done, total, rate }: Progress): string {
+  const share = total <= 0 ? 0 : Math.min(done / total, 0.999);
+  const filled = Math.floor(share * WIDTH);
+  const bar = "█".repeat(filled) + "░".repeat(WIDTH - filled);
+  const percent = `${String(Math.floor(share * 100)).padStart(3)} %`;
+  const counted = `${count(done)} of ${count(Math.max(total, done))} events`;
+  const speed = `${count(rate)}/s`;
+  return [bar, percent, counted, speed, remaining(total - done, rate)].join("  ");
+}
+
+export function count(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
+
+function remaining(left: number, rate: number): string {
+  if (rate <= 0) return "";
+  const seconds = Math.ceil(Math.max(0, left) / rate);
+  return seconds < 90 ? `${seconds} s left` : `${Math.ceil(seconds / 60)} min left`;
+}
+
+interface ProgressStream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+}
+
+/**
+ * One line that is drawn over and over on a terminal; elsewhere a line every few seconds, for logs. `clear` takes the
+ * line away so that something else can be printed.
+ */
+export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now: () => number = Date.now) {
+  let printedAt = Number.NEGATIVE_INFINITY;
+  const isTTY = stream.isTTY === true;
+  return {
+    update(text: string): void {
+      if (isTTY) stream.write(`\r${text}\u001b[K`);
+      else if (now() - printedAt >= everyMs) {
+        stream.write(`${text}\n`);
+        printedAt = now();
+      }
+    },
+    clear(): void {
+      if (isTTY) stream.write("\r\u001b[K");
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { Command } from "commander";
+import { createApp, type RunningApp } from "../app.ts";
+import type { Config } from "../config.ts";
+import { toError } from "../errors.ts";
+import { followParent } from "../follow-parent.ts";
+import { createLog } from "../log.ts";
+import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
+
+/** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
+const STOP_DEADLINE_MS = 9_000;
+
+const HELP = `
+Without any setting it starts everything itself: Postgres, an emulator of the platform with 72 hours of history, and an
+attack one minute later. With EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES it works on the real platform.
+
+Examples:
+  npm start
+  EDGE_API_URL=https://api.example.com EDGE_API_KEY_FILE=key.txt EDGE_SHIELD_ZONES=101,102 npm start
+  DATABASE_URL=postgres://... REDIS_URL=redis://... LONGWATCH_ROLES=ingest,derive npm start
+
+Every setting is in the README and in \`longwatch config\`.`;
+
+/** `longwatch start`: the service, until a signal ends it. */
+export function startCommand(readConfig: () => Config): Command {
+  return new Command("start")
+    .description("Run the service: copy events, detect spikes, raise alerts.")
+    .addHelpText("after", HELP)
+    .action(() => run(readConfig()));
+}
+
+async function run(config: Config): Promise<void> {
+  const isTTY = process.stderr.isTTY;
+  const log = createLog({
+    level: config.logLevel,
+    pretty: isTTY,
+    stream: process.stderr,
+    secrets: listSecrets(config),
+  });
+  const print = (text: string) => void process.stdout.write(`${text}\n`);
+  const app = createApp({ config, log, terminal: process.stdout, onStep: (step) => print(`${step} ...`) });
+  const stopping = new AbortController();
+
+  const stop = async (reason: string) => {
+    if (stopping.signal.aborted) return;
+    stopping.abort();
+    print(`\nStopping: ${reason}. Once more to stop at once.`);
+    const force = setTimeout(() => process.exit(1), STOP_DEADLINE_MS);
+    await app.stop();
+    clearTimeout(force);
+    process.exit(0);
+  };
+  const onSignal = (reason: string) => {
+    if (stopping.signal.aborted) process.exit(1);
+    void stop(reason);
+  };
+  process.on("SIGINT", () => onSignal("Ctrl-C"));
+  process.on("SIGTERM", () => onSignal("SIGTERM"));
+  followParent((reason) => void stop(reason));
+
+  try {
+    const running = await app.start();
+    const stored = await watchBackfill(running, process.stdout, stopping.signal);
+    if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config)}`);
+  } catch (thrown) {
+    if (stopping.signal.aborted) return;
+    log.error({ err: toError(thrown) }, "start failed");
+    throw thrown;
+  }
+}
+
+function listSecrets(config: Config) {
+  const { edge, databaseUrl, redisUrl, channels } = config;
+  return [
+    edge.key,
+    databaseUrl,
+    redisUrl,
+    channels.webhook?.url,
+    channels.webhook?.secret,
+    channels.slack?.url,
+  ].filter((secret) => secret !== null && secret !== undefined);
+}
+
+function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Config): string {
+  const command = "npm run -s longwatch --";
+  // The emulator's key opens nothing but the emulator.
+  const environment = `EDGE_API_URL=${platform.url} EDGE_API_KEY=${platform.accessKey.reveal()}`;
+  const emulated = [
+    "An attack on zone 101 begins a minute after the start; its alert appears here.",
+    "",
+    "Look around, in another terminal:",
+    `  ${command} status`,
+    `  ${environment} ${command} edge events search --zone ${zoneIds[0]} --group-by ruleId`,
+    `  curl ${platform.url}/_emulator          what the emulator holds`,
+  ];
+  const real = [
+    `Watching zones ${zoneIds.join(", ")}.`,
+    "",
+    "Look around, in another terminal:",
+    `  ${command} status`,
+  ];
+  const http = httpUrl === null ? [] : [`  curl ${httpUrl}/readyz`, `  curl ${httpUrl}/metrics`];
+  const ending = ["", `State is kept in ${config.dataDir}. Ctrl-C stops everything that was started.`, ""];
+  return [...(platform.isEmulated ? emulated : real), ...http, ...ending].join("\n");
+}

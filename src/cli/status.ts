@@ -1,0 +1,62 @@
+import { Command } from "commander";
+import { readSearchedHours } from "../../db/queries/search-coverage.ts";
+import { listZones, readServiceStatus } from "../../db/queries/service-status.ts";
+import type { Config } from "../config.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
+import { drawHours } from "./draw-hours.ts";
+import { withStore } from "./open-store.ts";
+import { count } from "./progress-bar.ts";
+
+const HELP = `
+The strip has a character for each of the last 72 hours, oldest first: █ searched to its end, ▒ begun, · not yet.
+
+Examples:
+  npm run -s longwatch -- status
+  npm run -s longwatch -- status --json`;
+
+/** `longwatch status`: what is stored and what is going on, also while the service does not run. */
+export function statusCommand(readConfig: () => Config): Command {
+  return new Command("status")
+    .description("Show what is stored of each zone and what needs attention.")
+    .option("--json", "as JSON")
+    .addHelpText("after", HELP)
+    .action(({ json }: { json?: true }) => run(readConfig(), json === true));
+}
+
+async function run(config: Config, isJson: boolean): Promise<void> {
+  const status = await withStore(config, async ({ db }) => {
+    const now = Date.now();
+    const fromMs = startOfHour(horizonAt(now));
+    const zoneIds = await listZones(db);
+    const { zones, ...counts } = await readServiceStatus(db, zoneIds, fromMs);
+    const searched = await Promise.all(
+      zones.map(({ zoneId }) => readSearchedHours(db, zoneId, { fromMs, toMs: now + HOUR_MS })),
+    );
+    return {
+      now,
+      ...counts,
+      zones: zones.map((zone, index) => ({ ...zone, hours: searched[index] ?? [] })),
+    };
+  });
+  if (isJson) {
+    process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
+    return;
+  }
+  for (const { zoneId, events, newestAt, quarantined, hours } of status.zones) {
+    const age = newestAt === null ? "none yet" : `newest ${ago(status.now - newestAt)}`;
+    process.stdout.write(`zone ${zoneId}   ${count(events)} events of the last 72 hours, ${age}\n`);
+    process.stdout.write(`  ${drawHours(status.now, hours)}\n`);
+    if (quarantined > 0) process.stdout.write(`  ${count(quarantined)} entries set aside\n`);
+  }
+  if (status.zones.length === 0) process.stdout.write("Nothing is stored yet: run npm start.\n");
+  const { spikesOpen, alertsFiring, notificationsPending } = status;
+  process.stdout.write(
+    `${spikesOpen} open spikes, ${alertsFiring} unresolved alerts, ${notificationsPending} notifications to deliver\n`,
+  );
+}
+
+function ago(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 120) return `${seconds} s ago`;
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3_600)} h ago`;
+}

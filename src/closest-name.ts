@@ -1,0 +1,26 @@
+/** One typing error per so many letters still makes the same word. */
+const LETTERS_PER_EDIT = 6;
+
+/** What somebody probably meant: a known name that was not finished, the nearest one, one with more after it, or null. */
+export function closestName(typed: string, known: readonly string[]): string | null {
+  const nearest = known
+    .map((name) => ({ name, edits: countEdits(typed, name) }))
+    .filter(({ edits }) => edits <= typed.length / LETTERS_PER_EDIT)
+    .sort((a, b) => a.edits - b.edits)[0]?.name;
+  const unfinished = known.find((name) => name.startsWith(typed));
+  return unfinished ?? nearest ?? known.find((name) => typed.startsWith(`${name}_`)) ?? null;
+}
+
+/** Letters to add, drop or exchange (Levenshtein), one row of the table at a time. */
+function countEdits(from: string, to: string): number {
+  let above = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const [row, letter] of Array.from(from).entries()) {
+    const current = [row + 1];
+    for (const [column, other] of Array.from(to).entries()) {
+      const exchanged = (above[column] ?? 0) + (letter === other ? 0 : 1);
+      current.push(Math.min(exchanged, (above[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1));
+    }
+    above = current;
+  }
+  return above[to.length] ?? 0;
+}

@@ -1,0 +1,25 @@
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
+
+/** How long the platform keeps events. */
+const KEPT_MS = 72 * HOUR_MS;
+/** What is asked for stays this far inside, so that a request on its way does not ask for what has just expired. */
+const MARGIN_MS = 2 * 60_000;
+
+/** The earliest moment that can still be asked for. */
+export function horizonAt(now: number): number {
+  return now - KEPT_MS + MARGIN_MS;
+}
+
+export function startOfHour(at: number): number {
+  return at - (at % HOUR_MS);
+}
+
+export function startOfDay(at: number): number {
+  return at - (at % DAY_MS);
+}
+
+/** The UTC day of a moment, `yyyy-mm-dd`. */
+export function toDay(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}

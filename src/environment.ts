@@ -1,0 +1,156 @@
+import { z } from "zod";
+
+/** What a variable must be, and what it is for: one wording for the list of mistakes and for the README's table. */
+interface About {
+  /** Continues the sentence "must be". */
+  readonly rule: string;
+  readonly description: string;
+  /** Never shown, and also read from NAME_FILE. */
+  readonly isSecret?: boolean;
+  /** As one would type it. */
+  readonly fallback?: string;
+}
+
+export const ROLES = ["ingest", "derive", "alerts", "http"] as const;
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+const DAY_SECONDS = 86_400;
+
+function optional<Schema extends z.ZodType>(schema: Schema, about: About) {
+  return schema.optional().meta({ ...about });
+}
+
+function withDefault<Schema extends z.ZodType<unknown, string>>(
+  schema: Schema,
+  fallback: string,
+  about: About,
+) {
+  return schema.prefault(fallback as z.input<Schema>).meta({ ...about, fallback });
+}
+
+function urlWith(...protocols: readonly string[]) {
+  return z.string().refine((text) => protocols.includes(URL.parse(text)?.protocol ?? ""));
+}
+
+/** User name and password in an address end up in logs: the key has a variable of its own. */
+const edgeUrl = urlWith("http:", "https:").refine((text) => URL.parse(text)?.username === "");
+
+function numberBetween(lowest: number, highest: number, pattern = /^\d+$/) {
+  return z
+    .string()
+    .refine((text) => pattern.test(text) && Number(text) >= lowest && Number(text) <= highest)
+    .transform(Number);
+}
+
+function listOf<Item extends string>(items: readonly Item[]) {
+  return z
+    .string()
+    .transform((text) => [...new Set(text.split(",").map((part) => part.trim()))])
+    .pipe(z.array(z.enum(items)));
+}
+
+const positiveInts = z
+  .string()
+  .regex(/^\s*[1-9]\d{0,15}(\s*,\s*[1-9]\d{0,15})*\s*$/)
+  .transform((text) => [...new Set(text.split(",").map(Number))])
+  .refine((numbers) => numbers.every(Number.isSafeInteger));
+
+/** As Standard Webhooks has them. */
+function isSigningSecret(text: string): boolean {
+  const [, key] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  const bytes = Buffer.from(key ?? "", "base64").length;
+  return bytes >= 24 && bytes <= 64;
+}
+
+const flag = z.enum(["true", "false"]).transform((text) => text === "true");
+const anyText = z.string();
+
+/** Every environment variable there is. */
+export const Environment = z.object({
+  EDGE_API_URL: optional(edgeUrl, {
+    rule: "an http or https URL without user name",
+    description: "the platform's address; without it the built-in emulator is the platform",
+  }),
+  EDGE_API_KEY: optional(anyText, {
+    rule: "an access key",
+    description: "the platform's access key",
+    isSecret: true,
+  }),
+  EDGE_SHIELD_ZONES: optional(positiveInts, {
+    rule: "whole numbers above 0, separated by commas",
+    description: "the shield zones to keep",
+  }),
+  DATABASE_URL: optional(urlWith("postgres:", "postgresql:"), {
+    rule: "a postgres:// URL",
+    description: "Postgres 15 or newer; without it the embedded one",
+    isSecret: true,
+  }),
+  REDIS_URL: optional(urlWith("redis:", "rediss:"), {
+    rule: "a redis:// or rediss:// URL",
+    description: "Redis or Valkey for the job queues; without it they live in Postgres",
+    isSecret: true,
+  }),
+  LONGWATCH_DATA_DIR: withDefault(anyText, ".longwatch", {
+    rule: "a folder",
+    description: "local state: the embedded Postgres, the emulator's past",
+  }),
+  LONGWATCH_ROLES: withDefault(listOf(ROLES), ROLES.join(","), {
+    rule: `a comma separated list of ${ROLES.join(", ")}`,
+    description: "what this process does; replicas may share the roles out",
+  }),
+  LONGWATCH_HOST: withDefault(z.string().regex(/^[\w.:-]+$/), "127.0.0.1", {
+    rule: "an address or host name without port",
+    description: "where HTTP listens",
+  }),
+  LONGWATCH_PORT: withDefault(numberBetween(0, 65_535), "8080", {
+    rule: "a whole number from 0 to 65535",
+    description: "where HTTP listens; 0 takes a free port",
+  }),
+  LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
+    rule: `one of ${LEVELS.join(", ")}`,
+    description: "the least important line that is logged",
+  }),
+  LONGWATCH_POLL_SECONDS: withDefault(numberBetween(1, DAY_SECONDS), "30", {
+    rule: "a whole number of seconds from 1 to 86400",
+    description: "how often each zone is asked for its newest events",
+  }),
+  LONGWATCH_SPIKE_Z: withDefault(numberBetween(1, 10, /^\d+(\.\d+)?$/), "3.5", {
+    rule: "a number from 1 to 10",
+    description: "how unusual a rule's count must be to count as a spike; higher pages less",
+  }),
+  LONGWATCH_ADVICE_PER_HOUR: withDefault(numberBetween(0, 1_000), "30", {
+    rule: "a whole number from 0 to 1000",
+    description: "most AI recommendations asked for in an hour; 0 asks for none",
+  }),
+  LONGWATCH_RETENTION_DAYS: withDefault(numberBetween(4, 36_500), "400", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long events are kept; never less than the platform does",
+  }),
+  LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
+    rule: "an http or https URL",
+    description: "where the webhook channel posts alerts",
+    isSecret: true,
+  }),
+  LONGWATCH_WEBHOOK_SECRET: optional(z.string().refine(isSigningSecret), {
+    rule: "whsec_ followed by 24 to 64 bytes in base64",
+    description: "signs what the webhook channel posts (Standard Webhooks)",
+    isSecret: true,
+  }),
+  LONGWATCH_SLACK_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
+    rule: "an http or https URL",
+    description: "a Slack incoming webhook for alerts",
+    isSecret: true,
+  }),
+  LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: withDefault(flag, "false", {
+    rule: "true or false",
+    description: "lets channels post to private and loopback addresses",
+  }),
+});
+
+type Variable = keyof typeof Environment.shape;
+export const VARIABLES = Object.keys(Environment.shape) as Variable[];
+
+export function aboutVariable(name: Variable): About {
+  return Environment.shape[name].meta() as unknown as About;
+}
+
+export const SECRETS = VARIABLES.filter((name) => aboutVariable(name).isSecret === true);

@@ -1,0 +1,104 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
+export interface Backlog {
+  readonly spikesOpen: number;
+  readonly notificationsPending: number;
+  readonly zones: readonly {
+    readonly zoneId: number;
+    /** Age of the newest stored event; null before the first. */
+    readonly ingestLagSeconds: number | null;
+    /** Until the platform forgets the oldest hour that is not sealed; null when all are. */
+    readonly hoursToLoss: number | null;
+  }[];
+}
+
+export interface JobRun {
+  readonly job: string;
+  readonly outcome: "done" | "retry" | "give-up" | "wait";
+  readonly durationMs: number;
+  /** Epoch milliseconds. */
+  readonly endedAt: number;
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/**
+ * Every metric of the service, in a registry of its own. Labels are closed sets; the only ids are configured zones.
+ * Text or addresses from events must never become a label.
+ */
+export function createMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Counter({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Gauge({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
+
+  const jobRuns = counter("job_runs_total", "Attempts of background jobs.", ["job", "outcome"]);
+  const jobDuration = new Histogram({
+    name: "longwatch_job_duration_seconds",
+    help: "How long an attempt took.",
+    labelNames: ["job"],
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
+    registers: [registry],
+  });
+  const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last ended well.", ["job"]);
+  const backlog = createBacklogGauges(gauge);
+
+  return {
+    /** route: list or search; result: as the ingest job names it. */
+    pages: counter("pages_total", "Pages of the platform that were read.", ["route", "zone", "result"]),
+    /** result: new, known or quarantined. */
+    events: counter("events_total", "Entries in the pages that were read.", ["zone", "route", "result"]),
+    edgeRequests: counter("edge_requests_total", "Attempts of calls to the platform.", [
+      "operation",
+      "outcome",
+    ]),
+    notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
+    queueRingFailures: counter("queue_ring_failures_total", "Nudges that the queue's store did not take."),
+    jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
+      jobRuns.inc({ job, outcome });
+      jobDuration.observe({ job }, durationMs / 1_000);
+      if (outcome === "done") jobLastSuccess.set({ job }, endedAt / 1_000);
+    },
+    /** Null when it could not be read: no number is better than an old one. */
+    setBacklog: (read: Backlog | null): void => backlog.set(read),
+    contentType: registry.contentType,
+    render: (): Promise<string> => registry.metrics(),
+  };
+}
+
+type CreateGauge = <Label extends string>(
+  name: string,
+  help: string,
+  labels?: readonly Label[],
+) => Gauge<Label>;
+
+function createBacklogGauges(gauge: CreateGauge) {
+  const isReadable = gauge("backlog_readable", "1 when the numbers below could be read from the database.");
+  const spikesOpen = gauge("spikes_open", "Spikes that have not closed.");
+  const notificationsPending = gauge(
+    "notifications_pending",
+    "Notifications that their channel has not taken.",
+  );
+  const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ["zone"]);
+  const hoursToLoss = gauge("hours_to_loss", "Hours until the platform forgets the oldest unsealed hour.", [
+    "zone",
+  ]);
+
+  return {
+    set(backlog: Backlog | null): void {
+      isReadable.set(backlog === null ? 0 : 1);
+      for (const part of [ingestLag, hoursToLoss]) part.reset();
+      spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
+      notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
+      for (const { zoneId, ingestLagSeconds, hoursToLoss: hours } of backlog?.zones ?? []) {
+        const zone = String(zoneId);
+        if (ingestLagSeconds !== null) ingestLag.set({ zone }, ingestLagSeconds);
+        if (hours !== null) hoursToLoss.set({ zone }, hours);
+      }
+    },
+  };
+}

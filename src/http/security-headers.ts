@@ -1,0 +1,8 @@
+/** On every answer. None of them is a page: nothing may be loaded, framed, sniffed or kept. */
+export const SECURITY_HEADERS = {
+  "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;

@@ -1,0 +1,58 @@
+const DAY_MS = 86_400_000;
+
+export interface PassState {
+  /** Start of the latest full pass that reached the end. */
+  readonly fullPassStartedAt: number | null;
+  /** Start of the latest of those that found nothing new. */
+  readonly quietPassStartedAt: number | null;
+  /** Null while the pass runs. */
+  readonly passResult: "full" | "short" | "looped" | "token_rejected" | null;
+}
+
+export interface PassPolicy {
+  /** An event may appear this long after its time. */
+  readonly settleMs: number;
+  /** Full passes of one day begin at least this far apart. */
+  readonly fullEveryMs: number;
+}
+
+/**
+ * Which pass a day (start in epoch ms) needs now: `resume` the running one, a `full` one from the first page to the end, a
+ * `short` one over the newest pages, or none. A day is done when a quiet full pass began after it had settled. A pass
+ * whose token was refused is begun again at once; one that looped waits for its turn, since it would loop again.
+ */
+export function planPass(
+  now: number,
+  dayStart: number,
+  state: PassState | null,
+  { settleMs, fullEveryMs }: PassPolicy,
+): "resume" | "full" | "short" | null {
+  if (state === null) return "full";
+  const { fullPassStartedAt, quietPassStartedAt, passResult } = state;
+  if (passResult === null) return "resume";
+  const settledAt = dayStart + DAY_MS + settleMs;
+  if (quietPassStartedAt !== null && quietPassStartedAt >= settledAt) return null;
+  if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
+  if (now - fullPassStartedAt >= fullEveryMs) return "full";
+  return now < settledAt ? "short" : null;
+}
+
+export interface PassTimes {
+  /** Earliest time of an event this pass has stored as new; null while there is none. */
+  readonly earliestNew: number | null;
+}
+
+/**
+ * Whether a short pass has seen enough: a page that brought nothing new and lies wholly before everything the pass
+ * stored. Where pages come oldest first that is never so, and the pass goes to the end.
+ */
+export function isPassedNews(
+  page: { newEntries: number; lastAt: number | null; firstAt: number | null },
+  before: { firstAt: number | null },
+  { earliestNew }: PassTimes,
+): boolean {
+  if (page.newEntries > 0 || page.lastAt === null) return false;
+  if (earliestNew !== null) return page.lastAt < earliestNew;
+  // Nothing new at all: only newest-first pages, seen to descend, allow to stop.
+  return before.firstAt !== null && page.lastAt <= before.firstAt;
+}

@@ -1,0 +1,79 @@
+import { promisify } from "node:util";
+import zlib from "node:zlib";
+import { packLogIdHashes } from "./log-id-hash.ts";
+import { sliceArray } from "./slice-entries.ts";
+
+/** Smaller blocks compress worse, larger ones cost more to open for a single record. */
+const TARGET_BYTES = 131_072;
+const DAY_MS = 86_400_000;
+
+const compress = promisify(zlib.zstdCompress);
+const decompress = promisify(zlib.zstdDecompress);
+
+export interface RawEntry {
+  readonly occurredAt: number;
+  readonly logIdHash: string;
+  readonly raw: Buffer;
+}
+
+export interface RawBlock {
+  /** UTC day, `yyyy-mm-dd`. */
+  readonly day: string;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  readonly entryCount: number;
+  readonly logIdHashes: Buffer;
+  /** zstd over a JSON array whose items are the entries byte for byte. */
+  readonly block: Buffer;
+}
+
+/** Packs entries, in the order given, into compressed blocks of one UTC day each. */
+export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBlock[]> {
+  return Promise.all(groupEntries(entries).map(packBlock));
+}
+
+/** The entries of a block, byte for byte. */
+export async function openRawBlock(block: Buffer): Promise<Buffer[]> {
+  return sliceArray(await decompress(block), 0).items;
+}
+
+function groupEntries(entries: readonly RawEntry[]): RawEntry[][] {
+  const groups: RawEntry[][] = [];
+  const open = new Map<number, { group: RawEntry[]; bytes: number }>();
+  for (const entry of entries) {
+    const day = Math.floor(entry.occurredAt / DAY_MS);
+    let current = open.get(day);
+    if (current === undefined || current.bytes >= TARGET_BYTES) {
+      current = { group: [], bytes: 0 };
+      open.set(day, current);
+      groups.push(current.group);
+    }
+    current.group.push(entry);
+    current.bytes += entry.raw.length;
+  }
+  return groups;
+}
+
+async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
+  const pieces: Buffer[] = [];
+  let firstAt = Number.POSITIVE_INFINITY;
+  let lastAt = Number.NEGATIVE_INFINITY;
+  for (const [index, { occurredAt, raw }] of entries.entries()) {
+    pieces.push(index === 0 ? OPEN : SEPARATOR, raw);
+    firstAt = Math.min(firstAt, occurredAt);
+    lastAt = Math.max(lastAt, occurredAt);
+  }
+  pieces.push(CLOSE);
+  return {
+    day: new Date(firstAt).toISOString().slice(0, 10),
+    firstAt,
+    lastAt,
+    entryCount: entries.length,
+    logIdHashes: packLogIdHashes(entries.map(({ logIdHash }) => logIdHash)),
+    block: await compress(Buffer.concat(pieces)),
+  };
+}
+
+const OPEN = Buffer.from("[");
+const SEPARATOR = Buffer.from(",\n");
+const CLOSE = Buffer.from("]");

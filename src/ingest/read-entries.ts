@@ -1,0 +1,67 @@
+import type { z } from "zod";
+import { MAX_DIMENSION_CHARS } from "./clean-text.ts";
+import type { WafEvent } from "./waf-event.ts";
+
+/** Events of another time than this are set aside: no partition is made for a day nobody can have asked for. */
+export interface AcceptedTimes {
+  readonly from: number;
+  readonly to: number;
+}
+
+interface ReadEntry {
+  /** Position in the page. */
+  readonly index: number;
+  readonly event: WafEvent;
+}
+
+interface RefusedEntry {
+  readonly index: number;
+  readonly reason: string;
+}
+
+export interface ReadEntries {
+  readonly read: readonly ReadEntry[];
+  readonly refused: readonly RefusedEntry[];
+}
+
+/**
+ * Reads a page entry by entry: one that cannot become an event costs only itself and is named with its reason. An id
+ * is stored as it is or not at all, since a changed one would name another event.
+ */
+export function readEntries<Entry>(
+  entries: readonly unknown[],
+  schema: z.ZodType<Entry>,
+  toEvent: (entry: Entry) => WafEvent,
+  accepted: AcceptedTimes,
+): ReadEntries {
+  const read: ReadEntry[] = [];
+  const refused: RefusedEntry[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const parsed = schema.safeParse(entry);
+    if (!parsed.success) {
+      refused.push({ index, reason: `unreadable: ${describe(parsed.error)}` });
+      continue;
+    }
+    const event = toEvent(parsed.data);
+    const reason = whyRefused(event, accepted);
+    if (reason === null) read.push({ index, event });
+    else refused.push({ index, reason });
+  }
+  return { read, refused };
+}
+
+function whyRefused({ logId, occurredAt }: WafEvent, accepted: AcceptedTimes): string | null {
+  if (logId.length > MAX_DIMENSION_CHARS) return `logId: longer than ${MAX_DIMENSION_CHARS} characters`;
+  if (logId.includes("\0") || !logId.isWellFormed()) return "logId: holds text that cannot be stored";
+  if (occurredAt < accepted.from) return `timestamp: before ${new Date(accepted.from).toISOString()}`;
+  if (occurredAt >= accepted.to) return `timestamp: not before ${new Date(accepted.to).toISOString()}`;
+  return null;
+}
+
+/** Which members are wrong, never their values: those are the visitor's. */
+function describe(error: z.ZodError): string {
+  return error.issues
+    .slice(0, 3)
+    .map((issue) => `${issue.path.join(".") || "entry"}: ${issue.code}`)
+    .join("; ");
+}

@@ -1,0 +1,29 @@
+import { EventLog } from "../edge/contract/event-log-list.ts";
+import type { EventRow } from "../edge/contract/event-logs-search.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
+import type { WafEvent } from "./waf-event.ts";
+
+/**
+ * A row of a flat search (platform API spec 2.4) as an event. The search resolves every dimension, so a field it does
+ * not name is known to be empty. Only the message comes from the record, and is unknown where there is none.
+ */
+export function toSearchEvent(row: EventRow): WafEvent {
+  const { fields } = row;
+  const dimension = (name: string) => cleanText(fields[name] ?? "", MAX_DIMENSION_CHARS);
+  const log = EventLog.safeParse(row.log);
+  return {
+    occurredAt: row.timestamp,
+    logId: row.logId,
+    route: "search",
+    feature: dimension("feature"),
+    ruleId: dimension("ruleId"),
+    ip: dimension("ip"),
+    ja4: dimension("ja4"),
+    ua: cleanText(fields["ua"] ?? "", MAX_TEXT_CHARS),
+    url: cleanText(fields["url"] ?? "", MAX_TEXT_CHARS),
+    asn: dimension("asn"),
+    country: dimension("country"),
+    action: dimension("action"),
+    message: log.success ? cleanText(log.data.Message, MAX_TEXT_CHARS) : null,
+  };
+}

@@ -1,0 +1,23 @@
+/**
+ * One WAF event as it is kept. In every nullable text null is "this route cannot know" and '' is "known to be empty":
+ * a merge fills nulls only. No text holds a NUL, which Postgres cannot store, and each is capped; the record as
+ * received is kept elsewhere.
+ */
+export interface WafEvent {
+  /** Epoch milliseconds, the platform's own clock. */
+  readonly occurredAt: number;
+  readonly logId: string;
+  readonly route: "search" | "list";
+  readonly feature: string | null;
+  readonly ruleId: string | null;
+  /** May be masked (`203.0.113.*`). */
+  readonly ip: string | null;
+  readonly ja4: string | null;
+  readonly ua: string | null;
+  readonly url: string | null;
+  readonly asn: string | null;
+  readonly country: string | null;
+  /** The search language's verb: `block`, `log`, `challenge`, ...; a word nobody knows stays as it came. */
+  readonly action: string | null;
+  readonly message: string | null;
+}

@@ -1,0 +1,23 @@
+import type { Clock } from "./clock.ts";
+import type { Metrics } from "./http/metrics.ts";
+import type { AnyJob } from "./queue/define-job.ts";
+import { readDisposition } from "./queue/run-attempt.ts";
+
+/** The same job, its attempts counted and timed. */
+export function measureJob(job: AnyJob, metrics: Metrics, clock: Clock): AnyJob {
+  const ended = (outcome: "done" | "retry" | "give-up" | "wait", startedAt: number) =>
+    metrics.jobEnded({ job: job.name, outcome, durationMs: clock() - startedAt, endedAt: clock() });
+  return {
+    ...job,
+    async run(payload, signal) {
+      const startedAt = clock();
+      try {
+        await job.run(payload, signal);
+        ended("done", startedAt);
+      } catch (thrown) {
+        ended(readDisposition(thrown) ?? "retry", startedAt);
+        throw thrown;
+      }
+    },
+  };
+}

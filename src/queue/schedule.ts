@@ -1,0 +1,105 @@
+import { schedule } from "node-cron";
+import { type Clock, systemClock } from "../clock.ts";
+import { toError } from "../errors.ts";
+import { within } from "./within.ts";
+
+const EVERY_SECOND = "* * * * * *";
+/** node-cron waits for a wall clock time: set back by ten minutes, it says nothing for as long. An interval does not. */
+const WATCHDOG_MS = 5_000;
+/** Longest pause after a no, and longest run. */
+const MAX_PAUSE_MS = 60_000;
+const MAX_RUN_MS = 60_000;
+const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
+
+export interface ScheduleEntry {
+  readonly name: string;
+  /** Whole seconds; periods are aligned to the epoch. */
+  readonly everyMs: number;
+  /** Claims the period, for one replica; the database decides. */
+  isDue(): Promise<boolean>;
+  /** False when nobody heard it: it is rung again although the period is spent. */
+  ring(): Promise<boolean>;
+}
+
+export interface ScheduleOptions {
+  readonly entries: readonly ScheduleEntry[];
+  readonly onError: (name: string, error: Error) => void;
+  readonly clock?: Clock;
+}
+
+export interface Schedule {
+  /** Asks for every entry at once, then whenever a period begins. */
+  start(): void;
+  /** Waits for what is being asked or rung, but not longer than the grace. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/**
+ * Asks "is it due?" in every replica, in UTC. A tick that is missed, doubled or early is harmless: each one looks at
+ * every entry, so the next one makes up for a blocked event loop.
+ */
+export function createSchedule({ entries, onError, clock = systemClock }: ScheduleOptions): Schedule {
+  const tickers = entries.map((entry) => createTicker(entry, onError));
+  const beat = () => {
+    for (const ticker of tickers) ticker.beat(clock());
+  };
+  let end = () => {};
+
+  return {
+    start() {
+      const task = schedule(EVERY_SECOND, beat, {
+        timezone: "UTC",
+        logger: SILENT,
+        suppressMissedWarning: true,
+      });
+      const watchdog = setInterval(beat, WATCHDOG_MS);
+      end = () => {
+        clearInterval(watchdog);
+        void task.destroy();
+      };
+      beat();
+    },
+    async stop(graceMs = 1_000) {
+      end();
+      await within(Promise.all(tickers.map((ticker) => ticker.idle())), graceMs);
+    },
+  };
+}
+
+function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"]) {
+  const timeoutMs = Math.min(entry.everyMs, MAX_RUN_MS);
+  let askedAt = Number.NEGATIVE_INFINITY;
+  let askAgainAt = Number.NEGATIVE_INFINITY;
+  let owesRing = false;
+  let running: Promise<unknown> | null = null;
+
+  async function run(): Promise<void> {
+    if (!owesRing && !(await entry.isDue())) return;
+    owesRing = true;
+    owesRing = !(await entry.ring());
+    if (!owesRing) askAgainAt = nextPeriod(askedAt, entry.everyMs);
+  }
+
+  return {
+    /** Does nothing while a run is going on, and before it is time; a clock set back makes it time. */
+    beat(nowMs: number): void {
+      if (running !== null || (nowMs < askAgainAt && nowMs >= askedAt)) return;
+      askedAt = nowMs;
+      // Told no, it asks again within the period: its clock may be ahead, or the replica that was told yes may die.
+      const pauseMs = Math.max(1_000, Math.min(entry.everyMs / 4, MAX_PAUSE_MS));
+      askAgainAt = Math.min(nowMs + pauseMs, nextPeriod(nowMs, entry.everyMs));
+      const body = run().catch((thrown: unknown) => onError(entry.name, toError(thrown)));
+      const bounded = within(body, timeoutMs).then((outcome) => {
+        if (running === bounded) running = null;
+        // Left alone, not waited for: a run that hangs must not silence its entry for good.
+        if (outcome === "late") onError(entry.name, new Error(`took longer than ${timeoutMs} ms`));
+      });
+      running = bounded;
+    },
+    idle: (): Promise<unknown> => running ?? Promise.resolve(),
+  };
+}
+
+function nextPeriod(nowMs: number, everyMs: number): number {
+  return (Math.floor(nowMs / everyMs) + 1) * everyMs;
+}

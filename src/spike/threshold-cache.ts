@@ -1,0 +1,46 @@
+import type { Thresholds } from "./thresholds.ts";
+
+/** Thresholds are the hour's; sooner or later a late event changes an old hour, so they are not kept for all of it. */
+const KEPT_MS = 600_000;
+
+interface CachedThresholds {
+  readonly thresholds: Thresholds;
+  /** The hour of the rule's first event; Infinity where it has none. */
+  readonly firstHour: number;
+}
+
+/** What thresholds depend on besides the counts. */
+export interface ThresholdsKey {
+  readonly zoneId: number;
+  readonly ruleId: string;
+  readonly hour: number;
+  readonly z: number;
+  /** Of the zone's known hours. */
+  readonly fingerprint: string;
+}
+
+export interface ThresholdCache {
+  get(key: ThresholdsKey, nowMs: number): CachedThresholds | undefined;
+  set(key: ThresholdsKey, cached: CachedThresholds, nowMs: number): void;
+  /** Forgets what is too old to be used again. */
+  prune(nowMs: number): void;
+}
+
+/** Saves reading 168 hours per series at every tick. Holds nothing that cannot be computed again. */
+export function createThresholdCache(): ThresholdCache {
+  const entries = new Map<string, CachedThresholds & { untilMs: number }>();
+  const textOf = ({ zoneId, ruleId, hour, z, fingerprint }: ThresholdsKey) =>
+    JSON.stringify([zoneId, hour, z, fingerprint, ruleId]);
+  return {
+    get(key, nowMs) {
+      const entry = entries.get(textOf(key));
+      return entry !== undefined && nowMs < entry.untilMs ? entry : undefined;
+    },
+    set(key, cached, nowMs) {
+      entries.set(textOf(key), { ...cached, untilMs: nowMs + KEPT_MS });
+    },
+    prune(nowMs) {
+      for (const [text, { untilMs }] of entries) if (nowMs >= untilMs) entries.delete(text);
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { expect, test } from "vitest";
+import type { AlertRecord } from "../../src/alert/alert-record.ts";
+import { alertSpike, HOUR_MS, MINUTE_MS, NOW, play } from "./support.ts";
+
+const minutes = (count: number) => NOW + count * MINUTE_MS;
+
+test("an alert fires once, repeats every four hours and resolves when its spike closes", () => {
+  const alerts: AlertRecord[] = [];
+  const spike = alertSpike();
+  expect(play(alerts, { spike, nowMs: NOW })).toEqual(["first"]);
+  expect(play(alerts, { spike, nowMs: NOW + 4 * HOUR_MS - 1 })).toEqual([]);
+  expect(play(alerts, { spike, nowMs: NOW + 4 * HOUR_MS })).toEqual(["repeat"]);
+  const closed = { ...spike, closedAtMs: NOW + 5 * HOUR_MS };
+  expect(play(alerts, { spike: closed, nowMs: NOW + 5 * HOUR_MS })).toEqual(["resolved"]);
+  expect(play(alerts, { spike: closed, nowMs: NOW + 9 * HOUR_MS })).toEqual([]);
+  expect(alerts).toMatchObject([{ state: "resolved", transition: 3, firedAtMs: NOW }]);
+});
+
+test("a rising severity is told once, a falling one and its return are not", () => {
+  const alerts: AlertRecord[] = [];
+  const at = (severity: "warning" | "error" | "critical", nowMs: number) =>
+    play(alerts, { spike: alertSpike({ severity }), nowMs });
+  expect(at("warning", NOW)).toEqual(["first"]);
+  expect(at("critical", minutes(1))).toEqual(["worse"]);
+  expect(at("error", minutes(2))).toEqual([]);
+  expect(at("critical", minutes(3))).toEqual([]);
+});
+
+test("advice is told once when it comes after the first message, and not at all when that had it", () => {
+  const late: AlertRecord[] = [];
+  play(late, { spike: alertSpike(), nowMs: NOW });
+  expect(play(late, { spike: alertSpike(), nowMs: minutes(1), hasAdvice: true })).toEqual(["advice"]);
+  expect(play(late, { spike: alertSpike(), nowMs: minutes(2), hasAdvice: true })).toEqual([]);
+  const early: AlertRecord[] = [];
+  expect(play(early, { spike: alertSpike(), nowMs: NOW, hasAdvice: true })).toEqual(["first"]);
+});
+
+test("a spike that was over before anybody looked is told and resolved", () => {
+  const alerts: AlertRecord[] = [];
+  const spike = alertSpike({ closedAtMs: minutes(20) });
+  expect(play(alerts, { spike, nowMs: minutes(30) })).toEqual(["first", "resolved"]);
+});
+
+test("within thirty minutes of the resolve the same alert fires again; after that another one does", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
+  const again = alertSpike({ id: 2, openedAtMs: minutes(50) });
+  expect(play(structuredClone(alerts), { spike: again, nowMs: minutes(50) })).toEqual(["worse"]);
+  const later = { ...again, openedAtMs: minutes(51) };
+  expect(play(alerts, { spike: later, nowMs: minutes(51) })).toEqual(["first"]);
+  expect(alerts).toMatchObject([
+    { state: "resolved", firedAtMs: NOW },
+    { state: "firing", firedAtMs: minutes(51), transition: 1 },
+  ]);
+});
+
+test("a spike that opened, in event time, before its predecessor's resolve was written is not lost", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(21) });
+  expect(play(alerts, { spike: alertSpike({ id: 2, openedAtMs: minutes(20) }), nowMs: minutes(22) })).toEqual(
+    ["worse"],
+  );
+});
+
+test("once it has fired again too early, an alert holds through short pauses and says nothing", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
+  play(alerts, { spike: alertSpike({ id: 2, openedAtMs: minutes(30) }), nowMs: minutes(30) });
+  const closed = alertSpike({ id: 2, openedAtMs: minutes(30), closedAtMs: minutes(50) });
+  expect(play(alerts, { spike: closed, nowMs: minutes(79) })).toEqual([]);
+  expect(play(alerts, { spike: alertSpike({ id: 3, openedAtMs: minutes(79) }), nowMs: minutes(79) })).toEqual(
+    [],
+  );
+  const over = alertSpike({ id: 3, openedAtMs: minutes(79), closedAtMs: minutes(100) });
+  expect(play(alerts, { spike: over, nowMs: minutes(129) })).toEqual([]);
+  expect(play(alerts, { spike: over, nowMs: minutes(130) })).toEqual(["resolved"]);
+});
+
+test("an acknowledged alert does not repeat, is told to be worse, and resolves", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const fired = alerts.pop();
+  if (fired === undefined) throw new Error("nothing fired");
+  alerts.push({ ...fired, state: "acknowledged" });
+  expect(play(alerts, { spike: alertSpike(), nowMs: NOW + 9 * HOUR_MS })).toEqual([]);
+  const worse = alertSpike({ severity: "critical" });
+  expect(play(alerts, { spike: worse, nowMs: NOW + 9 * HOUR_MS })).toEqual(["worse"]);
+  expect(alerts.at(-1)?.state).toBe("acknowledged");
+  expect(
+    play(alerts, { spike: { ...worse, closedAtMs: NOW + 10 * HOUR_MS }, nowMs: NOW + 10 * HOUR_MS }),
+  ).toEqual(["resolved"]);
+});
+
+test("a silence keeps an alert from every channel until it is over; then whoever was not told is", () => {
+  const alerts: AlertRecord[] = [];
+  const spike = alertSpike();
+  expect(play(alerts, { spike, nowMs: NOW, isSilenced: true })).toEqual(["first"]);
+  expect(play(alerts, { spike, nowMs: NOW + 5 * HOUR_MS, isSilenced: true, hasAdvice: true })).toEqual([]);
+  expect(alerts.at(-1)?.transitions.flatMap((entry) => entry.channels)).toEqual([]);
+  expect(play(alerts, { spike, nowMs: NOW + 6 * HOUR_MS, hasAdvice: true })).toEqual(["repeat"]);
+  expect(alerts.at(-1)?.transitions.at(-1)).toMatchObject({ channels: ["chat", "pager"], hasAdvice: true });
+});
+
+test("a rise under a silence is told once the silence is over", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const worse = alertSpike({ severity: "critical" });
+  expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(3) })).toEqual(["repeat"]);
+});
+
+test("a silence does not keep a page that was sent from being closed, and nobody is told of an end alone", () => {
+  const told: AlertRecord[] = [];
+  play(told, { spike: alertSpike(), nowMs: NOW });
+  const closed = alertSpike({ closedAtMs: minutes(20) });
+  play(told, { spike: closed, nowMs: minutes(20), isSilenced: true });
+  expect(told.at(-1)?.transitions.at(-1)).toMatchObject({ reason: "resolved", channels: ["chat", "pager"] });
+  const untold: AlertRecord[] = [];
+  play(untold, { spike: alertSpike(), nowMs: NOW, isSilenced: true });
+  play(untold, { spike: closed, nowMs: minutes(20) });
+  expect(untold.at(-1)?.transitions.at(-1)).toMatchObject({ reason: "resolved", channels: [] });
+});

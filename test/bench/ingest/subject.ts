@@ -1,0 +1,86 @@
+/**
+ * The service's own ingest in a process of its own: the job walk-days over HTTP into Postgres, one session per zone.
+ * The parent sends one command at a time and gets one answer: `walk` a database's zones, or report memory and end.
+ */
+import { createDatabase } from "../../../db/client.ts";
+import { createPartitionKeeper } from "../../../db/partition-keeper.ts";
+import { createWalkDaysJob } from "../../../jobs/walk-days.ts";
+import { createEdgeClient } from "../../../src/edge/edge-client.ts";
+import { createEdgeTransport } from "../../../src/edge/transport.ts";
+import { createLog } from "../../../src/log.ts";
+import { createSecret } from "../../../src/secret.ts";
+
+const MINUTE_MS = 60_000;
+
+export interface WalkCommand {
+  readonly databaseUrl: string;
+  readonly platformUrl: string;
+  readonly zones: readonly number[];
+  /** Epoch ms, the clock of the run. */
+  readonly now: number;
+}
+
+export interface WalkReport {
+  readonly ms: number;
+  readonly entries: number;
+  readonly inserted: number;
+  readonly quarantined: number;
+  /** Largest resident memory of this process so far. */
+  readonly peakRssBytes: number;
+  readonly cpuMs: number;
+}
+
+async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Promise<WalkReport> {
+  const log = createLog({ level: "warn", stream: process.stderr });
+  const onError = (err: Error) => log.error({ err }, "connection lost");
+  const database = createDatabase({
+    url: databaseUrl,
+    max: 2 * zones.length + 2,
+    applicationName: "bench",
+    onError,
+  });
+  const transport = createEdgeTransport({
+    baseUrl: platformUrl,
+    accessKey: createSecret("bench-access-key"),
+  });
+  const sum = { entries: 0, inserted: 0, quarantined: 0 };
+  const job = createWalkDaysJob({
+    database,
+    partitions: createPartitionKeeper(database),
+    edge: createEdgeClient(transport),
+    clock: () => now,
+    log,
+    observer: {
+      pageStored(page) {
+        sum.entries += page.entries;
+        sum.inserted += page.inserted;
+        sum.quarantined += page.quarantined;
+      },
+    },
+    settleMs: 15 * MINUTE_MS,
+    fullEveryMs: 15 * MINUTE_MS,
+    afterPage: () => undefined,
+  });
+  const cpuBefore = process.cpuUsage();
+  const startedAt = performance.now();
+  const signal = new AbortController().signal;
+  await Promise.all(zones.map((zoneId) => job.run({ zoneId } as never, signal)));
+  const ms = performance.now() - startedAt;
+  const cpu = process.cpuUsage(cpuBefore);
+  await transport.close();
+  await database.close();
+  const peakRssBytes = process.resourceUsage().maxRSS * 1_024;
+  return { ms, ...sum, peakRssBytes, cpuMs: (cpu.user + cpu.system) / 1_000 };
+}
+
+process.on("message", (command: WalkCommand) => {
+  void walk(command).then(
+    (report) => process.send?.(report),
+    (thrown: unknown) => {
+      console.error(thrown);
+      process.exit(1);
+    },
+  );
+});
+process.on("disconnect", () => process.exit());
+process.send?.("ready");

@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, onTestFinished, test, vi } from "vitest";
+
+const root = path.join(import.meta.dirname, "..", "..");
+const LOCK = "{}";
+
+/** A checkout with an installed Node, a stand-in for the service, and an npm that leaves a mark instead of installing. */
+function makeCheckout() {
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-bootstrap-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const at = (...parts: string[]) => path.join(folder, ...parts);
+  for (const name of ["src", "bin", "node_modules/.bin"]) mkdirSync(at(name), { recursive: true });
+  copyFileSync(path.join(root, "src", "bootstrap.mjs"), at("src", "bootstrap.mjs"));
+  writeFileSync(at("package.json"), '{"type":"module"}');
+  writeFileSync(at("package-lock.json"), LOCK);
+  writeFileSync(
+    at("src", "main.ts"),
+    `import ${JSON.stringify(pathToFileURL(path.join(import.meta.dirname, "service.ts")).href)};\n`,
+  );
+  symlinkSync(process.execPath, at("node_modules", ".bin", "node"));
+  writeFileSync(at("node_modules", ".package-lock.json"), "{}");
+  writeFileSync(at("bin", "npm"), `#!/bin/sh\ntouch '${at("npm-ran")}'\n`);
+  chmodSync(at("bin", "npm"), 0o755);
+  return { at, hasInstalled: () => existsSync(at("npm-ran")) };
+}
+
+function run(checkout: ReturnType<typeof makeCheckout>, args: readonly string[] = []) {
+  const starter = spawn(process.execPath, [checkout.at("src", "bootstrap.mjs"), "start", ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+    // A process group of its own, as in a terminal.
+    detached: true,
+    env: { PATH: `${checkout.at("bin")}:${process.env["PATH"]}` },
+  });
+  onTestFinished(() => killGroup(starter));
+  let printed = "";
+  starter.stdout.setEncoding("utf8").on("data", (text: string) => {
+    printed += text;
+  });
+  const ended = once(starter.stdout, "end");
+  const exited = once(starter, "exit").then(([code, signal]) => (code ?? signal) as number | string);
+  const ready = () => vi.waitFor(() => expect(printed).toMatch(/^ready \d+/m), { timeout: 20_000 });
+  return { starter, ready, exited, ended, printed: () => printed };
+}
+
+function killGroup(starter: ChildProcess): void {
+  try {
+    process.kill(-(starter.pid ?? 0), "SIGKILL");
+  } catch {
+    // Nothing of it is left.
+  }
+}
+
+test("hands its arguments to the service and ends with its exit code", async () => {
+  const { exited, printed } = run(makeCheckout(), ["--end", "--port", "0"]);
+
+  expect(await exited).toBe(0);
+  expect(printed()).toMatch(/^ready \d+ start --end --port 0$/m);
+});
+
+test("a service that is killed ends the starter with the shell's code for the signal", async () => {
+  const { exited } = run(makeCheckout(), ["--crash"]);
+
+  expect(await exited).toBe(137);
+});
+
+test("SIGTERM to the starter alone stops the service once, however often it comes, and waits for it", async () => {
+  const { starter, ready, exited, printed } = run(makeCheckout());
+  await ready();
+  starter.kill("SIGTERM");
+  starter.kill("SIGINT");
+  starter.kill("SIGTERM");
+
+  expect(await exited).toBe(7);
+  expect(printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was told to stop"]);
+});
+
+test("Ctrl-C reaches the service as one signal of its own, and the starter waits for it", async () => {
+  const { starter, ready, exited, printed } = run(makeCheckout());
+  await ready();
+  process.kill(-(starter.pid ?? 0), "SIGINT");
+
+  expect(await exited).toBe(7);
+  expect(printed().match(/^signal.*$/gm)).toEqual(["signal SIGINT"]);
+});
+
+test("kill -9 of the starter stops the service", async () => {
+  const { starter, ready, ended, printed } = run(makeCheckout());
+  await ready();
+  starter.kill("SIGKILL");
+  // The pipe ends when the last process that could write to it has.
+  await ended;
+
+  expect(printed()).toContain("stop: the starter is gone");
+});
+
+test("a current installation is not installed again, also when a checkout made the lock file look newer", async () => {
+  const checkout = makeCheckout();
+  expect(await run(checkout, ["--end"]).exited).toBe(0);
+  expect(checkout.hasInstalled()).toBe(false);
+
+  utimesSync(checkout.at("package-lock.json"), new Date(), new Date(Date.now() + 60_000));
+  writeFileSync(
+    checkout.at("node_modules", ".installed-lock"),
+    createHash("sha256").update(LOCK).digest("hex"),
+  );
+  expect(await run(checkout, ["--end"]).exited).toBe(0);
+  expect(checkout.hasInstalled()).toBe(false);
+});
+
+test("a stale installation is brought up to date once", async () => {
+  const checkout = makeCheckout();
+  utimesSync(checkout.at("package-lock.json"), new Date(), new Date(Date.now() + 60_000));
+  expect(await run(checkout, ["--end"]).exited).toBe(0);
+  expect(checkout.hasInstalled()).toBe(true);
+
+  rmSync(checkout.at("npm-ran"));
+  expect(await run(checkout, ["--end"]).exited).toBe(0);
+  expect(checkout.hasInstalled()).toBe(false);
+});

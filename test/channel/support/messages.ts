@@ -1,0 +1,106 @@
+import type { AlertMessage } from "../../../src/channel/alert-message.ts";
+import { HOSTILE } from "./hostile.ts";
+
+const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);
+
+/** A spike as on-call would see it. */
+export function messageOf(over: Partial<AlertMessage> = {}): AlertMessage {
+  return {
+    alertId: 7,
+    fingerprint: "f1c0ffee",
+    dedupeKey: "episode-7",
+    transition: 1,
+    reason: "first",
+    state: "firing",
+    severity: "critical",
+    kind: "spike",
+    zoneId: 101,
+    ruleId: "942100",
+    ruleTitle: "SQL injection detected via libinjection",
+    headline: "SQL injection attempts on zone 101 are 68 times their usual rate",
+    startedAt: STARTED_AT,
+    endedAt: null,
+    windowMinutes: 5,
+    count: 847,
+    usual: 12.4,
+    threshold: 45.2,
+    score: 9.37,
+    peak: 912,
+    times: 68.3,
+    actions: { blocked: 700, logged: 147, challenged: 0, other: 0 },
+    top: {
+      ips: [
+        { value: "203.0.113.7", count: 612, share: 0.7226 },
+        { value: "198.51.100.*", count: 101, share: 0.1192 },
+        { value: "2001:db8::beef", count: 44, share: 0.0519 },
+        { value: "192.0.2.1", count: 9, share: 0.0106 },
+      ],
+      asns: [{ value: "AS64500 Example Hosting", count: 713, share: 0.8418 }],
+      countries: [
+        { value: "NL", count: 640, share: 0.7556 },
+        { value: "BR", count: 120, share: 0.1417 },
+      ],
+      paths: [
+        { value: "/wp-login.php?redirect=%2F", count: 801, share: 0.9457 },
+        { value: "/search?q=1'+OR+'1'='1", count: 30, share: 0.0354 },
+      ],
+      userAgents: [{ value: "sqlmap/1.8.2#stable (https://sqlmap.org)", count: 790, share: 0.9327 }],
+      ja4s: [{ value: "t13d1516h2_8daaf6152771_b186095e22b6", count: 790, share: 0.9327 }],
+    },
+    sparkline: [3, 2, 0, 4, 1, 2, 3, 2, 5, 2, 1, 3, 40, 210, 412, 847],
+    advice: {
+      state: "present",
+      text: "Most requests come from one network and one tool.\n\n1. Block AS64500 for an hour.\n2. Keep the rule in blocking mode; it already stops 83 % of the requests.",
+      reason: null,
+    },
+    links: [{ label: "Alert", url: "http://127.0.0.1:8080/alerts/7?tab=events&zone=101" }],
+    howToSilence: "longwatch silences add --zone 101 --rule 942100 --for 2h",
+    ...over,
+  };
+}
+
+/** Ours, and the only link that may be live. */
+export const CONSOLE = "https://console.example/alerts/7";
+
+/** Every text of a message replaced; numbers and our own keys stay. */
+export function messageSaying(text: string, over: Partial<AlertMessage> = {}): AlertMessage {
+  const rows = [0.5, 0.3, 0.2].map((share) => ({ value: text, count: Math.round(share * 1_000), share }));
+  return messageOf({
+    ruleId: text,
+    ruleTitle: text,
+    headline: text,
+    top: { ips: rows, asns: rows, countries: rows, paths: rows, userAgents: rows, ja4s: rows },
+    advice: { state: "present", text, reason: text },
+    links: [{ label: text, url: CONSOLE }],
+    howToSilence: text,
+    ...over,
+  });
+}
+
+/** One hostile text per place, so that a golden file shows each in each. */
+export function hostileMessage(over: Partial<AlertMessage> = {}): AlertMessage {
+  const rows = (texts: readonly string[]) =>
+    texts.map((value, index) => ({ value, count: 100 - index, share: 0.3 - index / 10 }));
+  const { ansi, bidi, slack, markdown, html, lines, zeroWidth, marks, wide, links, csv, halves } = HOSTILE;
+  return messageOf({
+    ruleId: ansi,
+    ruleTitle: bidi,
+    headline: `${slack} ${lines}`,
+    top: {
+      ips: rows([ansi, csv]),
+      asns: rows([bidi, zeroWidth]),
+      countries: rows([html, halves]),
+      paths: rows([slack, markdown, links]),
+      userAgents: rows([wide, marks]),
+      ja4s: rows([lines]),
+    },
+    advice: { state: "present", text: Object.values(HOSTILE).join("\n"), reason: null },
+    links: [
+      { label: `${slack}|${ansi}`, url: "https://console.example/a|b>c<d?x=<!channel>&y=*_~`" },
+      { label: "script", url: "javascript:alert(1)" },
+      { label: "user", url: "https://user:pass@console.example/" },
+    ],
+    howToSilence: `longwatch silences add --rule '${slack}' ${ansi}`,
+    ...over,
+  });
+}

@@ -1,0 +1,61 @@
+import type { LookupFunction } from "node:net";
+import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
+import { createSlackNotifier } from "../../../src/channel/slack.ts";
+import { createWebhookNotifier } from "../../../src/channel/webhook.ts";
+import { createSecret } from "../../../src/secret.ts";
+
+/** Must show up in no error, log line or row. */
+export const CANARY = "xoxcanary-Zm9vYmFy";
+export const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes ....").toString("base64")}`;
+
+export const NOW = Date.UTC(2026, 10, 21, 14, 10);
+const network = { allowPrivateNetworks: true };
+
+/** The channels that post, each pointed at `origin`, with the canary in path and query. */
+export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: number) => Notifier>> = {
+  webhook: (origin, timeoutMs = 20_000) =>
+    createWebhookNotifier({
+      name: "hook",
+      url: createSecret(`${origin}/in/${CANARY}?token=${CANARY}`),
+      secrets: [createSecret(SIGNING_SECRET)],
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  slack: (origin, timeoutMs = 20_000) =>
+    createSlackNotifier({
+      name: "chat",
+      url: createSecret(`${origin}/services/${CANARY}?token=${CANARY}`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+};
+
+export function sendOptions(over: Partial<SendOptions> = {}): SendOptions {
+  const { signal } = new AbortController();
+  return { signal, attempt: 1, deliveryKey: "episode-7-1-hook", providerReference: null, ...over };
+}
+
+/** Answers each question with the next of the given lists of addresses, the last one for ever. */
+export function scriptedLookup(...answers: readonly (readonly string[])[]): LookupFunction {
+  let asked = 0;
+  return (_hostname, options, callback) => {
+    const answer = answers[Math.min(asked, answers.length - 1)] ?? [];
+    asked += 1;
+    const found = answer.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+    const first = found[0];
+    if (options.all === true) callback(null, found);
+    else callback(null, first?.address ?? "", first?.family ?? 4);
+  };
+}
+
+export async function failureOf(sent: Promise<unknown>): Promise<Error> {
+  try {
+    await sent;
+  } catch (error) {
+    if (error instanceof Error) return error;
+    throw error;
+  }
+  throw new Error("it was delivered");
+}

@@ -1,0 +1,133 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import { renderTerminal } from "../../src/channel/render-terminal.ts";
+import { createTerminalNotifier } from "../../src/channel/terminal.ts";
+import { paintPlain } from "../../src/channel/terminal-style.ts";
+import { measureWidth } from "../../src/channel/text-width.ts";
+import { HOSTILE } from "./support/hostile.ts";
+import { CONSOLE, hostileMessage, messageOf, messageSaying } from "./support/messages.ts";
+import { sendOptions } from "./support/receiver.ts";
+
+const ESC = "\u001b";
+// biome-ignore lint: what this service itself writes to a TTY, and nothing more
+const STYLE = new RegExp(`${ESC}\\[[\\d;]+m`, "g");
+
+async function print(message: AlertMessage, tty: { columns?: number } | null = null): Promise<string> {
+  let printed = "";
+  const stream = {
+    ...(tty === null ? {} : { isTTY: true, ...tty }),
+    write(text: string, done: () => void) {
+      printed += text;
+      done();
+      return true;
+    },
+  };
+  await createTerminalNotifier({ name: "terminal", stream }).send(message, sendOptions());
+  return printed;
+}
+
+describe("golden", () => {
+  const ended = { state: "resolved", endedAt: Date.UTC(2026, 10, 21, 14, 26) } as const;
+  test.each<[string, AlertMessage, { columns?: number } | null]>([
+    ["first", messageOf(), null],
+    ["first-colour", messageOf(), { columns: 100 }],
+    ["first-narrow", messageOf(), { columns: 60 }],
+    ["pending", messageOf({ advice: { state: "pending", text: null, reason: null } }), null],
+    [
+      "worse",
+      messageOf({
+        reason: "worse",
+        transition: 2,
+        advice: { state: "unavailable", text: null, reason: "the plan does not include it" },
+      }),
+      null,
+    ],
+    [
+      "new-rule",
+      messageOf({
+        kind: "new-rule",
+        severity: "warning",
+        usual: 0,
+        times: null,
+        headline: "Rule 942100 fired for the first time in zone 101",
+      }),
+      null,
+    ],
+    [
+      "self",
+      messageOf({
+        kind: "self",
+        severity: "error",
+        zoneId: null,
+        ruleId: null,
+        ruleTitle: null,
+        headline: "No successful poll of zone 101 for 20 minutes",
+        top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
+        sparkline: [],
+      }),
+      null,
+    ],
+    ["advice", messageOf({ reason: "advice", transition: 2 }), null],
+    ["resolved", messageOf({ reason: "resolved", transition: 3, ...ended }), null],
+    ["hostile", hostileMessage(), null],
+    ["hostile-advice", hostileMessage({ reason: "advice" }), null],
+    ["hostile-resolved", hostileMessage({ reason: "resolved", ...ended }), { columns: 80 }],
+  ])("%s looks as it looked (F71)", async (name, message, tty) => {
+    await expect(await print(message, tty)).toMatchFileSnapshot(`golden/terminal-${name}.golden.txt`);
+  });
+});
+
+test("colour is for terminals only", async () => {
+  expect(await print(messageOf())).not.toContain(ESC);
+  expect(await print(messageOf(), {})).toContain(`${ESC}[97;41m`);
+});
+
+test("a resolve is two lines, advice says nothing but the rule and the recommendation", async () => {
+  const resolved = await print(messageOf({ reason: "resolved", state: "resolved", endedAt: null }));
+  expect(resolved.trimEnd().split("\n")).toHaveLength(2);
+  const advice = await print(messageOf({ reason: "advice" }));
+  expect(advice).toContain("rule 942100");
+  expect(advice).toContain("Block AS64500");
+  expect(advice).not.toContain("203.0.113.7");
+});
+
+/** Cursor moves, colours, reordering and blanks; the newline is this channel's own. */
+const DANGEROUS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{DI}]/u;
+
+function expectTame(printed: string, columns: number): void {
+  const plain = printed.replace(STYLE, "");
+  for (const line of plain.split("\n")) {
+    expect(line).not.toMatch(DANGEROUS);
+    // A link is the one thing that is never cut.
+    expect(measureWidth(line.replace(CONSOLE, ""))).toBeLessThanOrEqual(columns);
+  }
+}
+
+describe.each(["first", "advice", "resolved"] as const)("as %s", (reason) => {
+  test.each(Object.entries(HOSTILE))(
+    "%s cannot move, colour, hide or widen anything (F71)",
+    async (_name, text) => {
+      const printed = await print(messageSaying(text, { reason }), { columns: 80 });
+      expectTame(printed, 80);
+      expect(printed.replace(STYLE, "")).toBe(
+        renderTerminal(messageSaying(text, { reason }), { columns: 80, paint: paintPlain }),
+      );
+      expect(printed.replaceAll(CONSOLE, "")).not.toContain("://");
+    },
+  );
+
+  test("any text at any width stays in its lines", async () => {
+    const texts = fc.string({ unit: "binary", maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(texts, fc.integer({ min: 40, max: 140 }), async (text, columns) => {
+        const links = { links: [] };
+        expectTame(
+          await print(messageSaying(text, { reason, ...links }), { columns }),
+          Math.min(columns, 100),
+        );
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

@@ -1,0 +1,24 @@
+import { onTestFinished } from "vitest";
+import { createHttp, type HttpOptions } from "../../src/http/http.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
+import { createLog } from "../../src/log.ts";
+
+/** A listening server, what it logged, and a way in for routes of the test. */
+export async function startHttp(
+  options: Partial<HttpOptions> = {},
+  extend: (app: ReturnType<typeof createHttp>) => void = () => {},
+) {
+  const lines: string[] = [];
+  const metrics = createMetrics();
+  const app = createHttp({
+    checks: [],
+    metrics,
+    readBacklog: async () => ({ spikesOpen: 0, notificationsPending: 0, zones: [] }),
+    log: createLog({ level: "debug", stream: { write: (line) => lines.push(line) } }),
+    ...options,
+  });
+  extend(app);
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  onTestFinished(() => app.close());
+  return { app, url, lines, metrics, port: Number(new URL(url).port) };
+}

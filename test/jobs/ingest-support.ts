@@ -1,0 +1,142 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import pino from "pino";
+import { onTestFinished } from "vitest";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { createPollEventsJob } from "../../jobs/poll-events.ts";
+import { createWalkDaysJob } from "../../jobs/walk-days.ts";
+import { createEdgeClient } from "../../src/edge/edge-client.ts";
+import { createEdgeTransport } from "../../src/edge/transport.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import type { StoredPageFacts } from "../../src/ingest/ingest-observer.ts";
+import { createSecret } from "../../src/secret.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { MINUTE_MS, type OracleEvent } from "../emulator/support.ts";
+
+export const ZONE = 101;
+export const silent = pino({ level: "silent" });
+
+export interface IngestTest {
+  readonly database: MigratedDatabase;
+  /** What the jobs reported, page by page. */
+  readonly pages: StoredPageFacts[];
+  poll(signal?: AbortSignal): Promise<void>;
+  walk(signal?: AbortSignal): Promise<void>;
+}
+
+/** Both ingest jobs of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
+export async function openIngest(
+  emulator: Emulator,
+  options: { url?: string; database?: MigratedDatabase } = {},
+): Promise<IngestTest> {
+  const database = options.database ?? (await createMigratedDatabase());
+  const accessKey = createSecret(emulator.accessKey);
+  const transport = createEdgeTransport({
+    baseUrl: options.url ?? emulator.url,
+    accessKey,
+    sleep: async () => undefined,
+  });
+  if (options.database === undefined) onTestFinished(() => database.drop());
+  onTestFinished(() => transport.close());
+  const pages: StoredPageFacts[] = [];
+  const deps = {
+    database,
+    partitions: createPartitionKeeper(database),
+    edge: createEdgeClient(transport),
+    clock: () => emulator.now(),
+    log: silent,
+    observer: { pageStored: (facts: StoredPageFacts) => void pages.push(facts) },
+    freshMs: 30_000,
+    overlapMs: 3 * MINUTE_MS,
+    settleMs: 15 * MINUTE_MS,
+    fullEveryMs: 15 * MINUTE_MS,
+    afterPage: () => undefined,
+  };
+  const pollEvents = createPollEventsJob(deps);
+  const walkDays = createWalkDaysJob(deps);
+  const run = (job: typeof pollEvents, signal = new AbortController().signal) =>
+    job.run({ zoneId: ZONE } as never, signal);
+  return {
+    database,
+    pages,
+    poll: (signal) => run(pollEvents, signal),
+    walk: (signal) => run(walkDays, signal),
+  };
+}
+
+export interface StoredRow {
+  readonly log_id: string;
+  readonly at: number;
+  readonly route: string;
+  readonly feature: string | null;
+  readonly rule_id: string | null;
+  readonly ip: string | null;
+  readonly ja4: string | null;
+  readonly ua: string | null;
+  readonly url: string | null;
+  readonly asn: string | null;
+  readonly country: string | null;
+  readonly action: string | null;
+  readonly message: string | null;
+}
+
+export async function storedRows({ pool }: MigratedDatabase): Promise<StoredRow[]> {
+  const { rows } = await pool.query<StoredRow>(
+    `select log_id, (extract(epoch from occurred_at) * 1000)::float8 as at, route, feature, rule_id, ip, ja4, ua, url,
+            asn, country, action, message
+     from waf_events where zone_id = $1 order by occurred_at, log_id`,
+    [ZONE],
+  );
+  return rows;
+}
+
+/** The oracle's events as they must be stored once the search has shown them. */
+export function expectedRows(events: readonly OracleEvent[]): Omit<StoredRow, "route">[] {
+  const storable = (text: string) => text.replaceAll("\0", "\uFFFD").toWellFormed();
+  return events
+    .map((event) => ({
+      log_id: event.logId,
+      at: event.timestamp,
+      feature: event.feature,
+      rule_id: event.ruleId,
+      ip: event.ip,
+      ja4: event.ja4,
+      ua: storable(event.ua),
+      url: storable(event.url),
+      asn: event.asn,
+      country: event.country,
+      action: event.action,
+      message: storable(String(event.log["Message"])),
+    }))
+    .sort((a, b) => a.at - b.at || (a.log_id < b.log_id ? -1 : 1));
+}
+
+export function withoutRoute(rows: readonly StoredRow[]): Omit<StoredRow, "route">[] {
+  return rows.map(({ route, ...row }) => {
+    if (route !== "search" && route !== "list") throw new Error(`no such route: ${JSON.stringify(route)}`);
+    return row;
+  });
+}
+
+/** A platform in front of the emulator that changes the JSON of its answers; what `change` returns is sent as it is. */
+export async function openChangingPlatform(
+  emulator: Emulator,
+  change: (body: string, path: string) => string | Promise<string>,
+): Promise<string> {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const path = request.url ?? "/";
+    const original = await fetch(emulator.url + path, {
+      method: request.method ?? "GET",
+      headers: { AccessKey: emulator.accessKey, "content-type": "application/json" },
+      ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
+    });
+    const body = await change(await original.text(), path);
+    response.writeHead(original.status, { "content-type": "application/json" }).end(body);
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
