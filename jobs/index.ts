@@ -46,13 +46,14 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const { settings, ring, notifiers } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
+  const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
   const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   return [
     createManagePartitionsJob({ ...deps, retentionDays: settings.retentionDays }),
     createPollEventsJob({ ...deps, afterPage, overlapMs, freshMs: settings.pollEveryMs / 2 }),
     createWalkDaysJob({ ...deps, afterPage, settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS }),
-    createRollUpTrendsJob(deps),
+    createRollUpTrendsJob({ ...deps, afterRollUp }),
     createDetectSpikesJob({ ...deps, afterSpikes, z: () => settings.spikeZ }),
     createFetchAdviceJob({
       ...deps,

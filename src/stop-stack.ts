@@ -31,3 +31,5 @@ export function createStopStack(onError: (name: string, error: Error) => void) {
     },
   };
 }
+
+export type StopStack = ReturnType<typeof createStopStack>;

@@ -1,0 +1,182 @@
+import { createDatabase, type Database } from "../../db/client.ts";
+import { migrate } from "../../db/migrate.ts";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { claimDue } from "../../db/queries/leases.ts";
+import { createJobs, type JobSettings, listTicks } from "../../jobs/index.ts";
+import type { TerminalStream } from "../channel/terminal.ts";
+import { type Clock, systemClock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { createEdgeClient, type EdgeClient } from "../edge/edge-client.ts";
+import { createEdgeTransport } from "../edge/transport.ts";
+import { createMetrics } from "../http/metrics.ts";
+import type { Log } from "../log.ts";
+import { measureJob } from "../measure-job.ts";
+import type { Bell } from "../queue/bell.ts";
+import { createSchedule, type Schedule } from "../queue/schedule.ts";
+import { removeRuntimeFile, writeRuntimeFile } from "../runtime-file.ts";
+import { createStopStack, type StopStack } from "../stop-stack.ts";
+import { measureIngest } from "./measure-ingest.ts";
+import { openClock } from "./open-clock.ts";
+import { openHttp } from "./open-http.ts";
+import { openNotifiers } from "./open-notifiers.ts";
+import { openPlatform, type Platform } from "./open-platform.ts";
+import { openPostgres } from "./open-postgres.ts";
+import { openQueues } from "./open-queues.ts";
+
+/** Together with the forced end of a stop, inside ten seconds. */
+const STOP_GRACE_MS = 2_000;
+
+export interface AppOptions {
+  readonly config: Config;
+  readonly log: Log;
+  /** Where the terminal channel prints. */
+  readonly terminal: TerminalStream;
+  /** Told, in a person's words, what is being done. */
+  readonly onStep: (step: string) => void;
+}
+
+/** What a start brought up. */
+export interface RunningApp {
+  readonly database: Database;
+  readonly edge: EdgeClient;
+  readonly clock: Clock;
+  readonly platform: Platform;
+  readonly zoneIds: readonly number[];
+  /** Null where this process serves no HTTP. */
+  readonly httpUrl: string | null;
+}
+
+export interface App {
+  /** Brings everything up in order; rejects, with nothing left running, when a part does not come. */
+  start(): Promise<RunningApp>;
+  /** Takes everything down in reverse, also what a start in progress has built; idempotent. */
+  stop(): Promise<void>;
+}
+
+/** The composition root: the only place that knows every part. */
+export function createApp(options: AppOptions): App {
+  const { log } = options;
+  const stack = createStopStack((part, error) => log.warn({ part, err: error }, "part did not stop"));
+  const stopping = new AbortController();
+  let starting: Promise<RunningApp> | undefined;
+  return {
+    async start() {
+      starting = build(options, stack, stopping.signal);
+      try {
+        return await starting;
+      } catch (thrown) {
+        await stack.stop();
+        throw thrown;
+      }
+    },
+    async stop() {
+      stopping.abort(new Error("the service is stopping"));
+      await starting?.catch(() => undefined);
+      await stack.stop();
+    },
+  };
+}
+
+/** One long straight line on purpose: every step needs what the ones before it built. */
+async function build(options: AppOptions, stack: StopStack, stopping: AbortSignal): Promise<RunningApp> {
+  const { config, log, onStep, terminal } = options;
+  const begin = (step: string) => {
+    stopping.throwIfAborted();
+    onStep(step);
+  };
+  const metrics = createMetrics();
+
+  begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
+  const databaseUrl = await openPostgres(config, stack);
+  await migrate({ url: databaseUrl.reveal() });
+  const database = createDatabase({
+    url: databaseUrl.reveal(),
+    max: 20,
+    applicationName: "longwatch",
+    onError: (error) => log.warn({ err: error }, "database connection lost"),
+  });
+  stack.defer("database", () => database.close());
+  const clock = await openClock(database, log, stack);
+
+  if (config.edge.url === null) begin("Starting the platform's emulator");
+  const platform = await openPlatform(config, log, stack);
+  const { zoneIds } = platform;
+  const transport = createEdgeTransport({
+    baseUrl: platform.url,
+    accessKey: platform.accessKey,
+    onAttempt: ({ operation, code }) => metrics.edgeRequests.inc({ operation, outcome: code ?? "ok" }),
+  });
+  stack.defer("platform connections", () => transport.close());
+  const edge = createEdgeClient(transport);
+
+  begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
+  const settings = readSettings(config, platform);
+  let bell: Bell | undefined;
+  const jobs = createJobs({
+    database,
+    edge,
+    clock,
+    log,
+    settings,
+    partitions: createPartitionKeeper(database),
+    observer: measureIngest(metrics),
+    notifiers: openNotifiers(config.channels, { terminal, clock: systemClock, metrics }),
+    ring: (job) => bell?.ring(job) ?? Promise.resolve(false),
+  }).map((job) => measureJob(job, metrics, systemClock));
+  const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
+  bell = queues.bell;
+  stack.defer("queues", () => queues.close(STOP_GRACE_MS));
+  queues.start();
+
+  const schedule = planSchedule({ config, log, database, jobs, settings, zoneIds, bell });
+  stack.defer("schedule", () => schedule.stop());
+  stopping.throwIfAborted();
+  schedule.start();
+
+  const parts = { config, log, metrics, database, queues, clock, zoneIds };
+  const httpUrl = config.roles.includes("http") ? await openHttp(parts, stack) : null;
+  writeRuntimeFile(config.dataDir, { pid: process.pid, databaseUrl: databaseUrl.reveal(), httpUrl });
+  stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
+  log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
+  return { database, edge, clock, platform, zoneIds, httpUrl };
+}
+
+/** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
+function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
+  const { pollEveryMs, spikeZ, advicePerHour, retentionDays } = config;
+  return {
+    pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
+    detectEveryMs: isEmulated ? 5_000 : 30_000,
+    spikeZ,
+    advicePerHour,
+    retentionDays,
+  };
+}
+
+interface ScheduleParts {
+  readonly config: Pick<Config, "roles">;
+  readonly log: Log;
+  readonly database: Database;
+  readonly jobs: ReturnType<typeof createJobs>;
+  readonly settings: JobSettings;
+  readonly zoneIds: readonly number[];
+  readonly bell: Bell;
+}
+
+/** The ticks of the jobs this process works on; over all replicas each is due once per period. */
+function planSchedule(parts: ScheduleParts): Schedule {
+  const { config, log, database, jobs, settings, zoneIds, bell } = parts;
+  const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
+    const queue = jobs.find(({ name }) => name === job)?.queue;
+    if (queue === undefined || !config.roles.includes(queue)) return [];
+    return payloads.map((payload) => {
+      const name = [job, ...Object.values(payload)].join(".");
+      const isDue = () => claimDue(database.db, `tick.${name}`, everyMs);
+      return { name, everyMs, isDue, ring: () => bell.ring(job, payload) };
+    });
+  });
+  return createSchedule({
+    entries,
+    onError: (tick, error) => log.warn({ tick, err: error }, "tick failed"),
+  });
+}

@@ -1,0 +1,22 @@
+import type { Database } from "../../db/client.ts";
+import { readClockOffset } from "../../db/clock.ts";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { StopStack } from "../stop-stack.ts";
+
+const MEASURE_EVERY_MS = 60_000;
+
+/** Postgres's time on this machine's clock: replicas whose clocks differ agree on what is due and what is closed. */
+export async function openClock(database: Database, log: Log, stack: StopStack): Promise<Clock> {
+  let offsetMs = await readClockOffset(database.db);
+  const measure = async () => {
+    try {
+      offsetMs = await readClockOffset(database.db);
+    } catch (thrown) {
+      log.debug({ err: thrown }, "clock offset not measured");
+    }
+  };
+  const timer = setInterval(() => void measure(), MEASURE_EVERY_MS);
+  stack.defer("clock", () => clearInterval(timer));
+  return () => Date.now() + Math.round(offsetMs);
+}

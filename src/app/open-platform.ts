@@ -1,0 +1,33 @@
+import path from "node:path";
+import type { Config } from "../config.ts";
+import { startEmulatorProcess } from "../emulator-process.ts";
+import type { Log } from "../log.ts";
+import type { Secret } from "../secret.ts";
+import type { StopStack } from "../stop-stack.ts";
+
+const EMULATED_ZONES = [101, 102] as const;
+const EMULATED_ATTACK = "zone=101,rule=942100,start=+60s,duration=5m,rate=12/s";
+
+export interface Platform {
+  readonly url: string;
+  readonly accessKey: Secret;
+  readonly zoneIds: readonly number[];
+  readonly isEmulated: boolean;
+}
+
+/** The configured platform, or an emulator beside this process. */
+export async function openPlatform(
+  { edge, dataDir }: Pick<Config, "edge" | "dataDir">,
+  log: Log,
+  stack: StopStack,
+): Promise<Platform> {
+  const { url, key, zones } = edge;
+  if (url !== null && key !== null) return { url, accessKey: key, zoneIds: zones, isEmulated: false };
+  const state = path.join(dataDir, "emulator.json");
+  const flags = ["--zones", EMULATED_ZONES.join(","), "--state", state, "--attack", EMULATED_ATTACK];
+  const emulator = await startEmulatorProcess(flags, () =>
+    log.error({}, "emulator ended: start the service again"),
+  );
+  stack.defer("emulator", () => emulator.stop());
+  return { url: emulator.url, accessKey: emulator.accessKey, zoneIds: EMULATED_ZONES, isEmulated: true };
+}

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createDatabase } from "../../db/client.ts";
+import { compareBuckets } from "../../db/queries/roll-up.ts";
+import { readRuntimeFile } from "../../src/runtime-file.ts";
+
+const root = path.join(import.meta.dirname, "..", "..");
+const LONG = 90_000;
+
+/** `npm start` without any setting, in a folder of its own. */
+function start(dataDir: string) {
+  const service = spawn(process.execPath, [path.join(root, "src", "main.ts"), "start"], {
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+    env: {
+      PATH: process.env["PATH"],
+      LONGWATCH_DATA_DIR: dataDir,
+      LONGWATCH_PORT: "0",
+      LONGWATCH_LOG_LEVEL: "error",
+    },
+  });
+  const exited = once(service, "exit").then(([code, signal]) => (code ?? signal) as number | string);
+  onTestFinished(() => killGroup(service));
+  let printed = "";
+  service.stdout.setEncoding("utf8").on("data", (text: string) => {
+    printed += text;
+  });
+  return { service, exited, printed: () => printed };
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    process.kill(-(pid ?? 0), "SIGKILL");
+  } catch {
+    // Gone already.
+  }
+}
+
+async function withClient<T>(dataDir: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: readRuntimeFile(dataDir)?.databaseUrl });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function storedIds(dataDir: string): Promise<string[]> {
+  const query = "select zone_id || ' ' || log_id as id from waf_events";
+  const { rows } = await withClient(dataDir, (client) => client.query<{ id: string }>(query));
+  return rows.map(({ id }) => id).sort();
+}
+
+/** What the emulator says it ever showed. */
+async function shownIds(printed: string): Promise<string[]> {
+  const url = /EDGE_API_URL=(\S+)/.exec(printed)?.[1];
+  const zones = await Promise.all(
+    [101, 102].map(async (zone) => {
+      const lines = (await (await fetch(`${url}/_emulator/events/${zone}`)).text()).trim().split("\n");
+      return lines.map((line) => `${zone} ${(JSON.parse(line) as { logId: string }).logId}`);
+    }),
+  );
+  return zones.flat().sort();
+}
+
+test(
+  "killed in the middle of the backfill, started again: every event once, buckets that add up, an end within seconds",
+  async () => {
+    const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-kill-"));
+    onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+
+    const first = start(dataDir);
+    await vi.waitFor(
+      async () => {
+        expect(readRuntimeFile(dataDir)).not.toBeNull();
+        expect((await storedIds(dataDir)).length).toBeGreaterThan(20_000);
+      },
+      { timeout: LONG },
+    );
+    killGroup(first.service);
+    await first.exited;
+    expect(first.printed()).not.toContain("History complete");
+
+    const second = start(dataDir);
+    await vi.waitFor(() => expect(second.printed()).toContain("History complete"), { timeout: LONG });
+    const shown = await shownIds(second.printed());
+    expect(shown.length).toBeGreaterThan(200_000);
+    let stored: string[] = [];
+    await vi.waitFor(
+      async () => {
+        stored = await storedIds(dataDir);
+        const known = new Set(stored);
+        expect(shown.filter((id) => !known.has(id))).toEqual([]);
+      },
+      { timeout: LONG },
+    );
+    const shownSince = new Set(await shownIds(second.printed()));
+    expect(stored.filter((id) => !shownSince.has(id))).toEqual([]);
+    expect(new Set(stored).size).toBe(stored.length);
+    await expectTrueBuckets(dataDir);
+
+    const url = readRuntimeFile(dataDir)?.databaseUrl;
+    second.service.kill("SIGINT");
+    expect(await second.exited).toBe(0);
+    const client = new pg.Client({ connectionString: url });
+    await expect(client.connect()).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  },
+  3 * LONG,
+);
+
+async function expectTrueBuckets(dataDir: string): Promise<void> {
+  const url = readRuntimeFile(dataDir)?.databaseUrl ?? "";
+  const database = createDatabase({
+    url,
+    max: 1,
+    applicationName: "longwatch test",
+    onError: () => undefined,
+  });
+  try {
+    const now = Date.now();
+    const range = { from: new Date(now - 80 * 3_600_000), to: new Date(now) };
+    await vi.waitFor(
+      async () => {
+        const differing = await compareBuckets(database.db, range);
+        expect(differing.filter(({ isPending }) => !isPending)).toEqual([]);
+      },
+      { timeout: LONG },
+    );
+  } finally {
+    await database.close();
+  }
+}

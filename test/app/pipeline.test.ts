@@ -1,0 +1,137 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pino from "pino";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
+import { compareBuckets } from "../../db/queries/roll-up.ts";
+import { createApp, type RunningApp } from "../../src/app/app.ts";
+import { parseServiceConfig } from "../../src/config.ts";
+import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS, oracle } from "../emulator/support.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { findRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
+
+const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes ....").toString("base64")}`;
+const Posted = z.object({
+  type: z.string(),
+  data: z.looseObject({
+    reason: z.string(),
+    ruleId: z.string().nullable(),
+    advice: z.looseObject({ state: z.string(), text: z.string().nullable() }),
+  }),
+});
+
+const server = findRedisServer();
+let redis: TestRedis | undefined;
+
+beforeAll(async () => {
+  if (server !== null) redis = await startTestRedis(server);
+});
+afterAll(() => redis?.stop());
+
+/** Somebody's on-call tool: takes what is posted and checks the signature. */
+async function openReceiver() {
+  const posted: z.infer<typeof Posted>["data"][] = [];
+  const webhook = new Webhook(SIGNING_SECRET);
+  const receiver = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray()).toString();
+    posted.push(Posted.parse(webhook.verify(body, request.headers as Record<string, string>)).data);
+    response.end();
+  }).listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  onTestFinished(() => void receiver.close());
+  const { port } = receiver.address() as AddressInfo;
+  return { posted, url: `http://127.0.0.1:${port}/hook` };
+}
+
+async function openService(emulator: Emulator, env: Record<string, string>) {
+  const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-app-"));
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const config = parseServiceConfig({
+    EDGE_API_URL: emulator.url,
+    EDGE_API_KEY: emulator.accessKey,
+    EDGE_SHIELD_ZONES: "101,102",
+    LONGWATCH_DATA_DIR: dataDir,
+    LONGWATCH_PORT: "0",
+    LONGWATCH_POLL_SECONDS: "1",
+    ...env,
+  });
+  const printed: string[] = [];
+  const terminal = {
+    write: (text: string, done: (error?: Error | null) => void) => {
+      printed.push(text);
+      done();
+      return true;
+    },
+  };
+  const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });
+  onTestFinished(() => app.stop());
+  return { app, running: await app.start(), printed };
+}
+
+async function storedIds({ database }: RunningApp): Promise<string[]> {
+  const { rows } = await database.pool.query<{ id: string }>(
+    "select zone_id || ' ' || log_id as id from waf_events",
+  );
+  return rows.map(({ id }) => id).sort();
+}
+
+async function shownIds(emulator: Emulator): Promise<string[]> {
+  const zones = await Promise.all(
+    [101, 102].map(async (zone) => (await oracle(emulator, zone)).map(({ logId }) => `${zone} ${logId}`)),
+  );
+  return zones.flat().sort();
+}
+
+describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) => {
+  test.skipIf(queues === "redis" && server === null)(
+    "events become a page on a phone, then the AI's advice, and everything adds up",
+    async () => {
+      const emulator = await createEmulator({
+        historyHours: 30,
+        eventsPerSecond: 0.05,
+        attacks: ["zone=101,rule=942100,start=-5m,duration=4m,rate=4/s"],
+      });
+      onTestFinished(() => emulator.close());
+      const database = await createTestDatabase();
+      onTestFinished(() => database.drop());
+      const { posted, url } = await openReceiver();
+
+      const { app, running, printed } = await openService(emulator, {
+        DATABASE_URL: database.url,
+        ...(queues === "redis" ? { REDIS_URL: redis?.url ?? "" } : {}),
+        LONGWATCH_WEBHOOK_URL: url,
+        LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET,
+        LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
+      });
+
+      const ofAttack = () => posted.filter(({ ruleId }) => ruleId === "942100");
+      await vi.waitFor(
+        () => expect(ofAttack().map(({ reason }) => reason)).toEqual(["first", "advice"]),
+        20_000,
+      );
+      expect(ofAttack()[1]?.advice).toMatchObject({ state: "present", text: expect.stringMatching(/\w/) });
+      expect(printed.join("")).toContain("rule 942100");
+
+      await vi.waitFor(
+        async () => expect(await storedIds(running)).toEqual(await shownIds(emulator)),
+        20_000,
+      );
+      const now = running.clock();
+      const range = { from: new Date(now - 72 * HOUR_MS), to: new Date(now) };
+      await vi.waitFor(async () => {
+        const differing = await compareBuckets(running.database.db, range);
+        expect(differing).toEqual([]);
+      }, 10_000);
+      const metrics = await (await fetch(`${running.httpUrl}/metrics`)).text();
+      expect(metrics).toMatch(/longwatch_notifications_total\{channel="webhook",outcome="delivered"\} [1-9]/);
+      await app.stop();
+    },
+    60_000,
+  );
+});
