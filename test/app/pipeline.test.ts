@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -38,10 +38,15 @@ afterAll(() => redis?.stop());
 async function openReceiver() {
   const posted: z.infer<typeof Posted>["data"][] = [];
   const webhook = new Webhook(SIGNING_SECRET);
-  const receiver = createServer(async (request, response) => {
+  const take = async (request: IncomingMessage) => {
     const body = Buffer.concat(await request.toArray()).toString();
     posted.push(Posted.parse(webhook.verify(body, request.headers as Record<string, string>)).data);
-    response.end();
+  };
+  const receiver = createServer((request, response) => {
+    take(request).then(
+      () => response.end(),
+      () => response.writeHead(500).end(),
+    );
   }).listen(0, "127.0.0.1");
   await once(receiver, "listening");
   onTestFinished(() => void receiver.close());
