@@ -1,12 +1,14 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
-import { listDirtyZones, rollUpBatch } from "../db/queries/roll-up.ts";
+import { hasStaleMinutes, listDirtyZones, rollUpBatch } from "../db/queries/roll-up.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 
 /** Stale minutes a transaction recounts: a fraction of a second of work, so that replicas take turns quickly. */
 const BATCH = 5_000;
+const REST_MS = 250;
 
 export interface RollUpTrendsDeps {
   readonly database: Database;
@@ -32,19 +34,34 @@ export function createRollUpTrendsJob(deps: RollUpTrendsDeps): AnyJob {
   });
 }
 
-/** Until nothing is stale but what is being written at this moment, or the signal aborts between two batches. */
-async function rollUpTrends(deps: RollUpTrendsDeps, signal: AbortSignal): Promise<void> {
-  const { database, log, afterRollUp } = deps;
+/**
+ * Zones in turn, a batch each, until nothing is stale but what is being written at this moment, or the signal aborts
+ * between two batches. A zone that another roll-up has is left to it, instead of waiting with a connection and a
+ * worker. No mark is forgotten so: whoever left had its marks committed before, and the other looks for marks once
+ * more after it let the zone go. Should that one be killed, the clock rings again.
+ */
+async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: AbortSignal): Promise<void> {
+  const limit = deps.batch ?? BATCH;
   let minutes = 0;
-  for (const zoneId of await listDirtyZones(database.db)) {
-    while (!signal.aborted) {
-      const limit = deps.batch ?? BATCH;
+  let zoneIds = await listDirtyZones(database.db);
+  while (zoneIds.length > 0 && !signal.aborted) {
+    const unfinished: number[] = [];
+    let cleared = 0;
+    for (const zoneId of zoneIds) {
+      if (signal.aborted) break;
       const batch = await inTransaction(database, ({ tx }) => rollUpBatch(tx, { zoneId, limit }));
       minutes += batch.counted;
-      if (batch.counted > 0) await afterRollUp?.();
-      // Nothing cleared: writers hold the rest, and ring again when they commit.
-      if (batch.cleared === 0) break;
+      cleared += batch.cleared;
+      if (batch.counted > 0) await deps.afterRollUp?.();
+      if (!batch.isTaken && (await hasStaleMinutes(database.db, zoneId))) unfinished.push(zoneId);
     }
+    zoneIds = unfinished;
+    // Only minutes that writers mark faster than they are counted: once in a while is enough for these.
+    if (zoneIds.length > 0 && cleared === 0) await pause(REST_MS, signal);
   }
-  if (minutes > 0) log.info({ minutes }, "trends rolled up");
+  if (minutes > 0) deps.log.info({ minutes }, "trends rolled up");
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -17,6 +17,8 @@ export interface RolledBatch {
   readonly counted: number;
   /** Of these, how many are no longer stale: the others were marked again meanwhile. */
   readonly cleared: number;
+  /** Another transaction is rolling the zone up: nothing was done. */
+  readonly isTaken: boolean;
 }
 
 export async function listDirtyZones(db: Queryable): Promise<number[]> {
@@ -26,24 +28,45 @@ export async function listDirtyZones(db: Queryable): Promise<number[]> {
   return found.rows.map(({ zoneId }) => zoneId);
 }
 
+/** Whether a zone has a stale minute that no writer holds at this moment; one that is held is told of on commit. */
+export async function hasStaleMinutes(db: Queryable, zoneId: number): Promise<boolean> {
+  const found = await db.execute(
+    sql`select 1 from dirty_buckets where zone_id = ${zoneId} limit 1 for update skip locked`,
+  );
+  return found.rows.length > 0;
+}
+
 /**
  * Recounts up to `limit` stale minutes of a zone, newest first, and the hours, days and peaks they lie in. Needs a
- * transaction at READ COMMITTED. Roll-ups of one zone take turns, so an hour that two batches share is right after
- * either; ingest is not kept waiting, because marks are locked at the very end only.
+ * transaction at READ COMMITTED. Of two at once in a zone one works and the other does nothing, so an hour that two
+ * batches share is right after either; ingest is not kept waiting, because marks are locked at the very end only.
  */
 export async function rollUpBatch(
   tx: Queryable,
   { zoneId, limit }: { zoneId: number; limit: number },
 ): Promise<RolledBatch> {
-  await tx.execute(sql`select pg_advisory_xact_lock(${ZONE_LOCK}, ${zoneId})`);
+  if (!(await takeZone(tx, zoneId))) return { counted: 0, cleared: 0, isTaken: true };
   const claims = await readClaims(tx, zoneId, limit);
-  if (claims.length === 0) return { counted: 0, cleared: 0 };
+  if (claims.length === 0) return { counted: 0, cleared: 0, isTaken: false };
   const claimed = toClaimed(claims);
   await replaceBuckets(tx, { zoneId, width: 60, counted: countMinutes(zoneId, claimed) });
   await replaceBuckets(tx, { zoneId, width: 3_600, counted: sumBuckets(zoneId, claimed, 60, 3_600) });
   await replaceBuckets(tx, { zoneId, width: 86_400, counted: sumBuckets(zoneId, claimed, 3_600, 86_400) });
   await replacePeaks(tx, zoneId, claimed);
-  return { counted: claims.length, cleared: await clearClaims(tx, zoneId, claimed) };
+  return { counted: claims.length, cleared: await clearClaims(tx, zoneId, claimed), isTaken: false };
+}
+
+/**
+ * Takes the zone for the rest of the transaction, or says that another has it. Also keeps the planner to index ranges
+ * for as long: during a first backfill it knows nothing of the tables and takes the busiest for empty ones. What it
+ * then thinks a statement costs would have it compiled as well, for longer than the statement runs.
+ */
+async function takeZone(tx: Queryable, zoneId: number): Promise<boolean> {
+  const taken = await tx.execute<{ isOurs: boolean }>(sql`
+    select pg_try_advisory_xact_lock(${ZONE_LOCK}, ${zoneId}) as "isOurs",
+      set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+      set_config('jit', 'off', true)`);
+  return taken.rows[0]?.isOurs === true;
 }
 
 async function readClaims(tx: Queryable, zoneId: number, limit: number): Promise<Claim[]> {
@@ -97,7 +120,11 @@ function sumBuckets(zoneId: number, claimed: SQL, finer: number, width: number):
         and b.starts_at >= t.starts_at and b.starts_at < t.starts_at + make_interval(secs => ${width})) n`;
 }
 
-/** Replaces, never adds: counting a minute twice leaves the same bucket. A bucket without events goes. */
+/**
+ * Replaces, never adds: counting a minute twice leaves the same bucket. A bucket without events goes. It is looked up
+ * by its key, one after the other (`limit` keeps the lateral from becoming a join): left to choose without statistics,
+ * the planner compares every bucket of the zone with every one of the batch.
+ */
 async function replaceBuckets(
   tx: Queryable,
   { zoneId, width, counted }: { zoneId: number; width: number; counted: SQL },
@@ -105,8 +132,11 @@ async function replaceBuckets(
   await tx.execute(sql`
     with counted as materialized (${counted}),
     removed as (
-      delete from rule_buckets b using counted c where c.total = 0
-        and b.zone_id = ${zoneId} and b.rule_id = c.rule_id and b.width = ${width} and b.starts_at = c.starts_at)
+      delete from rule_buckets where ctid = any (array(
+        select found.ctid from counted c cross join lateral (
+          select b.ctid from rule_buckets b where b.zone_id = ${zoneId} and b.rule_id = c.rule_id
+            and b.width = ${width} and b.starts_at = c.starts_at limit 1) found
+        where c.total = 0)))
     insert into rule_buckets as b (zone_id, rule_id, width, starts_at, total, blocked, logged, challenged, other)
     select ${zoneId}, rule_id, ${width}, starts_at, total, blocked, logged, challenged,
       total - blocked - logged - challenged
@@ -144,8 +174,11 @@ async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promis
             union all select t.starts_at, 0) m) w
         where at >= t.starts_at) p),
     removed as (
-      delete from rule_peaks p using counted c
-      where c.peak60 = 0 and p.zone_id = ${zoneId} and p.rule_id = c.rule_id and p.starts_at = c.starts_at)
+      delete from rule_peaks where ctid = any (array(
+        select found.ctid from counted c cross join lateral (
+          select p.ctid from rule_peaks p
+          where p.zone_id = ${zoneId} and p.rule_id = c.rule_id and p.starts_at = c.starts_at limit 1) found
+        where c.peak60 = 0)))
     insert into rule_peaks as p (zone_id, rule_id, starts_at, events, peak3, peak15, peak60)
     select ${zoneId}, rule_id, starts_at, events, peak3, peak15, peak60
     from counted where peak60 > 0 order by rule_id, starts_at
@@ -161,14 +194,11 @@ async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promis
  */
 async function clearClaims(tx: Queryable, zoneId: number, claimed: SQL): Promise<number> {
   const cleared = await tx.execute(sql`
-    with unchanged as (
-      select d.rule_id, d.minute from dirty_buckets d
-      join ${claimed} on d.rule_id = claimed.rule_id and d.minute = to_timestamp(claimed.second)
-        and d.marks = claimed.marks
-      where d.zone_id = ${zoneId}
-      for update of d skip locked)
-    delete from dirty_buckets d using unchanged u
-    where d.zone_id = ${zoneId} and d.rule_id = u.rule_id and d.minute = u.minute`);
+    delete from dirty_buckets where ctid = any (array(
+      select unchanged.ctid from ${claimed} cross join lateral (
+        select d.ctid from dirty_buckets d where d.zone_id = ${zoneId} and d.rule_id = claimed.rule_id
+          and d.minute = to_timestamp(claimed.second) and d.marks = claimed.marks
+        limit 1 for update skip locked) unchanged))`);
   return cleared.rowCount ?? 0;
 }
 
