@@ -1,0 +1,72 @@
+import type { IngestBenchResult, Turn } from "../ingest.ts";
+import { type Spread, toSpread } from "../spread.ts";
+import type { Verdict } from "./judge.ts";
+
+/** The verdicts and the figures behind them, for people. */
+export function reportIngest(result: IngestBenchResult, verdicts: readonly Verdict[]): string {
+  const { served, missingTools } = result;
+  const size = (served.bytes / served.events).toFixed(0);
+  const lines = [
+    `${served.events} events of ${size} bytes on ${served.pages} pages, ${served.zones.length} sessions,` +
+      ` median of ${result.service.length} repeats (min .. max)`,
+    "",
+    ...alignColumns([["", "measured", "", "limit"], ...verdicts.map(toVerdictRow)]),
+    "",
+    ...alignColumns([["", "events/s", "WAL B/event", "disk B/event"], ...turnRows(result)]),
+    "",
+    `processor time of the service: ${showSpread(toSpread(result.cpuUsPerEvent), 1)} µs per event`,
+    `disk by table: ${[...result.diskByTable]
+      .filter(([, bytes]) => bytes > 0)
+      .map(showTable(served.events))
+      .join(", ")}`,
+  ];
+  if (missingTools.length > 0) {
+    lines.push(`not measured: the chain curl | jq | psql, because of missing ${missingTools.join(", ")}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function toVerdictRow({ name, limit, spread, isMet }: Verdict): string[] {
+  const digits = limit.unit === "MB" ? 0 : 2;
+  const sign = limit.kind === "at-least" ? "≥" : "≤";
+  const mark = isMet === null ? "not measured" : isMet ? "✓" : "✗ missed";
+  const measured = spread === null ? "" : `${spread.median.toFixed(digits)} ${limit.unit}`;
+  return [name, measured, showRange(spread, digits), `${sign} ${limit.value} ${limit.unit}`, mark];
+}
+
+function turnRows(result: IngestBenchResult): string[][] {
+  const row = (name: string, turns: readonly Turn[]) => [
+    name,
+    showSpread(toSpread(turns.map((turn) => turn.eventsPerSecond)), 0),
+    showSpread(toSpread(turns.map((turn) => turn.walPerEvent)), 0),
+    showSpread(toSpread(turns.map((turn) => turn.diskPerEvent)), 0),
+  ];
+  return [
+    row("service", result.service),
+    ["service, pages known", showSpread(toSpread(result.replay), 0)],
+    row("COPY by the server", result.copy),
+    row("curl | jq | psql", result.script),
+  ];
+}
+
+function showTable(events: number) {
+  return ([name, bytes]: [string, number]) => `${name} ${(bytes / events).toFixed(1)} B/event`;
+}
+
+function showSpread(spread: Spread | null, digits: number): string {
+  return spread === null ? "-" : `${spread.median.toFixed(digits)} ${showRange(spread, digits)}`;
+}
+
+function showRange(spread: Spread | null, digits: number): string {
+  return spread === null ? "" : `(${spread.min.toFixed(digits)} .. ${spread.max.toFixed(digits)})`;
+}
+
+function alignColumns(rows: readonly (readonly string[])[]): string[] {
+  const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(width(column)))
+      .join("   ")
+      .trimEnd(),
+  );
+}
