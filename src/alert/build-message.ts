@@ -16,11 +16,6 @@ export interface MessageFacts {
   readonly advice: AlertMessage["advice"];
 }
 
-/** Said where a command would stand once there is one. */
-const HOW_TO_SILENCE =
-  'Silences are rows of the table silences until a command for them exists: matchers such as {"zone": [101], ' +
-  '"rule": ["942*"]}, starts_at, expires_at, created_by and reason.';
-
 /** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
 export function buildMessage(facts: MessageFacts): AlertMessage {
   const { alertId, fingerprint, alert, reason, spike, advice } = facts;
@@ -60,7 +55,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     sparkline,
     advice,
     links: [],
-    howToSilence: HOW_TO_SILENCE,
+    howToSilence: null,
   });
 }
 

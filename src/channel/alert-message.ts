@@ -62,7 +62,8 @@ export const alertMessage = z.object({
     reason: z.string().nullable(),
   }),
   links: z.array(z.object({ label: z.string(), url: z.string() })),
-  howToSilence: z.string(),
+  /** A command to copy; null where there is none. */
+  howToSilence: z.string().nullable(),
 });
 
 export type AlertMessage = z.infer<typeof alertMessage>;

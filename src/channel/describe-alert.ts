@@ -89,9 +89,14 @@ export function describeActions({ actions }: AlertMessage): string {
     .join(" · ");
 }
 
+/** `since 2026-11-21 14:03 UTC`. */
+export function describeSince({ startedAt }: AlertMessage): string {
+  return `since ${formatTime(startedAt)}`;
+}
+
 /** `since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`. */
 export function describeCourse(message: AlertMessage): string {
-  const since = `since ${formatTime(message.startedAt)}`;
+  const since = describeSince(message);
   if (message.kind === "self") return since;
   const { peak, score, threshold } = message;
   return `${since} · peak ${formatNumber(peak)} · score ${number.format(score)} · threshold ${formatNumber(threshold)}`;
@@ -102,7 +107,7 @@ export function describeEnd(message: AlertMessage): string {
   const { startedAt, endedAt } = message;
   const span =
     endedAt === null
-      ? `since ${formatTime(startedAt)}`
+      ? describeSince(message)
       : `after ${formatDuration(endedAt - startedAt)} (${formatTime(startedAt)} to ${formatTime(
           endedAt,
           formatTime(startedAt).slice(0, 10) === formatTime(endedAt).slice(0, 10) ? "clock" : "full",

@@ -7,6 +7,7 @@ import {
   describeEnd,
   describeMissingAdvice,
   describeReason,
+  describeSince,
   describeSubject,
   formatNumber,
   formatShare,
@@ -63,7 +64,8 @@ function renderAdvice(message: AlertMessage, { paint, columns }: Page): string[]
 }
 
 function renderHelp(message: AlertMessage, { paint, columns }: Page): string[] {
-  const silence = wrapText(toLine(`Silence: ${message.howToSilence}`, 400), columns);
+  const { howToSilence } = message;
+  const silence = howToSilence === null ? [] : wrapText(toLine(`Silence: ${howToSilence}`, 400), columns);
   // Not cut and not wrapped: half a link leads nowhere.
   const links = toSafeLinks(message.links).map(
     ({ label, href }) => `${cutToWidth(label, LABEL_LIMIT)}: ${href}`,
@@ -118,7 +120,8 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
   const subject = toLine(describeSubject(message), 200);
   if (message.reason === "resolved") return renderResolved(message, page);
   if (message.reason === "advice") {
-    return frame(`ADVICE ${subject}`, "onCyan", [renderAdvice(message, page)], page);
+    const when = wrapText(describeSince(message), columns);
+    return frame(`ADVICE ${subject}`, "onCyan", [[...renderAdvice(message, page), ...when]], page);
   }
   const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
   const headline = wrapText(toLine(message.headline, 400), columns).map((line) => page.paint("bold", line));

@@ -7,6 +7,7 @@ import {
   describeEnd,
   describeMissingAdvice,
   describeReason,
+  describeSince,
   describeSubject,
   formatNumber,
   formatShare,
@@ -103,13 +104,16 @@ function renderAdvice(message: AlertMessage): SlackBlock {
   return section(`*${ADVICE_HEADING}*\n${quote}`);
 }
 
-function renderHelp(message: AlertMessage): SlackBlock {
+/** No block where there is nothing to say: Slack refuses an empty one. */
+function renderHelp(message: AlertMessage): SlackBlock[] {
   // Half a link leads nowhere: one that is too long once escaped is left out.
   const links = toSafeLinks(message.links)
     .map(({ label, href }) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(label, 80)}>`)
     .filter((link) => link.length <= MAX_LINK_CHARS);
-  const silence = `Silence: ${toMrkdwnCode(message.howToSilence, HELP_CHARS)}`;
-  return { type: "context", elements: [silence, ...links].map(mrkdwn) };
+  const { howToSilence } = message;
+  const silence = howToSilence === null ? [] : [`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`];
+  const elements = [...silence, ...links].map(mrkdwn);
+  return elements.length === 0 ? [] : [{ type: "context", elements }];
 }
 
 /** An alert as Block Kit. Hostile text reaches it only escaped; only the message's own links are live. */
@@ -126,7 +130,7 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
   if (message.reason === "advice") {
     return {
       text: `Advice for ${toMrkdwn(subject, 200)}`,
-      blocks: [section(`💡 ${toMrkdwn(subject, 150)}`), renderAdvice(message)],
+      blocks: [section(`💡 ${toMrkdwn(subject, 150)}\n${describeSince(message)}`), renderAdvice(message)],
     };
   }
   const title = `${SIGNS[message.severity]} ${message.severity.toUpperCase()} ${describeReason(message)}`;
@@ -137,7 +141,7 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
       section(renderFacts(message)),
       ...renderTop(message),
       ...(message.kind === "self" ? [] : [renderAdvice(message)]),
-      renderHelp(message),
+      ...renderHelp(message),
     ],
   };
 }

@@ -1,15 +1,13 @@
 import type { JobsOptions, Processor, WorkerOptions } from "bullmq";
 import { createPostgresBackend, createRedisBackend, Queue, Worker, withBackend } from "bullmq";
 import type { Secret } from "../secret.ts";
+import { findStoreMistake } from "./find-store-mistake.ts";
+import type { Part } from "./lasting.ts";
 
-/** As much of BullMQ's objects as this service uses; the same on either backend. */
-export interface Part {
-  on(event: "error", listener: (error: Error) => void): unknown;
-  close(): Promise<void>;
-}
-
+/** As much of BullMQ's queue as this service uses; the same on either backend. */
 interface OpenQueue extends Part {
   add(name: string, data: unknown, options: JobsOptions): Promise<unknown>;
+  getWaitingCount(): Promise<number>;
 }
 
 /** The two backends behind one door: Redis or Valkey when there is a URL, else tables in the service's database. */
@@ -17,6 +15,8 @@ export interface QueueBackend {
   readonly kind: "redis" | "postgres";
   openQueue(name: string): OpenQueue;
   openWorker(name: string, processor: Processor, options: Omit<WorkerOptions, "connection" | "prefix">): Part;
+  /** What is set wrongly in the store, in a person's words; null where nothing is. */
+  findMistake(): Promise<string | null>;
 }
 
 export interface QueueBackendOptions {
@@ -52,15 +52,26 @@ function redisBackend(url: Secret, prefix: string): QueueBackend {
       new Queue(name, { connection: producer, prefix, defaultJobOptions: JOB_OPTIONS }, createRedisBackend),
     openWorker: (name, processor, worker) =>
       new Worker(name, processor, { ...worker, connection: consumer, prefix }, createRedisBackend),
+    findMistake: () => findStoreMistake(url),
   };
 }
 
 function postgresBackend(url: Secret): QueueBackend {
-  const connection = { connectionString: url.reveal(), schema: "bullmq", migrate: true, max: 2 };
+  const connection = {
+    connectionString: url.reveal(),
+    schema: "bullmq",
+    migrate: true,
+    max: 2,
+    application_name: "longwatch queue",
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: 30_000,
+    keepAlive: true,
+  };
   const postgres = withBackend(createPostgresBackend);
   return {
     kind: "postgres",
     openQueue: (name) => new postgres.Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }),
     openWorker: (name, processor, worker) => new postgres.Worker(name, processor, { ...worker, connection }),
+    findMistake: async () => null,
   };
 }

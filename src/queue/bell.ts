@@ -22,6 +22,7 @@ export interface Bell {
 export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
   const byName = new Map(jobs.map((job) => [job.name, job]));
   const running = new Map<string, Promise<void>>();
+  const rungAgain = new Set<string>();
   const stopping = new AbortController();
 
   async function runHere(job: AnyJob, payload: Record<string, unknown>): Promise<void> {
@@ -33,6 +34,15 @@ export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
     }
   }
 
+  /** Once at a time; rung meanwhile, once more afterwards, because that ring's rows may have come after the look. */
+  async function runUntilQuiet(key: string, job: AnyJob, payload: Record<string, unknown>): Promise<void> {
+    do {
+      rungAgain.delete(key);
+      await runHere(job, payload);
+    } while (rungAgain.has(key) && !stopping.signal.aborted);
+    running.delete(key);
+  }
+
   return {
     async ring(name, payload = {}) {
       if (stopping.signal.aborted) return false;
@@ -40,11 +50,8 @@ export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
       const job = byName.get(name);
       if (job === undefined || stopping.signal.aborted) return false;
       const key = `${name} ${JSON.stringify(payload)}`;
-      if (!running.has(key))
-        running.set(
-          key,
-          runHere(job, payload).finally(() => running.delete(key)),
-        );
+      if (running.has(key)) rungAgain.add(key);
+      else running.set(key, runUntilQuiet(key, job, payload));
       return true;
     },
     async stop(graceMs) {

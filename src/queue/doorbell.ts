@@ -1,8 +1,15 @@
 import { toError } from "../errors.ts";
-import type { Part, QueueBackend } from "./backend.ts";
+import type { QueueBackend } from "./backend.ts";
 import { type AnyJob, QUEUES, type QueueName } from "./define-job.ts";
+import { type Lasting, openLasting, type Part } from "./lasting.ts";
 import { runAttempt } from "./run-attempt.ts";
+import { createWorkerWatch } from "./watch-worker.ts";
 import { within } from "./within.ts";
+
+/** Rows are named by ids; whatever is longer carries content, which has no business where dashboards show it. */
+const MAX_PAYLOAD_BYTES = 1_000;
+const LOCK_MS = 30_000;
+const STORE_CHECK_MS = 5 * 60_000;
 
 export interface DoorbellOptions {
   readonly backend: QueueBackend;
@@ -11,6 +18,11 @@ export interface DoorbellOptions {
   readonly concurrency: number;
   /** How long a ring may wait for the queue's store before it counts as down. */
   readonly ringTimeoutMs: number;
+  /**
+   * A job whose worker has not been heard of for this long is given to another; also how often stopped workers and failed
+   * connections are looked after. A running job renews it, however long it lasts. Default 30 s.
+   */
+  readonly lockMs?: number;
   readonly onError: (where: string, error: Error) => void;
 }
 
@@ -28,44 +40,110 @@ export interface Doorbell {
 
 /** @throws {Error} when two jobs share a name, at start rather than at the first ring. */
 export function createDoorbell(options: DoorbellOptions): Doorbell {
-  const { backend, onError } = options;
+  const { backend, onError, lockMs = LOCK_MS } = options;
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
-  const queues = new Map(QUEUES.map((name) => [name, backend.openQueue(name)]));
-  for (const [name, queue] of queues) queue.on("error", (error) => onError(`queue ${name}`, error));
-  const workers: Part[] = [];
+  const lasting = <P extends Part>(where: string, open: () => P) =>
+    openLasting(open, (error) => onError(where, error), Math.min(lockMs, 5_000));
+  const openQueue = (name: QueueName) => lasting(`queue ${name}`, () => backend.openQueue(name));
+  const queues = new Map(QUEUES.map((name) => [name, openQueue(name)]));
+  /** Queues whose store has a ring that it has not answered. */
+  const deaf = new Set<QueueName>();
+  const workers: Lasting<Part>[] = [];
+  const timers: NodeJS.Timeout[] = [];
   const stopping = new AbortController();
 
+  function every(ms: number, where: string, look: () => Promise<void>) {
+    let isLooking = false;
+    const lookOnce = async () => {
+      if (isLooking) return;
+      isLooking = true;
+      try {
+        await look();
+      } catch (thrown) {
+        onError(where, toError(thrown));
+      } finally {
+        isLooking = false;
+      }
+    };
+    timers.push(setInterval(() => void lookOnce(), ms).unref());
+  }
+
   function startWorker(name: QueueName) {
-    const worker = backend.openWorker(
-      name,
-      async (job, token) => {
-        const definition = byName.get(job.name);
-        if (definition === undefined) throw new Error(`no job is called ${job.name}`);
-        await runAttempt(definition, job, token, stopping.signal);
-      },
-      // Deploys kill workers; a stall is not a failure of the job, and the default of one would drop it.
-      { concurrency: options.concurrency, maxStalledCount: 20 },
-    );
-    worker.on("error", (error) => onError(`worker ${name}`, error));
+    let begun = 0;
+    let running = 0;
+    const open = () =>
+      backend.openWorker(
+        name,
+        async (job, token) => {
+          const definition = byName.get(job.name);
+          if (definition === undefined) throw new Error(`no job is called ${job.name}`);
+          begun += 1;
+          running += 1;
+          try {
+            await runAttempt(definition, job, token, stopping.signal);
+          } finally {
+            running -= 1;
+          }
+        },
+        // Deploys kill workers; a stall is not a failure of the job, and the default of one would drop it.
+        {
+          concurrency: options.concurrency,
+          maxStalledCount: 20,
+          lockDuration: lockMs,
+          stalledInterval: lockMs,
+        },
+      );
+    const worker = lasting(`worker ${name}`, open);
     workers.push(worker);
+    const watch = createWorkerWatch({
+      read: () => ({ begun, running }),
+      countWaiting: async () => (await queues.get(name)?.ready())?.getWaitingCount() ?? 0,
+      onStopped() {
+        onError(`worker ${name}`, new Error("it has stopped taking jobs, another takes its place"));
+        worker.replace();
+      },
+    });
+    every(lockMs, `worker ${name}`, watch);
+  }
+
+  async function add(definition: AnyJob, payload: Record<string, unknown>, id: string): Promise<unknown> {
+    const bytes = Buffer.byteLength(JSON.stringify(payload));
+    if (bytes > MAX_PAYLOAD_BYTES) throw new Error(`a payload of ${bytes} bytes: it may hold ids only`);
+    const queue = await queues.get(definition.queue)?.ready();
+    return queue?.add(definition.name, payload, { jobId: id, attempts: definition.attempts });
+  }
+
+  async function checkStore(): Promise<void> {
+    // A store that does not answer is told of by whoever needs it.
+    const mistake = await backend.findMistake().catch(() => null);
+    if (mistake !== null) onError("store", new Error(mistake));
   }
 
   return {
     async ring(job, payload, id) {
       const definition = byName.get(job);
       if (definition === undefined) throw new Error(`no job is called ${job}`);
+      const { queue } = definition;
+      // One unanswered ring is enough: more would all be heard at once when the store comes back.
+      if (deaf.has(queue)) return false;
+      const added = add(definition, payload, id);
       try {
-        const queue = queues.get(definition.queue);
-        const added = queue?.add(job, payload, { jobId: id, attempts: definition.attempts });
-        return (await within(Promise.resolve(added), options.ringTimeoutMs)) === "done";
+        if ((await within(added, options.ringTimeoutMs)) === "done") return true;
+        deaf.add(queue);
+        added.catch(() => undefined).finally(() => deaf.delete(queue));
       } catch (thrown) {
         onError(`ring ${job}`, toError(thrown));
-        return false;
       }
+      return false;
     },
-    startWorkers: (names = QUEUES) => names.forEach(startWorker),
+    startWorkers(names = QUEUES) {
+      names.forEach(startWorker);
+      void checkStore();
+      every(STORE_CHECK_MS, "store", checkStore);
+    },
     async close(graceMs) {
+      for (const timer of timers) clearInterval(timer);
       // A graceful close has no deadline of its own, and it makes a later forced one wait for it as well.
       const drained = Promise.all(workers.map((worker) => worker.close()));
       if ((await within(drained, graceMs)) === "late") {

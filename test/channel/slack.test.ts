@@ -48,6 +48,18 @@ describe("posting", () => {
   });
 });
 
+test("a block that would be empty is left out: Slack refuses the whole message for it", () => {
+  const { blocks } = toSlackMessage(messageOf({ howToSilence: null, links: [] }));
+  expect(blocks.map(({ type }) => type)).not.toContain("context");
+  const linked = toSlackMessage(messageOf({ howToSilence: null }));
+  expect(JSON.stringify(linked)).not.toContain("Silence");
+});
+
+test.each(REASONS)("%s says since when, in UTC and by name", (reason) => {
+  const endedAt = reason === "resolved" ? ended.endedAt : null;
+  expect(JSON.stringify(toSlackMessage(messageOf({ reason, endedAt })))).toContain("2026-11-21 14:03 UTC");
+});
+
 test.each<[string, AlertMessage]>([
   ["first", messageOf()],
   ["advice", messageOf({ reason: "advice" })],

@@ -65,6 +65,7 @@ describe("golden", () => {
         headline: "No successful poll of zone 101 for 20 minutes",
         top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
         sparkline: [],
+        howToSilence: null,
       }),
       null,
     ],
@@ -82,6 +83,21 @@ test("colour is for terminals only", async () => {
   expect(await print(messageOf())).not.toContain(ESC);
   expect(await print(messageOf(), {})).toContain(`${ESC}[97;41m`);
 });
+
+test("where there is no command to silence it, no line speaks of one", async () => {
+  expect(await print(messageOf())).toContain("Silence: longwatch silences add");
+  expect(await print(messageOf({ howToSilence: null }))).not.toContain("Silence");
+});
+
+test.each(["first", "worse", "repeat", "advice", "resolved"] as const)(
+  "%s says since when, in UTC and by name",
+  async (reason) => {
+    const endedAt = reason === "resolved" ? Date.UTC(2026, 10, 22, 0, 5) : null;
+    const printed = await print(messageOf({ reason, endedAt }));
+    expect(printed).toContain("2026-11-21 14:03 UTC");
+    if (endedAt !== null) expect(printed).toContain("to 2026-11-22 00:05 UTC");
+  },
+);
 
 test("a resolve is two lines, advice says nothing but the rule and the recommendation", async () => {
   const resolved = await print(messageOf({ reason: "resolved", state: "resolved", endedAt: null }));
