@@ -6,10 +6,11 @@ import { advanceSearch, readSearchedHours } from "../db/queries/search-coverage.
 import { storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
 import { horizonAt, startOfHour, toDay } from "../src/coverage/horizon.ts";
-import { planSearch, type SearchSpan } from "../src/coverage/plan-search.ts";
+import { planSearch, type SearchedHour, type SearchSpan } from "../src/coverage/plan-search.ts";
 import { splitSpan } from "../src/coverage/split-span.ts";
 import { EventRow } from "../src/edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
+import { EdgeError } from "../src/edge/edge-error.ts";
 import type { SearchEventLogsResult } from "../src/edge/search-event-logs.ts";
 import { searchPages } from "../src/edge/search-pages.ts";
 import { acceptedAt } from "../src/ingest/accepted-times.ts";
@@ -71,23 +72,36 @@ interface Poll {
   readonly lease: HeldLease;
 }
 
+/** An hour that cannot be searched must not keep those behind it from being copied; two in a row end the run. */
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
+  const failed = new Map<number, unknown>();
+  let failuresInARow = 0;
   while (!signal.aborted) {
     const now = clock();
     const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
     const hours = await readSearchedHours(database.db, poll.zoneId, range);
-    const span = planSearch(now, hours, deps);
-    if (span === null) return;
+    const span = planSearch(now, [...hours, ...asSearched(failed.keys())], deps);
+    if (span === null) break;
     try {
       const stored = await searchSpan(deps, poll, { ...span, isWhole: true }, signal);
       const { from, to } = span;
       const facts = { zoneId: poll.zoneId, from: new Date(from), to: new Date(to), ...stored };
       log.debug(facts, "span searched");
+      failuresInARow = 0;
     } catch (thrown) {
-      if (!signal.aborted) throw thrown;
+      if (signal.aborted) return;
+      failed.set(span.hour, thrown);
+      const isRefused = thrown instanceof EdgeError && thrown.disposition === "wait";
+      if (++failuresInARow === 2 || isRefused) break;
     }
   }
+  const [first] = failed.values();
+  if (failed.size > 0) throw first;
+}
+
+function asSearched(hours: Iterable<number>): SearchedHour[] {
+  return Array.from(hours, (startsAt) => ({ startsAt, searchedThrough: Number.POSITIVE_INFINITY }));
 }
 
 interface Part extends SearchSpan {
@@ -106,16 +120,18 @@ async function searchSpan(
   let pages = 0;
   let inserted = 0;
   let expectNew = part.isFirst;
+  let parts: ReturnType<typeof splitSpan> = null;
   for await (const result of readAhead(searchPages(deps.edge.searchEventLogs, params, signal))) {
-    const parts = pages === 0 && part.isWhole ? splitSpan(part.from, part.to, result.page.total) : null;
-    if (parts !== null) return searchParts(deps, poll, part, parts, signal);
+    parts = pages === 0 && part.isWhole ? splitSpan(part.from, part.to, result.page.total) : null;
+    // The pages end first: work begun beside them could fail while nobody listens.
+    if (parts !== null) break;
     const isLast = pages + 1 >= result.page.totalPages || result.page.rows.length === 0;
     const stored = await storeSearchPage(deps, poll, { result, part, expectNew, isLast });
     expectNew = stored.events > 0 && stored.inserted === stored.events;
     inserted += stored.inserted;
     pages++;
   }
-  return { pages, inserted };
+  return parts === null ? { pages, inserted } : searchParts(deps, poll, part, parts, signal);
 }
 
 async function searchParts(

@@ -74,16 +74,24 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
   });
 }
 
+/** A day that cannot be read, such as one the platform has just forgotten, does not keep the others from being read. */
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
   const today = startOfDay(deps.clock());
+  const failures: unknown[] = [];
   for (let dayStart = today - DAYS_BACK * DAY_MS; dayStart <= today; dayStart += DAY_MS) {
     if (signal.aborted) return;
     if (await isSearchedFirst(deps, zoneId, dayStart)) continue;
     const name = `walk-days.${zoneId}.${toDay(dayStart)}`;
-    await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
-      walkDay(deps, { zoneId, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
-    );
+    try {
+      await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+        walkDay(deps, { zoneId, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
+      );
+    } catch (thrown) {
+      failures.push(thrown);
+      if (thrown instanceof EdgeError && thrown.disposition === "wait") break;
+    }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** An event is written once if the search, which knows every dimension, comes first; so its backfill is left to end. */

@@ -25,7 +25,13 @@ export async function startEmulatorProcess(
     detached: true,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    // A process that could not be made never exits.
+    child.on("error", () => {
+      if (child.pid === undefined) resolve();
+    });
+  });
   let isStopping = false;
   const stop = async () => {
     isStopping = true;
@@ -35,7 +41,11 @@ export async function startEmulatorProcess(
     clearTimeout(force);
   };
   const ready = new Promise<z.infer<typeof Ready>>((resolve, reject) => {
-    child.once("message", (message) => resolve(Ready.parse(message)));
+    child.once("message", (message) => {
+      const told = Ready.safeParse(message);
+      if (told.success) resolve(told.data);
+      else reject(new Error("the emulator said something else than that it is ready", { cause: told.error }));
+    });
     child.once("error", reject);
     void exited.then(() => reject(new Error("the emulator ended before it was ready")));
   });

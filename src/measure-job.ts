@@ -5,12 +5,18 @@ import { readDisposition } from "./queue/run-attempt.ts";
 
 /** The same job, its attempts counted and timed. */
 export function measureJob(job: AnyJob, metrics: Metrics, clock: Clock): AnyJob {
+  // Durations are of the monotonic clock: the wall clock is corrected while jobs run.
   const ended = (outcome: "done" | "retry" | "give-up" | "wait", startedAt: number) =>
-    metrics.jobEnded({ job: job.name, outcome, durationMs: clock() - startedAt, endedAt: clock() });
+    metrics.jobEnded({
+      job: job.name,
+      outcome,
+      durationMs: performance.now() - startedAt,
+      endedAt: clock(),
+    });
   return {
     ...job,
     async run(payload, signal) {
-      const startedAt = clock();
+      const startedAt = performance.now();
       try {
         await job.run(payload, signal);
         ended("done", startedAt);

@@ -1,6 +1,9 @@
 import type { Queryable } from "../client.ts";
 import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 
+/** A statement takes 65,535 parameters at most, and after a change of the platform's a whole page may be unreadable. */
+const ROWS_PER_STATEMENT = 1_000;
+
 export interface NewQuarantinedEntry {
   readonly route: "search" | "list";
   /** The UTC day that was asked for, `yyyy-mm-dd`; null on the search route. */
@@ -15,11 +18,15 @@ export async function quarantineEntries(
   zoneId: number,
   entries: readonly NewQuarantinedEntry[],
 ): Promise<number> {
-  if (entries.length === 0) return 0;
-  const added = await db
-    .insert(quarantinedEntries)
-    .values(entries.map((entry) => ({ zoneId, ...entry })))
-    .onConflictDoNothing()
-    .returning({ id: quarantinedEntries.id });
-  return added.length;
+  let added = 0;
+  for (let at = 0; at < entries.length; at += ROWS_PER_STATEMENT) {
+    const rows = entries.slice(at, at + ROWS_PER_STATEMENT).map((entry) => ({ zoneId, ...entry }));
+    const inserted = await db
+      .insert(quarantinedEntries)
+      .values(rows)
+      .onConflictDoNothing()
+      .returning({ id: quarantinedEntries.id });
+    added += inserted.length;
+  }
+  return added;
 }

@@ -7,9 +7,9 @@ export interface Progress {
   readonly rate: number;
 }
 
-const WIDTH = 28;
+const WIDTH = 20;
 
-/** `████░░░  52 %  124,312 of 238,860 events  11,240/s  10 s left`. */
+/** Fits a terminal of 80 columns: `████░░░  52 %  124,312 of 238,860 events  11,240/s  10 s left`. */
 export function renderProgress({ done, total, rate }: Progress): string {
   const share = total <= 0 ? 0 : Math.min(done / total, 0.999);
   const filled = Math.floor(share * WIDTH);
@@ -17,7 +17,8 @@ export function renderProgress({ done, total, rate }: Progress): string {
   const percent = `${String(Math.floor(share * 100)).padStart(3)} %`;
   const counted = `${count(done)} of ${count(Math.max(total, done))} events`;
   const speed = `${count(rate)}/s`;
-  return [bar, percent, counted, speed, remaining(total - done, rate)].join("  ");
+  const left = remaining(total - done, rate);
+  return [bar, percent, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
 }
 
 export function count(value: number): string {
@@ -33,6 +34,8 @@ function remaining(left: number, rate: number): string {
 interface ProgressStream {
   write(text: string): unknown;
   readonly isTTY?: boolean;
+  /** Of a terminal; it may change while the line is drawn. */
+  readonly columns?: number;
 }
 
 /**
@@ -44,7 +47,8 @@ export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now:
   const isTTY = stream.isTTY === true;
   return {
     update(text: string): void {
-      if (isTTY) stream.write(`\r${text}\u001b[K`);
+      // A line that wraps could not be drawn over; in the last column some terminals wrap as well.
+      if (isTTY) stream.write(`\r${text.slice(0, Math.max(0, (stream.columns ?? 80) - 1))}\u001b[K`);
       else if (now() - printedAt >= everyMs) {
         stream.write(`${text}\n`);
         printedAt = now();

@@ -1,11 +1,20 @@
 import { Command } from "commander";
-import { readSearchedHours } from "../../db/queries/search-coverage.ts";
-import { listZones, readServiceStatus } from "../../db/queries/service-status.ts";
+import type { Queryable } from "../../db/client.ts";
+import { readSearchedHours, type SearchedHour } from "../../db/queries/search-coverage.ts";
+import { listZones, readServiceStatus, type ServiceStatus } from "../../db/queries/service-status.ts";
+import { readSqlState } from "../../db/sql-state.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { drawHours } from "./draw-hours.ts";
 import { withStore } from "./open-store.ts";
 import { count } from "./progress-bar.ts";
+
+const UNDEFINED_TABLE = "42P01";
+
+interface ShownStatus extends ServiceStatus {
+  readonly now: number;
+  readonly zones: readonly (ServiceStatus["zones"][number] & { readonly hours: readonly SearchedHour[] })[];
+}
 
 const HELP = `
 The strip has a character for each of the last 72 hours, oldest first: █ searched to its end, ▒ begun, · not yet.
@@ -24,20 +33,7 @@ export function statusCommand(readConfig: () => Config): Command {
 }
 
 async function run(config: Config, isJson: boolean): Promise<void> {
-  const status = await withStore(config, async ({ db }) => {
-    const now = Date.now();
-    const fromMs = startOfHour(horizonAt(now));
-    const zoneIds = await listZones(db);
-    const { zones, ...counts } = await readServiceStatus(db, zoneIds, fromMs);
-    const searched = await Promise.all(
-      zones.map(({ zoneId }) => readSearchedHours(db, zoneId, { fromMs, toMs: now + HOUR_MS })),
-    );
-    return {
-      now,
-      ...counts,
-      zones: zones.map((zone, index) => ({ ...zone, hours: searched[index] ?? [] })),
-    };
-  });
+  const status = await withStore(config, ({ db }) => readStatus(db, Date.now()));
   if (isJson) {
     process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
     return;
@@ -53,6 +49,27 @@ async function run(config: Config, isJson: boolean): Promise<void> {
   process.stdout.write(
     `${spikesOpen} open spikes, ${alertsFiring} unresolved alerts, ${notificationsPending} notifications to deliver\n`,
   );
+}
+
+async function readStatus(db: Queryable, now: number): Promise<ShownStatus> {
+  const fromMs = startOfHour(horizonAt(now));
+  const zoneIds = await listKnownZones(db);
+  if (zoneIds === null) return { now, zones: [], spikesOpen: 0, alertsFiring: 0, notificationsPending: 0 };
+  const { zones, ...counts } = await readServiceStatus(db, zoneIds, fromMs);
+  const searched = await Promise.all(
+    zones.map(({ zoneId }) => readSearchedHours(db, zoneId, { fromMs, toMs: now + HOUR_MS })),
+  );
+  return { now, ...counts, zones: zones.map((zone, index) => ({ ...zone, hours: searched[index] ?? [] })) };
+}
+
+/** Null on a database that the service has never been started on. */
+async function listKnownZones(db: Queryable): Promise<number[] | null> {
+  try {
+    return await listZones(db);
+  } catch (thrown) {
+    if (readSqlState(thrown) === UNDEFINED_TABLE) return null;
+    throw thrown;
+  }
 }
 
 function ago(ms: number): string {

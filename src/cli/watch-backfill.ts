@@ -19,7 +19,7 @@ type Watched = Pick<RunningApp, "database" | "edge" | "clock" | "zoneIds">;
  */
 export async function watchBackfill(
   app: Watched,
-  stream: { write(text: string): unknown; readonly isTTY?: boolean },
+  stream: Parameters<typeof createProgressLine>[0],
   signal: AbortSignal,
 ): Promise<number | null> {
   const line = createProgressLine(stream);
@@ -27,18 +27,26 @@ export async function watchBackfill(
   const total = await countUpstream(app, signal).catch(() => 0);
   const samples: { at: number; done: number }[] = [];
   while (!signal.aborted) {
-    const done = await readStoredEvents(app.database.db, app.zoneIds, fromMs);
-    if (await isComplete(app)) {
+    // Null while the database cannot be asked: the jobs retry, and whoever only watches must not end the service.
+    const seen = await look(app, fromMs).catch(() => null);
+    if (seen?.isComplete === true) {
       line.clear();
-      return done;
+      return seen.done;
     }
-    samples.push({ at: performance.now(), done });
-    if (samples.length > RATE_OVER) samples.shift();
-    line.update(renderProgress({ done, total, rate: rateOf(samples) }));
+    if (seen !== null) {
+      samples.push({ at: performance.now(), done: seen.done });
+      if (samples.length > RATE_OVER) samples.shift();
+      line.update(renderProgress({ done: seen.done, total, rate: rateOf(samples) }));
+    }
     await delay(EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   line.clear();
   return null;
+}
+
+async function look(app: Watched, fromMs: number): Promise<{ done: number; isComplete: boolean }> {
+  const done = await readStoredEvents(app.database.db, app.zoneIds, fromMs);
+  return { done, isComplete: await isComplete(app) };
 }
 
 /** What the platform says there is; late events and time passing make it a little wrong. */

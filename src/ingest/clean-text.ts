@@ -6,11 +6,12 @@ export const MAX_DIMENSION_CHARS = 200;
 const CUT = "…";
 
 /**
- * Attack text made storable and otherwise left as it is: NUL becomes U+FFFD, as a lone surrogate does on its way into
- * UTF-8, and what is longer than the cap ends in an ellipsis.
+ * Attack text made storable and otherwise left as it is: NUL and lone surrogates become U+FFFD, and what is longer than
+ * the cap ends in an ellipsis. Two texts that differ here differ in the database as well: a key made of one is a key there.
  */
 export function cleanText(text: string, maxChars: number): string {
-  const whole = text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
+  const withoutNul = text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
+  const whole = withoutNul.toWellFormed();
   if (whole.length <= maxChars) return whole;
   const cut = whole.slice(0, maxChars - CUT.length);
   return `${isHighSurrogate(cut.charCodeAt(cut.length - 1)) ? cut.slice(0, -1) : cut}${CUT}`;

@@ -1,6 +1,8 @@
 const DAY_MS = 86_400_000;
 
 export interface PassState {
+  /** Start of the pass that `passResult` is of. */
+  readonly startedAt: number;
   /** Start of the latest full pass that reached the end. */
   readonly fullPassStartedAt: number | null;
   /** Start of the latest of those that found nothing new. */
@@ -28,10 +30,11 @@ export function planPass(
   { settleMs, fullEveryMs }: PassPolicy,
 ): "resume" | "full" | "short" | null {
   if (state === null) return "full";
-  const { fullPassStartedAt, quietPassStartedAt, passResult } = state;
+  const { startedAt, fullPassStartedAt, quietPassStartedAt, passResult } = state;
   if (passResult === null) return "resume";
   const settledAt = dayStart + DAY_MS + settleMs;
   if (quietPassStartedAt !== null && quietPassStartedAt >= settledAt) return null;
+  if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   if (now - fullPassStartedAt >= fullEveryMs) return "full";
   return now < settledAt ? "short" : null;

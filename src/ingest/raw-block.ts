@@ -8,6 +8,8 @@ const TARGET_BYTES = 131_072;
 const DAY_MS = 86_400_000;
 
 const compress = promisify(zlib.zstdCompress);
+/** A damaged block must not open as other records than it was made of. */
+const CHECKED = { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } };
 const decompress = promisify(zlib.zstdDecompress);
 
 export interface RawEntry {
@@ -32,7 +34,10 @@ export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBl
   return Promise.all(groupEntries(entries).map(packBlock));
 }
 
-/** The entries of a block, byte for byte. */
+/**
+ * The entries of a block, byte for byte.
+ * @throws {Error} zlib's, when the block is damaged or cut.
+ */
 export async function openRawBlock(block: Buffer): Promise<Buffer[]> {
   return sliceArray(await decompress(block), 0).items;
 }
@@ -70,7 +75,7 @@ async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
     lastAt,
     entryCount: entries.length,
     logIdHashes: packLogIdHashes(entries.map(({ logIdHash }) => logIdHash)),
-    block: await compress(Buffer.concat(pieces)),
+    block: await compress(Buffer.concat(pieces), CHECKED),
   };
 }
 

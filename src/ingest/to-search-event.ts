@@ -1,5 +1,6 @@
 import { EventLog } from "../edge/contract/event-log-list.ts";
 import type { EventRow } from "../edge/contract/event-logs-search.ts";
+import { parseJson } from "../edge/parse-json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
 import type { WafEvent } from "./waf-event.ts";
 
@@ -10,7 +11,8 @@ import type { WafEvent } from "./waf-event.ts";
 export function toSearchEvent(row: EventRow): WafEvent {
   const { fields } = row;
   const dimension = (name: string) => cleanText(fields[name] ?? "", MAX_DIMENSION_CHARS);
-  const log = EventLog.safeParse(row.log);
+  // An object by contract; text, as in the list, says the same.
+  const log = EventLog.safeParse(typeof row.log === "string" ? parseJson(row.log) : row.log);
   return {
     occurredAt: row.timestamp,
     logId: row.logId,
