@@ -159,27 +159,31 @@ async function insertStaged({ tx }: Transaction, zoneId: number): Promise<number
 
 /**
  * A DO UPDATE on the insert would lock and log every known row; this touches only rows that lack something. A rule or
- * action that becomes known moves the event from one count to another, so both minutes are stale.
+ * action that becomes known moves the event from one count to another, so both minutes are stale. Known rows are looked
+ * up by their key, one after the other (`limit` keeps the lateral from becoming a join): for a partition nobody has
+ * analyzed yet the planner would compare every row of the page with every one of its hour.
  */
 function fillStatement(zoneId: number, fromMs: number, toMs: number) {
   const lacks = FILLED.map((name) => `(e.${name} is null and s.${name} is not null)`).join(" or ");
   const fill = FILLED.map((name) => `${name} = coalesce(e.${name}, m.${name})`).join(", ");
   const unmasks =
     "(s.ip is not null and (e.ip is null or (e.ip like '%*%' and s.ip <> '' and s.ip not like '%*%')))";
+  const [from, to] = [sql`to_timestamp(${fromMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
   return sql`
     with missing as (
       select e.rule_id as old_rule_id, e.action as old_action, s.*
-      from waf_events e join staged_events s using (zone_id, occurred_at, log_id)
-      where e.zone_id = ${zoneId}
-        and e.occurred_at between to_timestamp(${fromMs / 1000}) and to_timestamp(${toMs / 1000})
-        and (${sql.raw(lacks)} or ${sql.raw(unmasks)})
-      order by s.zone_id, s.occurred_at, s.log_id
-      for update of e),
+      from (select * from staged_events order by zone_id, occurred_at, log_id) s
+      cross join lateral (
+        select rule_id, action from waf_events e
+        where e.zone_id = ${zoneId} and e.occurred_at = s.occurred_at and e.log_id = s.log_id
+          and e.occurred_at between ${from} and ${to} and (${sql.raw(lacks)} or ${sql.raw(unmasks)})
+        limit 1 for update) e),
     filled as (
       update waf_events e set ${sql.raw(fill)},
         ip = case when ${sql.raw(unmasks.replaceAll("s.", "m."))} then m.ip else e.ip end
       from missing m
-      where e.zone_id = m.zone_id and e.occurred_at = m.occurred_at and e.log_id = m.log_id
+      where e.zone_id = ${zoneId} and e.occurred_at = m.occurred_at and e.log_id = m.log_id
+        and e.occurred_at between ${from} and ${to}
       returning m.old_rule_id, m.old_action, e.rule_id, e.action, e.occurred_at),
     marked as (
       insert into dirty_buckets (zone_id, rule_id, minute)
