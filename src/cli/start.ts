@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { createApp, type RunningApp } from "../app/app.ts";
+import { createApp, type RunningApp } from "../app.ts";
 import type { Config } from "../config.ts";
 import { toError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";

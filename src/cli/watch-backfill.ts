@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { readStoredEvents } from "../../db/queries/service-status.ts";
-import type { RunningApp } from "../app/app.ts";
+import type { RunningApp } from "../app.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { isBackfilled } from "../coverage/plan-search.ts";
 import { count, createProgressLine, renderProgress } from "./progress-bar.ts";

@@ -9,7 +9,7 @@ import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { compareBuckets } from "../../db/queries/roll-up.ts";
-import { createApp, type RunningApp } from "../../src/app/app.ts";
+import { createApp, type RunningApp } from "../../src/app.ts";
 import { parseServiceConfig } from "../../src/config.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
 import { HOUR_MS, oracle } from "../emulator/support.ts";
