@@ -25,6 +25,7 @@ import {
   isSameEpisode,
   type StoredEpisode,
   toEpisode,
+  toMinute,
   toStoredEpisode,
 } from "../src/spike/stored-episode.ts";
 import {
@@ -115,7 +116,7 @@ async function readTick(
   const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
   const covered = await readCoveredHours(db, { afterMs: oldestMs, untilMs: nowMs });
   const open = await readOpenSpikes(db);
-  const closings = await readRecentClosings(db, fromMs);
+  const closings = await readRecentClosings(db, Math.min(fromMs, ...open.map(windowStartMs)));
   const active = await readMinuteCounts(db, { fromMs, toMs, atLeast: FLOOR });
   return { span, candidates: planTick(span, { active, open, closings, stale, covered, zOf }) };
 }
@@ -160,6 +161,7 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
     ...candidate,
     firstMinute: span.firstMinute,
     episode: row === undefined ? null : toEpisode(row),
+    firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
     thresholdsOf: (hour) => cache.get(cacheKey(candidate, hour), span.nowMs),
   });
   return episode === null ? [] : [{ episode, closedAt, candidate }];
@@ -211,11 +213,16 @@ function byUrgency(one: Assessed, other: Assessed): number {
   return rank(one) - rank(other) || other.episode.score - one.episode.score;
 }
 
-/** The spike from the beginning of its window; of a long one the last hour. */
+/** Before this no event can be part of an open spike. */
+function windowStartMs({ openedAt }: Pick<SpikeRow, "openedAt">): number {
+  return openedAt.getTime() - LONGEST_WINDOW * MINUTE_MS;
+}
+
+/** The spike from the beginning of its window, without what another has reported; of a long one the last hour. */
 function evidenceScope({ span }: Tick, { episode, candidate }: Assessed) {
-  const { zoneId, ruleId, counts, tested } = candidate;
+  const { zoneId, ruleId, counts, tested, freshFrom } = candidate;
   const endMinute = (tested.at(-1) ?? 0) + 1;
-  const sinceMs = (episode.openedAt - episode.windowMinutes) * MINUTE_MS;
+  const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, freshFrom) * MINUTE_MS;
   const toMs = endMinute * MINUTE_MS;
   const end = endMinute - span.firstMinute;
   const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));

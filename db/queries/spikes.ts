@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, lte, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, isNull, lte, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -120,8 +120,18 @@ export async function readRecentClosings(
   return rows.map(({ closedAt, ...key }) => ({ ...key, closedAtMs: Date.parse(closedAt) }));
 }
 
-/** The new spike's id; null where the series has an open one, as when another replica was first. */
+/**
+ * The new spike's id; null where the series has an open one, as when another replica was first, or one that closed
+ * later than this opens: another replica was so much faster that the attack is over and told.
+ */
 export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
+  const { zoneId, ruleId, closedAt } = spikes;
+  const isToldAlready = and(
+    eq(zoneId, spike.zoneId),
+    eq(ruleId, spike.ruleId),
+    gte(closedAt, spike.openedAt),
+  );
+  if ((await db.$count(spikes, isToldAlready)) > 0) return null;
   const opened = await db
     .insert(spikes)
     .values(spike)

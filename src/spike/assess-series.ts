@@ -11,6 +11,8 @@ export interface SeriesInput {
   /** Closed minutes to judge, ascending; at least one. Judging a minute again takes late events into account. */
   readonly tested: readonly number[];
   readonly episode: Episode | null;
+  /** The first minute the episode has not been carried through yet; means nothing where there is none. */
+  readonly firstUnjudged: number;
   /** Minutes before this belong to a spike that has closed: they neither open another nor count towards it. */
   readonly freshFrom: number;
   readonly z: number;
@@ -26,20 +28,23 @@ export interface SeriesOutcome {
 }
 
 /**
- * Judges the tested minutes in order. Closing is decided at the last one only: after a pause the minutes before may
- * still show that the spike went on.
+ * Judges the tested minutes in order, up to the one that closes the spike: what comes after it is another's. Minutes
+ * that were passed over may have been active, so only those after them count as quiet.
  */
 export function assessSeries(input: SeriesInput): SeriesOutcome {
   const { counts, firstMinute, tested, z } = input;
   const sums = new Int32Array(WINDOW_COUNT);
   let episode = input.episode;
+  let quietFrom = 0;
+  let next = input.firstUnjudged;
   for (const minute of tested) {
     const known = input.thresholdsOf(Math.floor(minute / 60));
-    if (known === undefined || (episode === null && minute < input.freshFrom)) continue;
-    windowSums(counts, minute - firstMinute, episode === null ? input.freshFrom - firstMinute : 0, sums);
+    if (known === undefined || minute < input.freshFrom) continue;
+    if (minute > next) quietFrom = minute;
+    next = Math.max(next, minute + 1);
+    windowSums(counts, minute - firstMinute, input.freshFrom - firstMinute, sums);
     episode = followMinute(episode, { minute, sums, z, ...known });
+    if (episode !== null && isOver(episode, minute, quietFrom)) return { episode, closedAt: minute + 1 };
   }
-  const last = tested.at(-1);
-  const isClosed = episode !== null && last !== undefined && isOver(episode, last);
-  return { episode, closedAt: isClosed ? last + 1 : null };
+  return { episode, closedAt: null };
 }

@@ -57,6 +57,8 @@ export function followMinute(episode: Episode | null, closed: ClosedMinute): Epi
       kind: kindOf(finding, closed),
     };
   }
+  // A minute from before the spike, judged once more: it has its say only where late events made it stand out.
+  if (finding === null && endsAt < episode.openedAt) return episode;
   const stronger = finding !== null && finding.score > episode.score;
   const strongest = stronger ? finding : episode;
   const { windowMinutes, usual, threshold, score } = strongest;
@@ -78,9 +80,9 @@ export function followMinute(episode: Episode | null, closed: ClosedMinute): Epi
   };
 }
 
-/** `minute` is the latest closed one, already followed. */
-export function isOver(episode: Episode, minute: number): boolean {
-  return minute + 1 - episode.lastActiveAt >= QUIET_MINUTES;
+/** `minute` is the latest closed one, already followed; nothing is known of those before `quietFrom`. */
+export function isOver(episode: Episode, minute: number, quietFrom = 0): boolean {
+  return minute + 1 - Math.max(episode.lastActiveAt, quietFrom) >= QUIET_MINUTES;
 }
 
 function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): SpikeKind {

@@ -71,7 +71,7 @@ export function findEpisodes(
     (minute, { history, sums, thresholds }) => {
       if (episode === null && !isSpiking(sums, thresholds)) return;
       const index = minute - firstMinute;
-      const fresh = episode === null ? windowSums(counts, index, from) : sums;
+      const fresh = windowSums(counts, index, from);
       const { z } = policy;
       episode = followMinute(episode, { minute, sums: fresh, thresholds, z, firstHour: history.firstHour });
       if (episode === null || !isOver(episode, minute)) return;

@@ -19,7 +19,8 @@ export interface StoredEpisode {
   readonly kind: Episode["kind"];
 }
 
-const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
+/** Minutes since the epoch. */
+export const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
 const toDate = (minute: number) => new Date(minute * MINUTE_MS);
 
 export function toEpisode(stored: StoredEpisode): Episode {
@@ -48,7 +49,7 @@ export function toStoredEpisode(
     openedAt: toDate(episode.openedAt),
     closedAt: closedAt === null ? null : toDate(closedAt),
     lastActiveAt: toDate(episode.lastActiveAt),
-    judgedThrough: toDate(lastTested + 1),
+    judgedThrough: toDate(closedAt ?? lastTested + 1),
     baseline: episode.usual,
     windowCount: episode.count,
     windowMinutes: episode.windowMinutes,

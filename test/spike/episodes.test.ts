@@ -55,6 +55,17 @@ test("what a closed spike has reported opens no second one, but another attack d
   expect(findEpisodes(counts, FIRST, policy)).toHaveLength(2);
 });
 
+test("an attack that is over neither enlarges the next spike nor keeps it open", () => {
+  const at = 3 * DAY;
+  const counts = attacked(0, { at, minutes: 5, perMinute: 2_000 });
+  counts[0] = 1;
+  for (let i = at + 40; i < at + 43; i += 1) counts[i] = 150;
+  const [first, second] = findEpisodes(counts, FIRST, policy);
+  expect(first).toMatchObject({ peak: 10_000, severity: "critical" });
+  expect(second).toMatchObject({ openedAt: FIRST + at + 41, peak: 450 });
+  expect(second?.closedAt).toBeLessThanOrEqual(FIRST + at + 43 + 35);
+});
+
 test("a spike keeps the maxima of its strongest minute and the present count", () => {
   const counts = [...Array.from({ length: 2 * DAY }, () => 0), 30, 90, 500, 20, 0, 0, 0, 0];
   counts[0] = 1;
@@ -113,7 +124,7 @@ test("after a pause in the judging a spike that went on stays open", () => {
     severity: "warning" as const,
     kind: "spike" as const,
   };
-  const input = { counts, firstMinute: 1_000, episode, freshFrom: 0, z: 3.5 };
+  const input = { counts, firstMinute: 1_000, episode, firstUnjudged: 0, freshFrom: 0, z: 3.5 };
   const known = { thresholds: flat(10), firstHour: 0 };
   const tested = Array.from({ length: 15 }, (_, i) => 1_060 + i);
 
