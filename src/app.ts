@@ -20,6 +20,7 @@ import { startEmulatorProcess } from "./emulator-process.ts";
 import { createHttp } from "./http/http.ts";
 import { createMetrics, type Metrics } from "./http/metrics.ts";
 import type { IngestObserver } from "./ingest/ingest-observer.ts";
+import { createListPageWorkers } from "./list-page-workers.ts";
 import type { Log } from "./log.ts";
 import { measureJob } from "./measure-job.ts";
 import { createQueueBackend } from "./queue/backend.ts";
@@ -33,6 +34,8 @@ import { createStopStack } from "./stop-stack.ts";
 
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
+/** Beside the main thread and Postgres more would only wait for each other. */
+const INGEST_THREADS = 2;
 const EMULATED_ZONES = [101, 102] as const;
 const EMULATED_ATTACK = "zone=101,rule=942100,start=+60s,duration=5m,rate=12/s";
 
@@ -119,6 +122,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
+  const workers = createListPageWorkers({ threads: INGEST_THREADS });
+  stack.defer("page threads", () => workers.close());
   const zoneIds = platform.isEmulated ? EMULATED_ZONES : config.edge.zones;
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
@@ -130,6 +135,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     clock,
     log,
     settings,
+    digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: observeIngest(metrics),
     notifiers: createNotifiers(options),
