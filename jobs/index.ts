@@ -4,6 +4,7 @@ import type { Notifier } from "../src/channel/notifier.ts";
 import type { Clock } from "../src/clock.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
+import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { createNudge } from "../src/nudge.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
@@ -32,6 +33,7 @@ export interface JobsDeps {
   readonly database: Database;
   readonly partitions: PartitionKeeper;
   readonly edge: EdgeClient;
+  readonly digestListPage: DigestListPage;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: IngestObserver;

@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
+import { toEventRows } from "../db/event-rows.ts";
 import { type HeldLease, holdLease } from "../db/hold-lease.ts";
 import type { PartitionKeeper } from "../db/partition-keeper.ts";
 import { advanceSearch, readSearchedHours } from "../db/queries/search-coverage.ts";
 import { storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
-import { horizonAt, startOfHour, toDay } from "../src/coverage/horizon.ts";
+import { horizonAt, startOfHour } from "../src/coverage/horizon.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "../src/coverage/plan-search.ts";
 import { splitSpan } from "../src/coverage/split-span.ts";
 import { EventRow } from "../src/edge/contract/event-logs-search.ts";
@@ -15,8 +16,10 @@ import type { SearchEventLogsResult } from "../src/edge/search-event-logs.ts";
 import { searchPages } from "../src/edge/search-pages.ts";
 import { acceptedAt } from "../src/ingest/accepted-times.ts";
 import { countEvents } from "../src/ingest/count-events.ts";
+import { listDays } from "../src/ingest/digest-list-page.ts";
+import { entryBytes } from "../src/ingest/entry-bytes.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
-import { entryBytes, preparePage } from "../src/ingest/prepare-page.ts";
+import { preparePage } from "../src/ingest/prepare-page.ts";
 import { toSearchEvent } from "../src/ingest/to-search-event.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
@@ -165,17 +168,22 @@ async function storeSearchPage(
 ): Promise<{ events: number; inserted: number }> {
   const { database, partitions, clock, observer } = deps;
   const { page, body } = result;
-  const prepared = preparePage(page.rows, entryBytes(body, "rows", page.rows), {
+  const opened = {
+    entries: page.rows,
+    records: entryBytes(body, "rows", page.rows),
+    readEntry: (index: number) => page.rows[index],
+  };
+  const { events, quarantined, firstAt, lastAt } = preparePage(opened, {
     route: "search",
     schema: EventRow,
     toEvent: toSearchEvent,
     day: null,
     accepted: acceptedAt(clock()),
   });
-  const { events, quarantined } = prepared;
-  const days = [...new Set(events.map(({ occurredAt }) => toDay(occurredAt)))];
-  const newPage = { zoneId, lease, events, expectNew, quarantined, count: countEvents, rawBlocks: [] };
-  const { stored } = await partitions.withDays(days, () =>
+  const rows = toEventRows(zoneId, events);
+  const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
+  const newPage = { zoneId, lease, events: newEvents, expectNew, quarantined, rawBlocks: [] };
+  const { stored } = await partitions.withDays(listDays(events), () =>
     storePage(database, newPage, async (tx) => {
       if (isLast) await advanceSearch(tx, zoneId, { startsAt: part.hour, searchedThrough: part.to });
     }),

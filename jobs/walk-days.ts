@@ -19,19 +19,18 @@ import { type StoredPage, storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, startOfDay, toDay } from "../src/coverage/horizon.ts";
 import { isBackfilled } from "../src/coverage/plan-search.ts";
-import { EventLogEntry } from "../src/edge/contract/event-log-list.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import { EdgeError } from "../src/edge/edge-error.ts";
-import { type EventLogPage, eventLogPages } from "../src/edge/event-log-pages.ts";
+import { eventLogPages, type PageOfPass } from "../src/edge/event-log-pages.ts";
+import type { ReadEventLogsResult } from "../src/edge/list-event-logs.ts";
 import { toLogDay } from "../src/edge/log-day.ts";
 import { acceptedAt } from "../src/ingest/accepted-times.ts";
-import { countEvents } from "../src/ingest/count-events.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
-import { hashLogId, unpackLogIdHashes } from "../src/ingest/log-id-hash.ts";
+import { unpackLogIdHashes } from "../src/ingest/log-id-hash.ts";
+import { unpackRecords } from "../src/ingest/packed-records.ts";
 import { isPassedNews, planPass } from "../src/ingest/plan-pass.ts";
-import { entryBytes, hashPage, type PreparedPage, preparePage } from "../src/ingest/prepare-page.ts";
 import { packRawBlocks, type RawBlock } from "../src/ingest/raw-block.ts";
-import { toListEvent } from "../src/ingest/to-list-event.ts";
+import type { DigestListPage, ListPageDigest } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { readAhead } from "../src/read-ahead.ts";
@@ -46,7 +45,8 @@ const DAYS_BACK = 2;
 export interface WalkDaysDeps {
   readonly database: Database;
   readonly partitions: PartitionKeeper;
-  readonly edge: Pick<EdgeClient, "listEventLogs">;
+  readonly edge: Pick<EdgeClient, "readEventLogs">;
+  readonly digestListPage: DigestListPage;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: IngestObserver;
@@ -153,7 +153,8 @@ async function walkPass(
   { pass, mayStop }: WalkedPass,
   signal: AbortSignal,
 ): Promise<ListPass | null> {
-  const { edge, observer } = deps;
+  const { edge, observer, clock } = deps;
+  const { zoneId } = day;
   const params = {
     shieldZoneId: day.zoneId,
     date: toLogDay(day.dayStart),
@@ -165,106 +166,79 @@ async function walkPass(
   let expectNew = false;
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
-  for await (const page of readAhead(eventLogPages(edge.listEventLogs, params, signal))) {
-    const bytes = entryBytes(page.body, "logs", page.page.logs);
-    const pageHash = hashPage(bytes, page.body);
-    stalledPages = bytes.length === 0 || seenPages.has(pageHash.toString("hex")) ? stalledPages + 1 : 0;
-    seenPages.add(pageHash.toString("hex"));
-    const walkedPage = { current, page, bytes, pageHash, expectNew };
-    const walked = await storeListPage(deps, day, walkedPage, (times, newEntries) => {
+  const read = (body: Buffer) =>
+    deps.digestListPage(body, { zoneId, day: toDay(day.dayStart), accepted: acceptedAt(clock()) });
+  const list = (asked: typeof params, until?: AbortSignal) => edge.readEventLogs(asked, read, until);
+  for await (const page of readAhead(eventLogPages(list, params, signal))) {
+    const { entries, size, firstAt } = page.content;
+    const pageHash = page.content.hash.toString("hex");
+    stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
+    seenPages.add(pageHash);
+    const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
       if (page.looped || stalledPages > MAX_STALLED_PAGES) return "looped";
       if (page.nextToken === null) return "full";
-      return mayStop && isPassedNews({ ...times, newEntries }, previous, { earliestNew }) ? "short" : null;
+      const isNews = { ...page.content, newEntries };
+      return mayStop && isPassedNews(isNews, previous, { earliestNew }) ? "short" : null;
     });
-    const { prepared, stored } = walked;
+    const { stored } = walked;
     current = walked.pass;
-    expectNew = prepared.events.length > 0 && stored.inserted === prepared.events.length;
-    if (stored.inserted > 0 && prepared.firstAt !== null) {
-      earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, prepared.firstAt);
+    expectNew = size > 0 && stored.inserted === size;
+    if (stored.inserted > 0 && firstAt !== null) {
+      earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, firstAt);
     }
-    previous = prepared;
-    const { inserted, filled, quarantined } = stored;
-    const entries = page.page.logs.length;
-    const { zoneId } = day;
-    observer.pageStored({
-      route: "list",
-      zoneId,
-      entries,
-      inserted,
-      filled,
-      quarantined,
-      bytes: page.body.length,
-    });
-    if (inserted + filled > 0) deps.afterPage();
+    previous = { firstAt };
+    observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes });
+    if (stored.inserted + stored.filled > 0) deps.afterPage();
     if (current.passResult !== null) return current;
     if (signal.aborted) return null;
   }
   return null;
 }
 
-const NOTHING: StoredPage = { inserted: 0, filled: 0, quarantined: 0 };
-
 interface WalkedPage {
   readonly current: ListPass;
-  readonly page: EventLogPage;
-  readonly bytes: readonly Buffer[];
-  readonly pageHash: Buffer;
+  readonly page: ReadEventLogsResult<ListPageDigest> & PageOfPass;
   readonly expectNew: boolean;
 }
 
 async function storeListPage(
   deps: WalkDaysDeps,
   { zoneId, dayStart, lease }: Day,
-  { current, page, bytes, pageHash, expectNew }: WalkedPage,
-  resultOf: (times: Pick<PreparedPage, "firstAt" | "lastAt">, newEntries: number) => PassResult | null,
-): Promise<{ pass: ListPass; prepared: PreparedPage; stored: StoredPage }> {
-  const { database, partitions, clock } = deps;
+  { current, page, expectNew }: WalkedPage,
+  resultOf: (newEntries: number) => PassResult | null,
+): Promise<{ pass: ListPass; stored: StoredPage }> {
+  const { database, partitions } = deps;
+  const { content } = page;
   const day = toDay(dayStart);
-  const prepared = preparePage(page.page.logs, bytes, {
-    route: "list",
-    schema: EventLogEntry,
-    toEvent: toListEvent,
-    day,
-    accepted: acceptedAt(clock()),
-  });
-  const isKnown = await isKnownPage(database.db, zoneId, day, pageHash);
+  const isKnown = await isKnownPage(database.db, zoneId, day, content.hash);
   const conclude = (tx: Queryable, stored: StoredPage) =>
     recordListPage(tx, current, lease.fence, {
       zoneId,
       day,
-      entries: bytes.length,
+      entries: content.entries,
       newEntries: stored.inserted,
-      hash: pageHash,
+      hash: content.hash,
       tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
-      firstAt: prepared.firstAt,
-      lastAt: prepared.lastAt,
+      firstAt: content.firstAt,
+      lastAt: content.lastAt,
       nextToken: page.nextToken,
-      passResult: resultOf(prepared, stored.inserted),
+      passResult: resultOf(stored.inserted),
     });
-  const write = async (rawBlocks: readonly RawBlock[]) => {
-    const content = isKnown ? NO_CONTENT : { events: prepared.events, quarantined: prepared.quarantined };
-    const newPage = { zoneId, lease, expectNew, count: countEvents, rawBlocks, ...content };
-    return storePage(database, newPage, conclude);
-  };
-  const rawBlocks = isKnown ? [] : await packNewRecords(database.db, zoneId, prepared);
-  const days = [...new Set(prepared.events.map(({ occurredAt }) => toDay(occurredAt)))];
-  const { stored, concluded } = await partitions.withDays(days, () => write(rawBlocks));
-  return { pass: concluded, prepared, stored: isKnown ? NOTHING : stored };
+  const rawBlocks = isKnown ? [] : await packNewRecords(database.db, zoneId, content);
+  const events = isKnown ? { ...content, size: 0 } : content;
+  const quarantined = isKnown ? [] : content.quarantined;
+  const newPage = { zoneId, lease, expectNew, events, rawBlocks, quarantined };
+  const { stored, concluded } = await partitions.withDays(content.days, () =>
+    storePage(database, newPage, conclude),
+  );
+  return { pass: concluded, stored };
 }
 
-const NO_CONTENT = { events: [], quarantined: [] };
-
 /** The records that no block holds yet; a crash between reading and writing at worst keeps one twice. */
-async function packNewRecords(db: Queryable, zoneId: number, page: PreparedPage): Promise<RawBlock[]> {
-  const { events, records, firstAt, lastAt } = page;
+async function packNewRecords(db: Queryable, zoneId: number, page: ListPageDigest): Promise<RawBlock[]> {
+  const { records, firstAt, lastAt } = page;
   if (firstAt === null || lastAt === null) return [];
   const days = [toDay(firstAt), toDay(lastAt)];
   const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
-  const kept = new Set(packed.flatMap(unpackLogIdHashes));
-  const entries = events.flatMap(({ occurredAt, logId }, index) => {
-    const logIdHash = hashLogId(logId);
-    const raw = records[index];
-    return raw === undefined || kept.has(logIdHash) ? [] : [{ occurredAt, logIdHash, raw }];
-  });
-  return packRawBlocks(entries);
+  return packRawBlocks(unpackRecords(records, new Set(packed.flatMap(unpackLogIdHashes))));
 }

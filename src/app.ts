@@ -16,6 +16,7 @@ import type { Config } from "./config.ts";
 import { createEdgeClient, type EdgeClient } from "./edge/edge-client.ts";
 import { createEdgeTransport } from "./edge/transport.ts";
 import { createMetrics } from "./http/metrics.ts";
+import { createListPageWorkers } from "./list-page-workers.ts";
 import type { Log } from "./log.ts";
 import { measureJob } from "./measure-job.ts";
 import type { Bell } from "./queue/bell.ts";
@@ -25,6 +26,8 @@ import { createStopStack, type StopStack } from "./stop-stack.ts";
 
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
+/** Beside the main thread and Postgres more would only wait for each other. */
+const INGEST_THREADS = 2;
 
 export interface AppOptions {
   readonly config: Config;
@@ -108,6 +111,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
+  const workers = createListPageWorkers({ threads: INGEST_THREADS });
+  stack.defer("page threads", () => workers.close());
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
@@ -118,6 +123,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     clock,
     log,
     settings,
+    digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: measureIngest(metrics),
     notifiers: openNotifiers(config.channels, { terminal, clock: systemClock, metrics }),

@@ -1,32 +1,25 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
-import { toCopyField, toCopyTime } from "../copy-text.ts";
+import { EVENT_COLUMNS as COLUMNS } from "../event-rows.ts";
 import { readSqlState } from "../sql-state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** A row of waf_events to be; texts without NUL, ids at most 200 characters. */
-export interface NewEvent {
-  /** Epoch ms. */
-  readonly occurredAt: number;
-  readonly logId: string;
-  readonly route: "search" | "list";
-  readonly feature: string | null;
-  readonly ruleId: string | null;
-  readonly ip: string | null;
-  readonly ja4: string | null;
-  readonly ua: string | null;
-  readonly url: string | null;
-  readonly asn: string | null;
-  readonly country: string | null;
-  readonly action: string | null;
-  readonly message: string | null;
-}
-
 /** What a page touches, counted by the caller. */
-export interface EventCounts {
+interface EventCounts {
   readonly minutes: readonly { readonly ruleId: string; readonly minute: number }[];
   readonly hours: ReadonlyMap<number, number>;
+}
+
+/** A page's events, ready to be copied. */
+export interface NewEvents {
+  /** As `toEventRows` writes them. */
+  readonly rows: Buffer;
+  readonly size: number;
+  /** Epoch ms; null when there are none. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  readonly counts: EventCounts;
 }
 
 export interface StoredEvents {
@@ -36,8 +29,6 @@ export interface StoredEvents {
   readonly filled: number;
 }
 
-const COLUMNS =
-  "occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua, url, asn, country, action, message";
 const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
 const UNIQUE_VIOLATION = "23505";
 
@@ -51,31 +42,18 @@ const UNIQUE_VIOLATION = "23505";
 export async function storeEvents(
   transaction: Transaction,
   zoneId: number,
-  events: readonly NewEvent[],
-  { expectNew, count }: { expectNew: boolean; count: (events: readonly NewEvent[]) => EventCounts },
+  events: NewEvents,
+  { expectNew }: { expectNew: boolean },
 ): Promise<StoredEvents> {
-  if (events.length === 0) return { inserted: 0, filled: 0 };
-  const rows = toCopyText(zoneId, events);
-  if (expectNew && (await copyNew(transaction.client, rows))) {
-    await recordCounts(transaction, zoneId, count(events));
-    return { inserted: events.length, filled: 0 };
+  if (events.size === 0) return { inserted: 0, filled: 0 };
+  if (expectNew && (await copyNew(transaction.client, events.rows))) {
+    await recordCounts(transaction, zoneId, events.counts);
+    return { inserted: events.size, filled: 0 };
   }
-  return mergeStaged(transaction, zoneId, events, rows);
+  return mergeStaged(transaction, zoneId, events);
 }
 
-function toCopyText(zoneId: number, events: readonly NewEvent[]): string {
-  let text = "";
-  for (const event of events) {
-    text += `${toCopyTime(event.occurredAt)}\t${zoneId}\t${toCopyField(event.logId)}\t${event.route}\t`;
-    text += `${toCopyField(event.feature)}\t${toCopyField(event.ruleId)}\t${toCopyField(event.ip)}\t`;
-    text += `${toCopyField(event.ja4)}\t${toCopyField(event.ua)}\t${toCopyField(event.url)}\t`;
-    text += `${toCopyField(event.asn)}\t${toCopyField(event.country)}\t${toCopyField(event.action)}\t`;
-    text += `${toCopyField(event.message)}\n`;
-  }
-  return text;
-}
-
-async function copy(client: pg.PoolClient, table: string, rows: string): Promise<void> {
+async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise<void> {
   const stream = client.query(copyFrom(`copy ${table} (${COLUMNS}) from stdin`));
   await new Promise<void>((resolve, reject) => {
     stream.on("error", reject).on("finish", resolve);
@@ -84,7 +62,7 @@ async function copy(client: pg.PoolClient, table: string, rows: string): Promise
 }
 
 /** False, with everything undone, when one of the events was there. */
-async function copyNew(client: pg.PoolClient, rows: string): Promise<boolean> {
+async function copyNew(client: pg.PoolClient, rows: Buffer): Promise<boolean> {
   await client.query("savepoint copy_new");
   try {
     await copy(client, "waf_events", rows);
@@ -120,8 +98,7 @@ async function recordCounts({ tx }: Transaction, zoneId: number, counts: EventCo
 async function mergeStaged(
   transaction: Transaction,
   zoneId: number,
-  events: readonly NewEvent[],
-  rows: string,
+  { rows, size, firstAt, lastAt }: NewEvents,
 ): Promise<StoredEvents> {
   const { tx, client } = transaction;
   await client.query(
@@ -129,9 +106,8 @@ async function mergeStaged(
   );
   await copy(client, "staged_events", rows);
   const inserted = await insertStaged(transaction, zoneId);
-  if (inserted === events.length) return { inserted, filled: 0 };
-  const times = events.map(({ occurredAt }) => occurredAt);
-  const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, min(times), max(times)));
+  if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0 };
+  const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, firstAt, lastAt));
   return { inserted, filled: filled.rows[0]?.filled ?? 0 };
 }
 
@@ -194,12 +170,4 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number) {
       order by rule collate "C", minute
       on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
     select count(*)::integer as filled from filled`;
-}
-
-function min(times: readonly number[]): number {
-  return times.reduce((a, b) => Math.min(a, b));
-}
-
-function max(times: readonly number[]): number {
-  return times.reduce((a, b) => Math.max(a, b));
 }

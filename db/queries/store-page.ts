@@ -3,14 +3,13 @@ import { inTransaction } from "../transaction.ts";
 import { assertFence } from "./leases.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
-import { type EventCounts, type NewEvent, storeEvents } from "./store-events.ts";
+import { type NewEvents, storeEvents } from "./store-events.ts";
 
 export interface NewPage {
   readonly zoneId: number;
   readonly lease: { readonly name: string; readonly fence: number };
-  readonly events: readonly NewEvent[];
+  readonly events: NewEvents;
   readonly expectNew: boolean;
-  readonly count: (events: readonly NewEvent[]) => EventCounts;
   readonly quarantined: readonly NewQuarantinedEntry[];
   readonly rawBlocks: readonly NewRawBlock[];
 }
@@ -33,8 +32,8 @@ export async function storePage<T>(
 ): Promise<{ stored: StoredPage; concluded: T }> {
   return inTransaction(database, async (transaction) => {
     const { tx } = transaction;
-    const { zoneId, expectNew, count } = page;
-    const events = await storeEvents(transaction, zoneId, page.events, { expectNew, count });
+    const { zoneId, expectNew } = page;
+    const events = await storeEvents(transaction, zoneId, page.events, { expectNew });
     await insertRawBlocks(tx, zoneId, page.rawBlocks);
     const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
     const stored = { ...events, quarantined };

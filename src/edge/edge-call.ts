@@ -12,6 +12,11 @@ export interface EdgeCall {
   readonly isReadOnly?: boolean;
   /** `nothing`: the answer's body does not matter unless it reports a failure. */
   readonly expects: "json" | "nothing";
+  /**
+   * Reads the whole body in place of the transport, undefined when it is not JSON. May give the body's memory away, the
+   * reply's body is then empty.
+   */
+  readonly decode?: (body: Buffer) => Promise<unknown>;
 }
 
 /** Whether a second copy of the call does no harm when the fate of the first is unknown. */

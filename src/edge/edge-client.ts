@@ -5,7 +5,7 @@ import { exportEventLogs } from "./export-event-logs.ts";
 import { getRecommendation } from "./get-recommendation.ts";
 import { getRuleMetrics } from "./get-rule-metrics.ts";
 import { listApiKeys } from "./list-api-keys.ts";
-import { listEventLogs } from "./list-event-logs.ts";
+import { type ListEventLogsParams, listEventLogs, type ReadPage, readEventLogs } from "./list-event-logs.ts";
 import { searchEventLogs } from "./search-event-logs.ts";
 import { setHostnameKeyType } from "./set-hostname-key-type.ts";
 import type { EdgeTransport } from "./transport.ts";
@@ -32,6 +32,11 @@ export function createEdgeClient(transport: EdgeTransport) {
     deleteVolumeInstances: bind(deleteVolumeInstances),
     searchEventLogs: bind(searchEventLogs),
     listEventLogs: bind(listEventLogs),
+    readEventLogs: <Content>(
+      params: ListEventLogsParams,
+      read: (body: Buffer) => Promise<ReadPage<Content>>,
+      signal?: AbortSignal,
+    ) => readEventLogs(transport, params, read, signal),
     exportEventLogs: bind(exportEventLogs),
     getRecommendation: bind(getRecommendation),
     getRuleMetrics: bind(getRuleMetrics),

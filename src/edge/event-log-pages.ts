@@ -1,6 +1,7 @@
-import type { ListEventLogsParams, ListEventLogsResult } from "./list-event-logs.ts";
+import type { EventLogListResponse } from "./contract/event-log-list.ts";
+import type { ListEventLogsParams } from "./list-event-logs.ts";
 
-export interface EventLogPage extends ListEventLogsResult {
+export interface PageOfPass {
   /** The token this page was asked with; null for the first. */
   readonly token: string | null;
   /** Where the next page begins; null when this is the last one. */
@@ -9,17 +10,20 @@ export interface EventLogPage extends ListEventLogsResult {
   readonly looped: boolean;
 }
 
-type List = (params: ListEventLogsParams, signal?: AbortSignal) => Promise<ListEventLogsResult>;
+type List<Result> = (params: ListEventLogsParams, signal?: AbortSignal) => Promise<Result>;
+interface Listed {
+  readonly page: Pick<EventLogListResponse, "hasMoreData" | "continuationToken">;
+}
 
 /**
  * One pass over a day's log, from `continuationToken` (null: the beginning) to its end: hasMoreData false, or an empty,
  * null, absent or repeated token. Remembers every token of the pass, so a cycle of any length ends it.
  */
-export async function* eventLogPages(
-  list: List,
+export async function* eventLogPages<Result extends Listed>(
+  list: List<Result>,
   params: ListEventLogsParams,
   signal?: AbortSignal,
-): AsyncGenerator<EventLogPage, void, undefined> {
+): AsyncGenerator<Result & PageOfPass, void, undefined> {
   const seen = new Set<string>();
   let token = params.continuationToken;
   while (true) {

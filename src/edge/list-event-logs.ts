@@ -30,6 +30,13 @@ export interface ListEventLogsResult {
   readonly requestId: string | null;
 }
 
+function toCall(params: ListEventLogsParams): EdgeCall {
+  const { shieldZoneId, date, continuationToken } = checkRequest("list-event-logs", Params, params);
+  const first = `/shield/event-logs/${shieldZoneId}/${date}`;
+  const path = continuationToken === null ? first : `${first}/${toSegment(continuationToken)}`;
+  return { operation: "list-event-logs", method: "GET", path, expects: "json" };
+}
+
 /**
  * One page of a day's log; platform API spec 4.9. The first page has no token segment at all. A day outside the window is
  * refused with 401 and a key: EDGE_WINDOW.
@@ -39,14 +46,49 @@ export async function listEventLogs(
   params: ListEventLogsParams,
   signal?: AbortSignal,
 ): Promise<ListEventLogsResult> {
-  const { shieldZoneId, date, continuationToken } = checkRequest("list-event-logs", Params, params);
-  const first = `/shield/event-logs/${shieldZoneId}/${date}`;
-  const path = continuationToken === null ? first : `${first}/${toSegment(continuationToken)}`;
-  const call: EdgeCall = { operation: "list-event-logs", method: "GET", path, expects: "json" };
+  const call = toCall(params);
   const reply = await transport.request(call, signal);
   return {
     page: readAnswer(EventLogListResponse, call, reply),
     body: reply.body,
     requestId: reply.requestId,
   };
+}
+
+/** What a page's bytes become: the answer without its entries (undefined when it is not JSON), and something of them. */
+export interface ReadPage<Content> {
+  readonly envelope: unknown;
+  readonly content: Content;
+}
+
+export interface ReadEventLogsResult<Content> {
+  /** Without entries. */
+  readonly page: EventLogListResponse;
+  readonly content: Content;
+  /** Size of the page, decompressed. */
+  readonly bytes: number;
+}
+
+/**
+ * The same, with the entries read by `read`, which may do so on another thread. It is called once per attempt and owns
+ * the bytes it is given.
+ */
+export async function readEventLogs<Content>(
+  transport: EdgeTransport,
+  params: ListEventLogsParams,
+  read: (body: Buffer) => Promise<ReadPage<Content>>,
+  signal?: AbortSignal,
+): Promise<ReadEventLogsResult<Content>> {
+  let latest: { content: Content; bytes: number } | undefined;
+  const decode = async (body: Buffer) => {
+    const bytes = body.length;
+    const { envelope, content } = await read(body);
+    latest = { content, bytes };
+    return envelope;
+  };
+  const call = { ...toCall(params), decode };
+  const reply = await transport.request(call, signal);
+  const page = readAnswer(EventLogListResponse, call, reply);
+  if (latest === undefined) throw new Error("the transport answered without reading the body");
+  return { page, ...latest };
 }

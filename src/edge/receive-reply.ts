@@ -15,6 +15,9 @@ export interface EdgeReply {
   readonly requestId: string | null;
 }
 
+/** Enough of an answer to say what it is. */
+const START_BYTES = 1_024;
+
 function describe(text: string): string {
   const start = text.trimStart();
   if (start === "") return "the answer is empty where JSON was expected";
@@ -33,8 +36,8 @@ export async function receiveReply(
   const { status, requestId, retryAfterMs } = answer;
   if (status < 200 || status >= 300) return throwStatus(answer, signal);
   const body = await readBody(answer.body, maxBodyBytes);
-  const text = body.toString("utf8");
-  const json = parseJson(text);
+  const text = body.toString("utf8", 0, START_BYTES);
+  const json = call.decode === undefined ? parseJson(body.toString()) : await call.decode(body);
   const failure = readFailure({ status, json, text });
   if (failure !== null) throw new FailedAttempt(failure, retryAfterMs, requestId);
   const isUnread = call.expects === "json" ? json === undefined : text.trimStart().startsWith("<");

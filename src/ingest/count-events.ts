@@ -3,25 +3,22 @@ import type { WafEvent } from "./waf-event.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-interface DirtyMinute {
-  readonly ruleId: string;
-  /** Epoch ms. */
-  readonly minute: number;
-}
+type Counted = Pick<WafEvent, "ruleId" | "occurredAt">;
 
-/** The minutes of each rule that these events make stale. An event whose rule is not known counts under ''. */
-function touchedMinutes(events: readonly Pick<WafEvent, "ruleId" | "occurredAt">[]): DirtyMinute[] {
-  const touched = new Map<string, DirtyMinute>();
+/** The minutes (epoch ms) of each rule that these events make stale. An event whose rule is not known counts under ''. */
+function touchedMinutes(events: readonly Counted[]) {
+  const touched = new Map<string, Set<number>>();
   for (const { ruleId, occurredAt } of events) {
     const minute = occurredAt - (occurredAt % MINUTE_MS);
-    const key = `${minute} ${ruleId ?? ""}`;
-    if (!touched.has(key)) touched.set(key, { ruleId: ruleId ?? "", minute });
+    const known = touched.get(ruleId ?? "");
+    if (known === undefined) touched.set(ruleId ?? "", new Set([minute]));
+    else known.add(minute);
   }
-  return [...touched.values()];
+  return [...touched].flatMap(([ruleId, minutes]) => [...minutes].map((minute) => ({ ruleId, minute })));
 }
 
 /** How many events each hour (epoch ms of its start) has. */
-function countByHour(events: readonly Pick<WafEvent, "occurredAt">[]): Map<number, number> {
+function countByHour(events: readonly Counted[]): Map<number, number> {
   const counts = new Map<number, number>();
   for (const { occurredAt } of events) {
     const hour = occurredAt - (occurredAt % HOUR_MS);
@@ -31,6 +28,6 @@ function countByHour(events: readonly Pick<WafEvent, "occurredAt">[]): Map<numbe
 }
 
 /** What a page of new events makes stale and adds. */
-export function countEvents(events: readonly Pick<WafEvent, "ruleId" | "occurredAt">[]) {
+export function countEvents(events: readonly Counted[]) {
   return { minutes: touchedMinutes(events), hours: countByHour(events) };
 }

@@ -1,11 +1,20 @@
 import type { z } from "zod";
 import { MAX_DIMENSION_CHARS } from "./clean-text.ts";
+import type { OpenedPage } from "./open-page.ts";
 import type { WafEvent } from "./waf-event.ts";
 
 /** Events of another time than this are set aside: no partition is made for a day nobody can have asked for. */
 export interface AcceptedTimes {
   readonly from: number;
   readonly to: number;
+}
+
+/** How an entry of one route becomes an event. */
+export interface EntryReader<Entry> {
+  /** Quick, for an entry exactly as the contract says; null where the schema is to judge. */
+  readonly toPlainEvent?: (entry: unknown) => WafEvent | null;
+  readonly schema: z.ZodType<Entry>;
+  readonly toEvent: (entry: Entry) => WafEvent;
 }
 
 interface ReadEntry {
@@ -29,25 +38,29 @@ export interface ReadEntries {
  * is stored as it is or not at all, since a changed one would name another event.
  */
 export function readEntries<Entry>(
-  entries: readonly unknown[],
-  schema: z.ZodType<Entry>,
-  toEvent: (entry: Entry) => WafEvent,
+  page: Pick<OpenedPage, "entries" | "readEntry">,
+  reader: EntryReader<Entry>,
   accepted: AcceptedTimes,
 ): ReadEntries {
   const read: ReadEntry[] = [];
   const refused: RefusedEntry[] = [];
-  for (const [index, entry] of entries.entries()) {
-    const parsed = schema.safeParse(entry);
-    if (!parsed.success) {
-      refused.push({ index, reason: `unreadable: ${describe(parsed.error)}` });
+  for (const [index, entry] of page.entries.entries()) {
+    const event = reader.toPlainEvent?.(entry) ?? judge(page.readEntry(index), reader);
+    if (typeof event === "string") {
+      refused.push({ index, reason: event });
       continue;
     }
-    const event = toEvent(parsed.data);
     const reason = whyRefused(event, accepted);
     if (reason === null) read.push({ index, event });
     else refused.push({ index, reason });
   }
   return { read, refused };
+}
+
+/** The event, or why there is none. */
+function judge<Entry>(entry: unknown, { schema, toEvent }: EntryReader<Entry>): WafEvent | string {
+  const parsed = schema.safeParse(entry);
+  return parsed.success ? toEvent(parsed.data) : `unreadable: ${describe(parsed.error)}`;
 }
 
 function whyRefused({ logId, occurredAt }: WafEvent, accepted: AcceptedTimes): string | null {

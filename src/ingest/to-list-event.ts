@@ -1,16 +1,8 @@
 import { EventLog, type EventLogEntry } from "../edge/contract/event-log-list.ts";
 import { parseJson } from "../edge/parse-json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
+import { readAction } from "./read-action.ts";
 import type { WafEvent } from "./waf-event.ts";
-
-/** `labels.status` as the search language says it. */
-const ACTIONS = new Map([
-  ["blocked", "block"],
-  ["logged", "log"],
-  ["challenged", "challenge"],
-  ["allowed", "allow"],
-  ["bypassed", "bypass"],
-]);
 
 /**
  * An entry of the date-paged list (platform API spec 2.7) as an event. The list does not know feature and JA4, often
@@ -35,7 +27,7 @@ export function toListEvent(entry: EventLogEntry): WafEvent {
     url: recorded(record?.Url, MAX_TEXT_CHARS),
     asn: label(labels.asn),
     country: label(labels.country),
-    action: label(ACTIONS.get(labels.status.toLowerCase()) ?? labels.status),
+    action: label(readAction(labels.status)),
     message: recorded(record?.Message, MAX_TEXT_CHARS),
   };
 }

@@ -100,6 +100,7 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
       const emulator = await createEmulator({
         historyHours: 30,
         eventsPerSecond: 0.05,
+        lateShare: 0,
         attacks: ["zone=101,rule=942100,start=-5m,duration=4m,rate=4/s"],
       });
       onTestFinished(() => emulator.close());

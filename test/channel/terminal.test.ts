@@ -92,10 +92,10 @@ test("where there is no command to silence it, no line speaks of one", async () 
 test.each(["first", "worse", "repeat", "advice", "resolved"] as const)(
   "%s says since when, in UTC and by name",
   async (reason) => {
-    const endedAt = reason === "resolved" ? Date.UTC(2026, 10, 22, 0, 5) : null;
-    const printed = await print(messageOf({ reason, endedAt }));
+    const endedAt = Date.UTC(2026, 10, 22, 0, 5);
+    const printed = await print(messageOf({ reason, endedAt: reason === "resolved" ? endedAt : null }));
     expect(printed).toContain("2026-11-21 14:03 UTC");
-    if (endedAt !== null) expect(printed).toContain("to 2026-11-22 00:05 UTC");
+    expect(printed.includes("to 2026-11-22 00:05 UTC")).toBe(reason === "resolved");
   },
 );
 

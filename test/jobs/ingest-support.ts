@@ -9,6 +9,7 @@ import { createEdgeClient } from "../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../src/edge/transport.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import type { StoredPageFacts } from "../../src/ingest/ingest-observer.ts";
+import { createListPageWorkers } from "../../src/list-page-workers.ts";
 import { createSecret } from "../../src/secret.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { MINUTE_MS, type OracleEvent } from "../emulator/support.ts";
@@ -38,11 +39,14 @@ export async function openIngest(
   });
   if (options.database === undefined) onTestFinished(() => database.drop());
   onTestFinished(() => transport.close());
+  const workers = createListPageWorkers({ threads: 1 });
+  onTestFinished(() => workers.close());
   const pages: StoredPageFacts[] = [];
   const deps = {
     database,
     partitions: createPartitionKeeper(database),
     edge: createEdgeClient(transport),
+    digestListPage: workers.digest,
     clock: () => emulator.now(),
     log: silent,
     observer: { pageStored: (facts: StoredPageFacts) => void pages.push(facts) },

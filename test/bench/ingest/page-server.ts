@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { FIRST_ZONE, type RenderedPage, renderZone, WARM_UP_ZONE } from "./history.ts";
 
-const WARM_UP_EVENTS = 12_000;
+const WARM_UP_EVENTS = 60_000;
 
 /** What the parent is told. */
 export interface ServedPages {

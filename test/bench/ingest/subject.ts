@@ -7,10 +7,13 @@ import { createPartitionKeeper } from "../../../db/partition-keeper.ts";
 import { createWalkDaysJob } from "../../../jobs/walk-days.ts";
 import { createEdgeClient } from "../../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../../src/edge/transport.ts";
+import { createListPageWorkers } from "../../../src/list-page-workers.ts";
 import { createLog } from "../../../src/log.ts";
 import { createSecret } from "../../../src/secret.ts";
 
 const MINUTE_MS = 60_000;
+/** As many threads as the service has. */
+const workers = createListPageWorkers({ threads: 2 });
 
 export interface WalkCommand {
   readonly databaseUrl: string;
@@ -48,6 +51,7 @@ async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Prom
     database,
     partitions: createPartitionKeeper(database),
     edge: createEdgeClient(transport),
+    digestListPage: workers.digest,
     clock: () => now,
     log,
     observer: {

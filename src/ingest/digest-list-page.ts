@@ -1,0 +1,51 @@
+import { toDay } from "../coverage/horizon.ts";
+import { EventLogEntry } from "../edge/contract/event-log-list.ts";
+import { countEvents } from "./count-events.ts";
+import { hashPage } from "./hash-page.ts";
+import { openPage } from "./open-page.ts";
+import { packRecords } from "./packed-records.ts";
+import { preparePage } from "./prepare-page.ts";
+import type { AcceptedTimes } from "./read-entries.ts";
+import { toListEvent } from "./to-list-event.ts";
+import { toPlainListEvent } from "./to-plain-list-event.ts";
+
+export interface ListPageSource {
+  readonly zoneId: number;
+  /** The UTC day that was asked for, `yyyy-mm-dd`. */
+  readonly day: string;
+  readonly accepted: AcceptedTimes;
+}
+
+/** A page of the date-paged list, from its bytes to everything that is stored of it: all the work that needs no other page. */
+export function digestListPage(body: Buffer, { day, accepted }: ListPageSource) {
+  const page = openPage(body, "logs");
+  const prepared = preparePage(page, {
+    route: "list",
+    toPlainEvent: toPlainListEvent,
+    schema: EventLogEntry,
+    toEvent: toListEvent,
+    day,
+    accepted,
+  });
+  const { events, records, quarantined, firstAt, lastAt } = prepared;
+  return {
+    envelope: page.envelope,
+    entries: page.entries.length,
+    hash: hashPage(page.records, body),
+    events,
+    counts: countEvents(events),
+    days: listDays(events),
+    records: packRecords(body, records, events),
+    quarantined,
+    firstAt,
+    lastAt,
+  };
+}
+
+const DAY_MS = 86_400_000;
+
+/** The UTC days of events, `yyyy-mm-dd`. */
+export function listDays(events: readonly { readonly occurredAt: number }[]): string[] {
+  const days = new Set(events.map(({ occurredAt }) => occurredAt - (occurredAt % DAY_MS)));
+  return [...days].map(toDay);
+}

@@ -1,0 +1,51 @@
+import { hashLogId, packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
+import type { RawEntry } from "./raw-block.ts";
+
+/** Records of a page in few pieces of memory, fit to be handed from thread to thread. */
+export interface PackedRecords {
+  /** Where the records lie. */
+  readonly bytes: Buffer;
+  /** First byte and the byte behind the last one, record after record. */
+  readonly bounds: Uint32Array<ArrayBuffer>;
+  /** Epoch ms. */
+  readonly times: Float64Array<ArrayBuffer>;
+  readonly logIdHashes: Buffer;
+}
+
+interface Named {
+  readonly occurredAt: number;
+  readonly logId: string;
+}
+
+/** Views into `body` stay there; records that lie elsewhere are copied. */
+export function packRecords(
+  body: Buffer,
+  records: readonly Buffer[],
+  events: readonly Named[],
+): PackedRecords {
+  const isView = records.every(({ buffer }) => buffer === body.buffer);
+  const bounds = new Uint32Array(2 * records.length);
+  let copied = 0;
+  for (const [index, record] of records.entries()) {
+    const start = isView ? record.byteOffset - body.byteOffset : copied;
+    copied += record.length;
+    bounds[2 * index] = start;
+    bounds[2 * index + 1] = start + record.length;
+  }
+  return {
+    bytes: isView ? body : Buffer.concat(records),
+    bounds,
+    times: Float64Array.from(events, ({ occurredAt }) => occurredAt),
+    logIdHashes: packLogIdHashes(events.map(({ logId }) => hashLogId(logId))),
+  };
+}
+
+/** Every record whose id is not among `kept`. */
+export function unpackRecords(packed: PackedRecords, kept: ReadonlySet<string>): RawEntry[] {
+  const { bytes, bounds, times } = packed;
+  return unpackLogIdHashes(packed.logIdHashes).flatMap((logIdHash, index) => {
+    if (kept.has(logIdHash)) return [];
+    const raw = bytes.subarray(bounds[2 * index], bounds[2 * index + 1]);
+    return [{ occurredAt: times[index] ?? 0, logIdHash, raw }];
+  });
+}

@@ -1,0 +1,28 @@
+/**
+ * A thread that digests pages of the date-paged list. Gets one task at a time or many, answers each with the digest or,
+ * should digesting fail, with the error.
+ */
+import { parentPort } from "node:worker_threads";
+import { toEventRows } from "../db/event-rows.ts";
+import { digestListPage } from "./ingest/digest-list-page.ts";
+import type { PageAnswer, PageTask } from "./list-page-workers.ts";
+import { ownMemory, toBuffer } from "./own-memory.ts";
+
+function digest({ body, source }: PageTask) {
+  const { events, ...page } = digestListPage(toBuffer(body), source);
+  return { ...page, size: events.length, rows: toEventRows(source.zoneId, events) };
+}
+
+/** A digest as it is sent: structured cloning makes a Uint8Array of every Buffer. */
+export type SentDigest = ReturnType<typeof digest>;
+
+parentPort?.on("message", (task: PageTask) => {
+  let answer: PageAnswer;
+  try {
+    answer = { id: task.id, digest: digest(task) };
+  } catch (error) {
+    answer = { id: task.id, error };
+  }
+  const { rows, records } = answer.digest ?? {};
+  parentPort?.postMessage(answer, ownMemory(rows, records?.bytes, records?.logIdHashes));
+});

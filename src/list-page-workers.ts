@@ -1,0 +1,112 @@
+import { Worker } from "node:worker_threads";
+import type { ListPageSource } from "./ingest/digest-list-page.ts";
+import type { SentDigest } from "./list-page-worker.ts";
+import { ownMemory, toBuffer } from "./own-memory.ts";
+
+/** A page of the list as it is stored, and what else is to be known of it. */
+export type ListPageDigest = Omit<SentDigest, "envelope">;
+
+/** Digests a page's bytes, which are given away. */
+export type DigestListPage = (
+  body: Buffer,
+  source: ListPageSource,
+) => Promise<{ envelope: unknown; content: ListPageDigest }>;
+
+export interface PageTask {
+  readonly id: number;
+  readonly body: Uint8Array;
+  readonly source: ListPageSource;
+}
+
+export type PageAnswer =
+  | { readonly id: number; readonly digest: SentDigest; readonly error?: undefined }
+  | { readonly id: number; readonly digest?: undefined; readonly error: unknown };
+
+export interface ListPageWorkers {
+  readonly digest: DigestListPage;
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  resolve(digest: SentDigest): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Threads that parse, check, hash and write down pages: several microseconds an event, too many for the one thread that
+ * also talks to the platform and to Postgres. Threads start with the first page; one that dies fails its pages and
+ * is replaced with the next.
+ */
+export function createListPageWorkers({ threads }: { threads: number }): ListPageWorkers {
+  const started: Thread[] = [];
+  let nextId = 0;
+
+  function pick(): Thread {
+    const idle = started.find(({ waiting }) => waiting.size === 0);
+    if (idle !== undefined) return idle;
+    if (started.length < threads) {
+      const thread = startThread(() => started.splice(started.indexOf(thread), 1));
+      started.push(thread);
+      return thread;
+    }
+    return started.reduce((a, b) => (b.waiting.size < a.waiting.size ? b : a));
+  }
+
+  return {
+    async digest(body, source) {
+      const { worker, waiting } = pick();
+      const id = nextId++;
+      const digested = new Promise<SentDigest>((resolve, reject) => waiting.set(id, { resolve, reject }));
+      const task: PageTask = { id, body, source };
+      worker.postMessage(task, ownMemory(body));
+      const { envelope, ...content } = await digested;
+      return { envelope, content: revive(content) };
+    },
+
+    async close() {
+      await Promise.all(started.map(({ worker }) => worker.terminate()));
+    },
+  };
+}
+
+interface Thread {
+  readonly worker: Worker;
+  readonly waiting: Map<number, Waiting>;
+}
+
+function startThread(onExit: () => void): Thread {
+  const waiting = new Map<number, Waiting>();
+  const worker = new Worker(new URL("./list-page-worker.ts", import.meta.url), {
+    execArgv: [],
+    // A page's garbage dies young: a larger nursery would only be memory.
+    resourceLimits: { maxYoungGenerationSizeMb: 24 },
+  });
+  worker.unref();
+  const fail = (error: Error) => {
+    for (const page of waiting.values()) page.reject(error);
+    waiting.clear();
+  };
+  worker.on("message", ({ id, digest, error }: PageAnswer) => {
+    const task = waiting.get(id);
+    waiting.delete(id);
+    if (digest === undefined) task?.reject(error);
+    else task?.resolve(digest);
+  });
+  worker.on("error", (error) => fail(error as Error));
+  worker.on("exit", (code) => {
+    onExit();
+    fail(new Error(`a page's thread ended with ${code}`));
+  });
+  return { worker, waiting };
+}
+
+function revive(digest: ListPageDigest): ListPageDigest {
+  const { records } = digest;
+  return {
+    ...digest,
+    hash: toBuffer(digest.hash),
+    rows: toBuffer(digest.rows),
+    quarantined: digest.quarantined.map((entry) => ({ ...entry, raw: toBuffer(entry.raw) })),
+    records: { ...records, bytes: toBuffer(records.bytes), logIdHashes: toBuffer(records.logIdHashes) },
+  };
+}
