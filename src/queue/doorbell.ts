@@ -43,6 +43,11 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   const { backend, onError, lockMs = LOCK_MS } = options;
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
+  /** Closed as far as it goes: of a store that is gone, only that it could not be told. */
+  const closeAll = (parts: Iterable<Lasting<Part>>) =>
+    Promise.all(
+      [...parts].map((part) => part.close().catch((thrown: unknown) => onError("close", toError(thrown)))),
+    );
   const lasting = <P extends Part>(where: string, open: () => P) =>
     openLasting(open, (error) => onError(where, error), Math.min(lockMs, 5_000));
   const openQueue = (name: QueueName) => lasting(`queue ${name}`, () => backend.openQueue(name));
@@ -145,12 +150,12 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
     async close(graceMs) {
       for (const timer of timers) clearInterval(timer);
       // A graceful close has no deadline of its own, and it makes a later forced one wait for it as well.
-      const drained = Promise.all(workers.map((worker) => worker.close()));
+      const drained = closeAll(workers);
       if ((await within(drained, graceMs)) === "late") {
         stopping.abort(new Error("the service is stopping"));
         await within(drained, graceMs);
       }
-      await within(Promise.all([...queues.values()].map((queue) => queue.close())), graceMs);
+      await within(closeAll(queues.values()), graceMs);
     },
   };
 }

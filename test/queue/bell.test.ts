@@ -40,7 +40,11 @@ function hang(jobs: readonly AnyJob[], isHeard: () => boolean) {
     startWorkers() {},
     async close() {},
   };
-  const bell = createBell({ doorbell, jobs, onError: (job, error) => errors.push(`${job}: ${error.message}`) });
+  const bell = createBell({
+    doorbell,
+    jobs,
+    onError: (job, error) => errors.push(`${job}: ${error.message}`),
+  });
   return { bell, ids, errors };
 }
 
