@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createBell } from "../../src/queue/bell.ts";
+import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
-import { createBackend, createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
 

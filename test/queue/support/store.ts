@@ -1,17 +1,15 @@
 import { Redis } from "ioredis";
 import pg from "pg";
 import { onTestFinished } from "vitest";
-import { createQueueBackend, type QueueBackend } from "../../../src/queue/backend.ts";
+import type { QueueBackend } from "../../../src/queue/backend.ts";
 import type { AnyJob } from "../../../src/queue/define-job.ts";
 import { createDoorbell, type Doorbell, type DoorbellOptions } from "../../../src/queue/doorbell.ts";
-import { createSecret } from "../../../src/secret.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { findRedisServer, startTestRedis } from "../../support/redis.ts";
+import type { Kind } from "./backend.ts";
 import { type Relay, startRelay } from "./relay.ts";
 
-export type Kind = "postgres" | "redis";
 const redisServer = findRedisServer();
-const NOWHERE = createSecret("postgres://127.0.0.1:1/none");
 
 /** For `describe.each`: both backends, the one that cannot run here skipped by name. */
 export const KINDS = [
@@ -56,7 +54,8 @@ export async function createStore(kind: Kind): Promise<Store> {
 
 async function startRedisStore() {
   const redis = await startTestRedis(redisServer ?? "");
-  return { url: redis.url, wipe: () => askRedis(redis.url, "FLUSHALL").then(() => {}), drop: redis.stop };
+  const wipe = async () => void (await askRedis(redis.url, "FLUSHALL"));
+  return { url: redis.url, wipe, drop: () => redis.stop() };
 }
 
 async function createPostgresStore() {
@@ -78,13 +77,6 @@ export async function askRedis(url: string, command: string, ...args: string[]):
   } finally {
     redis.disconnect();
   }
-}
-
-export function createBackend(kind: Kind, url: string): QueueBackend {
-  return createQueueBackend({
-    redisUrl: kind === "redis" ? createSecret(url) : null,
-    databaseUrl: kind === "redis" ? NOWHERE : createSecret(url),
-  });
 }
 
 /** A doorbell on the backend, closed when the test ends, and what it complained of. */
