@@ -6,6 +6,7 @@ import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
 
+const LOOK = { timeout: 20_000 };
 class Failure extends ServiceError {
   readonly code = "TEST";
   readonly disposition: "retry" | "give-up" | "wait";
@@ -36,12 +37,12 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       doorbell.startWorkers();
 
       expect(await doorbell.ring(job.name, { zoneId: 101 }, "tick_a")).toBe(true);
-      await expect.poll(() => runs).toEqual([101]);
+      await expect.poll(() => runs, LOOK).toEqual([101]);
       await expect
         .poll(async () => {
           await doorbell.ring(job.name, { zoneId: 102 }, "tick_a");
           return runs;
-        })
+        }, LOOK)
         .toContain(102);
     },
   );
@@ -79,7 +80,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     await doorbell.ring(job.name, { zoneId: "101; drop table" }, "bad_payload");
     await doorbell.ring(job.name, { zoneId: 7 }, "good_payload");
 
-    await expect.poll(() => runs).toEqual([7]);
+    await expect.poll(() => runs, LOOK).toEqual([7]);
   });
 
   test.skipIf(skipped)("close aborts a job that does not end by itself, and returns", async () => {
@@ -91,7 +92,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const doorbell = open([stuck.job]);
     doorbell.startWorkers();
     await doorbell.ring(stuck.job.name, { zoneId: 1 }, "stuck_1");
-    await expect.poll(() => stuck.runs.length).toBe(1);
+    await expect.poll(() => stuck.runs.length, LOOK).toBe(1);
 
     await doorbell.close(200);
 

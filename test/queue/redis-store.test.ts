@@ -30,7 +30,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     doorbell.startWorkers();
 
     await expect
-      .poll(() => doorbell.errors)
+      .poll(() => doorbell.errors, LOOK)
       .toEqual(["store: maxmemory-policy is allkeys-lru, must be noeviction: queued jobs would vanish"]);
   });
 

@@ -3,6 +3,7 @@ import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
 
+const LOOK = { timeout: 20_000 };
 describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
   let store: Store;
 
@@ -25,7 +26,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     expect(doorbell.errors).toEqual([expect.stringMatching(/^ring refused: /)]);
 
     await doorbell.ring(job.name, { zoneId: 2 }, "accepted");
-    await expect.poll(() => runs).toEqual([2]);
+    await expect.poll(() => runs, LOOK).toEqual([2]);
   });
 
   test.skipIf(skipped)("F26: after a job that failed for good the next ring is heard", async () => {
@@ -35,11 +36,11 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const doorbell = openDoorbell(createBackend(kind, store.url), [job]);
     doorbell.startWorkers(["ingest"]);
     await doorbell.ring(job.name, { zoneId: 1 }, "failing_1");
-    await expect.poll(() => runs).toEqual([1]);
+    await expect.poll(() => runs, LOOK).toEqual([1]);
 
     await doorbell.ring(job.name, { zoneId: 2 }, "failing_2");
 
-    await expect.poll(() => runs).toEqual([1, 2]);
+    await expect.poll(() => runs, LOOK).toEqual([1, 2]);
   });
 
   test.skipIf(skipped)("a ring for a job that nobody knows is a mistake of the caller's", async () => {

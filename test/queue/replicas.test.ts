@@ -5,6 +5,7 @@ import { leases } from "../../db/schema/leases.ts";
 import { createSchedule } from "../../src/queue/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 
+const LOOK = { timeout: 20_000 };
 const DAY_MS = 86_400_000;
 let database: MigratedDatabase;
 
@@ -37,9 +38,9 @@ async function startReplicas(name: string): Promise<number> {
     schedule.start();
   };
   for (let replica = 0; replica < 5; replica += 1) start();
-  await expect.poll(() => asked).toBe(5);
+  await expect.poll(() => asked, LOOK).toBe(5);
   start();
-  await expect.poll(() => asked).toBe(6);
+  await expect.poll(() => asked, LOOK).toBe(6);
   return rung;
 }
 
