@@ -3,7 +3,6 @@ import type { Database } from "../db/client.ts";
 import {
   type ClaimedNotification,
   claimDueNotifications,
-  deferChannel,
   markDelivered,
   markRetry,
   markUndeliverable,
@@ -15,21 +14,19 @@ import { describeFailure } from "../src/channel/describe-failure.ts";
 import type { Notifier, SendResult } from "../src/channel/notifier.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { reportChannels } from "./report-channels.ts";
 
 /** Sent at once on one channel, each of another alert. */
 const BATCH = 4;
 /** Of one attempt, whatever the notifier itself allows. Shorter than the lease, so that no live sender loses its row. */
 const ATTEMPT_TIMEOUT_MS = 40_000;
 const LEASE_MS = 60_000;
-
-interface DeliveryFailure {
-  readonly notificationId: number;
-  readonly alertId: number;
-  readonly channel: string;
-  readonly code: string;
-  /** Null where it is not tried again. */
-  readonly retryInMs: number | null;
-}
+/**
+ * How long a row that this process cannot send is left for another: while a deploy is under way, an old replica meets
+ * channels and messages that only the new one knows.
+ */
+const HANDOVER_MS = 15 * 60_000;
+const HANDOVER_PAUSE_MS = 30_000;
 
 export interface DeliverAlertsDeps {
   readonly database: Database;
@@ -38,15 +35,18 @@ export interface DeliverAlertsDeps {
   readonly log: Log;
   /** 0 to 1, exclusive; jitter of the back-off. */
   readonly random?: () => number;
-  /** Told of every failed attempt once it is recorded: to ring again in time, and to report a channel that fails. */
-  readonly afterFailure?: (failure: DeliveryFailure) => Promise<void>;
 }
 
-type Outcome = "delivered" | "retried" | "undeliverable" | "lost";
+interface Outcome {
+  readonly kind: "delivered" | "retried" | "undeliverable" | "lost";
+  /** Of a failure. */
+  readonly code?: string;
+}
 
 /**
  * Sends what is due, channel by channel side by side, until nothing is. Sends first and records then: killed in
- * between, it sends once more under the same key. Two copies share the rows; each is sent by one of them.
+ * between, it sends once more under the same key. Two copies share the rows; each is sent by one of them. A channel that
+ * keeps failing is told of on the others.
  */
 export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
   return defineJob({
@@ -56,10 +56,13 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
     attempts: 3,
     timeoutMs: 5 * 60_000,
     async run(_payload, signal) {
-      const channels = await readDueChannels(deps.database.db);
-      const lanes = await Promise.allSettled(
-        channels.map((channel) => deliverChannel(deps, channel, signal)),
-      );
+      const lanes: PromiseSettledResult<void>[] = [];
+      do {
+        const channels = await readDueChannels(deps.database.db);
+        const sent = channels.map((channel) => deliverChannel(deps, channel, signal));
+        lanes.push(...(await Promise.allSettled(sent)));
+        // What that has to say is due at once.
+      } while (!signal.aborted && (await reportChannels(deps)) > 0);
       for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
       signal.throwIfAborted();
     },
@@ -74,10 +77,14 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     const settled = await Promise.allSettled(
       notifications.map((notification) => deliver(deps, notification, signal)),
     );
+    const outcomes = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const counts = { delivered: 0, retried: 0, undeliverable: 0, lost: 0 };
-    for (const one of settled) if (one.status === "fulfilled") counts[one.value] += 1;
-    const isHealthy = counts.retried === 0 && counts.undeliverable === 0;
-    deps.log[isHealthy ? "info" : "warn"]({ channel, ...counts, dropped }, "notifications sent");
+    for (const { kind } of outcomes) counts[kind] += 1;
+    const codes = [...new Set(outcomes.flatMap(({ code }) => code ?? []))];
+    deps.log[codes.length === 0 ? "info" : "warn"](
+      { channel, ...counts, dropped, codes },
+      "notifications sent",
+    );
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
     if (notifications.length > 0 && counts.retried === notifications.length) return;
@@ -92,22 +99,26 @@ async function deliver(
   const { db } = deps.database;
   const notifier = deps.notifiers.get(notification.channel);
   if (notifier === undefined) {
-    return giveUp(deps, notification, "CHANNEL_UNKNOWN", "this channel is not configured");
+    return leaveToOther(deps, notification, "CHANNEL_UNKNOWN", "this channel is not configured");
   }
   const message = alertMessage.safeParse(notification.content);
   if (!message.success) {
     const fields = message.error.issues.map(({ path }) => path.join(".")).slice(0, 5);
-    return giveUp(deps, notification, "CONTENT_INVALID", `not an alert message: ${fields.join(", ")}`);
+    return leaveToOther(deps, notification, "CONTENT_INVALID", `not an alert message: ${fields.join(", ")}`);
   }
   let result: SendResult;
   try {
     result = await send(notifier, message.data, notification, signal);
   } catch (thrown) {
-    // Stopping says nothing about the channel: the row stays as it is and is taken over when its lease is over.
-    signal.throwIfAborted();
-    return fail(deps, notification, thrown);
+    if (!signal.aborted) return fail(deps, notification, thrown);
+    // Stopping says nothing about the channel: whoever is there next sends it, under the same key.
+    await markRetry(db, notification, {
+      delayMs: 0,
+      error: "STOPPED: the service stopped while it was sent",
+    });
+    throw signal.reason;
   }
-  return (await markDelivered(db, notification, result.providerReference)) ? "delivered" : "lost";
+  return { kind: (await markDelivered(db, notification, result.providerReference)) ? "delivered" : "lost" };
 }
 
 /** Raced against the deadline: a notifier that ignores its signal must not hold the channel. */
@@ -126,6 +137,8 @@ async function send(
   if (stopping.aborted) stop();
   const { signal } = controller;
   const { promise: ended, reject } = Promise.withResolvers<never>();
+  // A rejection that nobody waits for any more, where the send itself was the first to end.
+  ended.catch(() => undefined);
   signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   try {
     signal.throwIfAborted();
@@ -142,38 +155,43 @@ async function fail(
   notification: ClaimedNotification,
   thrown: unknown,
 ): Promise<Outcome> {
-  const { db } = deps.database;
-  const { attempts: attempt, ageMs, channel } = notification;
+  const { attempts: attempt, ageMs } = notification;
   const { code, text, disposition, waitMs } = describeFailure(thrown);
   const random = (deps.random ?? Math.random)();
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
   if (plan.kind === "give-up") {
     return giveUp(deps, notification, code, plan.because === "refused" ? text : `too old, at last: ${text}`);
   }
-  const isHeld = await markRetry(db, notification, { delayMs: plan.delayMs, error: `${code}: ${text}` });
-  if (disposition === "wait" && waitMs !== undefined) await deferChannel(db, channel, plan.delayMs);
-  if (!isHeld) return "lost";
-  await report(deps, notification, code, plan.delayMs);
-  return "retried";
+  const isTold = disposition === "wait" && waitMs !== undefined;
+  return retry(deps, notification, { code, text, delayMs: plan.delayMs, isTold });
 }
 
-async function giveUp(
+/** Not sent by this process; given up once every other has had its time. */
+function leaveToOther(
   deps: DeliverAlertsDeps,
   notification: ClaimedNotification,
   code: string,
   text: string,
 ): Promise<Outcome> {
-  if (!(await markUndeliverable(deps.database.db, notification, `${code}: ${text}`))) return "lost";
-  await report(deps, notification, code, null);
-  return "undeliverable";
+  if (notification.ageMs > HANDOVER_MS) return giveUp(deps, notification, code, text);
+  return retry(deps, notification, { code, text, delayMs: HANDOVER_PAUSE_MS, isTold: false });
 }
 
-async function report(
-  deps: DeliverAlertsDeps,
-  { id: notificationId, alertId, channel }: ClaimedNotification,
+async function retry(
+  { database }: DeliverAlertsDeps,
+  notification: ClaimedNotification,
+  { code, text, ...plan }: { code: string; text: string; delayMs: number; isTold: boolean },
+): Promise<Outcome> {
+  const isHeld = await markRetry(database.db, notification, { ...plan, error: `${code}: ${text}` });
+  return { kind: isHeld ? "retried" : "lost", code };
+}
+
+async function giveUp(
+  { database }: DeliverAlertsDeps,
+  notification: ClaimedNotification,
   code: string,
-  retryInMs: number | null,
-): Promise<void> {
-  // A nudge that fails costs time, not a message: the rows say what is left to do.
-  await deps.afterFailure?.({ notificationId, alertId, channel, code, retryInMs }).catch(() => {});
+  text: string,
+): Promise<Outcome> {
+  const isHeld = await markUndeliverable(database.db, notification, `${code}: ${text}`);
+  return { kind: isHeld ? "undeliverable" : "lost", code };
 }

@@ -23,9 +23,13 @@ export function createSweepJob({ database, ring }: SweepDeps): AnyJob {
     timeoutMs: 20_000,
     async run() {
       const work = await readUnfinishedWork(database.db);
-      if (work.staleMinutes) await ring("roll-up-trends");
-      if (work.openSpikes) await Promise.all([ring("fetch-advice"), ring("raise-alerts")]);
-      if (work.dueNotifications) await ring("deliver-alerts");
+      const rung = [
+        ...(work.staleMinutes ? ["roll-up-trends" as const] : []),
+        ...(work.untoldSpikes ? (["fetch-advice", "raise-alerts"] as const) : []),
+        ...(work.dueNotifications ? ["deliver-alerts" as const] : []),
+      ].map(ring);
+      // One bell that is out of order keeps no other from being rung.
+      for (const one of await Promise.allSettled(rung)) if (one.status === "rejected") throw one.reason;
     },
   });
 }

@@ -37,13 +37,25 @@ function isIdle(row: SQL): SQL {
   return sql`(${row}.state = 'pending' or (${row}.state = 'sending' and ${row}.next_attempt_at <= now()))`;
 }
 
-/** Channels that have something due, configured or not. */
+/** The lastErrors of rows that need not be sent: no failure of their channel. */
+export const SUPERSEDED = "superseded by transition ";
+export const ORPHANED = "its firing was not delivered to this channel";
+/** Begins the lastError of a row that waits by its receiver's word. */
+const TOLD_TO_WAIT = "told to wait: ";
+
+/** A receiver that asked for a pause asked it for everything, also for what was written since. */
+function isPaused(channel: SQL): SQL {
+  return sql`exists (select from notifications told where told.channel = ${channel} and told.state = 'pending'
+    and told.next_attempt_at > now() and starts_with(told.last_error, ${TOLD_TO_WAIT}))`;
+}
+
+/** Channels that have something due, configured or not, and are not asked to pause. */
 export async function readDueChannels(db: Queryable): Promise<string[]> {
-  const due = await db
-    .selectDistinct({ channel: notifications.channel })
-    .from(notifications)
-    .where(sql`${notifications.state} in ('pending', 'sending') and ${notifications.nextAttemptAt} <= now()`);
-  return due.map(({ channel }) => channel);
+  const due = await db.execute<{ channel: string }>(sql`
+    select channel from (select distinct channel from notifications
+      where state in ${OPEN} and next_attempt_at <= now()) due
+    where not ${isPaused(sql`due.channel`)} order by channel`);
+  return due.rows.map(({ channel }) => channel);
 }
 
 /**
@@ -81,6 +93,7 @@ async function lockDue(
   const due = await tx.execute(sql`
     select n.id, n.alert_id from notifications n
     where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now()
+      and not ${isPaused(sql`${channel}`)}
       and not exists (${earlierOpen(sql`n`)} and not (n.reason in ${SAYS_ALL} and ${isIdle(sql`earlier`)}))
     order by n.next_attempt_at, n.id limit ${limit} for update of n skip locked`);
   return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
@@ -116,7 +129,7 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
         and later.superseded_by is not null
       order by n.id for update of n skip locked
     )
-    update notifications n set state = 'undeliverable', last_error = 'superseded by transition ' || stale.superseded_by
+    update notifications n set state = 'undeliverable', last_error = ${SUPERSEDED} || stale.superseded_by
     from stale where n.id = stale.id`);
   return dropped.rowCount ?? 0;
 }
@@ -130,7 +143,7 @@ async function dropOrphanedResolves(tx: Queryable, channel: string, alertIds: nu
         and coalesce(${lastTold(sql`n`)} not in ${SAYS_ALL}, true)
       order by n.id for update of n skip locked
     )
-    update notifications n set state = 'undeliverable', last_error = 'its firing was not delivered to this channel'
+    update notifications n set state = 'undeliverable', last_error = ${ORPHANED}
     from orphan where n.id = orphan.id`);
   return dropped.rowCount ?? 0;
 }
@@ -181,42 +194,29 @@ export async function markDelivered(
   return written.length === 1;
 }
 
-/** To be tried again in `delayMs`. False when the claim was lost. */
+/** To be tried again in `delayMs`, and where the receiver has said so the whole channel. False when the claim was lost. */
 export async function markRetry(
   db: Queryable,
   claimed: Claimed,
-  { delayMs, error }: { delayMs: number; error: string },
+  { delayMs, error, isTold = false }: { delayMs: number; error: string; isTold?: boolean },
 ): Promise<boolean> {
+  const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
   const written = await db
     .update(notifications)
-    .set({ state: "pending", nextAttemptAt: later(delayMs), lastError: error })
+    .set({ state: "pending", nextAttemptAt: later(delayMs), lastError })
     .where(isHeld(claimed))
     .returning({ id: notifications.id });
   return written.length === 1;
 }
 
-/** Never to be sent. False when the claim was lost. */
+/** Never to be sent, from this moment on. False when the claim was lost. */
 export async function markUndeliverable(db: Queryable, claimed: Claimed, error: string): Promise<boolean> {
   const written = await db
     .update(notifications)
-    .set({ state: "undeliverable", lastError: error })
+    .set({ state: "undeliverable", lastError: error, nextAttemptAt: sql`now()` })
     .where(isHeld(claimed))
     .returning({ id: notifications.id });
   return written.length === 1;
-}
-
-/** Holds back what waits on a channel whose receiver asked for a pause; nothing is brought forward by it. */
-export async function deferChannel(db: Queryable, channel: string, delayMs: number): Promise<void> {
-  await db
-    .update(notifications)
-    .set({ nextAttemptAt: later(delayMs) })
-    .where(
-      and(
-        eq(notifications.channel, channel),
-        eq(notifications.state, "pending"),
-        sql`${notifications.nextAttemptAt} < ${later(delayMs)}`,
-      ),
-    );
 }
 
 function isHeld({ id, attempts }: Claimed): SQL | undefined {

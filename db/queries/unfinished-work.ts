@@ -4,18 +4,25 @@ import type { Queryable } from "../client.ts";
 /** Which kinds of work lie in the tables for somebody to do now. */
 export interface UnfinishedWork {
   readonly staleMinutes: boolean;
-  readonly openSpikes: boolean;
+  /** To be asked about or to be told: open, under an unresolved alert, or over before anybody was told. */
+  readonly untoldSpikes: boolean;
+  /** To be sent; or a channel was reported as failing and may have recovered. */
   readonly dueNotifications: boolean;
 }
+
+/** As long as raise-alerts tells of a spike that it has missed. */
+const MISSED_SPIKE = sql`interval '24 hours'`;
 
 /** Three existence checks in one round trip. */
 export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork> {
   const { rows } = await db.execute<Record<keyof UnfinishedWork, boolean>>(sql`
     select exists (select from dirty_buckets) as "staleMinutes",
       exists (select from spikes s where s.closed_at is null
-        or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')) as "openSpikes",
-      exists (select from notifications n
-        where n.state in ('pending', 'sending') and n.next_attempt_at <= now()) as "dueNotifications"`);
+        or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')
+        or s.closed_at > now() - ${MISSED_SPIKE} and not exists (select from alerts a
+          where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "untoldSpikes",
+      exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
+        or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved') as "dueNotifications"`);
   const [work] = rows;
   if (work === undefined) throw new Error("a query without a from clause returned no row");
   return work;

@@ -1,7 +1,8 @@
 import type { JobsOptions, Processor, WorkerOptions } from "bullmq";
-import { createPostgresBackend, createRedisBackend, Queue, Worker, withBackend } from "bullmq";
+import { createRedisBackend, Queue, Worker, withBackend } from "bullmq";
 import type { Secret } from "../secret.ts";
 import { findStoreMistake } from "./find-store-mistake.ts";
+import { createGuardedPostgres } from "./guarded-postgres.ts";
 import type { Part } from "./lasting.ts";
 
 /** As much of BullMQ's queue as this service uses; the same on either backend. */
@@ -67,7 +68,7 @@ function postgresBackend(url: Secret): QueueBackend {
     statement_timeout: 30_000,
     keepAlive: true,
   };
-  const postgres = withBackend(createPostgresBackend);
+  const postgres = withBackend(createGuardedPostgres);
   return {
     kind: "postgres",
     openQueue: (name) => new postgres.Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }),

@@ -34,7 +34,7 @@ export interface Doorbell {
   ring(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
   /** Of these queues; of all by default. */
   startWorkers(names?: readonly QueueName[]): void;
-  /** Stops claiming, aborts what still runs after the grace, and returns even when a job never ends. */
+  /** Stops claiming, aborts what still runs after the grace, and returns even when a job never ends. Idempotent. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -43,6 +43,11 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   const { backend, onError, lockMs = LOCK_MS } = options;
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
+  /** Closed as far as it goes: of a store that is gone, only that it could not be told. */
+  const closeAll = (parts: Iterable<Lasting<Part>>) =>
+    Promise.all(
+      [...parts].map((part) => part.close().catch((thrown: unknown) => onError("close", toError(thrown)))),
+    );
   const lasting = <P extends Part>(where: string, open: () => P) =>
     openLasting(open, (error) => onError(where, error), Math.min(lockMs, 5_000));
   const openQueue = (name: QueueName) => lasting(`queue ${name}`, () => backend.openQueue(name));
@@ -52,6 +57,7 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   const workers: Lasting<Part>[] = [];
   const timers: NodeJS.Timeout[] = [];
   const stopping = new AbortController();
+  let closing: Promise<void> | undefined;
 
   function every(ms: number, where: string, look: () => Promise<void>) {
     let isLooking = false;
@@ -120,6 +126,17 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
     if (mistake !== null) onError("store", new Error(mistake));
   }
 
+  async function close(graceMs: number): Promise<void> {
+    for (const timer of timers) clearInterval(timer);
+    // A graceful close has no deadline of its own, and it makes a later forced one wait for it as well.
+    const drained = closeAll(workers);
+    if ((await within(drained, graceMs)) === "late") {
+      stopping.abort(new Error("the service is stopping"));
+      await within(drained, graceMs);
+    }
+    await within(closeAll(queues.values()), graceMs);
+  }
+
   return {
     async ring(job, payload, id) {
       const definition = byName.get(job);
@@ -142,15 +159,6 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
       void checkStore();
       every(STORE_CHECK_MS, "store", checkStore);
     },
-    async close(graceMs) {
-      for (const timer of timers) clearInterval(timer);
-      // A graceful close has no deadline of its own, and it makes a later forced one wait for it as well.
-      const drained = Promise.all(workers.map((worker) => worker.close()));
-      if ((await within(drained, graceMs)) === "late") {
-        stopping.abort(new Error("the service is stopping"));
-        await within(drained, graceMs);
-      }
-      await within(Promise.all([...queues.values()].map((queue) => queue.close())), graceMs);
-    },
+    close: (graceMs) => (closing ??= close(graceMs)),
   };
 }

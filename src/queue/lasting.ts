@@ -3,7 +3,10 @@ export interface Part {
   on(event: "error", listener: (error: Error) => void): unknown;
   /** Resolves once the store has answered; a failure of the first connection is remembered for good. */
   waitUntilReady(): Promise<unknown>;
+  /** Takes leave of the store, which fails where it is gone. */
   close(): Promise<void>;
+  /** Drops the connection. */
+  disconnect(): Promise<void>;
 }
 
 export interface Lasting<P extends Part> {
@@ -15,6 +18,11 @@ export interface Lasting<P extends Part> {
 }
 
 const ignore = () => undefined;
+
+/** A part whose store is gone would otherwise try for ever to reach it. */
+function end(part: Part): Promise<void> {
+  return part.close().catch(() => part.disconnect());
+}
 
 /** A part that is opened anew until its first connection comes about: BullMQ itself would stay dead after a failed one. */
 export function openLasting<P extends Part>(
@@ -34,7 +42,7 @@ export function openLasting<P extends Part>(
     ready = opened.waitUntilReady().then(() => opened);
     ready.catch(() => {
       if (isClosed || part !== opened) return;
-      opened.close().catch(ignore);
+      end(opened).catch(ignore);
       timer = setTimeout(begin, retryMs).unref();
     });
   }
@@ -47,12 +55,12 @@ export function openLasting<P extends Part>(
       clearTimeout(timer);
       const former = part;
       begin();
-      former.close().catch(ignore);
+      end(former).catch(ignore);
     },
     close() {
       isClosed = true;
       clearTimeout(timer);
-      return part.close();
+      return end(part);
     },
   };
 }

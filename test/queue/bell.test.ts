@@ -4,6 +4,7 @@ import { createBell } from "../../src/queue/bell.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import type { Doorbell } from "../../src/queue/doorbell.ts";
 
+const LOOK = { timeout: 20_000 };
 interface Run {
   readonly payload: unknown;
   readonly signal: AbortSignal;
@@ -86,7 +87,7 @@ test("however often it is rung meanwhile, a job runs once at a time and once mor
   expect(runs).toHaveLength(1);
 
   runs[0]?.end();
-  await expect.poll(() => runs.length).toBe(2);
+  await expect.poll(() => runs.length, LOOK).toBe(2);
   runs[1]?.end();
   await bell.ring("poll-events", { zoneId: 9 });
   expect(runs.map(({ payload }) => payload)).toEqual([{}, {}, { zoneId: 9 }]);
@@ -106,10 +107,10 @@ test("a run that fails is told, and the job can be rung again", async () => {
   const { bell, errors } = hang([job], () => false);
   await bell.ring("poll-events");
   runs[0]?.end(new Error("no platform"));
-  await expect.poll(() => errors).toEqual(["poll-events: no platform"]);
+  await expect.poll(() => errors, LOOK).toEqual(["poll-events: no platform"]);
   await bell.ring("poll-events");
 
-  await expect.poll(() => runs.length).toBe(2);
+  await expect.poll(() => runs.length, LOOK).toBe(2);
 });
 
 test("a payload that its schema refuses reaches no job here either", async () => {
@@ -117,7 +118,7 @@ test("a payload that its schema refuses reaches no job here either", async () =>
   const { bell, errors } = hang([job], () => false);
   await bell.ring("poll-events", { zoneId: "101; drop table" });
 
-  await expect.poll(() => errors).toHaveLength(1);
+  await expect.poll(() => errors, LOOK).toHaveLength(1);
   expect(runs).toHaveLength(0);
 });
 
@@ -126,7 +127,7 @@ test("a run here has the job's own deadline", async () => {
   const { bell } = hang([job], () => false);
   await bell.ring("short");
 
-  await expect.poll(() => runs[0]?.signal.aborted).toBe(true);
+  await expect.poll(() => runs[0]?.signal.aborted, LOOK).toBe(true);
 });
 
 test("a stop aborts what runs here, waits for its end, and rings no more", async () => {

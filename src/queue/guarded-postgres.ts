@@ -1,0 +1,41 @@
+import type { EventEmitter } from "node:events";
+import {
+  type BackendFactory,
+  PostgresConnection,
+  type PostgresConnectionOptions,
+  PostgresQueueBackend,
+} from "bullmq";
+
+const ignore = () => undefined;
+
+/** Keeps a listener for a connection's death, whoever takes all of them away: without one it ends the process. */
+function keepListener(client: EventEmitter): void {
+  const removeAll = client.removeAllListeners.bind(client);
+  client.on("error", ignore);
+  client.removeAllListeners = (event) => {
+    removeAll(event);
+    return client.on("error", ignore);
+  };
+}
+
+/**
+ * BullMQ's Postgres backend, except that a connection which dies while it is in use or being closed is an error of that
+ * call and not the end of the process. Whoever waits for the connection is told of the error all the same.
+ */
+export const createGuardedPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (
+  name,
+  options,
+  { withBlockingConnection = false } = {},
+) => {
+  const connection = new PostgresConnection(options.connection);
+  connection.pool.on("connect", (client) => client.on("error", ignore));
+  const getListenClient = connection.getListenClient.bind(connection);
+  const guarded = new WeakSet<object>();
+  connection.getListenClient = async () => {
+    const client = await getListenClient();
+    if (!guarded.has(client)) keepListener(client as unknown as EventEmitter);
+    guarded.add(client);
+    return client;
+  };
+  return new PostgresQueueBackend(connection, name, options, true, withBlockingConnection ? name : undefined);
+};

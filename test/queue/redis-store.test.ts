@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { findRedisServer, startTestRedis } from "../support/redis.ts";
+import { createBackend } from "./support/backend.ts";
+import { recorder } from "./support/recorder.ts";
+import { askRedis, createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+
+const LOOK = { timeout: 20_000 };
+const REDIS = KINDS.filter(({ kind }) => kind === "redis").map((row) => [row.name, row] as const);
+
+describe.each(REDIS)("%s", (_name, { skipped }) => {
+  let store: Store;
+
+  beforeAll(async () => {
+    if (!skipped) store = await createStore("redis");
+  });
+
+  afterAll(() => (skipped ? undefined : store.drop()));
+
+  async function configure(name: string, value: string, before: string): Promise<void> {
+    await askRedis(store.url, "CONFIG", "SET", name, value);
+    onTestFinished(async () => void (await askRedis(store.url, "CONFIG", "SET", name, before)));
+  }
+
+  test.skipIf(skipped)("a store that may evict jobs is told of at the start", async () => {
+    await configure("maxmemory-policy", "allkeys-lru", "noeviction");
+    // BullMQ prints its own remark, once per connection.
+    const printed = vi.spyOn(console, "warn").mockImplementation(() => {});
+    onTestFinished(() => printed.mockRestore());
+    const doorbell = openDoorbell(createBackend("redis", store.url), []);
+    doorbell.startWorkers();
+
+    await expect
+      .poll(() => doorbell.errors, LOOK)
+      .toEqual(["store: maxmemory-policy is allkeys-lru, must be noeviction: queued jobs would vanish"]);
+  });
+
+  test.skipIf(skipped)(
+    "a store that keeps what it is given has no mistake, one that is gone cannot tell",
+    async () => {
+      expect(await createBackend("redis", store.url).findMistake()).toBeNull();
+      await expect(createBackend("redis", "redis://127.0.0.1:1").findMistake()).rejects.toThrow(
+        "Connection is closed",
+      );
+    },
+  );
+
+  test.skipIf(skipped)(
+    "F23: with its memory full a ring says no and why, and is heard once there is room",
+    async () => {
+      const { job, runs } = recorder("full");
+      const doorbell = openDoorbell(createBackend("redis", store.url), [job]);
+      doorbell.startWorkers(["ingest"]);
+      await doorbell.ring(job.name, { zoneId: 1 }, "before");
+      await expect.poll(() => runs, LOOK).toEqual([1]);
+
+      await askRedis(store.url, "CONFIG", "SET", "maxmemory", "1");
+      expect(await doorbell.ring(job.name, { zoneId: 2 }, "during")).toBe(false);
+      expect(doorbell.errors.join()).toContain("maxmemory");
+      await askRedis(store.url, "CONFIG", "SET", "maxmemory", "0");
+
+      expect(await doorbell.ring(job.name, { zoneId: 3 }, "after")).toBe(true);
+      await expect.poll(() => runs, LOOK).toEqual([1, 3]);
+    },
+  );
+
+  test.skipIf(skipped)("F22: killed and started again, the server still has the jobs it took", async () => {
+    const server = await startTestRedis(findRedisServer() ?? "");
+    onTestFinished(() => server.stop());
+    const { job, runs } = recorder("survivor");
+    const doorbell = openDoorbell(createBackend("redis", server.url), [job], { ringTimeoutMs: 500 });
+    expect(await doorbell.ring(job.name, { zoneId: 1 }, "before")).toBe(true);
+
+    await server.kill();
+    expect(await doorbell.ring(job.name, { zoneId: 2 }, "during")).toBe(false);
+    await server.restart();
+    doorbell.startWorkers(["ingest"]);
+
+    await expect.poll(() => runs, LOOK).toEqual([1]);
+    await expect.poll(() => doorbell.ring(job.name, { zoneId: 3 }, "after"), LOOK).toBe(true);
+    await expect.poll(() => runs, LOOK).toEqual([1, 3]);
+  });
+});

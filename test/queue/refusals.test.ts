@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createBackend } from "./support/backend.ts";
+import { recorder } from "./support/recorder.ts";
+import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+
+const LOOK = { timeout: 20_000 };
+describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
+  let store: Store;
+
+  beforeAll(async () => {
+    if (!skipped) store = await createStore(kind);
+  });
+
+  afterAll(() => (skipped ? undefined : store.drop()));
+
+  test.skipIf(skipped).each([
+    ["an id with a colon", "tick:1", {}],
+    ["an id that is a number", "42", {}],
+    ["a payload that carries content", "big", { log: "x".repeat(2_000) }],
+  ])("%s is refused, said so, and not stored", async (_what, id, extra) => {
+    const { job, runs } = recorder("refused");
+    const doorbell = openDoorbell(createBackend(kind, store.url), [job]);
+    doorbell.startWorkers(["ingest"]);
+
+    expect(await doorbell.ring(job.name, { zoneId: 1, ...extra }, id)).toBe(false);
+    expect(doorbell.errors).toEqual([expect.stringMatching(/^ring refused: /)]);
+
+    await doorbell.ring(job.name, { zoneId: 2 }, "accepted");
+    await expect.poll(() => runs, LOOK).toEqual([2]);
+  });
+
+  test.skipIf(skipped)("F26: after a job that failed for good the next ring is heard", async () => {
+    const { job, runs } = recorder("failing", async (run) => {
+      if (run === 1) throw Object.assign(new Error("no"), { disposition: "give-up" });
+    });
+    const doorbell = openDoorbell(createBackend(kind, store.url), [job]);
+    doorbell.startWorkers(["ingest"]);
+    await doorbell.ring(job.name, { zoneId: 1 }, "failing_1");
+    await expect.poll(() => runs, LOOK).toEqual([1]);
+
+    await doorbell.ring(job.name, { zoneId: 2 }, "failing_2");
+
+    await expect.poll(() => runs, LOOK).toEqual([1, 2]);
+  });
+
+  test.skipIf(skipped)("a ring for a job that nobody knows is a mistake of the caller's", async () => {
+    const doorbell = openDoorbell(createBackend(kind, store.url), []);
+
+    await expect(doorbell.ring("no-such-job", {}, "a")).rejects.toThrow("no job is called no-such-job");
+  });
+});

@@ -1,0 +1,52 @@
+import { sql } from "drizzle-orm";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { claimDue } from "../../db/queries/leases.ts";
+import { leases } from "../../db/schema/leases.ts";
+import { createSchedule } from "../../src/queue/schedule.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+
+const LOOK = { timeout: 20_000 };
+const DAY_MS = 86_400_000;
+let database: MigratedDatabase;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterAll(() => database.drop());
+
+/** Five replicas start and ask at once, and a sixth comes later; how often they rang. */
+async function startReplicas(name: string): Promise<number> {
+  let asked = 0;
+  let rung = 0;
+  const start = () => {
+    const entry = {
+      name,
+      everyMs: DAY_MS,
+      isDue: async () => {
+        const isDue = await claimDue(database.db, name, DAY_MS);
+        asked += 1;
+        return isDue;
+      },
+      ring: async () => {
+        rung += 1;
+        return true;
+      },
+    };
+    const schedule = createSchedule({ entries: [entry], onError() {} });
+    onTestFinished(() => schedule.stop(0));
+    schedule.start();
+  };
+  for (let replica = 0; replica < 5; replica += 1) start();
+  await expect.poll(() => asked, LOOK).toBe(5);
+  start();
+  await expect.poll(() => asked, LOOK).toBe(6);
+  return rung;
+}
+
+test("F5 F27: however many replicas and restarts, a period is rung once, and so is the next", async () => {
+  expect(await startReplicas("tick.daily")).toBe(1);
+  expect(await startReplicas("tick.daily")).toBe(0);
+  await database.db.update(leases).set({ dueAt: sql`now()` });
+  expect(await startReplicas("tick.daily")).toBe(1);
+});

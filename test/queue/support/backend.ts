@@ -1,0 +1,12 @@
+import { createQueueBackend, type QueueBackend } from "../../../src/queue/backend.ts";
+import { createSecret } from "../../../src/secret.ts";
+
+export type Kind = "postgres" | "redis";
+const NOWHERE = createSecret("postgres://127.0.0.1:1/none");
+
+export function createBackend(kind: Kind, url: string): QueueBackend {
+  return createQueueBackend({
+    redisUrl: kind === "redis" ? createSecret(url) : null,
+    databaseUrl: kind === "redis" ? NOWHERE : createSecret(url),
+  });
+}

@@ -1,0 +1,95 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createBackend } from "./support/backend.ts";
+import { recorder } from "./support/recorder.ts";
+import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+
+const LOOK = { timeout: 20_000 };
+const LOCK_MS = 400;
+const WORKER = fileURLToPath(new URL("support/worker-process.ts", import.meta.url));
+
+describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
+  let store: Store;
+
+  beforeAll(async () => {
+    if (!skipped) store = await createStore(kind);
+  });
+
+  afterAll(() => (skipped ? undefined : store.drop()));
+
+  /** A worker process, and the words it has said. */
+  async function startWorkerProcess(job: string): Promise<{ child: ChildProcess; words: unknown[] }> {
+    const child = fork(WORKER, [kind, store.url, job, String(LOCK_MS)]);
+    const words: unknown[] = [];
+    child.on("message", (word) => words.push(word));
+    onTestFinished(async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    });
+    await expect.poll(() => words, LOOK).toContain("started");
+    return { child, words };
+  }
+
+  test.skipIf(skipped)("F25: a job whose worker was killed twice is run by the third", async () => {
+    const { job, runs } = recorder("twice-killed");
+    const doorbell = openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
+    const victims = [await startWorkerProcess(job.name), await startWorkerProcess(job.name)];
+    await doorbell.ring(job.name, { zoneId: 7 }, "only_once");
+
+    for (const killed of [1, 2]) {
+      await expect
+        .poll(() => victims.filter(({ words }) => words.includes("begun")).length, LOOK)
+        .toBe(killed);
+      const holder = victims.find(({ child, words }) => !child.killed && words.includes("begun"));
+      holder?.child.kill("SIGKILL");
+    }
+    doorbell.startWorkers(["ingest"]);
+
+    await expect.poll(() => runs, LOOK).toEqual([7]);
+  });
+
+  test.skipIf(skipped)(
+    "a job that lasts longer than its lock is run by one of two workers, once",
+    async () => {
+      const { job, runs } = recorder("long", () => delay(4 * LOCK_MS));
+      const doorbells = [1, 2].map(() =>
+        openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS }),
+      );
+      for (const doorbell of doorbells) doorbell.startWorkers(["ingest"]);
+      await doorbells[0]?.ring(job.name, { zoneId: 1 }, "long_1");
+      await expect.poll(() => runs, LOOK).toEqual([1]);
+
+      await Promise.all(doorbells.map((doorbell) => doorbell.close(10_000)));
+
+      expect(runs).toEqual([1]);
+      expect(doorbells.flatMap(({ errors }) => errors)).toEqual([]);
+    },
+  );
+
+  test.skipIf(skipped)(
+    "F24: a worker that was paused past its lock finds its job run by another, and lives on",
+    async () => {
+      const { job, runs } = recorder("paused");
+      const doorbell = openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
+      const { child, words } = await startWorkerProcess(job.name);
+      await doorbell.ring(job.name, { zoneId: 1 }, "paused_1");
+      await expect.poll(() => words, LOOK).toContain("begun");
+
+      child.kill("SIGSTOP");
+      doorbell.startWorkers(["ingest"]);
+      await expect.poll(() => runs, LOOK).toEqual([1]);
+      await doorbell.close(1_000);
+      child.kill("SIGCONT");
+      child.send("end");
+      await expect.poll(() => words, LOOK).toContain("ended");
+
+      const other = openDoorbell(createBackend(kind, store.url), [job]);
+      await other.ring(job.name, { zoneId: 2 }, "paused_2");
+      await expect.poll(() => words.filter((word) => word === "begun").length, LOOK).toBe(2);
+    },
+  );
+});
