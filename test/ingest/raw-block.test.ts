@@ -33,7 +33,7 @@ test("every entry comes out of the blocks of its day, byte for byte and in the o
         const day = new Date(occurredAt).toISOString().slice(0, 10);
         expected.set(day, [...(expected.get(day) ?? []), raw]);
       }
-      expect(new Map([...days].sort())).toEqual(new Map([...expected].sort()));
+      expect(days).toEqual(expected);
     }),
   );
 });
@@ -99,7 +99,7 @@ test("a block that is damaged or cut anywhere does not open as something else", 
     damaged[at] = (damaged[at] ?? 0) ^ 0x10;
     // A bit that no decoder looks at may change nothing; it must never change a record.
     expect([JSON.stringify(records), "null"]).toContain(JSON.stringify(await readable(damaged)));
-    if (at < block.length - 1) expect(await readable(block.subarray(0, at))).toBeNull();
+    expect(await readable(block.subarray(0, at))).toBeNull();
   }
 });
 
