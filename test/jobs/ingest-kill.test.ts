@@ -1,7 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { HOUR_MS } from "../../src/coverage/horizon.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
@@ -10,6 +12,10 @@ import { openRawBlock } from "../../src/ingest/raw-block.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle, TODAY, walkDay, YESTERDAY } from "../emulator/support.ts";
 import { expectedRows, openChangingPlatform, storedRows, withoutRoute, ZONE } from "./ingest-support.ts";
+
+/** What the first replica compiled, the others need not. */
+const COMPILED = mkdtempSync(path.join(tmpdir(), "longwatch-compiled-"));
+afterAll(() => rmSync(COMPILED, { recursive: true, force: true }));
 
 const PROGRAM = path.join(import.meta.dirname, "ingest-replica.ts");
 const DAYS = ["11-18-2026", YESTERDAY, TODAY];
@@ -48,7 +54,9 @@ async function startReplica(
     if (child !== undefined) await onAnswer(++answered, child);
     return body;
   });
-  child = fork(PROGRAM, [name, database.url, url, emulator.accessKey, String(NOW), ...jobs]);
+  child = fork(PROGRAM, [name, database.url, url, emulator.accessKey, String(NOW), ...jobs], {
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
+  });
   const started = child;
   onTestFinished(() => void started.kill("SIGKILL"));
   const told = once(child, "message").then(([message]) => message as { failures: string[] });
