@@ -143,6 +143,8 @@ function followParent(): void {
   if (process.send === undefined) return;
   process.on("SIGINT", () => {});
   process.once("disconnect", () => process.exit(0));
+  // One that cannot start must end: the parent waits for it to be ready or gone.
+  process.channel?.unref();
 }
 
 function closeWhenTold(emulator: Emulator): void {

@@ -38,12 +38,16 @@ export function planSearch(
     const from = Math.max(through === null ? hour : through - overlapMs, horizon);
     return { hour, from, to: Math.min(hour + HOUR_MS, now), isFirst: through === null };
   };
-  const liveHour = startOfHour(now);
-  if (now - (searched.get(liveHour) ?? liveHour - freshMs) >= freshMs && now > liveHour)
-    return spanOf(liveHour);
   const isUnfinished = (hour: number) => (searched.get(hour) ?? 0) < hour + HOUR_MS;
-  // The hour that has just ended lacks its last moments: still part of the live edge.
+  const liveHour = startOfHour(now);
   const justEnded = liveHour - HOUR_MS;
+  if (now - (searched.get(liveHour) ?? liveHour - freshMs) >= freshMs && now > liveHour) {
+    const live = spanOf(liveHour);
+    // A search exactly on the hour ends the one before it too early for the overlap to look back into it.
+    const isJoined = live.isFirst && !isUnfinished(justEnded);
+    return isJoined ? { ...live, from: liveHour - overlapMs, isFirst: false } : live;
+  }
+  // The hour that has just ended lacks its last moments: still part of the live edge.
   if (isUnfinished(justEnded) && searched.get(justEnded)) return spanOf(justEnded);
   for (let hour = startOfHour(horizon); hour < liveHour; hour += HOUR_MS) {
     if (isUnfinished(hour)) return spanOf(hour);

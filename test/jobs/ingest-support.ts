@@ -1,21 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import pino from "pino";
 import { onTestFinished } from "vitest";
-import { createPartitionKeeper } from "../../db/partition-keeper.ts";
-import { createPollEventsJob } from "../../jobs/poll-events.ts";
-import { createWalkDaysJob } from "../../jobs/walk-days.ts";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import type { StoredPageFacts } from "../../src/ingest/ingest-observer.ts";
-import { createListPageWorkers } from "../../src/list-page-workers.ts";
-import { createSecret } from "../../src/secret.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { MINUTE_MS, type OracleEvent } from "../emulator/support.ts";
+import type { OracleEvent } from "../emulator/support.ts";
+import { createIngestJobs, ZONE } from "./ingest-jobs.ts";
 
-export const ZONE = 101;
-export const silent = pino({ level: "silent" });
+export { silent, ZONE } from "./ingest-jobs.ts";
 
 export interface IngestTest {
   readonly database: MigratedDatabase;
@@ -31,41 +23,19 @@ export async function openIngest(
   options: { url?: string; database?: MigratedDatabase } = {},
 ): Promise<IngestTest> {
   const database = options.database ?? (await createMigratedDatabase());
-  const accessKey = createSecret(emulator.accessKey);
-  const transport = createEdgeTransport({
-    baseUrl: options.url ?? emulator.url,
+  const pages: StoredPageFacts[] = [];
+  const { accessKey } = emulator;
+  const jobs = createIngestJobs({
+    database,
+    url: options.url ?? emulator.url,
     accessKey,
-    sleep: async () => undefined,
+    clock: () => emulator.now(),
+    observer: { pageStored: (facts) => void pages.push(facts) },
   });
   if (options.database === undefined) onTestFinished(() => database.drop());
-  onTestFinished(() => transport.close());
-  const workers = createListPageWorkers({ threads: 1 });
-  onTestFinished(() => workers.close());
-  const pages: StoredPageFacts[] = [];
-  const deps = {
-    database,
-    partitions: createPartitionKeeper(database),
-    edge: createEdgeClient(transport),
-    digestListPage: workers.digest,
-    clock: () => emulator.now(),
-    log: silent,
-    observer: { pageStored: (facts: StoredPageFacts) => void pages.push(facts) },
-    freshMs: 30_000,
-    overlapMs: 3 * MINUTE_MS,
-    settleMs: 15 * MINUTE_MS,
-    fullEveryMs: 15 * MINUTE_MS,
-    afterPage: () => undefined,
-  };
-  const pollEvents = createPollEventsJob(deps);
-  const walkDays = createWalkDaysJob(deps);
-  const run = (job: typeof pollEvents, signal = new AbortController().signal) =>
-    job.run({ zoneId: ZONE } as never, signal);
-  return {
-    database,
-    pages,
-    poll: (signal) => run(pollEvents, signal),
-    walk: (signal) => run(walkDays, signal),
-  };
+  onTestFinished(() => jobs.close());
+  const { poll, walk } = jobs;
+  return { database, pages, poll, walk };
 }
 
 export interface StoredRow {
@@ -139,7 +109,10 @@ export async function openChangingPlatform(
     const body = await change(await original.text(), path);
     response.writeHead(original.status, { "content-type": "application/json" }).end(body);
   };
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => {
+    // A caller that was killed in the middle of its request is nothing to fail for.
+    answer(request, response).catch(() => response.destroy());
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,0 +1,137 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { ensurePartitions } from "../../db/partitions.ts";
+import { quarantineEntries } from "../../db/queries/quarantine.ts";
+import { advanceSearch } from "../../db/queries/search-coverage.ts";
+import { storeEvents } from "../../db/queries/store-events.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { statusCommand } from "../../src/cli/status.ts";
+import { parseConfig } from "../../src/config.ts";
+import { HOUR_MS, startOfHour, toDay } from "../../src/coverage/horizon.ts";
+import type { WafEvent } from "../../src/ingest/waf-event.ts";
+import { writeRuntimeFile } from "../../src/runtime-file.ts";
+import { insertSpike } from "../alert/insert-spike.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { toNewEvents } from "../db/new-events.ts";
+import { createTestDatabase } from "../support/database.ts";
+
+/** The command asks the machine's clock; it stands still here, ten minutes into an hour. */
+const NOW = Date.UTC(2026, 10, 20, 15, 10);
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+  vi.useFakeTimers({ toFake: ["Date"], now: NOW });
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await database.drop();
+});
+
+async function run(environment: Record<string, string>, ...args: string[]): Promise<string> {
+  let printed = "";
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    printed += String(text);
+    return true;
+  });
+  try {
+    await statusCommand(() => parseConfig(environment)).parseAsync(args, { from: "user" });
+  } finally {
+    write.mockRestore();
+  }
+  return printed;
+}
+
+function event(logId: string, occurredAt: number): WafEvent {
+  const dimensions = {
+    feature: "",
+    ruleId: "1",
+    ip: "",
+    ja4: "",
+    ua: "",
+    url: "",
+    asn: "",
+    country: "",
+    action: "",
+  };
+  return { logId, occurredAt, route: "search", message: null, ...dimensions };
+}
+
+async function fill(): Promise<void> {
+  const times = [NOW - 30_000, NOW - 2 * HOUR_MS, NOW - 2 * HOUR_MS - 1];
+  await ensurePartitions(database, [toDay(NOW)]);
+  await inTransaction(database, async (transaction) => {
+    const events = times.map((at, n) => event(`e${n}`, at));
+    await storeEvents(transaction, 101, toNewEvents(101, events), { expectNew: true });
+    const poison = { route: "list" as const, day: null, reason: "unreadable", raw: Buffer.from("null") };
+    await quarantineEntries(transaction.tx, 101, [poison]);
+  });
+  for (const hoursAgo of [1, 2]) {
+    const startsAt = startOfHour(NOW) - hoursAgo * HOUR_MS;
+    await advanceSearch(database.db, 101, { startsAt, searchedThrough: startsAt + HOUR_MS });
+  }
+  await advanceSearch(database.db, 101, { startsAt: startOfHour(NOW), searchedThrough: NOW });
+  await advanceSearch(database.db, 102, { startsAt: startOfHour(NOW), searchedThrough: NOW });
+  await insertSpike(database.db, { openedAt: new Date(NOW) });
+}
+
+test("it shows of each zone what is stored, how fresh, and which hours were searched", async () => {
+  await fill();
+  expect(await run({ DATABASE_URL: database.url })).toBe(
+    [
+      "zone 101   3 events of the last 72 hours, newest 30 s ago",
+      `  ${"·".repeat(70)}██▒`,
+      "  1 entries set aside",
+      "zone 102   0 events of the last 72 hours, none yet",
+      `  ${"·".repeat(72)}▒`,
+      "1 open spikes, 0 unresolved alerts, 0 notifications to deliver",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("as JSON it says the same in milliseconds, one document on stdout", async () => {
+  await fill();
+  const status = JSON.parse(await run({ DATABASE_URL: database.url }, "--json")) as Record<string, unknown>;
+  const live = { startsAt: startOfHour(NOW), searchedThrough: NOW };
+  expect(status).toMatchObject({
+    now: NOW,
+    spikesOpen: 1,
+    alertsFiring: 0,
+    notificationsPending: 0,
+    zones: [
+      { zoneId: 101, events: 3, newestAt: NOW - 30_000, searchedThrough: NOW, quarantined: 1 },
+      { zoneId: 102, events: 0, newestAt: null, searchedThrough: NOW, quarantined: 0, hours: [live] },
+    ],
+  });
+});
+
+test.each([
+  ["a database that was never started on", false],
+  ["an empty one", true],
+])("on %s it says that nothing is stored, and what to do", async (_which, isMigrated) => {
+  const empty = await createTestDatabase();
+  onTestFinished(() => empty.drop());
+  const environment = { DATABASE_URL: isMigrated ? database.url : empty.url };
+  expect(await run(environment)).toBe(
+    "Nothing is stored yet: run npm start.\n0 open spikes, 0 unresolved alerts, 0 notifications to deliver\n",
+  );
+  expect(JSON.parse(await run(environment, "--json"))).toMatchObject({ now: NOW, zones: [], spikesOpen: 0 });
+});
+
+test("without a configured database it asks that of the service that runs here", async () => {
+  await fill();
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-status-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeRuntimeFile(folder, { pid: process.ppid, databaseUrl: database.url, httpUrl: null });
+  expect(await run({ LONGWATCH_DATA_DIR: folder })).toContain("zone 101   3 events");
+});
+
+test("a database that cannot be reached is an error, not an empty answer", async () => {
+  await expect(run({ DATABASE_URL: "postgres://127.0.0.1:1/none" })).rejects.toMatchObject({
+    cause: { code: "ECONNREFUSED" },
+  });
+});

@@ -1,0 +1,63 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { advanceSearch } from "../../db/queries/search-coverage.ts";
+import { describeBackfill, watchBackfill } from "../../src/cli/watch-backfill.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../src/coverage/horizon.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 15, 10);
+const ZONES = [101, 102];
+
+async function openWatch() {
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  let printed = "";
+  const stream = { isTTY: true, columns: 80, write: (text: string) => (printed += text) };
+  // The platform cannot say how much there is: the bar does without.
+  const edge = { searchEventLogs: () => Promise.reject(new Error("no")) } as unknown as EdgeClient;
+  const stopping = new AbortController();
+  onTestFinished(() => stopping.abort());
+  const outage = { isOn: false, met: 0 };
+  const reached = {
+    ...database,
+    get db() {
+      if (!outage.isOn) return database.db;
+      outage.met++;
+      throw new Error("connection terminated");
+    },
+  };
+  const app = { database: reached, edge, clock: () => NOW, zoneIds: ZONES };
+  const watching = watchBackfill(app, stream, stopping.signal);
+  const searchAll = async (zoneId: number) => {
+    for (let startsAt = startOfHour(horizonAt(NOW)); startsAt < startOfHour(NOW); startsAt += HOUR_MS)
+      await advanceSearch(database.db, zoneId, { startsAt, searchedThrough: startsAt + HOUR_MS });
+  };
+  return { database, outage, watching, stopping, searchAll, printed: () => printed };
+}
+
+test("it ends with the number of stored events once every hour of every zone was searched", async () => {
+  const { database, watching, searchAll, printed } = await openWatch();
+  await searchAll(101);
+  await vi.waitFor(() => expect(printed()).toContain("0 of 0 events"));
+  await database.pool.query("update coverage_windows set stored_count = 20");
+  await searchAll(102);
+  expect(await watching).toBe(20 * 72);
+  expect(printed().endsWith("\r\u001b[K")).toBe(true);
+  expect(describeBackfill(1_440)).toBe("History complete: 1,440 events of the last 72 hours are stored.");
+});
+
+test("F30: a database that is away for a moment does not end it", async () => {
+  const { outage, watching, searchAll, printed } = await openWatch();
+  await vi.waitFor(() => expect(printed()).not.toBe(""));
+  outage.isOn = true;
+  await vi.waitFor(() => expect(outage.met).toBeGreaterThan(1), 5_000);
+  outage.isOn = false;
+  for (const zoneId of ZONES) await searchAll(zoneId);
+  expect(await watching).toBe(0);
+});
+
+test("a signal ends it with nothing to say", async () => {
+  const { watching, stopping } = await openWatch();
+  stopping.abort();
+  expect(await watching).toBeNull();
+});

@@ -1,0 +1,50 @@
+import { execFileSync } from "node:child_process";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type EmulatorProcess, startEmulatorProcess } from "../src/emulator-process.ts";
+
+const SMALL = ["--zones", "101", "--history-hours", "1", "--events-per-second", "0.01", "--no-state"];
+
+/** Emulators that this process has started and that still run. */
+function children(): number[] {
+  const all = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" });
+  return all.split("\n").flatMap((line) => {
+    const [pid, ppid, args] = line.trim().split(/\s+(.*?)\s+(.*)/s);
+    return Number(ppid) === process.pid && args?.includes("main.ts emulator") === true ? [Number(pid)] : [];
+  });
+}
+
+async function start(onExit: () => void): Promise<EmulatorProcess> {
+  const emulator = await startEmulatorProcess(SMALL, onExit);
+  onTestFinished(() => emulator.stop());
+  return emulator;
+}
+
+test("it answers once it is started, and is gone once it is stopped, without a word", async () => {
+  const onExit = vi.fn<() => void>();
+  const emulator = await start(onExit);
+  const described = await fetch(`${emulator.url}/_emulator`);
+  expect(await described.json()).toMatchObject({ accessKey: emulator.accessKey.reveal() });
+  expect(children()).toHaveLength(1);
+  await emulator.stop();
+  await emulator.stop();
+  expect(children()).toEqual([]);
+  expect(onExit).not.toHaveBeenCalled();
+});
+
+test("one that is killed is reported, once, and stopping it afterwards is nothing special", async () => {
+  const onExit = vi.fn<() => void>();
+  const emulator = await start(onExit);
+  for (const pid of children()) process.kill(pid, "SIGKILL");
+  await vi.waitFor(() => expect(onExit).toHaveBeenCalledTimes(1));
+  await emulator.stop();
+  expect(onExit).toHaveBeenCalledTimes(1);
+});
+
+test("one that ends before it is ready is an error, and nothing is left running", async () => {
+  const onExit = vi.fn<() => void>();
+  await expect(startEmulatorProcess(["--zones", "none"], onExit)).rejects.toThrow(
+    "ended before it was ready",
+  );
+  expect(children()).toEqual([]);
+  expect(onExit).not.toHaveBeenCalled();
+});

@@ -1,0 +1,29 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { countEvents } from "../../src/ingest/count-events.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+const event = fc.record({
+  ruleId: fc.option(fc.constantFrom("", "1", "1 2", "942100", "\uFFFD")),
+  occurredAt: fc.integer({ min: Date.UTC(2026, 10, 20), max: Date.UTC(2026, 10, 20, 3) }),
+});
+
+test("every event's minute is marked once per rule, and every event counts in its hour", () => {
+  fc.assert(
+    fc.property(fc.array(event), (events) => {
+      const { minutes, hours } = countEvents(events);
+      const marks = minutes.map(({ ruleId, minute }) => JSON.stringify([ruleId, minute]));
+      const expected = events.map(({ ruleId, occurredAt }) =>
+        JSON.stringify([ruleId ?? "", Math.floor(occurredAt / MINUTE_MS) * MINUTE_MS]),
+      );
+      expect(marks.sort()).toEqual([...new Set(expected)].sort());
+      for (const [hour, count] of hours) {
+        const inside = events.filter(({ occurredAt }) => occurredAt >= hour && occurredAt < hour + HOUR_MS);
+        expect([hour % HOUR_MS, count]).toEqual([0, inside.length]);
+      }
+      expect([...hours.values()].reduce((sum, count) => sum + count, 0)).toBe(events.length);
+    }),
+  );
+});

@@ -1,0 +1,152 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isPassedNews, type PassState, planPass } from "../../src/ingest/plan-pass.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const DAY = Date.UTC(2026, 10, 20);
+const POLICY = { settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS };
+const SETTLED = DAY + DAY_MS + POLICY.settleMs;
+const NOON = DAY + DAY_MS / 2;
+
+function state(changed: Partial<PassState> = {}): PassState {
+  return {
+    startedAt: NOON,
+    fullPassStartedAt: NOON,
+    quietPassStartedAt: null,
+    passResult: "full",
+    ...changed,
+  };
+}
+
+test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
+  ["a day never read gets a full pass", NOON, null, "full"],
+  ["a pass that was killed is resumed", NOON + DAY_MS, state({ passResult: null }), "resume"],
+  ["soon after a full pass a short one does", NOON + MINUTE_MS, state(), "short"],
+  ["a full pass comes when it is due", NOON + POLICY.fullEveryMs, state(), "full"],
+  [
+    "short passes do not put off the full one",
+    NOON + POLICY.fullEveryMs,
+    state({ passResult: "short", startedAt: NOON + 14 * MINUTE_MS }),
+    "full",
+  ],
+  ["a refused token begins a full pass at once", NOON + 1, state({ passResult: "token_rejected" }), "full"],
+  [
+    "a looped pass is left alone",
+    NOON + MINUTE_MS,
+    state({ passResult: "looped", fullPassStartedAt: null }),
+    null,
+  ],
+  [
+    "a looped pass is tried again in its turn",
+    NOON + POLICY.fullEveryMs,
+    state({ passResult: "looped", fullPassStartedAt: null }),
+    "full",
+  ],
+  [
+    "a quiet pass while events may still come ends nothing",
+    SETTLED + 1,
+    state({ fullPassStartedAt: SETTLED - 1, quietPassStartedAt: SETTLED - 1 }),
+    null,
+  ],
+  [
+    "a settled day needs another full pass when that is due",
+    SETTLED + POLICY.fullEveryMs,
+    state({ fullPassStartedAt: SETTLED - 1, quietPassStartedAt: SETTLED - 1 }),
+    "full",
+  ],
+  [
+    "a quiet pass after the day has settled ends it",
+    SETTLED + DAY_MS,
+    state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED }),
+    null,
+  ],
+  [
+    "a full pass after settling that brought news does not",
+    SETTLED + DAY_MS,
+    state({ fullPassStartedAt: SETTLED, quietPassStartedAt: null }),
+    "full",
+  ],
+])("%s", (_promise, now, before, expected) => {
+  expect(planPass(now, DAY, before, POLICY)).toBe(expected);
+});
+
+test("whatever happened before, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
+  const at = fc.option(fc.integer({ min: DAY, max: SETTLED + DAY_MS }), { nil: null });
+  const result = fc.constantFrom<PassState["passResult"]>(null, "full", "short", "looped", "token_rejected");
+  fc.assert(
+    fc.property(
+      at,
+      at,
+      result,
+      fc.integer({ min: DAY, max: SETTLED + DAY_MS }),
+      (full, quiet, passResult, now) => {
+        const startedAt = Math.min(now, full ?? now);
+        const before = { startedAt, fullPassStartedAt: full, quietPassStartedAt: quiet, passResult };
+        const later = Math.max(now, startedAt, full ?? 0) + POLICY.fullEveryMs;
+        const isEnded = passResult !== null && quiet !== null && quiet >= SETTLED;
+        expect(planPass(later, DAY, before, POLICY) === null).toBe(isEnded);
+      },
+    ),
+  );
+});
+
+/** Reads pages as a short pass would; returns how many it read before it stopped. */
+function readShort(pages: readonly { times: readonly number[]; isNew: (at: number) => boolean }[]): number {
+  let before: { firstAt: number | null } = { firstAt: null };
+  let earliestNew: number | null = null;
+  let read = 0;
+  for (const { times, isNew } of pages) {
+    read++;
+    const firstAt = times.length === 0 ? null : Math.min(...times);
+    const lastAt = times.length === 0 ? null : Math.max(...times);
+    const newEntries = times.filter(isNew).length;
+    if (isPassedNews({ newEntries, firstAt, lastAt }, before, { earliestNew })) break;
+    if (newEntries > 0 && firstAt !== null) earliestNew = Math.min(earliestNew ?? firstAt, firstAt);
+    before = { firstAt };
+  }
+  return read;
+}
+
+const times = fc.uniqueArray(fc.integer({ min: 0, max: 100_000 }), { minLength: 30, maxLength: 60 });
+
+function pagesOf(all: readonly number[], isNew: (at: number) => boolean) {
+  return Array.from({ length: Math.ceil(all.length / 10) }, (_, page) => ({
+    times: all.slice(page * 10, page * 10 + 10),
+    isNew,
+  }));
+}
+
+test("a short pass over pages that come oldest first never stops before the end", () => {
+  fc.assert(
+    fc.property(times, fc.nat(100_000), (all, since) => {
+      const pages = pagesOf(
+        [...all].sort((a, b) => a - b),
+        (at) => at >= since,
+      );
+      expect(readShort(pages)).toBe(pages.length);
+    }),
+  );
+});
+
+test("a short pass over pages that come newest first reads all that is newer than what was stored", () => {
+  fc.assert(
+    fc.property(times, fc.nat(100_000), (all, since) => {
+      const pages = pagesOf(
+        [...all].sort((a, b) => b - a),
+        (at) => at >= since,
+      );
+      const read = readShort(pages);
+      const unread = pages.slice(read).flatMap((page) => page.times.filter((at) => at >= since));
+      expect(unread).toEqual([]);
+      // One page that is wholly known is enough; without any news it takes a second to see that they descend.
+      const withNews = pages.filter((page) => page.times.some((at) => at >= since)).length;
+      expect(read).toBeLessThanOrEqual(Math.max(withNews + 1, 2));
+    }),
+  );
+});
+
+test("an empty page says nothing about those behind it", () => {
+  const page = { newEntries: 0, firstAt: null, lastAt: null };
+  expect(isPassedNews(page, { firstAt: 5 }, { earliestNew: 3 })).toBe(false);
+});

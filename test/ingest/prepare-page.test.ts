@@ -1,0 +1,92 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { acceptedAt } from "../../src/ingest/accepted-times.ts";
+import { entryBytes } from "../../src/ingest/entry-bytes.ts";
+import { hashPage } from "../../src/ingest/hash-page.ts";
+import { openPage } from "../../src/ingest/open-page.ts";
+import { preparePage } from "../../src/ingest/prepare-page.ts";
+import { sliceEntries } from "../../src/ingest/slice-entries.ts";
+import type { WafEvent } from "../../src/ingest/waf-event.ts";
+
+const texts = fc.array(
+  fc.jsonValue().map((value) => JSON.stringify(value)),
+  { maxLength: 6 },
+);
+
+function pageOf(entries: readonly string[], token: string, separator = ",") {
+  const body = Buffer.from(`{"logs":[${entries.join(separator)}],"continuationToken":"${token}"}`);
+  return { body, records: sliceEntries(body, "logs") ?? [] };
+}
+
+test("a page's hash is that of its entries, whatever token came with them", () => {
+  fc.assert(
+    fc.property(texts, fc.string({ unit: "grapheme-ascii" }), (entries, token) => {
+      const one = pageOf(entries, "");
+      const other = pageOf(entries, JSON.stringify(token).slice(1, -1));
+      expect(hashPage(one.records, one.body)).toEqual(hashPage(other.records, other.body));
+    }),
+  );
+});
+
+test("pages with other entries have other hashes, also where the entries are copies in shared memory", () => {
+  fc.assert(
+    fc.property(texts, texts, (some, others) => {
+      const isSame = JSON.stringify(some) === JSON.stringify(others);
+      const one = pageOf(some, "t");
+      const other = pageOf(others, "t");
+      expect(hashPage(one.records, one.body).equals(hashPage(other.records, other.body))).toBe(isSame);
+      const [copies, otherCopies] = [some, others].map((all) => all.map((text) => Buffer.from(text)));
+      const isSameText = some.join("") === others.join("");
+      expect(hashPage(copies ?? [], one.body).equals(hashPage(otherCopies ?? [], other.body))).toBe(
+        isSameText,
+      );
+    }),
+  );
+});
+
+test("entries that cannot be cut out of the body are written again, one for one", () => {
+  const body = Buffer.from(`{"l\\u006fgs":[ {"a" : 1}, null ]}`);
+  const { logs } = JSON.parse(body.toString()) as { logs: unknown[] };
+  expect(entryBytes(body, "logs", logs).map(String)).toEqual([`{"a":1}`, "null"]);
+});
+
+test("each event keeps its own record, and each refused entry its reason and bytes", () => {
+  const now = Date.UTC(2026, 10, 20, 12);
+  const schema = z.object({ logId: z.string(), at: z.number() });
+  const toEvent = ({ logId, at }: { logId: string; at: number }) => ({ logId, occurredAt: at }) as WafEvent;
+  const entries = [
+    { logId: "a", at: now },
+    { logId: 1, at: "visitor's text" },
+    { logId: "old", at: now - 30 * 86_400_000 },
+    { logId: "b", at: now - 5 },
+    { logId: "far", at: now + 30 * 86_400_000 },
+  ];
+  const opened = openPage(Buffer.from(JSON.stringify({ logs: entries })), "logs");
+  const source = { route: "list", schema, toEvent, day: "2026-11-20", accepted: acceptedAt(now) } as const;
+  const page = preparePage(opened, source);
+  expect(page.events.map(({ logId }) => logId)).toEqual(["a", "b"]);
+  expect(page.records.map(String)).toEqual([entries[0], entries[3]].map((entry) => JSON.stringify(entry)));
+  expect([page.firstAt, page.lastAt]).toEqual([now - 5, now]);
+  expect(page.quarantined.map(({ reason }) => reason)).toEqual([
+    "unreadable: logId: invalid_type; at: invalid_type",
+    "timestamp: before 2026-11-10T12:00:00.000Z",
+    "timestamp: not before 2026-11-22T12:00:00.000Z",
+  ]);
+  expect(page.quarantined.map(({ raw }) => raw.toString())).toEqual(
+    [entries[1], entries[2], entries[4]].map((entry) => JSON.stringify(entry)),
+  );
+});
+
+test("a page without events has no times", () => {
+  const source = {
+    route: "search",
+    schema: z.never(),
+    toEvent: (event: WafEvent) => event,
+    day: null,
+  } as const;
+  const opened = openPage(Buffer.from('{"rows":[null,1]}'), "rows");
+  const page = preparePage(opened, { ...source, accepted: acceptedAt(0) });
+  expect(page).toMatchObject({ events: [], records: [], firstAt: null, lastAt: null });
+  expect(page.quarantined).toHaveLength(2);
+});

@@ -1,0 +1,120 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { createPollEventsJob } from "../../jobs/poll-events.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { expectedRows, openIngest, silent, storedRows, ZONE } from "./ingest-support.ts";
+
+const HISTORY = { historyHours: 30, eventsPerSecond: 0.05 } as const;
+
+/** A platform in front of `url` that answers 500 to whatever `isBroken` says. */
+async function openBrokenPlatform(
+  { url, accessKey }: { url: string; accessKey: string },
+  isBroken: (path: string, body: string) => boolean,
+): Promise<string> {
+  const server = createServer((request, response) => {
+    const answer = async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const body = Buffer.concat(chunks).toString();
+      const path = request.url ?? "/";
+      if (isBroken(path, body)) return void response.writeHead(500).end();
+      const original = await fetch(url + path, {
+        method: request.method ?? "GET",
+        headers: { AccessKey: accessKey, "content-type": "application/json" },
+        ...(body === "" ? {} : { body }),
+      });
+      const headers = { "content-type": "application/json" };
+      return void response.writeHead(original.status, headers).end(await original.text());
+    };
+    answer().catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("F41: an hour that the platform cannot search does not keep the hours behind it from being copied", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const broken = Math.floor((NOW - 20 * HOUR_MS) / HOUR_MS) * HOUR_MS;
+  let isBroken = true;
+  const url = await openBrokenPlatform(
+    emulator,
+    (_path, body) => isBroken && body.includes(`"from":${broken},`),
+  );
+  const ingest = await openIngest(emulator, { url });
+  await expect(ingest.poll()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+  const all = expectedRows(await oracle(emulator)).map(({ log_id, at }) => ({ log_id, at }));
+  const ids = async () => (await storedRows(ingest.database)).map(({ log_id }) => log_id);
+  const others = all.filter(({ at }) => at < broken || at >= broken + HOUR_MS);
+  expect(others.length).toBeLessThan(all.length);
+  expect(await ids()).toEqual(others.map(({ log_id }) => log_id));
+  isBroken = false;
+  await ingest.poll();
+  expect(await ids()).toEqual(all.map(({ log_id }) => log_id));
+});
+
+test("I9: a platform that answers nothing is not asked for every hour", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const asked = new Set<string>();
+  const url = await openBrokenPlatform(emulator, (_path, body) => {
+    asked.add(body);
+    return true;
+  });
+  const ingest = await openIngest(emulator, { url });
+  await expect(ingest.poll()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+  expect(asked.size).toBe(2);
+});
+
+test("F41: a day that the platform cannot list does not keep today's list from being read", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const url = await openBrokenPlatform(emulator, (path) => path.includes("/11-19-2026"));
+  const ingest = await openIngest(emulator, { url });
+  await expect(ingest.walk()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+  const today = expectedRows(await oracle(emulator)).filter(({ at }) => at >= Date.UTC(2026, 10, 20));
+  expect((await storedRows(ingest.database)).map(({ log_id }) => log_id)).toEqual(
+    today.map(({ log_id }) => log_id),
+  );
+});
+
+test("a busy hour whose parts fail while a page is still on its way fails the run, and nothing goes unheard", async () => {
+  const unheard: unknown[] = [];
+  const note = (reason: unknown) => void unheard.push(reason);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => void process.off("unhandledRejection", note));
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const turns = async (count: number) => {
+    for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  let whole: number | undefined;
+  const job = createPollEventsJob({
+    database,
+    partitions: createPartitionKeeper(database),
+    edge: {
+      async searchEventLogs({ request }) {
+        whole ??= request.to - request.from;
+        if (request.to - request.from < whole) throw new Error("the part failed");
+        if (request.page === 1) await turns(5);
+        const page = { rows: [{}], groups: [], total: 20_000, totalPages: 40, page: request.page ?? 0 };
+        return {
+          page: { ...page, errorResponse: null },
+          body: Buffer.from(`{"rows":[{}]}`),
+          requestId: null,
+        };
+      },
+    },
+    clock: () => NOW,
+    log: silent,
+    observer: { pageStored: () => undefined },
+    freshMs: 30_000,
+    overlapMs: 180_000,
+    afterPage: () => undefined,
+  });
+  const polling = job.run({ zoneId: ZONE } as never, new AbortController().signal);
+  await expect(polling).rejects.toThrow("the part failed");
+  await turns(2);
+  expect(unheard).toEqual([]);
+});

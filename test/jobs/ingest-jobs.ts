@@ -1,0 +1,58 @@
+import pino from "pino";
+import type { Database } from "../../db/client.ts";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { createPollEventsJob } from "../../jobs/poll-events.ts";
+import { createWalkDaysJob } from "../../jobs/walk-days.ts";
+import type { Clock } from "../../src/clock.ts";
+import { createEdgeClient } from "../../src/edge/edge-client.ts";
+import { createEdgeTransport } from "../../src/edge/transport.ts";
+import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
+import { createListPageWorkers } from "../../src/list-page-workers.ts";
+import type { AnyJob } from "../../src/queue/define-job.ts";
+import { createSecret } from "../../src/secret.ts";
+
+export const ZONE = 101;
+export const silent = pino({ level: "silent" });
+const MINUTE_MS = 60_000;
+
+export interface IngestJobsOptions {
+  readonly database: Database;
+  readonly url: string;
+  readonly accessKey: string;
+  readonly clock: Clock;
+  readonly observer: IngestObserver;
+}
+
+/** Both ingest jobs of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
+export function createIngestJobs({ database, url, accessKey, clock, observer }: IngestJobsOptions) {
+  const transport = createEdgeTransport({
+    baseUrl: url,
+    accessKey: createSecret(accessKey),
+    sleep: async () => undefined,
+  });
+  const workers = createListPageWorkers({ threads: 1 });
+  const deps = {
+    digestListPage: workers.digest,
+    database,
+    partitions: createPartitionKeeper(database),
+    edge: createEdgeClient(transport),
+    clock,
+    log: silent,
+    observer,
+    freshMs: 30_000,
+    overlapMs: 3 * MINUTE_MS,
+    settleMs: 15 * MINUTE_MS,
+    fullEveryMs: 15 * MINUTE_MS,
+    afterPage: () => undefined,
+  };
+  const runs = (job: AnyJob) => (signal?: AbortSignal) =>
+    job.run({ zoneId: ZONE } as never, signal ?? new AbortController().signal);
+  return {
+    poll: runs(createPollEventsJob(deps)),
+    walk: runs(createWalkDaysJob(deps)),
+    close: async () => {
+      await workers.close();
+      await transport.close();
+    },
+  };
+}
