@@ -12,7 +12,7 @@ FROM ${NODE_IMAGE}
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \
-    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch
+    && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch
 WORKDIR /app
 COPY LICENSE README.md package.json package-lock.json ./
 COPY --from=dependencies /app/node_modules ./node_modules
