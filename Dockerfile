@@ -1,0 +1,36 @@
+ARG NODE_IMAGE=node:24.21-bookworm-slim
+
+FROM ${NODE_IMAGE} AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+# Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.
+# The versions are the lock file's all the same. No package needs its install script here.
+RUN npm install --omit=dev --no-save --ignore-scripts --no-audit --no-fund && npm cache clean --force
+
+FROM ${NODE_IMAGE}
+# Node as process 1 would reap no orphans and ignore signals it has no handler for.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch
+WORKDIR /app
+COPY LICENSE README.md package.json package-lock.json ./
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY migrations ./migrations
+COPY db ./db
+COPY jobs ./jobs
+COPY src ./src
+
+# Inside a container only the published ports decide who may connect.
+ENV NODE_ENV=production \
+    LONGWATCH_HOST=0.0.0.0 \
+    LONGWATCH_PORT=8080 \
+    LONGWATCH_DATA_DIR=/var/lib/longwatch
+USER node
+# The only folder that is written to: the rest of the file system may be read-only.
+VOLUME /var/lib/longwatch
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/src/check-health.ts"]
+ENTRYPOINT ["tini", "--", "node", "/app/src/main.ts"]
+CMD ["start"]

