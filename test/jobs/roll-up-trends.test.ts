@@ -37,37 +37,38 @@ test.each([1, 2])(
     const database = await openTrendDatabase(DAYS);
     const fraction = createFractions(seed);
     const doomed = [connectAs("doomed", database), connectAs("doomed", database)];
-    let isWriting = true;
-    let kills = 0;
+    const state = { isWriting: true, kills: 0 };
 
     const roll = async (connection: Database) => {
       const run = createRollUp(connection, { batch: 7 });
-      while (isWriting) await run().catch(ignoreKill);
+      while (state.isWriting) await run().catch(ignoreKill);
     };
     // Both routes show an event, one of them without its rule or action: half of the pages move counts about.
     const write = async (writer: number) => {
-      for (let page = 0; page < 25 || kills < 4; page += 1) {
-        const events = drawPage(fraction, `${writer}/${page % 20}`);
+      for (let page = 0; page < 25 || state.kills < 4; page += 1) {
+        const events = drawPage(fraction, writer * 20 + (page % 20));
         await storeAll(database, events, { expectNew: fraction() < 0.5 });
       }
     };
     const kill = async () => {
-      while (isWriting) {
+      while (state.isWriting) {
         const { rowCount } = await database.pool.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
            where application_name = 'doomed' and backend_xid is not null limit 1`,
         );
-        kills += rowCount ?? 0;
+        state.kills += rowCount ?? 0;
       }
     };
 
     const rolled = Promise.all([...doomed.map(roll), kill()]);
-    const written = Promise.all([0, 1, 2, 3].map(write)).finally(() => (isWriting = false));
+    const written = Promise.all([0, 1, 2, 3].map(write)).finally(() => {
+      state.isWriting = false;
+    });
     await Promise.all([rolled, written]);
     await createRollUp(database)();
 
     await expectExact(database);
-    expect(kills).toBeGreaterThanOrEqual(4);
+    expect(state.kills).toBeGreaterThanOrEqual(4);
   },
 );
 
@@ -77,8 +78,8 @@ function ignoreKill(thrown: unknown): void {
 }
 
 /** A page that another pass may show again: the same times and ids, but what is known of each differs. */
-function drawPage(fraction: () => number, name: string): NewEvent[] {
-  const fixed = createFractions([...name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7));
+function drawPage(fraction: () => number, number: number): NewEvent[] {
+  const fixed = createFractions(number);
   return Array.from({ length: 40 }, (_, i) => {
     const occurredAt = MIDNIGHT + Math.floor((fixed() - 0.5) * 4 * HOUR_MS * fixed());
     const rule = ["", "942100", "941100", "913100"][Math.floor(fixed() * 4)] ?? "";
@@ -86,7 +87,7 @@ function drawPage(fraction: () => number, name: string): NewEvent[] {
     const isBare = fraction() < 0.5;
     return makeEvent({
       occurredAt,
-      logId: `${name}/${i}`,
+      logId: `${number}/${i}`,
       ruleId: isBare ? null : rule,
       action: fraction() < 0.3 ? null : action,
     });
