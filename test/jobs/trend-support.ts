@@ -52,7 +52,7 @@ export function runJob(job: AnyJob): Promise<void> {
 }
 
 /** Asks until there is an answer, for as long as the test may last. */
-export async function eventually<T>(ask: () => Promise<T | null | undefined | false>): Promise<T> {
+async function eventually<T>(ask: () => Promise<T | null | undefined | false>): Promise<T> {
   for (;;) {
     const answer = await ask();
     if (answer !== null && answer !== undefined && answer !== false) return answer;
