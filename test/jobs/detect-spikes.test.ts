@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensurePartitions } from "../../db/partitions.ts";
-import { EVIDENCE_DIMENSIONS } from "../../db/schema/spikes.ts";
+import { openSpike } from "../../db/queries/spikes.ts";
+import { EVIDENCE_DIMENSIONS, spikes } from "../../db/schema/spikes.ts";
 import { MINUTE_MS } from "../../src/trend/bucket.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDetectWorld, DAYS, END, eventsOf, minuteOf, START } from "./detect-support.ts";
@@ -111,4 +112,18 @@ test("hours of a gap do not pass for quiet ones", async () => {
   // One event a minute; with the gaps as zeros it would be two thirds of that.
   expect(spike?.baseline).toBe(spike?.windowMinutes);
   expect(spike).toMatchObject({ kind: "spike", windowMinutes: 3 });
+});
+
+test("a detector that slept through an attack does not open its spike once more", async () => {
+  await world.keep(eventsOf([40, 60, 50], START + 5));
+  await world.tickThrough(START, START + 60);
+  const told = await database.db.select().from(spikes);
+  expect(told).toMatchObject([{ closedAt: expect.any(Date) }]);
+
+  for (const { id: _id, ...row } of told) {
+    expect(await openSpike(database.db, { ...row, closedAt: null })).toBeNull();
+    const next = new Date((row.closedAt?.getTime() ?? 0) + MINUTE_MS);
+    const another = { ...row, openedAt: next, lastActiveAt: next, judgedThrough: next, closedAt: null };
+    expect(await openSpike(database.db, another)).not.toBeNull();
+  }
 });
