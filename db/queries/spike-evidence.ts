@@ -56,7 +56,7 @@ async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs }: Evi
   const [since, to] = [sql`to_timestamp(${sinceMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
   const counted = await db.execute<{ total: number; first: number | null }>(sql`
     select (select coalesce(sum(total), 0)::integer from rule_buckets
-        where zone_id = ${zoneId} and rule_id = ${ruleId} and width = 60
+        where zone_id = ${zoneId} and rule_id = ${ruleId} and width = (select 60)
           and starts_at >= ${since} and starts_at < ${to}) as total,
       (select extract(epoch from min(occurred_at))::float8 * 1000 from ${wafEvents}
         where zone_id = ${zoneId} and ${isRule(ruleId)} and occurred_at >= ${since} and occurred_at < ${to}) as first`);

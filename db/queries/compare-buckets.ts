@@ -1,0 +1,71 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+import { CLASS_COUNTS, VERB } from "./roll-up.ts";
+
+interface BucketCounts {
+  readonly total: number;
+  readonly blocked: number;
+  readonly logged: number;
+  readonly challenged: number;
+}
+
+/** A bucket that is not what its events say; null where there is none. */
+interface DifferingBucket {
+  readonly zoneId: number;
+  readonly ruleId: string;
+  /** Seconds. */
+  readonly width: number;
+  readonly startsAt: Date;
+  readonly stored: BucketCounts | null;
+  readonly recounted: BucketCounts | null;
+  /** Whether a stale minute in it still waits for the roll-up, which explains the difference. */
+  readonly isPending: boolean;
+}
+
+/**
+ * Buckets of every width that share a moment with [from, to) and differ from a recount of their events, in key order,
+ * `limit` at most. Reads the events of the whole UTC days involved.
+ */
+export async function compareBuckets(
+  db: Queryable,
+  { zoneId, from, to, limit = 1_000 }: { zoneId?: number; from: Date; to: Date; limit?: number },
+): Promise<DifferingBucket[]> {
+  const [fromSecond, toSecond] = [from.getTime() / 1_000, to.getTime() / 1_000];
+  const firstDay = sql`to_timestamp(floor(${fromSecond}::float8 / 86400) * 86400)`;
+  const lastDay = sql`to_timestamp(ceil(${toSecond}::float8 / 86400) * 86400)`;
+  const isZone = (column: SQL) => (zoneId === undefined ? sql`true` : sql`${column} = ${zoneId}`);
+  const asJson = (row: SQL) => sql`case when ${row}.total is not null then json_build_object(
+    'total', ${row}.total, 'blocked', ${row}.blocked, 'logged', ${row}.logged, 'challenged', ${row}.challenged) end`;
+  const found = await db.execute<
+    Omit<DifferingBucket, "startsAt"> & { second: number } & Record<string, unknown>
+  >(sql`
+    with minutes as materialized (
+      select zone_id, rule_id, minute, ${CLASS_COUNTS} from (
+        select zone_id, coalesce(rule_id, '') as rule_id, date_bin('1 minute', occurred_at, to_timestamp(0)) as minute,
+          ${VERB} as verb
+        from ${wafEvents} e
+        where ${isZone(sql`zone_id`)} and occurred_at >= ${firstDay} and occurred_at < ${lastDay}) e
+      group by 1, 2, 3),
+    recounted as (
+      select zone_id, rule_id, width, date_bin(make_interval(secs => width), minute, to_timestamp(0)) as starts_at,
+        sum(total)::integer as total, sum(blocked)::integer as blocked,
+        sum(logged)::integer as logged, sum(challenged)::integer as challenged
+      from minutes cross join (values (60), (3600), (86400)) as widths(width)
+      group by 1, 2, 3, 4),
+    stored as (
+      select zone_id, rule_id, width, starts_at, total, blocked, logged, challenged from rule_buckets
+      where ${isZone(sql`zone_id`)} and starts_at >= ${firstDay} and starts_at < ${lastDay})
+    select zone_id as "zoneId", rule_id as "ruleId", width, extract(epoch from starts_at)::float8 as second,
+      stored, recounted,
+      exists (select from dirty_buckets d where d.zone_id = differing.zone_id and d.rule_id = differing.rule_id
+        and d.minute >= starts_at and d.minute < starts_at + make_interval(secs => width)) as "isPending"
+    from (
+      select zone_id, rule_id, width, starts_at, ${asJson(sql`s`)} as stored, ${asJson(sql`r`)} as recounted
+      from stored s full join recounted r using (zone_id, rule_id, width, starts_at)
+      where (s.total, s.blocked, s.logged, s.challenged)
+        is distinct from (r.total, r.blocked, r.logged, r.challenged)) differing
+    where starts_at < to_timestamp(${toSecond}) and starts_at + make_interval(secs => width) > to_timestamp(${fromSecond})
+    order by 1, 2, 3, 4 limit ${limit}`);
+  return found.rows.map(({ second, ...row }) => ({ ...row, startsAt: new Date(second * 1_000) }));
+}
