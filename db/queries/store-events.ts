@@ -7,7 +7,9 @@ import type { Transaction } from "../transaction.ts";
 
 /** What a page touches, counted by the caller. */
 export interface EventCounts {
-  readonly minutes: readonly { readonly ruleId: string; readonly minute: number }[];
+  /** Rule to minutes, epoch ms of their start. */
+  readonly minutes: ReadonlyMap<string, ReadonlySet<number>>;
+  /** Hour, epoch ms of its start, to number of events. */
   readonly hours: ReadonlyMap<number, number>;
 }
 
@@ -49,8 +51,8 @@ async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise
 
 /** Marks the minutes that copied events make stale and counts the events into their hours. */
 export async function recordCounts(tx: Queryable, zoneId: number, counts: EventCounts): Promise<void> {
-  const rules = counts.minutes.map(({ ruleId }) => ruleId);
-  const minutes = counts.minutes.map(({ minute }) => minute);
+  const rules = [...counts.minutes].flatMap(([rule, touched]) => Array.from(touched, () => rule));
+  const minutes = [...counts.minutes.values()].flatMap((touched) => [...touched]);
   const hours = [...counts.hours.keys()];
   // One order of locks in every writer: marks by key, then hours by key.
   await tx.execute(sql`
