@@ -1,6 +1,7 @@
-/** A value of a row to be copied; dates are sent as epoch milliseconds through `toCopyTime`. */
+/** A value of a row to be copied; times go through `createTimeWriter`. */
 export type CopyValue = string | number | null;
 
+const MINUTE_MS = 60_000;
 const ESCAPED = /[\\\n\r\t]/;
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
@@ -11,7 +12,16 @@ export function toCopyField(value: CopyValue): string {
   return ESCAPED.test(value) ? value.replace(/[\\\n\r\t]/g, (char) => ESCAPES[char] ?? char) : value;
 }
 
-/** Epoch milliseconds as a timestamp that COPY reads. */
-export function toCopyTime(atMs: number): string {
-  return new Date(atMs).toISOString();
+/** Writes epoch milliseconds as timestamps that COPY reads; quick for times of the same minute. */
+export function createTimeWriter(): (atMs: number) => string {
+  let minute = Number.NaN;
+  let prefix = "";
+  return (atMs) => {
+    const rest = atMs % MINUTE_MS;
+    if (atMs - rest !== minute) {
+      minute = atMs - rest;
+      prefix = new Date(minute).toISOString().slice(0, -"00.000Z".length);
+    }
+    return `${prefix}${String(rest / 1_000)}Z`;
+  };
 }

@@ -168,11 +168,8 @@ async function storeSearchPage(
 ): Promise<{ events: number; inserted: number }> {
   const { database, partitions, clock, observer } = deps;
   const { page, body } = result;
-  const opened = {
-    entries: page.rows,
-    records: entryBytes(body, "rows", page.rows),
-    readEntry: (index: number) => page.rows[index],
-  };
+  const readEntry = (index: number) => page.rows[index];
+  const opened = { records: entryBytes(body, "rows", page.rows), readPlainEntry: readEntry, readEntry };
   const { events, quarantined, firstAt, lastAt } = preparePage(opened, {
     route: "search",
     schema: EventRow,

@@ -6,14 +6,12 @@ import type { PartitionKeeper } from "../db/partition-keeper.ts";
 import { isLeaseHeld } from "../db/queries/leases.ts";
 import {
   beginListPass,
-  isKnownPage,
   type ListPass,
   type PassResult,
   readListPass,
   recordListPage,
   rejectListToken,
 } from "../db/queries/list-passes.ts";
-import { readLogIdHashes } from "../db/queries/raw-blocks.ts";
 import { readSearchedHours } from "../db/queries/search-coverage.ts";
 import { type StoredPage, storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
@@ -21,20 +19,13 @@ import { DAY_MS, startOfDay, toDay } from "../src/coverage/horizon.ts";
 import { isBackfilled } from "../src/coverage/plan-search.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import { EdgeError } from "../src/edge/edge-error.ts";
-import { eventLogPages, type PageOfPass } from "../src/edge/event-log-pages.ts";
-import type { ReadEventLogsResult } from "../src/edge/list-event-logs.ts";
-import { toLogDay } from "../src/edge/log-day.ts";
-import { acceptedAt } from "../src/ingest/accepted-times.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
-import { unpackLogIdHashes } from "../src/ingest/log-id-hash.ts";
-import { unpackRecords } from "../src/ingest/packed-records.ts";
 import { isPassedNews, planPass } from "../src/ingest/plan-pass.ts";
-import { packRawBlocks, type RawBlock } from "../src/ingest/raw-block.ts";
-import type { DigestListPage, ListPageDigest } from "../src/list-page-workers.ts";
+import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
-import { readAhead } from "../src/read-ahead.ts";
 import { pollLeaseName } from "./poll-events.ts";
+import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
 
 const LEASE_TTL_MS = 60_000;
 /** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
@@ -153,23 +144,16 @@ async function walkPass(
   { pass, mayStop }: WalkedPass,
   signal: AbortSignal,
 ): Promise<ListPass | null> {
-  const { edge, observer, clock } = deps;
-  const { zoneId } = day;
-  const params = {
-    shieldZoneId: day.zoneId,
-    date: toLogDay(day.dayStart),
-    continuationToken: pass.continuationToken,
-  };
+  const { observer } = deps;
+  const { zoneId, dayStart } = day;
+  const { continuationToken } = pass;
   const seenPages = new Set<string>();
   let stalledPages = 0;
   let current = pass;
   let expectNew = false;
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
-  const read = (body: Buffer) =>
-    deps.digestListPage(body, { zoneId, day: toDay(day.dayStart), accepted: acceptedAt(clock()) });
-  const list = (asked: typeof params, until?: AbortSignal) => edge.readEventLogs(asked, read, until);
-  for await (const page of readAhead(eventLogPages(list, params, signal))) {
+  for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
     const { entries, size, firstAt } = page.content;
     const pageHash = page.content.hash.toString("hex");
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
@@ -197,7 +181,7 @@ async function walkPass(
 
 interface WalkedPage {
   readonly current: ListPass;
-  readonly page: ReadEventLogsResult<ListPageDigest> & PageOfPass;
+  readonly page: ReadyListPage;
   readonly expectNew: boolean;
 }
 
@@ -208,9 +192,8 @@ async function storeListPage(
   resultOf: (newEntries: number) => PassResult | null,
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
   const { database, partitions } = deps;
-  const { content } = page;
+  const { content, isKnown, rawBlocks } = page;
   const day = toDay(dayStart);
-  const isKnown = await isKnownPage(database.db, zoneId, day, content.hash);
   const conclude = (tx: Queryable, stored: StoredPage) =>
     recordListPage(tx, current, lease.fence, {
       zoneId,
@@ -224,7 +207,6 @@ async function storeListPage(
       nextToken: page.nextToken,
       passResult: resultOf(stored.inserted),
     });
-  const rawBlocks = isKnown ? [] : await packNewRecords(database.db, zoneId, content);
   const events = isKnown ? { ...content, size: 0 } : content;
   const quarantined = isKnown ? [] : content.quarantined;
   const newPage = { zoneId, lease, expectNew, events, rawBlocks, quarantined };
@@ -232,13 +214,4 @@ async function storeListPage(
     storePage(database, newPage, conclude),
   );
   return { pass: concluded, stored };
-}
-
-/** The records that no block holds yet; a crash between reading and writing at worst keeps one twice. */
-async function packNewRecords(db: Queryable, zoneId: number, page: ListPageDigest): Promise<RawBlock[]> {
-  const { records, firstAt, lastAt } = page;
-  if (firstAt === null || lastAt === null) return [];
-  const days = [toDay(firstAt), toDay(lastAt)];
-  const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
-  return packRawBlocks(unpackRecords(records, new Set(packed.flatMap(unpackLogIdHashes))));
 }

@@ -79,7 +79,7 @@ function startThread(onExit: () => void): Thread {
   const worker = new Worker(new URL("./list-page-worker.ts", import.meta.url), {
     execArgv: [],
     // A page's garbage dies young: a larger nursery would only be memory.
-    resourceLimits: { maxYoungGenerationSizeMb: 24 },
+    resourceLimits: { maxYoungGenerationSizeMb: 12 },
   });
   worker.unref();
   const fail = (error: Error) => {

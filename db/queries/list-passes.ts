@@ -111,43 +111,25 @@ export async function recordListPage(
   page: ReadPage,
 ): Promise<ListPass> {
   const { zoneId, day, entries, hash, tokenHash, passResult } = page;
-  const at = (time: number | null) => (time === null ? null : new Date(time));
+  const at = (time: number | null) => (time === null ? null : new Date(time).toISOString());
   const newEntries = before.newEntries + page.newEntries;
   const isFull = passResult === "full";
   const isQuiet = isFull && newEntries === 0;
-  const moved = await db
-    .update(ingestCursors)
-    .set({
-      fence,
-      newEntries,
-      pagesSeen: before.pagesSeen + 1,
-      continuationToken: page.nextToken,
-      passResult,
-      ...(isFull ? { fullPassStartedAt: sql`${ingestCursors.startedAt}` } : {}),
-      ...(isQuiet ? { quietPassStartedAt: sql`${ingestCursors.startedAt}` } : {}),
-    })
-    .where(
-      and(
-        isCursor(zoneId, day),
-        lte(ingestCursors.fence, fence),
-        eq(ingestCursors.pass, before.pass),
-        eq(ingestCursors.pagesSeen, before.pagesSeen),
-      ),
-    )
-    .returning({ day: ingestCursors.day });
-  if (moved.length === 0) throw new FenceLostError(`list pass of ${day}`, fence);
-  await db.insert(pages).values({
-    zoneId,
-    day,
-    pass: before.pass,
-    page: before.pagesSeen,
-    entries,
-    newEntries: page.newEntries,
-    hash,
-    tokenHash,
-    firstAt: at(page.firstAt),
-    lastAt: at(page.lastAt),
-  });
+  // One statement, so that no ledger entry is tried where the cursor has gone on.
+  const moved = await db.execute(sql`
+    with moved as (
+      update ingest_cursors set fence = ${fence}, new_entries = ${newEntries}, pages_seen = pages_seen + 1,
+        continuation_token = ${page.nextToken}, pass_result = ${passResult},
+        full_pass_started_at = case when ${isFull} then started_at else full_pass_started_at end,
+        quiet_pass_started_at = case when ${isQuiet} then started_at else quiet_pass_started_at end
+      where zone_id = ${zoneId} and day = ${day} and fence <= ${fence}
+        and pass = ${before.pass} and pages_seen = ${before.pagesSeen}
+      returning pass)
+    insert into pages (zone_id, day, pass, page, entries, new_entries, hash, token_hash, first_at, last_at)
+    select ${zoneId}, ${day}, pass, ${before.pagesSeen}, ${entries}, ${page.newEntries}, ${hash}::bytea,
+      ${tokenHash}::bytea, ${at(page.firstAt)}::timestamptz, ${at(page.lastAt)}::timestamptz
+    from moved`);
+  if (moved.rowCount === 0) throw new FenceLostError(`list pass of ${day}`, fence);
   if (isFull) {
     await db
       .delete(pages)

@@ -1,13 +1,15 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
+import type { Queryable } from "../client.ts";
 import { EVENT_COLUMNS as COLUMNS } from "../event-rows.ts";
-import { readSqlState } from "../sql-state.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** What a page touches, counted by the caller. */
 interface EventCounts {
-  readonly minutes: readonly { readonly ruleId: string; readonly minute: number }[];
+  /** Rule to minutes, epoch ms of their start. */
+  readonly minutes: ReadonlyMap<string, ReadonlySet<number>>;
+  /** Hour, epoch ms of its start, to number of events. */
   readonly hours: ReadonlyMap<number, number>;
 }
 
@@ -30,27 +32,13 @@ export interface StoredEvents {
 }
 
 const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
-const UNIQUE_VIOLATION = "23505";
 
 /**
- * Stores a page of events once, marks the minutes they make stale and counts them into their hours. Events that are
- * here already gain what they lack and lose nothing; a full address replaces a masked one, never the reverse.
- * With `expectNew` the events are copied straight into the table, at almost the price of a plain COPY, and staged only
- * when one of them turns out to be known: say so where the page before brought nothing but new events.
- * @throws the driver's 23514 when a day has no partition.
+ * Copies events, none of which is known, straight into the table: almost at the price of a plain COPY.
+ * @throws the driver's 23505 when one of them is there, 23514 when a day has no partition.
  */
-export async function storeEvents(
-  transaction: Transaction,
-  zoneId: number,
-  events: NewEvents,
-  { expectNew }: { expectNew: boolean },
-): Promise<StoredEvents> {
-  if (events.size === 0) return { inserted: 0, filled: 0 };
-  if (expectNew && (await copyNew(transaction.client, events.rows))) {
-    await recordCounts(transaction, zoneId, events.counts);
-    return { inserted: events.size, filled: 0 };
-  }
-  return mergeStaged(transaction, zoneId, events);
+export async function copyNewEvents(client: pg.PoolClient, events: NewEvents): Promise<void> {
+  await copy(client, "waf_events", events.rows);
 }
 
 async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise<void> {
@@ -61,23 +49,10 @@ async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise
   });
 }
 
-/** False, with everything undone, when one of the events was there. */
-async function copyNew(client: pg.PoolClient, rows: Buffer): Promise<boolean> {
-  await client.query("savepoint copy_new");
-  try {
-    await copy(client, "waf_events", rows);
-  } catch (thrown) {
-    if (readSqlState(thrown) !== UNIQUE_VIOLATION) throw thrown;
-    await client.query("rollback to savepoint copy_new");
-    return false;
-  }
-  await client.query("release savepoint copy_new");
-  return true;
-}
-
-async function recordCounts({ tx }: Transaction, zoneId: number, counts: EventCounts): Promise<void> {
-  const rules = counts.minutes.map(({ ruleId }) => ruleId);
-  const minutes = counts.minutes.map(({ minute }) => minute);
+/** Marks the minutes that copied events make stale and counts the events into their hours. */
+export async function recordCounts(tx: Queryable, zoneId: number, counts: EventCounts): Promise<void> {
+  const rules = [...counts.minutes].flatMap(([rule, touched]) => Array.from(touched, () => rule));
+  const minutes = [...counts.minutes.values()].flatMap((touched) => [...touched]);
   const hours = [...counts.hours.keys()];
   // One order of locks in every writer: marks by key, then hours by key.
   await tx.execute(sql`
@@ -95,11 +70,18 @@ async function recordCounts({ tx }: Transaction, zoneId: number, counts: EventCo
     on conflict (zone_id, starts_at) do update set stored_count = coverage_windows.stored_count + excluded.stored_count`);
 }
 
-async function mergeStaged(
+/**
+ * Stores events of which some may be known, marks the minutes they make stale and counts the new ones into their hours.
+ * Events that are here already gain what they lack and lose nothing; a full address replaces a masked one, never the
+ * reverse.
+ * @throws the driver's 23514 when a day has no partition.
+ */
+export async function mergeEvents(
   transaction: Transaction,
   zoneId: number,
   { rows, size, firstAt, lastAt }: NewEvents,
 ): Promise<StoredEvents> {
+  if (size === 0) return { inserted: 0, filled: 0 };
   const { tx, client } = transaction;
   await client.query(
     "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",

@@ -2,7 +2,7 @@ import { toDay } from "../coverage/horizon.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";
-import { openPage } from "./open-page.ts";
+import { cutPage, type OpenedPage, openPage } from "./open-page.ts";
 import { packRecords } from "./packed-records.ts";
 import { preparePage } from "./prepare-page.ts";
 import type { AcceptedTimes } from "./read-entries.ts";
@@ -17,8 +17,19 @@ export interface ListPageSource {
 }
 
 /** A page of the date-paged list, from its bytes to everything that is stored of it: all the work that needs no other page. */
-export function digestListPage(body: Buffer, { day, accepted }: ListPageSource) {
-  const page = openPage(body, "logs");
+export function digestListPage(body: Buffer, source: ListPageSource) {
+  const cut = cutPage(body, "logs");
+  if (cut !== null) {
+    try {
+      return digestOpened(body, cut, source);
+    } catch (thrown) {
+      if (!(thrown instanceof SyntaxError)) throw thrown;
+    }
+  }
+  return digestOpened(body, openPage(body, "logs"), source);
+}
+
+function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPageSource) {
   const prepared = preparePage(page, {
     route: "list",
     toPlainEvent: toPlainListEvent,
@@ -30,7 +41,7 @@ export function digestListPage(body: Buffer, { day, accepted }: ListPageSource) 
   const { events, records, quarantined, firstAt, lastAt } = prepared;
   return {
     envelope: page.envelope,
-    entries: page.entries.length,
+    entries: page.records.length,
     hash: hashPage(page.records, body),
     events,
     counts: countEvents(events),

@@ -5,38 +5,85 @@ import { sliceEntries } from "./slice-entries.ts";
 export interface OpenedPage {
   /** The answer with an empty list of entries; the whole of it when there is no list; undefined when it is not JSON. */
   readonly envelope: unknown;
-  /** The entries as plain JSON, where integers beyond 2^53 may be rounded. */
-  readonly entries: readonly unknown[];
-  /** The same, byte for byte, as views into the body wherever its form allows to cut them out. */
+  /** The entries byte for byte, as views into the body wherever its form allows to cut them out. */
   readonly records: readonly Buffer[];
-  /** An entry with every digit of its integers. */
+  /**
+   * An entry as plain JSON, where integers beyond 2^53 may be rounded.
+   * @throws {SyntaxError} when the page was cut at the wrong places: then it must be opened by `openPage`.
+   */
+  readPlainEntry(index: number): unknown;
+  /** The same with every digit. */
   readEntry(index: number): unknown;
 }
 
-/** Opens the array `member` of a JSON object. */
+/** Opens the array `member` of a JSON object, whatever its form. */
 export function openPage(body: Buffer, member: string): OpenedPage {
-  const json = parsePlain(body.toString());
+  const text = body.toString();
+  const json = parsePlain(text);
   const list = isObject(json) ? json[member] : undefined;
   if (!isObject(json) || !Array.isArray(list)) {
-    return { envelope: json, entries: [], records: [], readEntry: () => undefined };
+    return { envelope: json, records: [], readPlainEntry: noEntry, readEntry: noEntry };
   }
   const envelope = { ...json, [member]: [] };
   const records = sliceEntries(body, member);
-  if (records?.length !== list.length) return { envelope, ...rewriteEntries(body, member) };
+  if (records?.length !== list.length) return { envelope, ...rewriteEntries(text, member) };
+  return { envelope, records, readPlainEntry: (index) => list[index], readEntry: readFrom(records) };
+}
+
+/**
+ * Cuts the array at every `},{"` without parsing it; null when the page is not of the form the platform writes.
+ * Entry by entry is a third cheaper than the page at once, since nothing of an entry outlives the reading of it.
+ * The cuts are right if every piece parses: pieces that are objects, with single commas between them and an object
+ * around them, are the whole page. A text that holds the mark makes a piece that does not parse.
+ */
+export function cutPage(body: Buffer, member: string): OpenedPage | null {
+  const head = `{"${member}":[{`;
+  const end = body.lastIndexOf("}]", undefined, "latin1") + 1;
+  if (end === 0 || body.toString("latin1", 0, head.length) !== head) return null;
+  const envelope = readEnvelope(body, end + 1);
+  if (envelope === null || member in envelope) return null;
+  const records: Buffer[] = [];
+  for (let at = head.length - 1; at < end; ) {
+    const mark = body.indexOf(`},{"`, at, "latin1");
+    const cut = mark === -1 || mark >= end ? end : mark + 1;
+    records.push(body.subarray(at, cut));
+    at = cut + 1;
+  }
   return {
-    envelope,
-    entries: list,
+    envelope: { ...envelope, [member]: [] },
     records,
-    readEntry: (index) => parseJson(records[index]?.toString() ?? ""),
+    readPlainEntry: (index) => JSON.parse(records[index]?.toString() ?? "") as unknown,
+    readEntry: readFrom(records),
   };
 }
 
+/** What follows the list, as an object of its own. */
+function readEnvelope(body: Buffer, start: number): Record<string, unknown> | null {
+  const rest = body.toString("utf8", start);
+  if (rest !== "}" && !rest.startsWith(',"')) return null;
+  try {
+    const envelope: unknown = JSON.parse(`{${rest.slice(rest === "}" ? 0 : 1)}`);
+    return isObject(envelope) ? envelope : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Entries that cannot be cut out of the body are written again. */
-function rewriteEntries(body: Buffer, member: string) {
-  const json = parseJson(body.toString()) as Record<string, readonly unknown[]>;
+function rewriteEntries(text: string, member: string) {
+  const json = parseJson(text) as Record<string, readonly unknown[]>;
   const entries = json[member] ?? [];
   const records = entries.map((entry) => Buffer.from(JSON.stringify(entry) ?? "null"));
-  return { entries, records, readEntry: (index: number) => entries[index] };
+  const readEntry = (index: number) => entries[index];
+  return { records, readPlainEntry: readEntry, readEntry };
+}
+
+function readFrom(records: readonly Buffer[]) {
+  return (index: number) => parseJson(records[index]?.toString() ?? "");
+}
+
+function noEntry(): undefined {
+  return undefined;
 }
 
 /** Three times as fast on a page as reading every integer exactly. */

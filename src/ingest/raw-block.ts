@@ -3,13 +3,16 @@ import zlib from "node:zlib";
 import { packLogIdHashes } from "./log-id-hash.ts";
 import { sliceArray } from "./slice-entries.ts";
 
-/** Smaller blocks compress worse, larger ones cost more to open for a single record. */
-const TARGET_BYTES = 131_072;
+/**
+ * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an event
+ * with blocks of 128 KiB, 104 with 512 KiB, 99 with 1 MiB; opening one takes 0.2, 0.3 and 0.6 ms.
+ */
+const TARGET_BYTES = 524_288;
+/** On blocks of this size level 3 gains 1 % and costs a tenth more; what gains more costs three times as much. */
+const LEVEL = 1;
 const DAY_MS = 86_400_000;
 
 const compress = promisify(zlib.zstdCompress);
-/** A damaged block must not open as other records than it was made of. */
-const CHECKED = { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } };
 const decompress = promisify(zlib.zstdDecompress);
 
 export interface RawEntry {
@@ -75,10 +78,14 @@ async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
     lastAt,
     entryCount: entries.length,
     logIdHashes: packLogIdHashes(entries.map(({ logIdHash }) => logIdHash)),
-    block: await compress(Buffer.concat(pieces), CHECKED),
+    block: await compress(Buffer.concat(pieces), COMPRESSION),
   };
 }
 
+/** With a checksum: a damaged block must not open as other records than it was made of. */
+const COMPRESSION = {
+  params: { [zlib.constants.ZSTD_c_compressionLevel]: LEVEL, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
+};
 const OPEN = Buffer.from("[");
 const SEPARATOR = Buffer.from(",\n");
 const CLOSE = Buffer.from("]");

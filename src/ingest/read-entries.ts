@@ -38,14 +38,14 @@ export interface ReadEntries {
  * is stored as it is or not at all, since a changed one would name another event.
  */
 export function readEntries<Entry>(
-  page: Pick<OpenedPage, "entries" | "readEntry">,
+  page: Omit<OpenedPage, "envelope">,
   reader: EntryReader<Entry>,
   accepted: AcceptedTimes,
 ): ReadEntries {
   const read: ReadEntry[] = [];
   const refused: RefusedEntry[] = [];
-  for (const [index, entry] of page.entries.entries()) {
-    const event = reader.toPlainEvent?.(entry) ?? judge(page.readEntry(index), reader);
+  for (let index = 0; index < page.records.length; index++) {
+    const event = reader.toPlainEvent?.(page.readPlainEntry(index)) ?? judge(page.readEntry(index), reader);
     if (typeof event === "string") {
       refused.push({ index, reason: event });
       continue;

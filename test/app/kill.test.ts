@@ -6,7 +6,7 @@ import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../db/client.ts";
-import { compareBuckets } from "../../db/queries/roll-up.ts";
+import { compareBuckets } from "../../db/queries/compare-buckets.ts";
 import { readRuntimeFile } from "../../src/runtime-file.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");

@@ -8,7 +8,7 @@ import pino from "pino";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { compareBuckets } from "../../db/queries/roll-up.ts";
+import { compareBuckets } from "../../db/queries/compare-buckets.ts";
 import { createApp, type RunningApp } from "../../src/app.ts";
 import { parseServiceConfig } from "../../src/config.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";

@@ -102,7 +102,7 @@ interface ServiceTurn extends Turn {
 
 /** A fresh process each time, warmed up on another zone and database: the service runs for months, not for seconds. */
 async function takeServiceTurn({ cluster, served }: Bench): Promise<ServiceTurn> {
-  const child = startChild("subject.ts", [], PROFILE);
+  const child = startChild("subject.ts", [], NODE_OPTIONS);
   try {
     await nextMessage(child);
     const walk = (databaseUrl: string, zones: readonly number[], now: number) => {
@@ -174,5 +174,8 @@ function toIsoDay(name: string): string {
   return `${year}-${month}-${day}`;
 }
 
-/** Options of Node for the ingesting process, to profile it. */
-const PROFILE = (process.env["BENCH_NODE_OPTIONS"] ?? "").split(" ").filter((option) => option !== "");
+/** What the service itself is started with; more from the environment, to profile it. */
+const NODE_OPTIONS = [
+  "--max-semi-space-size=4",
+  ...(process.env["BENCH_NODE_OPTIONS"] ?? "").split(" "),
+].filter((option) => option !== "");

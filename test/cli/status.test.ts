@@ -5,7 +5,6 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { ensurePartitions } from "../../db/partitions.ts";
 import { quarantineEntries } from "../../db/queries/quarantine.ts";
 import { advanceSearch } from "../../db/queries/search-coverage.ts";
-import { storeEvents } from "../../db/queries/store-events.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { statusCommand } from "../../src/cli/status.ts";
 import { parseConfig } from "../../src/config.ts";
@@ -14,7 +13,7 @@ import type { WafEvent } from "../../src/ingest/waf-event.ts";
 import { writeRuntimeFile } from "../../src/runtime-file.ts";
 import { insertSpike } from "../alert/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { toNewEvents } from "../db/new-events.ts";
+import { storeEvents } from "../db/new-events.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** The command asks the machine's clock; it stands still here, ten minutes into an hour. */
@@ -63,9 +62,13 @@ function event(logId: string, occurredAt: number): WafEvent {
 async function fill(): Promise<void> {
   const times = [NOW - 30_000, NOW - 2 * HOUR_MS, NOW - 2 * HOUR_MS - 1];
   await ensurePartitions(database, [toDay(NOW)]);
+  await storeEvents(
+    database,
+    101,
+    times.map((at, n) => event(`e${n}`, at)),
+    { expectNew: true },
+  );
   await inTransaction(database, async (transaction) => {
-    const events = times.map((at, n) => event(`e${n}`, at));
-    await storeEvents(transaction, 101, toNewEvents(101, events), { expectNew: true });
     const poison = { route: "list" as const, day: null, reason: "unreadable", raw: Buffer.from("null") };
     await quarantineEntries(transaction.tx, 101, [poison]);
   });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { from as copyFrom } from "pg-copy-streams";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
-import { toCopyField, toCopyTime } from "../../db/copy-text.ts";
+import { createTimeWriter, toCopyField } from "../../db/copy-text.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 let database: Database;
@@ -89,13 +89,14 @@ test("a text of a megabyte of backslashes fits", async () => {
 
 test("a time is copied to the millisecond, whatever the session's time zone", async () => {
   const client = await database.pool.connect();
+  const toTime = createTimeWriter();
   try {
     await client.query("set time zone 'Pacific/Chatham'");
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) }), async (at) => {
         const { rows } = await client.query<{ ms: number }>(
           "select (extract(epoch from $1::text::timestamptz(3)) * 1000)::float8 as ms",
-          [toCopyTime(at)],
+          [toTime(at)],
         );
         expect(rows[0]?.ms).toBe(at);
       }),

@@ -1,15 +1,35 @@
+import { randomUUID } from "node:crypto";
+import type { Database } from "../../db/client.ts";
 import { type NewEvent, toEventRows } from "../../db/event-rows.ts";
-import type { NewEvents } from "../../db/queries/store-events.ts";
+import { acquireLease } from "../../db/queries/leases.ts";
+import type { NewEvents, StoredEvents } from "../../db/queries/store-events.ts";
+import { storePage } from "../../db/queries/store-page.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 
-/** A page of events as ingest hands it to storage. */
-export function toNewEvents(zoneId: number, events: readonly NewEvent[]): NewEvents {
+function toNewEvents(zoneId: number, events: readonly NewEvent[]): NewEvents {
   const times = events.map(({ occurredAt }) => occurredAt);
   return {
     rows: toEventRows(zoneId, events),
     size: events.length,
-    firstAt: times.length === 0 ? null : Math.min(...times),
-    lastAt: times.length === 0 ? null : Math.max(...times),
+    firstAt: times.length === 0 ? null : times.reduce((a, b) => Math.min(a, b)),
+    lastAt: times.length === 0 ? null : times.reduce((a, b) => Math.max(a, b)),
     counts: countEvents(events),
   };
+}
+
+/** Stores events as a page of ingest, under a lease of its own. */
+export async function storeEvents(
+  database: Database,
+  zoneId: number,
+  events: readonly NewEvent[],
+  { expectNew }: { expectNew: boolean },
+): Promise<StoredEvents> {
+  const name = `test.${randomUUID()}`;
+  const fence = await acquireLease(database.db, { name, holder: name, ttlMs: 600_000 });
+  if (fence === null) throw new Error("a lease that nobody knows is taken");
+  const page = { zoneId, lease: { name, fence }, expectNew, quarantined: [], rawBlocks: [] };
+  const { stored } = await storePage(database, { ...page, events: toNewEvents(zoneId, events) }, () =>
+    Promise.resolve(),
+  );
+  return { inserted: stored.inserted, filled: stored.filled };
 }

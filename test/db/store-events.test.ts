@@ -2,11 +2,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { NewEvent } from "../../db/event-rows.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { quarantineEntries } from "../../db/queries/quarantine.ts";
-import { storeEvents } from "../../db/queries/store-events.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { cleanText } from "../../src/ingest/clean-text.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
-import { toNewEvents } from "./new-events.ts";
+import { storeEvents } from "./new-events.ts";
 
 const NOON = Date.UTC(2026, 10, 20, 12);
 let database: MigratedDatabase;
@@ -25,9 +24,7 @@ function event(logId: string, changed: Partial<NewEvent> = {}): NewEvent {
 }
 
 function store(events: readonly NewEvent[], expectNew = false) {
-  return inTransaction(database, (transaction) =>
-    storeEvents(transaction, 7, toNewEvents(7, events), { expectNew }),
-  );
+  return storeEvents(database, 7, events, { expectNew });
 }
 
 async function rows<Row>(query: string): Promise<Row[]> {

@@ -14,7 +14,9 @@ test("every event's minute is marked once per rule, and every event counts in it
   fc.assert(
     fc.property(fc.array(event), (events) => {
       const { minutes, hours } = countEvents(events);
-      const marks = minutes.map(({ ruleId, minute }) => JSON.stringify([ruleId, minute]));
+      const marks = [...minutes].flatMap(([ruleId, touched]) =>
+        Array.from(touched, (minute) => JSON.stringify([ruleId, minute])),
+      );
       const expected = events.map(({ ruleId, occurredAt }) =>
         JSON.stringify([ruleId ?? "", Math.floor(occurredAt / MINUTE_MS) * MINUTE_MS]),
       );

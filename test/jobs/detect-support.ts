@@ -1,4 +1,4 @@
-import type { NewEvent } from "../../db/queries/store-events.ts";
+import type { NewEvent } from "../../db/event-rows.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import { createDetectSpikesJob } from "../../jobs/detect-spikes.ts";
 import { MINUTE_MS } from "../../src/trend/bucket.ts";

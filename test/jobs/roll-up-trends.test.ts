@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Database } from "../../db/client.ts";
+import type { NewEvent } from "../../db/event-rows.ts";
 import { compareBuckets } from "../../db/queries/compare-buckets.ts";
 import { rollUpBatch } from "../../db/queries/roll-up.ts";
-import type { NewEvent } from "../../db/queries/store-events.ts";
 import { readSqlState } from "../../db/sql-state.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";

@@ -1,13 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
+import type { NewEvent } from "../../db/event-rows.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
-import { type NewEvent, storeEvents } from "../../db/queries/store-events.ts";
-import { inTransaction } from "../../db/transaction.ts";
 import { createRollUpTrendsJob } from "../../jobs/roll-up-trends.ts";
-import { countEvents } from "../../src/ingest/count-events.ts";
 import type { AnyJob } from "../../src/queue/define-job.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { storeEvents } from "../db/new-events.ts";
 import { silent } from "./ingest-support.ts";
 
 export const ZONE = 101;
@@ -24,9 +23,7 @@ export async function storeAll(
   { zoneId = ZONE, expectNew = true } = {},
 ): Promise<void> {
   if (events.length === 0) return;
-  await inTransaction(database, (transaction) =>
-    storeEvents(transaction, zoneId, events, { expectNew, count: countEvents }),
-  );
+  await storeEvents(database, zoneId, events, { expectNew });
 }
 
 export async function openTrendDatabase(days: readonly string[]): Promise<MigratedDatabase> {
