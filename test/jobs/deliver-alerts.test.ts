@@ -103,19 +103,17 @@ describe("once", () => {
 
   test("a sender that comes back after its lease leaves the record to its successor", async () => {
     await world.raise(["first"]);
-    const replies: (() => void)[] = [];
-    receiver.answer("chat", (response) =>
-      replies.push(() => void response.writeHead(replies.length === 1 ? 500 : 204).end()),
-    );
+    const replies: ((status: number) => void)[] = [];
+    receiver.answer("chat", (response) => replies.push((status) => void response.writeHead(status).end()));
     const first = world.run();
     await expect.poll(() => replies.length, LOOK).toBe(1);
     await world.pass(LEASE_MS);
     const second = world.run();
     await expect.poll(() => replies.length, LOOK).toBe(2);
-    replies.shift()?.();
+    replies[0]?.(204);
     await first;
     expect(await world.outbox()).toEqual(["1 first chat sending"]);
-    replies[0]?.();
+    replies[1]?.(500);
     await second;
 
     expect(await world.rows()).toMatchObject([{ state: "pending", attempts: 2 }]);
