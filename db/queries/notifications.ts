@@ -49,13 +49,13 @@ function isPaused(channel: SQL): SQL {
     and told.next_attempt_at > now() and starts_with(told.last_error, ${TOLD_TO_WAIT}))`;
 }
 
-/** Channels that have something due, configured or not, and are not asked to pause. */
+/** Channels that have something due, configured or not. */
 export async function readDueChannels(db: Queryable): Promise<string[]> {
-  const due = await db.execute<{ channel: string }>(sql`
-    select channel from (select distinct channel from notifications
-      where state in ${OPEN} and next_attempt_at <= now()) due
-    where not ${isPaused(sql`due.channel`)} order by channel`);
-  return due.rows.map(({ channel }) => channel);
+  const due = await db
+    .selectDistinct({ channel: notifications.channel })
+    .from(notifications)
+    .where(sql`${notifications.state} in ${OPEN} and ${notifications.nextAttemptAt} <= now()`);
+  return due.map(({ channel }) => channel);
 }
 
 /**

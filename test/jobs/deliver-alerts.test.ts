@@ -101,6 +101,24 @@ describe("once", () => {
     expect(await world.outbox()).toEqual(["1 first chat delivered"]);
   });
 
+  test("a sender that comes back after its lease leaves the record to its successor", async () => {
+    await world.raise(["first"]);
+    const replies: ((status: number) => void)[] = [];
+    receiver.answer("chat", (response) => replies.push((status) => void response.writeHead(status).end()));
+    const first = world.run();
+    await expect.poll(() => replies.length, LOOK).toBe(1);
+    await world.pass(LEASE_MS);
+    const second = world.run();
+    await expect.poll(() => replies.length, LOOK).toBe(2);
+    replies[0]?.(204);
+    await first;
+    expect(await world.outbox()).toEqual(["1 first chat sending"]);
+    replies[1]?.(500);
+    await second;
+
+    expect(await world.rows()).toMatchObject([{ state: "pending", attempts: 2 }]);
+  });
+
   test("a notifier that ignores its signal holds up no stop", async () => {
     await world.raise(["first"]);
     const stopping = new AbortController();
@@ -260,6 +278,19 @@ describe("order", () => {
     expect(
       (await world.outbox()).filter((row) => !/delivered|2 advice chat undeliverable/.test(row)),
     ).toEqual([]);
+  });
+
+  test("nothing is sent past an earlier message that somebody else holds", async () => {
+    await world.raise(["first", "worse"]);
+    const holder = await database.pool.connect();
+    await holder.query("begin; select from notifications where reason = 'first' for update");
+    await world.run();
+    expect(receiver.received).toEqual([]);
+    await holder.query("rollback");
+    holder.release();
+    await world.run();
+
+    expect(receiver.heard()).toEqual(["chat worse"]);
   });
 
   test("F60: an outage longer than the episode leaves one firing, the newest, and one resolve", async () => {

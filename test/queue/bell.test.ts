@@ -5,6 +5,7 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import type { Doorbell } from "../../src/queue/doorbell.ts";
 
 const LOOK = { timeout: 20_000 };
+
 interface Run {
   readonly payload: unknown;
   readonly signal: AbortSignal;

@@ -7,6 +7,7 @@ import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
+
 class Failure extends ServiceError {
   readonly code = "TEST";
   readonly disposition: "retry" | "give-up" | "wait";

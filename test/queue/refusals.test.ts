@@ -4,6 +4,7 @@ import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
+
 describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
   let store: Store;
 

@@ -8,7 +8,7 @@ import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
-const LOCK_MS = 400;
+const LOCK_MS = 300;
 const WORKER = fileURLToPath(new URL("support/worker-process.ts", import.meta.url));
 
 describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
@@ -37,7 +37,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   test.skipIf(skipped)("F25: a job whose worker was killed twice is run by the third", async () => {
     const { job, runs } = recorder("twice-killed");
     const doorbell = openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
-    const victims = [await startWorkerProcess(job.name), await startWorkerProcess(job.name)];
+    const victims = await Promise.all([startWorkerProcess(job.name), startWorkerProcess(job.name)]);
     await doorbell.ring(job.name, { zoneId: 7 }, "only_once");
 
     for (const killed of [1, 2]) {
@@ -55,7 +55,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   test.skipIf(skipped)(
     "a job that lasts longer than its lock is run by one of two workers, once",
     async () => {
-      const { job, runs } = recorder("long", () => delay(4 * LOCK_MS));
+      const { job, runs } = recorder("long", () => delay(3 * LOCK_MS));
       const doorbells = [1, 2].map(() =>
         openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS }),
       );
