@@ -1,48 +1,25 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import { createPollEventsJob } from "../../jobs/poll-events.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
-import { expectedRows, openIngest, silent, storedRows, ZONE } from "./ingest-support.ts";
+import {
+  expectedRows,
+  openChangingPlatform,
+  openIngest,
+  silent,
+  storedRows,
+  ZONE,
+} from "./ingest-support.ts";
 
 const HISTORY = { historyHours: 30, eventsPerSecond: 0.05 } as const;
-
-/** A platform in front of `url` that answers 500 to whatever `isBroken` says. */
-async function openBrokenPlatform(
-  { url, accessKey }: { url: string; accessKey: string },
-  isBroken: (path: string, body: string) => boolean,
-): Promise<string> {
-  const server = createServer((request, response) => {
-    const answer = async () => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      const body = Buffer.concat(chunks).toString();
-      const path = request.url ?? "/";
-      if (isBroken(path, body)) return void response.writeHead(500).end();
-      const original = await fetch(url + path, {
-        method: request.method ?? "GET",
-        headers: { AccessKey: accessKey, "content-type": "application/json" },
-        ...(body === "" ? {} : { body }),
-      });
-      const headers = { "content-type": "application/json" };
-      return void response.writeHead(original.status, headers).end(await original.text());
-    };
-    answer().catch(() => response.destroy());
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 test("F41: an hour that the platform cannot search does not keep the hours behind it from being copied", async () => {
   const emulator = await openEmulator(HISTORY);
   const broken = Math.floor((NOW - 20 * HOUR_MS) / HOUR_MS) * HOUR_MS;
   let isBroken = true;
-  const url = await openBrokenPlatform(
-    emulator,
-    (_path, body) => isBroken && body.includes(`"from":${broken},`),
+  const url = await openChangingPlatform(emulator, (body, _path, asked) =>
+    isBroken && asked.includes(`"from":${broken},`) ? null : body,
   );
   const ingest = await openIngest(emulator, { url });
   await expect(ingest.poll()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
@@ -59,9 +36,9 @@ test("F41: an hour that the platform cannot search does not keep the hours behin
 test("I9: a platform that answers nothing is not asked for every hour", async () => {
   const emulator = await openEmulator(HISTORY);
   const asked = new Set<string>();
-  const url = await openBrokenPlatform(emulator, (_path, body) => {
-    asked.add(body);
-    return true;
+  const url = await openChangingPlatform(emulator, (_body, _path, request) => {
+    asked.add(request);
+    return null;
   });
   const ingest = await openIngest(emulator, { url });
   await expect(ingest.poll()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
@@ -70,7 +47,9 @@ test("I9: a platform that answers nothing is not asked for every hour", async ()
 
 test("F41: a day that the platform cannot list does not keep today's list from being read", async () => {
   const emulator = await openEmulator(HISTORY);
-  const url = await openBrokenPlatform(emulator, (path) => path.includes("/11-19-2026"));
+  const url = await openChangingPlatform(emulator, (body, path) =>
+    path.includes("/11-19-2026") ? null : body,
+  );
   const ingest = await openIngest(emulator, { url });
   await expect(ingest.walk()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
   const today = expectedRows(await oracle(emulator)).filter(({ at }) => at >= Date.UTC(2026, 10, 20));

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { HOUR_MS } from "../../src/coverage/horizon.ts";
@@ -17,7 +18,7 @@ import { expectedRows, openChangingPlatform, storedRows, withoutRoute, ZONE } fr
 const COMPILED = mkdtempSync(path.join(tmpdir(), "longwatch-compiled-"));
 afterAll(() => rmSync(COMPILED, { recursive: true, force: true }));
 
-const PROGRAM = path.join(import.meta.dirname, "ingest-replica.ts");
+const PROGRAM = fileURLToPath(new URL("./ingest-replica.ts", import.meta.url));
 const DAYS = ["11-18-2026", YESTERDAY, TODAY];
 /** Give the printed one to see the same kills again. */
 const SEED = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
