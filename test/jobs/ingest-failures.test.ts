@@ -58,6 +58,36 @@ test("F41: a day that the platform cannot list does not keep today's list from b
   );
 });
 
+test("F47: a token that the platform answers with nothing but 500s is given up after an hour, not for ever", async () => {
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  const tokens = new Set<string>();
+  let isRestarted = false;
+  const url = await openChangingPlatform(emulator, (body, path) => {
+    const [, token] = /\/11-20-2026\/(.+)$/.exec(path) ?? [];
+    if (token === undefined) return body;
+    if (!isRestarted) tokens.add(token);
+    return tokens.has(token) && tokens.size > 2 ? null : body;
+  });
+  const ingest = await openIngest(emulator, { url });
+  const cursor = async () => {
+    const { rows } = await ingest.database.pool.query<{ pass: number; pass_result: string | null }>(
+      "select pass, pass_result from ingest_cursors where day = '2026-11-20'",
+    );
+    return rows[0];
+  };
+  await expect(ingest.walk()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+  isRestarted = true;
+  await expect(ingest.walk()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+  expect(await cursor()).toEqual({ pass: 1, pass_result: null });
+  emulator.advance(HOUR_MS);
+  await ingest.walk();
+  expect(await cursor()).toEqual({ pass: 1, pass_result: "token_rejected" });
+  await ingest.walk();
+  expect(await cursor()).toEqual({ pass: 2, pass_result: "full" });
+  const ids = (await storedRows(ingest.database)).map(({ log_id }) => log_id);
+  expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
+});
+
 test("a busy hour whose parts fail while a page is still on its way fails the run, and nothing goes unheard", async () => {
   const unheard: unknown[] = [];
   const note = (reason: unknown) => void unheard.push(reason);
