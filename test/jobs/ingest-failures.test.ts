@@ -1,14 +1,17 @@
 import { expect, onTestFinished, test } from "vitest";
+import { createDatabase } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import { createPollEventsJob } from "../../jobs/poll-events.ts";
+import { openRawBlock } from "../../src/ingest/raw-block.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
-import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { HOUR_MS, NOW, openEmulator, oracle, TODAY, walkDay, YESTERDAY } from "../emulator/support.ts";
 import {
   expectedRows,
   openChangingPlatform,
   openIngest,
   silent,
   storedRows,
+  withoutRoute,
   ZONE,
 } from "./ingest-support.ts";
 
@@ -126,4 +129,68 @@ test("a busy hour whose parts fail while a page is still on its way fails the ru
   await expect(polling).rejects.toThrow("the part failed");
   await turns(2);
   expect(unheard).toEqual([]);
+});
+
+test.each(["in the next day's list", "in both days' lists"])(
+  "F10: events of the last minutes before midnight that are shown %s are stored once, in their own day",
+  async (place) => {
+    const emulator = await openEmulator({ historyHours: 17, eventsPerSecond: 0.1 });
+    const midnight = Date.UTC(2026, 10, 20);
+    const isEdge = (entry: { timestamp: number }) => entry.timestamp >= midnight - 5 * 60_000;
+    const yesterday = (await walkDay(emulator, YESTERDAY)).flatMap(({ logs }) => logs ?? []);
+    const edge = yesterday.filter(isEdge);
+    expect(edge.length).toBeGreaterThan(5);
+    const url = await openChangingPlatform(emulator, (body, path) => {
+      const page = JSON.parse(body) as { logs: { timestamp: number }[] };
+      if (path.includes(`/${YESTERDAY}`) && place.includes("next"))
+        page.logs = page.logs.filter((entry) => !isEdge(entry));
+      if (path.endsWith(`/${TODAY}`)) page.logs = [...edge, ...page.logs];
+      return JSON.stringify(page);
+    });
+    const ingest = await openIngest(emulator, { url });
+    await ingest.walk();
+    await ingest.walk();
+    const ids = (await storedRows(ingest.database)).map(({ log_id }) => log_id);
+    expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
+    const { rows } = await ingest.database.pool.query<{ block: Buffer }>(
+      "select block from raw_blocks where day = '2026-11-19'",
+    );
+    const kept = (await Promise.all(rows.map(({ block }) => openRawBlock(block)))).flat().map(String);
+    expect(kept.sort()).toEqual(yesterday.map((entry) => JSON.stringify(entry)).sort());
+  },
+);
+
+test("F30: ingest whose database connections are cut again and again ends with every event", async () => {
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const others = createDatabase({
+    url: database.url,
+    max: 1,
+    applicationName: "cutter",
+    onError: () => undefined,
+  });
+  onTestFinished(() => others.close());
+  let answered = 0;
+  let cuts = 0;
+  const url = await openChangingPlatform(emulator, async (body) => {
+    if (++answered % 17 !== 0 || cuts === 4) return body;
+    cuts++;
+    await others.pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid()`,
+    );
+    return body;
+  });
+  const ingest = await openIngest(emulator, { url, database });
+  let isDone = false;
+  for (let run = 0; run < 10 && !isDone; run++) {
+    const results = await Promise.allSettled([ingest.poll(), ingest.walk()]);
+    isDone = results.every(({ status }) => status === "fulfilled") && cuts === 4;
+    await others.pool.query("update leases set expires_at = now() - interval '1 second'");
+  }
+  expect(isDone).toBe(true);
+  await ingest.walk();
+  expect(withoutRoute(await storedRows(database))).toEqual(expectedRows(await oracle(emulator)));
+  expect(database.errors.length).toBeGreaterThan(0);
 });
