@@ -30,6 +30,8 @@ import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
 const LEASE_TTL_MS = 60_000;
 /** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
 const MAX_STALLED_PAGES = 20;
+/** A pass that began so long ago and stands at a page that fails is begun again. */
+const STUCK_AFTER_MS = 3_600_000;
 /** Today and the two days before: what the platform's list still serves. */
 const DAYS_BACK = 2;
 
@@ -118,16 +120,26 @@ async function walkDay(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Promi
     }
   } catch (thrown) {
     if (signal.aborted) return;
-    if (!(await isTokenRefusal(database.db, day, thrown))) throw thrown;
+    if (!(await isTokenRefusal(deps, day, thrown))) throw thrown;
     log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass begins again");
   }
 }
 
-/** A refusal of any other page than the first is the token's: the next run begins at the first page. */
-async function isTokenRefusal(db: Queryable, { zoneId, dayStart, lease }: Day, thrown: unknown) {
-  if (!(thrown instanceof EdgeError) || thrown.disposition !== "give-up") return false;
+/**
+ * A refusal of any other page than the first is the token's: the next run begins at the first page. How the platform
+ * refuses a token is not documented; where it answers an error that usually passes, an hour is enough. A page that is
+ * too large stays so.
+ */
+async function isTokenRefusal(
+  { database: { db }, clock }: WalkDaysDeps,
+  { zoneId, dayStart, lease }: Day,
+  thrown: unknown,
+) {
+  if (!(thrown instanceof EdgeError) || thrown.code === "EDGE_BODY_TOO_LARGE") return false;
   const pass = await readListPass(db, zoneId, toDay(dayStart));
   if (pass === null || pass.continuationToken === null) return false;
+  const isStuck = thrown.disposition === "retry" && clock() - pass.startedAt >= STUCK_AFTER_MS;
+  if (thrown.disposition !== "give-up" && !isStuck) return false;
   await rejectListToken(db, zoneId, toDay(dayStart), { pass: pass.pass, fence: lease.fence });
   return true;
 }

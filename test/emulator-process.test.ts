@@ -48,3 +48,14 @@ test("one that ends before it is ready is an error, and nothing is left running"
   expect(children()).toEqual([]);
   expect(onExit).not.toHaveBeenCalled();
 });
+
+test("one that cannot even be started is an error, and nothing waits for its end", async () => {
+  const { execPath } = process;
+  onTestFinished(() => {
+    process.execPath = execPath;
+  });
+  process.execPath = "/there/is/no/such/program";
+  const onExit = vi.fn<() => void>();
+  await expect(startEmulatorProcess(SMALL, onExit)).rejects.toMatchObject({ code: "ENOENT" });
+  expect(onExit).not.toHaveBeenCalled();
+});

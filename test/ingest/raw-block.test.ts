@@ -74,8 +74,8 @@ test("no entries make no block", async () => {
   expect(await packRawBlocks([])).toEqual([]);
 });
 
-test("a block is small enough that a single record opens fast", async () => {
-  const entries = Array.from({ length: 1_000 }, (_, n) =>
+test("a block holds no more than a megabyte of entries, so that a single record opens fast", async () => {
+  const entries = Array.from({ length: 3_000 }, (_, n) =>
     entry(JSON.stringify({ n, text: "x".repeat(990) })),
   );
   const blocks = await packRawBlocks(entries);

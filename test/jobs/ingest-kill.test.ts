@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { HOUR_MS } from "../../src/coverage/horizon.ts";
@@ -17,7 +18,7 @@ import { expectedRows, openChangingPlatform, storedRows, withoutRoute, ZONE } fr
 const COMPILED = mkdtempSync(path.join(tmpdir(), "longwatch-compiled-"));
 afterAll(() => rmSync(COMPILED, { recursive: true, force: true }));
 
-const PROGRAM = path.join(import.meta.dirname, "ingest-replica.ts");
+const PROGRAM = fileURLToPath(new URL("./ingest-replica.ts", import.meta.url));
 const DAYS = ["11-18-2026", YESTERDAY, TODAY];
 /** Give the printed one to see the same kills again. */
 const SEED = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
@@ -39,7 +40,8 @@ interface Replica {
   readonly ended: Promise<{ failures: string[] } | null>;
 }
 
-type OnAnswer = (answered: number, child: ChildProcess) => unknown;
+/** May put another body in the place of an answer. */
+type OnAnswer = (answered: number, child: ChildProcess, body: string) => unknown;
 
 /** A replica whose every answer of the platform passes `onAnswer` first: where it stands is known, and it waits there. */
 async function startReplica(
@@ -51,8 +53,8 @@ async function startReplica(
   let answered = 0;
   let child: ChildProcess | undefined;
   const url = await openChangingPlatform(emulator, async (body) => {
-    if (child !== undefined) await onAnswer(++answered, child);
-    return body;
+    const changed = child === undefined ? body : await onAnswer(++answered, child, body);
+    return typeof changed === "string" ? changed : body;
   });
   child = fork(PROGRAM, [name, database.url, url, emulator.accessKey, String(NOW), ...jobs], {
     env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
@@ -214,10 +216,16 @@ test.each(["poll", "walk"] as const)(
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const zombie = await startReplica(world, "zombie", [job], async (answered, child) => {
-      if (answered < 4) return;
+    const zombie = await startReplica(world, "zombie", [job], async (answered, child, body) => {
+      if (answered !== 4) return body;
       takeOver(child);
       await released;
+      // Nobody else has seen this event, so nobody else can have stored it.
+      const mark = `{"logId":"zombie","timestamp":${NOW - 30 * HOUR_MS}}`;
+      return body.replace(
+        /"(rows|logs)":\[(?=(\{?))/,
+        (open, _name, more) => open + mark + (more === "" ? "" : ","),
+      );
     });
     const child = await inHand;
     // It waits for the answer; what it had read before is stored.

@@ -92,22 +92,27 @@ export function withoutRoute(rows: readonly StoredRow[]): Omit<StoredRow, "route
   });
 }
 
-/** A platform in front of the emulator that changes the JSON of its answers; what `change` returns is sent as it is. */
+/**
+ * A platform in front of the emulator that changes the JSON of its answers; what `change` returns is sent as it is, null
+ * as a 500. `asked` is the request's body.
+ */
 export async function openChangingPlatform(
   emulator: Emulator,
-  change: (body: string, path: string) => string | Promise<string>,
+  change: (body: string, path: string, asked: string) => string | null | Promise<string | null>,
 ): Promise<string> {
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const path = request.url ?? "/";
+    const asked = Buffer.concat(chunks).toString();
     const original = await fetch(emulator.url + path, {
       method: request.method ?? "GET",
       headers: { AccessKey: emulator.accessKey, "content-type": "application/json" },
-      ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
+      ...(asked === "" ? {} : { body: asked }),
     });
-    const body = await change(await original.text(), path);
-    response.writeHead(original.status, { "content-type": "application/json" }).end(body);
+    const body = await change(await original.text(), path, asked);
+    const status = body === null ? 500 : original.status;
+    response.writeHead(status, { "content-type": "application/json" }).end(body);
   };
   const server = createServer((request, response) => {
     // A caller that was killed in the middle of its request is nothing to fail for.
