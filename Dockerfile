@@ -32,5 +32,6 @@ VOLUME /var/lib/longwatch
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/src/check-health.ts"]
-ENTRYPOINT ["tini", "--", "node", "/app/src/main.ts"]
+# As in package.json: half the memory.
+ENTRYPOINT ["tini", "--", "node", "--max-semi-space-size=4", "--heap-growing-percent=30", "/app/src/main.ts"]
 CMD ["start"]

@@ -74,7 +74,7 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
       const { opened, updated, closed } = await detectSpikes(deps, cache);
       if (opened.length + updated.length + closed.length === 0) return;
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
-      deps.log.info(counts, "spikes detected");
+      deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
     },
   });

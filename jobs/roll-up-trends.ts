@@ -59,7 +59,7 @@ async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: Abo
     // Only minutes that writers mark faster than they are counted: once in a while is enough for these.
     if (zoneIds.length > 0 && cleared === 0) await pause(REST_MS, signal);
   }
-  if (minutes > 0) deps.log.info({ minutes }, "trends rolled up");
+  if (minutes > 0) deps.log.debug({ minutes }, "trends rolled up");
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

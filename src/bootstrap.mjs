@@ -17,8 +17,11 @@ const lockFile = path.join(root, "package-lock.json");
 /** Which lock file was installed: a checkout changes times, not contents. */
 const stampFile = path.join(root, "node_modules", ".installed-lock");
 
-/** Pages are garbage in a moment: a nursery of up to 32 MiB, twice, only makes the service larger. */
-const NODE_OPTIONS = ["--max-semi-space-size=4"];
+/**
+ * Pages are garbage in a moment: a nursery of up to 32 MiB, twice, and an old generation that may double before it is
+ * looked at only make the service larger. Without these 520 MB of memory during a backfill, with them 200.
+ */
+const NODE_OPTIONS = ["--max-semi-space-size=4", "--heap-growing-percent=30"];
 
 const print = (text) => process.stdout.write(`${text}\n`);
 const complain = (text) => process.stderr.write(`${text}\n`);
