@@ -25,7 +25,8 @@ import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { readAhead } from "../src/read-ahead.ts";
 
-const LEASE_TTL_MS = 60_000;
+/** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
+const LEASE_TTL_MS = 15_000;
 /** The most the platform gives; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 

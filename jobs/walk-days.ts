@@ -27,7 +27,8 @@ import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
 
-const LEASE_TTL_MS = 60_000;
+/** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
+const LEASE_TTL_MS = 15_000;
 /** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
 const MAX_STALLED_PAGES = 20;
 /** A pass that began so long ago and stands at a page that fails is begun again. */
