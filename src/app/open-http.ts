@@ -5,6 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { hoursToLoss } from "../coverage/hours-to-loss.ts";
+import { UsageError } from "../errors.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
 import type { Log } from "../log.ts";
@@ -21,7 +22,10 @@ export interface HttpParts {
   readonly zoneIds: readonly number[];
 }
 
-/** Listens, and returns the URL. */
+/**
+ * Listens, and returns the URL.
+ * @throws {UsageError} when the port is taken.
+ */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
   const { config, log, metrics, database, queues } = parts;
   const http = createHttp({
@@ -41,7 +45,18 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     readBacklog: () => readBacklog(parts),
   });
   stack.defer("http", () => http.close());
-  return http.listen({ host: config.http.host, port: config.http.port });
+  try {
+    return await http.listen(config.http);
+  } catch (thrown) {
+    if (!isTaken(thrown)) throw thrown;
+    throw new UsageError([
+      `LONGWATCH_PORT: ${config.http.port}: must be free: another program listens there`,
+    ]);
+  }
+}
+
+function isTaken(thrown: unknown): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === "EADDRINUSE";
 }
 
 async function readBacklog({ database, clock, zoneIds }: HttpParts): Promise<Backlog> {

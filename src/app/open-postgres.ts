@@ -1,18 +1,50 @@
+import { createDatabase } from "../../db/client.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../embedded/postgres.ts";
+import { UsageError } from "../errors.ts";
+import { readRuntimeFile } from "../runtime-file.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import type { StopStack } from "../stop-stack.ts";
 
-/** The configured database, or one that is started here. */
+/**
+ * The configured database, or one that is started here.
+ * @throws {UsageError} when a service that runs here has the folder's Postgres already.
+ */
 export async function openPostgres(
   { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
   stack: StopStack,
 ): Promise<Secret> {
   if (databaseUrl !== null) return databaseUrl;
+  const running = readRuntimeFile(dataDir);
+  // The number alone proves nothing: after a crash another process may have it.
+  if (running !== null && (await answers(running.databaseUrl))) {
+    throw new UsageError([
+      `LONGWATCH_DATA_DIR: ${JSON.stringify(dataDir)}: must not be that of a running service (process ${running.pid}${running.httpUrl === null ? "" : `, ${running.httpUrl}`}): stop it, or set another folder and LONGWATCH_PORT`,
+    ]);
+  }
   const postgres = await startEmbeddedPostgres({
     dataDir,
     settings: ["max_wal_size=2GB", "shared_buffers=256MB"],
   });
   stack.defer("embedded Postgres", () => postgres.stop());
   return createSecret(postgres.url);
+}
+
+async function answers(url: string): Promise<boolean> {
+  const onError = () => undefined;
+  const probe = createDatabase({
+    url,
+    max: 1,
+    applicationName: "longwatch",
+    connectTimeoutMs: 2_000,
+    onError,
+  });
+  try {
+    await probe.pool.query("select 1");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await probe.close();
+  }
 }

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { createApp, type RunningApp } from "../app.ts";
 import type { Config } from "../config.ts";
-import { toError } from "../errors.ts";
+import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
 import { createLog } from "../log.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
@@ -63,7 +63,8 @@ async function run(config: Config): Promise<void> {
     if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config)}`);
   } catch (thrown) {
     if (stopping.signal.aborted) return;
-    log.error({ err: toError(thrown) }, "start failed");
+    // What somebody typed wrong is told to them, once.
+    if (!(thrown instanceof UsageError)) log.error({ err: toError(thrown) }, "start failed");
     throw thrown;
   }
 }

@@ -109,6 +109,9 @@ test(
     expect(new Set(stored).size).toBe(stored.length);
     await expectTrueBuckets(dataDir);
 
+    const third = start(dataDir);
+    expect(await third.exited).toBe(2);
+
     const url = readRuntimeFile(dataDir)?.databaseUrl;
     second.service.kill("SIGINT");
     expect(await second.exited).toBe(0);
