@@ -35,7 +35,7 @@ import { createStopStack } from "./stop-stack.ts";
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
 /** Beside the main thread and Postgres more would only wait for each other. */
-const INGEST_THREADS = 2;
+const INGEST_THREADS = 1;
 const EMULATED_ZONES = [101, 102] as const;
 const EMULATED_ATTACK = "zone=101,rule=942100,start=+60s,duration=5m,rate=12/s";
 
