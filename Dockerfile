@@ -23,6 +23,8 @@ COPY src ./src
 
 # Inside a container only the published ports decide who may connect.
 ENV NODE_ENV=production \
+    MALLOC_ARENA_MAX=2 \
+    MALLOC_MMAP_THRESHOLD_=131072 \
     LONGWATCH_HOST=0.0.0.0 \
     LONGWATCH_PORT=8080 \
     LONGWATCH_DATA_DIR=/var/lib/longwatch
@@ -32,6 +34,6 @@ VOLUME /var/lib/longwatch
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/src/check-health.ts"]
-# As in package.json: half the memory.
+# The options, and the two for malloc above, are those of src/launch.json: half the memory.
 ENTRYPOINT ["tini", "--", "node", "--max-semi-space-size=4", "--heap-growing-percent=30", "/app/src/main.ts"]
 CMD ["start"]

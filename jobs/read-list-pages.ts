@@ -30,7 +30,8 @@ interface DayList {
 
 type ListPage = ReadEventLogsResult<ListPageDigest> & PageOfPass;
 
-export interface ReadyListPage extends ListPage {
+export interface ReadyListPage extends Omit<ListPage, "content"> {
+  readonly content: ListPageDigest;
   /** A page with exactly these entries is in the ledger of the day. */
   readonly isKnown: boolean;
   /** The records that no block holds yet; a crash before they are stored at worst keeps one twice. */
@@ -39,7 +40,7 @@ export interface ReadyListPage extends ListPage {
 
 /**
  * A pass over a day's list, each page ready to be stored. While the caller stores one page the next is packed and the
- * one behind it fetched, so that the transaction is all that a page takes.
+ * one behind it fetched and digested, so that the transaction is all that a page takes.
  */
 export function readListPages(deps: ReadListPagesDeps, list: DayList, signal: AbortSignal) {
   const { zoneId, dayStart, continuationToken } = list;
@@ -60,17 +61,17 @@ async function* makeReady(
   // The page before may not be stored yet, so its records are not to be found in the database.
   let before: readonly string[] = [];
   for await (const page of pages) {
-    const { content } = page;
+    const content = await page.content;
     const isKnown = await isKnownPage(db, zoneId, toDay(dayStart), content.hash);
     const { firstAt, lastAt, records } = content;
     if (isKnown || firstAt === null || lastAt === null) {
-      yield { ...page, isKnown, rawBlocks: [] };
+      yield { ...page, content, isKnown, rawBlocks: [] };
       continue;
     }
     const days = [toDay(firstAt), toDay(lastAt)];
     const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
     const kept = new Set([...before, ...packed.flatMap(unpackLogIdHashes)]);
     before = unpackLogIdHashes(records.logIdHashes);
-    yield { ...page, isKnown, rawBlocks: await packRawBlocks(unpackRecords(records, kept)) };
+    yield { ...page, content, isKnown, rawBlocks: await packRawBlocks(unpackRecords(records, kept)) };
   }
 }

@@ -27,7 +27,7 @@ import { createStopStack, type StopStack } from "./stop-stack.ts";
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
 /** Beside the main thread and Postgres more would only wait for each other. */
-const INGEST_THREADS = 2;
+const INGEST_THREADS = 1;
 
 export interface AppOptions {
   readonly config: Config;

@@ -1,16 +1,24 @@
+import { isDeepStrictEqual } from "node:util";
 import { Worker } from "node:worker_threads";
 import type { ListPageSource } from "./ingest/digest-list-page.ts";
+import { findList } from "./ingest/open-page.ts";
 import type { SentDigest } from "./list-page-worker.ts";
 import { ownMemory, toBuffer } from "./own-memory.ts";
 
 /** A page of the list as it is stored, and what else is to be known of it. */
 export type ListPageDigest = Omit<SentDigest, "envelope">;
 
-/** Digests a page's bytes, which are given away. */
+/** What the answer must say beside its entries before its next page is asked for. */
+const NEEDED = ["hasMoreData", "continuationToken"];
+
+/**
+ * Digests a page's bytes, which are given away. The envelope comes at once where the page has the form the platform
+ * writes, so that the next page can be asked for meanwhile.
+ */
 export type DigestListPage = (
   body: Buffer,
   source: ListPageSource,
-) => Promise<{ envelope: unknown; content: ListPageDigest }>;
+) => Promise<{ envelope: unknown; content: Promise<ListPageDigest> }>;
 
 export interface PageTask {
   readonly id: number;
@@ -52,15 +60,21 @@ export function createListPageWorkers({ threads }: { threads: number }): ListPag
     return started.reduce((a, b) => (b.waiting.size < a.waiting.size ? b : a));
   }
 
+  async function send(body: Buffer, source: ListPageSource): Promise<SentDigest> {
+    const { worker, waiting } = pick();
+    const id = nextId++;
+    const digested = new Promise<SentDigest>((resolve, reject) => waiting.set(id, { resolve, reject }));
+    const task: PageTask = { id, body, source };
+    worker.postMessage(task, ownMemory(body));
+    return digested;
+  }
+
   return {
     async digest(body, source) {
-      const { worker, waiting } = pick();
-      const id = nextId++;
-      const digested = new Promise<SentDigest>((resolve, reject) => waiting.set(id, { resolve, reject }));
-      const task: PageTask = { id, body, source };
-      worker.postMessage(task, ownMemory(body));
-      const { envelope, ...content } = await digested;
-      return { envelope, content: revive(content) };
+      const seen = findList(body, "logs", NEEDED)?.envelope;
+      const sent = send(body, source);
+      const envelope = seen ?? (await sent).envelope;
+      return { envelope, content: sent.then((digest) => toContent(digest, envelope)) };
     },
 
     async close() {
@@ -100,7 +114,9 @@ function startThread(onExit: () => void): Thread {
   return { worker, waiting };
 }
 
-function revive(digest: ListPageDigest): ListPageDigest {
+/** @throws when the whole page says something else than its ends did. */
+function toContent({ envelope: whole, ...digest }: SentDigest, envelope: unknown): ListPageDigest {
+  if (!isDeepStrictEqual(whole, envelope)) throw new Error("a page of the list is not what its end promised");
   const { records } = digest;
   return {
     ...digest,

@@ -58,13 +58,14 @@ export async function listEventLogs(
 /** What a page's bytes become: the answer without its entries (undefined when it is not JSON), and something of them. */
 export interface ReadPage<Content> {
   readonly envelope: unknown;
-  readonly content: Content;
+  /** Rejects when the bytes turn out to be something else than the envelope promised. */
+  readonly content: Promise<Content>;
 }
 
 export interface ReadEventLogsResult<Content> {
   /** Without entries. */
   readonly page: EventLogListResponse;
-  readonly content: Content;
+  readonly content: Promise<Content>;
   /** Size of the page, decompressed. */
   readonly bytes: number;
 }
@@ -79,11 +80,13 @@ export async function readEventLogs<Content>(
   read: (body: Buffer) => Promise<ReadPage<Content>>,
   signal?: AbortSignal,
 ): Promise<ReadEventLogsResult<Content>> {
-  let latest: { content: Content; bytes: number } | undefined;
+  let latest: { content: Promise<Content>; bytes: number } | undefined;
   const decode = async (body: Buffer) => {
     const bytes = body.length;
     const { envelope, content } = await read(body);
     latest = { content, bytes };
+    // Looked at by whoever takes the page; until then, and when an answer is refused, a failure is not unhandled.
+    content.catch(() => undefined);
     return envelope;
   };
   const call = { ...toCall(params), decode };

@@ -37,29 +37,40 @@ export function openPage(body: Buffer, member: string): OpenedPage {
  * around them, are the whole page. A text that holds the mark makes a piece that does not parse.
  */
 export function cutPage(body: Buffer, member: string): OpenedPage | null {
-  const head = `{"${member}":[{`;
-  const end = body.lastIndexOf("}]", undefined, "latin1") + 1;
-  if (end === 0 || body.toString("latin1", 0, head.length) !== head) return null;
-  const envelope = readEnvelope(body, end + 1);
-  if (envelope === null || member in envelope) return null;
+  const list = findList(body, member);
+  if (list === null) return null;
+  const { start, end, envelope } = list;
   const records: Buffer[] = [];
-  for (let at = head.length - 1; at < end; ) {
+  for (let at = start; at < end; ) {
     const mark = body.indexOf(`},{"`, at, "latin1");
     const cut = mark === -1 || mark >= end ? end : mark + 1;
     records.push(body.subarray(at, cut));
     at = cut + 1;
   }
   return {
-    envelope: { ...envelope, [member]: [] },
+    envelope,
     records,
     readPlainEntry: (index) => JSON.parse(records[index]?.toString() ?? "") as unknown,
     readEntry: readFrom(records),
   };
 }
 
+/**
+ * Where the list lies in a page of the form the platform writes, and the answer without it; null for every other form.
+ * Reads the page's two ends only, so this is what the answer says unless there is no JSON between them. The caller
+ * names the members it needs: any that stood before another list of objects would not be found.
+ */
+export function findList(body: Buffer, member: string, needed: readonly string[] = []) {
+  const head = `{"${member}":[{`;
+  const end = body.lastIndexOf("}]", undefined, "latin1") + 1;
+  if (end === 0 || body.toString("latin1", 0, head.length) !== head) return null;
+  const envelope = readEnvelope(body.toString("utf8", end + 1));
+  if (envelope === null || member in envelope || !needed.every((name) => name in envelope)) return null;
+  return { start: head.length - 1, end, envelope: { ...envelope, [member]: [] } };
+}
+
 /** What follows the list, as an object of its own. */
-function readEnvelope(body: Buffer, start: number): Record<string, unknown> | null {
-  const rest = body.toString("utf8", start);
+function readEnvelope(rest: string): Record<string, unknown> | null {
   if (rest !== "}" && !rest.startsWith(',"')) return null;
   try {
     const envelope: unknown = JSON.parse(`{${rest.slice(rest === "}" ? 0 : 1)}`);

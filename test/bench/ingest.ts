@@ -1,3 +1,4 @@
+import launch from "../../src/launch.json" with { type: "json" };
 import { nextMessage, startChild, stopChild } from "./ingest/child.ts";
 import { type Cluster, startCluster } from "./ingest/cluster.ts";
 import { runCopyPeer, writeCopyFiles } from "./ingest/copy-peer.ts";
@@ -102,7 +103,7 @@ interface ServiceTurn extends Turn {
 
 /** A fresh process each time, warmed up on another zone and database: the service runs for months, not for seconds. */
 async function takeServiceTurn({ cluster, served }: Bench): Promise<ServiceTurn> {
-  const child = startChild("subject.ts", [], NODE_OPTIONS);
+  const child = startChild("subject.ts", [], LAUNCH);
   try {
     await nextMessage(child);
     const walk = (databaseUrl: string, zones: readonly number[], now: number) => {
@@ -174,8 +175,8 @@ function toIsoDay(name: string): string {
   return `${year}-${month}-${day}`;
 }
 
-/** What the service itself is started with; more from the environment, to profile it. */
-const NODE_OPTIONS = [
-  "--max-semi-space-size=4",
-  ...(process.env["BENCH_NODE_OPTIONS"] ?? "").split(" "),
-].filter((option) => option !== "");
+/** As `npm start` runs the service; more options of Node from the environment, to profile it. */
+const LAUNCH = {
+  execArgv: [...launch.nodeOptions, ...(process.env["BENCH_NODE_OPTIONS"] ?? "").split(" ").filter(Boolean)],
+  env: { ...launch.environment, ...process.env },
+};

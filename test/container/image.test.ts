@@ -68,6 +68,16 @@ test("the image has the repository's Node, runs unprivileged, and leaves out dev
   expect(last).toMatch(/^STOPSIGNAL SIGTERM$/m);
 });
 
+test("the image runs the service with the options and the allocator that npm start runs it with", () => {
+  const { nodeOptions, environment } = JSON.parse(read("src/launch.json")) as {
+    nodeOptions: string[];
+    environment: Record<string, string>;
+  };
+  const quoted = nodeOptions.map((option) => JSON.stringify(option)).join(", ");
+  expect(dockerfile).toContain(`"node", ${quoted}, "/app/src/main.ts"`);
+  for (const [name, value] of Object.entries(environment)) expect(dockerfile).toContain(`${name}=${value}`);
+});
+
 test("every program the image starts exists", () => {
   const programs = [...dockerfile.matchAll(/"\/app\/([^"]+)"/g)].map(([, file = ""]) => file);
   expect(programs.sort()).toEqual(["src/check-health.ts", "src/main.ts"]);

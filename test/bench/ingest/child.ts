@@ -1,9 +1,9 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, type ForkOptions, fork } from "node:child_process";
 import path from "node:path";
 
 /** A program of this folder in a process of its own, which ends with this one. */
-export function startChild(program: string, args: readonly string[] = [], execArgv: readonly string[] = []) {
-  return fork(path.join(import.meta.dirname, program), [...args], { execArgv: [...execArgv] });
+export function startChild(program: string, args: readonly string[] = [], options: ForkOptions = {}) {
+  return fork(path.join(import.meta.dirname, program), [...args], { execArgv: [], ...options });
 }
 
 /** The child's next message. Rejects when it ends first. */

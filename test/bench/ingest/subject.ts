@@ -13,7 +13,7 @@ import { createSecret } from "../../../src/secret.ts";
 
 const MINUTE_MS = 60_000;
 /** As many threads as the service has. */
-const workers = createListPageWorkers({ threads: 2 });
+const workers = createListPageWorkers({ threads: 1 });
 
 export interface WalkCommand {
   readonly databaseUrl: string;
