@@ -97,7 +97,7 @@ function startThread(onExit: () => void): Thread {
   });
   worker.unref();
   const fail = (error: Error) => {
-    for (const { reject } of waiting.values()) reject(error);
+    for (const task of waiting.values()) task.reject(error);
     waiting.clear();
   };
   worker.on("message", ({ id, digest, error }: PageAnswer) => {

@@ -45,9 +45,7 @@ test("a thread that died fails its pages and the next page gets another", async 
   const { content } = await workers.digest(page("a"), SOURCE);
   await content;
   const pending = (await workers.digest(page("b"), SOURCE)).content;
-  const failed = expect(pending).rejects.toThrow("thread ended");
-  await workers.close();
-  await failed;
+  await Promise.all([expect(pending).rejects.toThrow("thread ended"), workers.close()]);
   const again = await (await workers.digest(page("c"), SOURCE)).content;
   expect(again.size).toBe(1);
 });
