@@ -12,6 +12,7 @@ import { unpackLogIdHashes } from "../src/ingest/log-id-hash.ts";
 import { unpackRecords } from "../src/ingest/packed-records.ts";
 import { packRawBlocks, type RawBlock } from "../src/ingest/raw-block.ts";
 import type { DigestListPage, ListPageDigest } from "../src/list-page-workers.ts";
+import { releaseMemory } from "../src/own-memory.ts";
 import { readAhead } from "../src/read-ahead.ts";
 
 interface ReadListPagesDeps {
@@ -72,6 +73,8 @@ async function* makeReady(
     const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
     const kept = new Set([...before, ...packed.flatMap(unpackLogIdHashes)]);
     before = unpackLogIdHashes(records.logIdHashes);
-    yield { ...page, content, isKnown, rawBlocks: await packRawBlocks(unpackRecords(records, kept)) };
+    const rawBlocks = await packRawBlocks(unpackRecords(records, kept));
+    releaseMemory(records.bytes);
+    yield { ...page, content, isKnown, rawBlocks };
   }
 }

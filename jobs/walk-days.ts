@@ -23,6 +23,7 @@ import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import { isPassedNews, planPass } from "../src/ingest/plan-pass.ts";
 import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
+import { releaseMemory } from "../src/own-memory.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
@@ -226,5 +227,6 @@ async function storeListPage(
   const { stored, concluded } = await partitions.withDays(content.days, () =>
     storePage(database, newPage, conclude),
   );
+  releaseMemory(content.rows);
   return { pass: concluded, stored };
 }

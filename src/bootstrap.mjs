@@ -20,7 +20,7 @@ const stampFile = path.join(root, "node_modules", ".installed-lock");
 /**
  * How the service is run, for its memory's sake and at no cost in speed: pages of a megabyte are garbage in a moment, so
  * a nursery of 32 MiB, twice, an old generation that may double before it is looked at, and an allocator that keeps what
- * was freed only make it larger.
+ * was freed only make it larger. With its types stripped by an earlier start no thread loads the stripper.
  */
 const launch = JSON.parse(readFileSync(path.join(root, "src", "launch.json"), "utf8"));
 
@@ -64,7 +64,11 @@ function start(args) {
     [...launch.nodeOptions, path.join(root, "src", "main.ts"), "start", ...args],
     {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
-      env: { ...launch.environment, ...environment() },
+      env: {
+        ...launch.environment,
+        NODE_COMPILE_CACHE: path.join(root, launch.compileCache),
+        ...environment(),
+      },
     },
   );
   let isTold = false;

@@ -1,3 +1,4 @@
+import path from "node:path";
 import launch from "../../src/launch.json" with { type: "json" };
 import { nextMessage, startChild, stopChild } from "./ingest/child.ts";
 import { type Cluster, startCluster } from "./ingest/cluster.ts";
@@ -178,5 +179,9 @@ function toIsoDay(name: string): string {
 /** As `npm start` runs the service; more options of Node from the environment, to profile it. */
 const LAUNCH = {
   execArgv: [...launch.nodeOptions, ...(process.env["BENCH_NODE_OPTIONS"] ?? "").split(" ").filter(Boolean)],
-  env: { ...launch.environment, ...process.env },
+  env: {
+    ...launch.environment,
+    NODE_COMPILE_CACHE: path.join(import.meta.dirname, "../..", launch.compileCache),
+    ...process.env,
+  },
 };

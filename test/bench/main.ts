@@ -25,7 +25,7 @@ interface Flags {
 
 const ingest = new Command("ingest")
   .description("Speed, bytes and memory of the durable ingest, next to COPY and to a shell script.")
-  .option("--events <count>", "about so many events", wholeNumber, 300_000)
+  .option("--events <count>", "about so many events", wholeNumber, 600_000)
   .option("--repeats <count>", "turns of every contestant, interleaved", wholeNumber, 5)
   .option("--sessions <count>", "zones that are read at once, each by a session of its own", wholeNumber, 3)
   .option("--json", "all figures as JSON")

@@ -26,8 +26,9 @@ function makeCheckout() {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const at = (...parts: string[]) => path.join(folder, ...parts);
   for (const name of ["src", "bin", "node_modules/.bin"]) mkdirSync(at(name), { recursive: true });
-  for (const file of ["bootstrap.mjs", "launch.json"])
-    copyFileSync(path.join(root, "src", file), at("src", file));
+  for (const name of ["bootstrap.mjs", "launch.json"]) {
+    copyFileSync(path.join(root, "src", name), at("src", name));
+  }
   writeFileSync(at("package.json"), '{"type":"module"}');
   writeFileSync(at("package-lock.json"), LOCK);
   writeFileSync(
