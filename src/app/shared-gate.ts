@@ -3,7 +3,7 @@ import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 
 /** What is left of a take is worth nothing after this: an idle replica must not save up a burst, nor outlast a pause. */
-export const KEEP_MS = 500;
+const KEEP_MS = 500;
 /** At most, between two looks at a bucket that had nothing or did not answer: another replica may have changed it. */
 const LOOK_AGAIN_MS = 1_000;
 /** After a 429 that does not say for how long. */
