@@ -103,13 +103,13 @@ test("at the slowest rate low callers are served too", async () => {
 
 test("closing sends everybody away", async () => {
   await pauseBudget(database.db, "edge", 60_000);
-  const { gate, close } = openRequestGate({
+  const opened = openRequestGate({
     databaseUrl: createSecret(database.url),
     requestsPerSecond: 10,
   });
-  const entering = gate.enter("normal", never);
-  await Promise.all([expect(entering).rejects.toThrow("closed"), close()]);
-  await expect(gate.enter("normal", never)).rejects.toThrow("closed");
+  const entering = opened.gate.enter("normal", never);
+  await Promise.all([expect(entering).rejects.toThrow("closed"), opened.close()]);
+  await expect(opened.gate.enter("normal", never)).rejects.toThrow("closed");
 });
 
 test("a page costs no round trip of its own while there are tokens", async () => {
@@ -152,6 +152,26 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
 
   proxy.heal();
   await setTokens(50);
+  await vi.waitFor(async () => {
+    await gate.enter("normal", never);
+    expect(told).toEqual(["alone", "shared"]);
+  }, WAIT_MS);
+}, 60_000);
+
+test("a Postgres that goes silent without a word holds nobody for ever", async () => {
+  const proxy = await startCutProxy(database.url);
+  onTestFinished(() => proxy.close());
+  const told: string[] = [];
+  const { gate } = open(1_000, {
+    databaseUrl: createSecret(proxy.url),
+    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+  });
+  await gate.enter("normal", never);
+  proxy.freeze();
+  // More than can be left of the first take.
+  for (let count = 0; count < 20; count++) await gate.enter("normal", never);
+  expect(told).toEqual(["alone"]);
+  proxy.heal();
   await vi.waitFor(async () => {
     await gate.enter("normal", never);
     expect(told).toEqual(["alone", "shared"]);

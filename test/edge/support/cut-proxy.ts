@@ -1,13 +1,16 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A TCP proxy in front of `url` that can be cut: what is open breaks, what is new is refused, until it is healed. */
+/** A TCP proxy in front of `url` that can be cut: what is open breaks, what is new is refused, until it is healed; or frozen. */
 export async function startCutProxy(url: string) {
   const target = new URL(url);
   const sockets = new Set<Socket>();
-  let isCut = false;
+  let state: "open" | "cut" | "frozen" = "open";
   const server = createServer((near) => {
-    if (isCut) return void near.destroy();
+    if (state === "cut") near.destroy();
+    else connectThrough(near);
+  });
+  function connectThrough(near: Socket): void {
     const far = connect(Number(target.port), target.hostname);
     for (const [from, to] of [
       [near, far],
@@ -19,9 +22,11 @@ export async function startCutProxy(url: string) {
         sockets.delete(from);
         to.destroy();
       });
-      from.pipe(to);
+      from.on("data", (chunk) => {
+        if (state === "open") to.write(chunk);
+      });
     }
-  });
+  }
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const through = new URL(url);
@@ -34,11 +39,16 @@ export async function startCutProxy(url: string) {
   return {
     url: through.href,
     cut(): void {
-      isCut = true;
+      state = "cut";
       breakAll();
     },
+    /** Connections stay, new ones are taken, and nothing gets through. */
+    freeze(): void {
+      state = "frozen";
+    },
     heal(): void {
-      isCut = false;
+      state = "open";
+      breakAll();
     },
     async close(): Promise<void> {
       breakAll();
