@@ -51,9 +51,8 @@ export async function takeTokens(
             extract(epoch from at - greatest(refilled_at, paused_until)))::float8) as tokens
         from paused
       ), answer as (
-        select *, case when is_paused then 0
-          else greatest(0, least(${atMost}::float8, floor(tokens - ${reserve}::float8))) end as granted
-        from filled
+        -- A pause leaves no tokens, and none are added while it lasts.
+        select *, greatest(0, least(${atMost}::float8, floor(tokens - ${reserve}::float8))) as granted from filled
       )
       update request_budgets b set tokens = a.tokens - a.granted, refilled_at = a.at,
         paused_until = case when a.is_paused then a.paused_until end
