@@ -11,10 +11,20 @@ export const coverageWindows = pgTable(
     startsAt: timestamp({ withTimezone: true }).notNull(),
     /** How far the search route has covered this hour; null when it has not begun. */
     searchedThrough: timestamp({ withTimezone: true, precision: 3 }),
+    /** When the hour last gained an event. */
+    lastNewAt: timestamp({ withTimezone: true, precision: 3 }),
+    /** Start of the latest flat search over the whole hour that began after it had settled and reached its end. */
+    closingSearchAt: timestamp({ withTimezone: true, precision: 3 }),
+    /** When the platform's grouped count was last asked for and compared; null until then. */
+    reconciledAt: timestamp({ withTimezone: true, precision: 3 }),
     sealedAt: timestamp({ withTimezone: true }),
     zoneId: integer().notNull(),
     /** Null until the platform's grouped count was read. */
     upstreamCount: integer(),
+    /** Of the latest comparison: cells (one rule in this hour) that hold fewer events here than there. */
+    missingCells: integer().notNull().default(0),
+    /** The same for cells that hold more. */
+    surplusCells: integer().notNull().default(0),
     storedCount: integer().notNull().default(0),
     passes: integer().notNull().default(0),
     state: text({ enum: ["open", "sealed", "gap"] })

@@ -1,0 +1,14 @@
+import { doublePrecision, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * How many requests all replicas together may send now: a token bucket. Written and read by whoever is about to send;
+ * a row begins full.
+ */
+export const requestBudgets = pgTable("request_budgets", {
+  /** When `tokens` was last computed. */
+  refilledAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+  /** The platform asked for silence until then. */
+  pausedUntil: timestamp({ withTimezone: true, precision: 3 }),
+  tokens: doublePrecision().notNull(),
+  name: text().primaryKey(),
+});
