@@ -1,6 +1,6 @@
 import type { Database } from "../../db/client.ts";
+import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
-import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -70,7 +70,7 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
   const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => ({
     zoneId,
     ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-    hoursToLoss: hoursToLoss(now, await readSearchedHours(database.db, zoneId, range)),
+    hoursToLoss: hoursToLoss(now, await readCoveredHours(database.db, zoneId, range)),
   });
   const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
   return { ...work, requestBudget, zones: await Promise.all(zones.map(read)) };
