@@ -67,16 +67,16 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   if (span === null) return;
   const upstream = await readRuleCounts(edge, zoneId, span, signal);
   const compared = selectOpen(hours, span);
-  const counters = new Map(compared.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
-  const stored = await readStoredCells(database.db, zoneId, [...counters.keys()]);
-  const results = compareCounts([...counters.keys()], upstream, stored).map((hour) => ({
-    ...hour,
-    counterBefore: counters.get(hour.startsAt) ?? 0,
-  }));
-  const isSearched = compared.every(({ closingSearchAt }) => closingSearchAt !== null);
-  const repairAt = isSearched ? at : at + SEARCH_GRACE_MS;
+  const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
+  const stored = await readStoredCells(database.db, zoneId, [...known.keys()]);
+  const results = compareCounts([...known.keys()], upstream, stored).map((hour): HourComparison => {
+    const before = known.get(hour.startsAt);
+    const isSearched = before?.closingSearchAt != null;
+    const repairAt = isSearched ? at : at + SEARCH_GRACE_MS;
+    return { ...hour, counterBefore: before?.storedCount ?? 0, repairAt };
+  });
   await inTransaction(database, async ({ tx }) => {
-    await recordComparison(tx, zoneId, results, { at, repairAt });
+    await recordComparison(tx, zoneId, results, at);
     await assertFence(tx, zone.lease.name, zone.lease.fence);
   });
   const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(results) };

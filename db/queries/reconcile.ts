@@ -40,6 +40,8 @@ export interface HourComparison {
   /** Counted just now; what the hour's counter said before that. */
   readonly storedCount: number;
   readonly counterBefore: number;
+  /** When what is missing may be repaired; epoch ms. */
+  readonly repairAt: number;
   readonly differing: readonly {
     readonly ruleId: string;
     readonly upstreamCount: number;
@@ -47,22 +49,16 @@ export interface HourComparison {
   }[];
 }
 
-export interface Compared {
-  /** Before the platform was asked; epoch ms. */
-  readonly at: number;
-  /** When what is missing may be repaired; epoch ms. */
-  readonly repairAt: number;
-}
-
 /**
  * Records what a comparison found: counts of the undecided hours, cells that differ, and cells that no longer do. An
  * older comparison never overwrites a newer one. The hour's counter is set right where it was wrong and has not moved.
+ * `at` is from before the platform was asked; epoch ms.
  */
 export async function recordComparison(
   tx: Queryable,
   zoneId: number,
   hours: readonly HourComparison[],
-  { at, repairAt }: Compared,
+  at: number,
 ): Promise<void> {
   const counts = hours.map(({ startsAt, upstreamCount, storedCount, counterBefore, differing }) => ({
     starts_at: new Date(startsAt),
@@ -80,29 +76,30 @@ export async function recordComparison(
       starts_at timestamptz, upstream integer, stored integer, counter integer, missing integer, surplus integer)
     where w.zone_id = ${zoneId} and w.starts_at = c.starts_at and w.state = 'open'
       and (w.reconciled_at is null or w.reconciled_at < ${new Date(at)})`);
-  await recordCells(tx, zoneId, hours, { at, repairAt });
+  await recordCells(tx, zoneId, hours, at);
 }
 
 async function recordCells(
   tx: Queryable,
   zoneId: number,
   hours: readonly HourComparison[],
-  { at, repairAt }: Compared,
+  at: number,
 ): Promise<void> {
-  const cells = hours.flatMap(({ startsAt, differing }) =>
+  const cells = hours.flatMap(({ startsAt, differing, repairAt }) =>
     differing.map(({ ruleId, upstreamCount, storedCount }) => ({
       starts_at: new Date(startsAt),
       rule_id: ruleId,
       upstream: upstreamCount,
       stored: storedCount,
+      repair_at: new Date(repairAt),
     })),
   );
   await tx.execute(sql`
     insert into differing_cells as d (zone_id, starts_at, rule_id, upstream_count, stored_count, first_seen_at,
       last_seen_at, next_repair_at)
-    select ${zoneId}, starts_at, rule_id, upstream, stored, ${new Date(at)}, ${new Date(at)}, ${new Date(repairAt)}
+    select ${zoneId}, starts_at, rule_id, upstream, stored, ${new Date(at)}, ${new Date(at)}, repair_at
     from jsonb_to_recordset(${JSON.stringify(cells)}::jsonb) as c(
-      starts_at timestamptz, rule_id text, upstream integer, stored integer)
+      starts_at timestamptz, rule_id text, upstream integer, stored integer, repair_at timestamptz)
     order by starts_at, rule_id
     on conflict (zone_id, starts_at, rule_id) do update set upstream_count = excluded.upstream_count,
       stored_count = excluded.stored_count, last_seen_at = excluded.last_seen_at, resolved_at = null,

@@ -154,8 +154,8 @@ test("I4 I5: what is sealed or a gap never changes, whatever runs beside it and 
   await recordComparison(
     first.database.db,
     ZONE,
-    [{ startsAt: target, upstreamCount: 0, storedCount: 0, counterBefore: 0, differing: [] }],
-    { at: emulator.now(), repairAt: emulator.now() },
+    [{ startsAt: target, upstreamCount: 0, storedCount: 0, counterBefore: 0, repairAt: 0, differing: [] }],
+    emulator.now(),
   );
   const rows = await decided(first);
   expect(JSON.stringify(rows.find(({ at }) => at === target))).toBe(seen.get(target));
