@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { configCommand } from "./cli/config.ts";
+import { coverageCommand } from "./cli/coverage.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
+import { gapsCommand } from "./cli/gaps.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
 import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
@@ -13,6 +15,8 @@ const program = new Command("longwatch")
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .addCommand(startCommand(() => parseServiceConfig(process.env)))
   .addCommand(statusCommand(() => parseConfig(process.env)))
+  .addCommand(coverageCommand(() => parseConfig(process.env)))
+  .addCommand(gapsCommand(() => parseConfig(process.env)))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
   .addCommand(emulatorCommand());
