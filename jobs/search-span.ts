@@ -1,33 +1,20 @@
-import type { Database, Queryable } from "../db/client.ts";
-import { toEventRows } from "../db/event-rows.ts";
-import type { PartitionKeeper } from "../db/partition-keeper.ts";
-import { type StoredPage, storePage } from "../db/queries/store-page.ts";
-import type { Clock } from "../src/clock.ts";
+import type { Queryable } from "../db/client.ts";
+import type { StoredPage } from "../db/queries/store-page.ts";
 import { splitSpan } from "../src/coverage/split-span.ts";
 import { type EventLogsFilter, EventRow } from "../src/edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { SearchEventLogsResult } from "../src/edge/search-event-logs.ts";
 import { searchPages } from "../src/edge/search-pages.ts";
-import { acceptedAt } from "../src/ingest/accepted-times.ts";
-import { countEvents } from "../src/ingest/count-events.ts";
-import { listDays } from "../src/ingest/digest-list-page.ts";
 import { entryBytes } from "../src/ingest/entry-bytes.ts";
-import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
-import { preparePage } from "../src/ingest/prepare-page.ts";
 import { toSearchEvent } from "../src/ingest/to-search-event.ts";
 import { readAhead } from "../src/read-ahead.ts";
+import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** The most the platform gives; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 
-export interface SearchSpanDeps {
-  readonly database: Database;
-  readonly partitions: PartitionKeeper;
+export interface SearchSpanDeps extends StoreEntriesDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
-  readonly clock: Clock;
-  readonly observer: IngestObserver;
-  /** Told after each page that changed something. */
-  readonly afterPage: () => unknown;
 }
 
 /** What a page brought, told inside its transaction. */
@@ -120,32 +107,18 @@ interface PageOfPart {
   readonly isLast: boolean;
 }
 
-async function storeSearchPage(
-  deps: SearchSpanDeps,
-  { result, part, expectNew, isLast }: PageOfPart,
-): Promise<{ events: number; inserted: number }> {
-  const { database, partitions, clock, observer } = deps;
+function storeSearchPage(deps: SearchSpanDeps, { result, part, expectNew, isLast }: PageOfPart) {
   const { zoneId, lease, conclude } = part;
   const { page, body } = result;
   const readEntry = (index: number) => page.rows[index];
-  const opened = { records: entryBytes(body, "rows", page.rows), readPlainEntry: readEntry, readEntry };
-  const { events, quarantined, firstAt, lastAt } = preparePage(opened, {
-    route: "search",
+  return storeEntries(deps, {
+    zoneId,
+    lease,
+    entries: { records: entryBytes(body, "rows", page.rows), readPlainEntry: readEntry, readEntry },
+    bytes: body.length,
+    expectNew,
     schema: EventRow,
     toEvent: toSearchEvent,
-    day: null,
-    accepted: acceptedAt(clock()),
+    conclude: (tx, stored) => conclude(tx, { ...stored, through: isLast ? part.to : null }),
   });
-  const rows = toEventRows(zoneId, events);
-  const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
-  const newPage = { zoneId, lease, events: newEvents, expectNew, quarantined, rawBlocks: [] };
-  const { stored } = await partitions.withDays(listDays(events), () =>
-    storePage(database, newPage, (tx, stored) =>
-      conclude(tx, { ...stored, through: isLast ? part.to : null }),
-    ),
-  );
-  const entries = page.rows.length;
-  observer.pageStored({ route: "search", zoneId, entries, bytes: body.length, ...stored });
-  if (stored.inserted + stored.filled > 0) deps.afterPage();
-  return { events: events.length, inserted: stored.inserted };
 }
