@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { backfillCommand } from "./cli/backfill.ts";
 import { configCommand } from "./cli/config.ts";
 import { coverageCommand } from "./cli/coverage.ts";
 import { edgeCommand } from "./cli/edge.ts";
@@ -17,6 +18,7 @@ const program = new Command("longwatch")
   .addCommand(statusCommand(() => parseConfig(process.env)))
   .addCommand(coverageCommand(() => parseConfig(process.env)))
   .addCommand(gapsCommand(() => parseConfig(process.env)))
+  .addCommand(backfillCommand(() => parseConfig(process.env)))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
   .addCommand(emulatorCommand());

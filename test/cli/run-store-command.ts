@@ -1,10 +1,26 @@
-import { Readable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { Command } from "commander";
 import { type StoreIo } from "../../src/cli/store-command.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
-import { collector, type Ran } from "../edge/support/run-cli.ts";
 
 class Ended extends Error {}
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function collector(isTTY: boolean) {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  return { stream: Object.assign(stream, { isTTY }), text: () => Buffer.concat(chunks).toString() };
+}
 
 export interface Terminal {
   readonly isTTY?: boolean;
@@ -12,7 +28,7 @@ export interface Terminal {
   readonly now: number;
 }
 
-/** Runs a command of the store in this process: same code, other streams and clock. */
+/** Runs a command of the store in this process: same code, other streams and clock. Knows nothing of the test runner. */
 export async function runStoreCommand(
   create: (readConfig: () => Config, io: StoreIo) => Command,
   environment: Record<string, string>,
@@ -21,7 +37,7 @@ export async function runStoreCommand(
 ): Promise<Ran> {
   let code = 0;
   const out = collector(isTTY);
-  const err = collector();
+  const err = collector(false);
   const command = create(() => parseConfig(environment), {
     stdin: Readable.from([]),
     stdout: Object.assign(out.stream, { hasColors: () => hasColors }),

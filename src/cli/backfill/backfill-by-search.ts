@@ -1,0 +1,18 @@
+import { searchSpan } from "../../../jobs/search-span.ts";
+import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
+import { backfillHours } from "./backfill-hours.ts";
+
+/** By flat searches, in pages of 500: every dimension and the message of each event. */
+export function backfillBySearch(
+  deps: BackfillDeps,
+  running: RunningBackfill,
+  signal: AbortSignal,
+): Promise<Expired[]> {
+  const { lease, backfill } = running;
+  return backfillHours(
+    deps,
+    running,
+    (hour) => searchSpan(deps, { ...hour, zoneId: backfill.zoneId, lease }, signal),
+    signal,
+  );
+}
