@@ -7,6 +7,7 @@ import { emulatorCommand } from "./cli/emulator.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
+import { verifyCommand } from "./cli/verify.ts";
 import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
 import { toError, UsageError } from "./errors.ts";
 
@@ -19,6 +20,7 @@ const program = new Command("longwatch")
   .addCommand(coverageCommand(() => parseConfig(process.env)))
   .addCommand(gapsCommand(() => parseConfig(process.env)))
   .addCommand(backfillCommand(() => parseConfig(process.env)))
+  .addCommand(verifyCommand(() => parseConfig(process.env)))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
   .addCommand(emulatorCommand());

@@ -11,14 +11,18 @@ const WIDTH = 20;
 
 /** Fits a terminal of 80 columns: `████░░░  52 %  124,312 of 238,860 events  11,240/s  10 s left`. */
 export function renderProgress({ done, total, rate }: Progress): string {
-  const share = total <= 0 ? 0 : Math.min(done / total, 0.999);
-  const filled = Math.floor(share * WIDTH);
-  const bar = "█".repeat(filled) + "░".repeat(WIDTH - filled);
-  const percent = `${String(Math.floor(share * 100)).padStart(3)} %`;
+  const bar = drawBar(total <= 0 ? 0 : done / total);
   const counted = `${count(done)} of ${count(Math.max(total, done))} events`;
   const speed = `${count(rate)}/s`;
   const left = remaining(total - done, rate);
-  return [bar, percent, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
+  return [bar, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
+}
+
+/** The bar alone; just short of its end whatever the share. */
+export function drawBar(share: number): string {
+  const shown = Math.min(share, 0.999);
+  const filled = Math.floor(shown * WIDTH);
+  return `${"█".repeat(filled)}${"░".repeat(WIDTH - filled)}  ${String(Math.floor(shown * 100)).padStart(3)} %`;
 }
 
 export function count(value: number): string {
