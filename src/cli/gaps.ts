@@ -7,7 +7,7 @@ import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
-import { count } from "./progress-bar.ts";
+import { count, many } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
@@ -84,12 +84,8 @@ function describeGap({ from, to, hours, storedCount, upstreamCount, reasons }: G
     .map((reason) => `    ${shortenText(reason, MAX_REASON_CHARS)}\n`);
   const more = reasons.length > MAX_REASONS ? [`    and ${reasons.length - MAX_REASONS} more reasons\n`] : [];
   return [
-    `  ${showTime(from)} to ${showTime(to)} UTC   ${many(hours, "hour")}, ${count(storedCount)} events stored, ${counted}\n`,
+    `  ${showTime(from)} to ${showTime(to)} UTC   ${many(hours, "hour")}, ${many(storedCount, "event")} stored, ${counted}\n`,
     ...shown,
     ...more,
   ].join("");
-}
-
-function many(number: number, what: string): string {
-  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }

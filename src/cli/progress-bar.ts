@@ -29,6 +29,11 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }
 
+/** `1 hour`, `2,000 hours`. */
+export function many(number: number, what: string): string {
+  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
 function remaining(left: number, rate: number): string {
   if (rate <= 0) return "";
   const seconds = Math.ceil(Math.max(0, left) / rate);

@@ -59,7 +59,7 @@ test("what was kept whole is alike in everything, with exit code 0 and a bar bes
       `  event ids         3 hours, ${sampled.length} ids: alike`,
       "    after 2026-11-20 15:00 UTC: events may still appear",
       "  hour counts       6 hours: alike",
-      "  roll-ups          the buckets of 1 days: alike",
+      "  roll-ups          the buckets of 1 day: alike",
       "  raw records       0 events of the list: alike",
       "Everything that was compared is alike.",
       "",
@@ -148,7 +148,7 @@ test("a platform that refuses or counts nonsense is a check that could not be ma
   expect(code).toBe(1);
   expect(out).toContain("platform counts   could not be checked: EDGE_UNAUTHORIZED");
   expect(out).toContain("hour counts       6 hours: alike");
-  expect(out).toContain("0 differences, 1 checks could not be made.");
+  expect(out).toContain("0 differences, 1 check could not be made.");
 });
 
 test("without a platform's address, and with buckets still to be rolled up, it says what it left out", async () => {
@@ -160,7 +160,7 @@ test("without a platform's address, and with buckets still to be rolled up, it s
   const { code, out } = await run(null, SPAN);
   expect(code).toBe(0);
   expect(out).toContain("the platform was not asked: EDGE_API_URL is not set");
-  expect(out).toMatch(/\n {4}\d+ buckets still wait for the roll-up\n/);
+  expect(out).toMatch(/\n {4}\d+ stale buckets left to the roll-up\n/);
 });
 
 test("every mistake is told at once", async () => {

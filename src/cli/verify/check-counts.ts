@@ -1,7 +1,7 @@
 import { countStoredCells } from "../../../db/queries/verify.ts";
 import { DAY_MS, HOUR_MS } from "../../coverage/horizon.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
-import { count } from "../progress-bar.ts";
+import { many } from "../progress-bar.ts";
 import { findAskable } from "./askable-hours.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 import { addTo, type Cells, countUpstream } from "./count-upstream.ts";
@@ -34,7 +34,7 @@ export async function checkCounts(
   return {
     name: "platform counts",
     sides: ["the platform", "stored"],
-    compared: `${count(hours)} hours, ${count(compared)} counts of a rule in an hour`,
+    compared: `${many(hours, "hour")}, ${many(compared, "count")} of a rule in an hour`,
     differences,
     notes,
     failure: null,

@@ -1,6 +1,6 @@
 import { countHours } from "../../../db/queries/verify.ts";
 import { DAY_MS } from "../../coverage/horizon.ts";
-import { count } from "../progress-bar.ts";
+import { many } from "../progress-bar.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 
 /** Whether each hour holds as many events as were counted into it. */
@@ -18,7 +18,7 @@ export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Prom
   return {
     name: "hour counts",
     sides: ["events", "the hour's count"],
-    compared: `${count(hours)} hours`,
+    compared: `${many(hours, "hour")}`,
     differences,
     notes: [],
     failure: null,

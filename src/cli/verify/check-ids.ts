@@ -4,7 +4,7 @@ import { splitSpan } from "../../coverage/split-span.ts";
 import { EventRow } from "../../edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { searchPages } from "../../edge/search-pages.ts";
-import { count } from "../progress-bar.ts";
+import { many } from "../progress-bar.ts";
 import type { Span } from "../read-span.ts";
 import { findAskable } from "./askable-hours.ts";
 import type { Check, Checked, Difference } from "./check.ts";
@@ -38,7 +38,7 @@ export async function checkIds(
   return {
     name: "event ids",
     sides: ["the platform", "stored"],
-    compared: `${count(hours.length)} hours, ${count(compared)} ids`,
+    compared: `${many(hours.length, "hour")}, ${many(compared, "id")}`,
     differences,
     notes,
     failure: null,

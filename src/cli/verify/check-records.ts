@@ -2,7 +2,7 @@ import { readLogIdHashes } from "../../../db/queries/raw-blocks.ts";
 import { readLogIds } from "../../../db/queries/verify.ts";
 import { HOUR_MS, toDay } from "../../coverage/horizon.ts";
 import { hashLogId, unpackLogIdHashes } from "../../ingest/log-id-hash.ts";
-import { count } from "../progress-bar.ts";
+import { many } from "../progress-bar.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 
@@ -31,7 +31,7 @@ export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Pr
   return {
     name: "raw records",
     sides: ["events of the list", "records"],
-    compared: `${count(events)} events of the list`,
+    compared: `${many(events, "event")} of the list`,
     differences,
     notes: [],
     failure: null,

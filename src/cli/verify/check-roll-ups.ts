@@ -1,6 +1,6 @@
 import { compareBuckets } from "../../../db/queries/compare-buckets.ts";
 import { DAY_MS } from "../../coverage/horizon.ts";
-import { count } from "../progress-bar.ts";
+import { many } from "../progress-bar.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
@@ -28,9 +28,9 @@ export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Pr
   return {
     name: "roll-ups",
     sides: ["events", "the bucket"],
-    compared: `the buckets of ${count(days)} days`,
+    compared: `the buckets of ${many(days, "day")}`,
     differences,
-    notes: pending === 0 ? [] : [`${count(pending)} buckets still wait for the roll-up`],
+    notes: pending === 0 ? [] : [`${many(pending, "stale bucket")} left to the roll-up`],
     failure: null,
   };
 }

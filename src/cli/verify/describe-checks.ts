@@ -1,5 +1,5 @@
 import { escapeText, shortenText } from "../../edge/escape-text.ts";
-import { count } from "../progress-bar.ts";
+import { count, many } from "../progress-bar.ts";
 import { type Span, showTime } from "../read-span.ts";
 import type { Check, Difference } from "./check.ts";
 
@@ -21,7 +21,7 @@ export function describeChecks(zoneId: number, { from, to }: Span, checks: reado
     ...lines,
     differences + failed === 0
       ? "Everything that was compared is alike.\n"
-      : `${count(differences)} differences${failed === 0 ? "" : `, ${failed} checks could not be made`}.\n`,
+      : `${many(differences, "difference")}${failed === 0 ? "" : `, ${many(failed, "check")} could not be made`}.\n`,
   ].join("");
 }
 
