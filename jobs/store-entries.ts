@@ -40,11 +40,12 @@ export async function storeEntries<Entry>(
 ): Promise<{ events: number; inserted: number }> {
   const { database, partitions, clock, observer } = deps;
   const { zoneId, lease, entries, bytes, expectNew, schema, toEvent, conclude } = page;
-  const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(clock()) } as const;
+  const storedAt = clock();
+  const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(storedAt) } as const;
   const { events, quarantined, firstAt, lastAt } = preparePage(entries, source);
   const rows = toEventRows(zoneId, events);
   const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
-  const newPage = { zoneId, lease, events: newEvents, expectNew, quarantined, rawBlocks: [] };
+  const newPage = { zoneId, lease, events: newEvents, expectNew, storedAt, quarantined, rawBlocks: [] };
   const { stored } = await partitions.withDays(listDays(events), () =>
     storePage(database, newPage, conclude),
   );

@@ -157,7 +157,7 @@ async function storeListPage(
   { current, page, expectNew }: WalkedPage,
   resultOf: (newEntries: number) => PassResult | null,
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
-  const { database, partitions } = deps;
+  const { database, partitions, clock } = deps;
   const { content, isKnown, rawBlocks } = page;
   const day = toDay(dayStart);
   const conclude = async (tx: Queryable, stored: StoredPage) => {
@@ -178,7 +178,7 @@ async function storeListPage(
   };
   const events = isKnown ? { ...content, size: 0 } : content;
   const quarantined = isKnown ? [] : content.quarantined;
-  const newPage = { zoneId, lease, expectNew, events, rawBlocks, quarantined };
+  const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined };
   const { stored, concluded } = await partitions.withDays(content.days, () =>
     storePage(database, newPage, conclude),
   );

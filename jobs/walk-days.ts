@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { type HeldLease, holdLease } from "../db/hold-lease.ts";
+import { readCoveredHours } from "../db/queries/covered-hours.ts";
 import { isLeaseHeld } from "../db/queries/leases.ts";
 import { readListPass } from "../db/queries/list-passes.ts";
 import { readSearchedHours } from "../db/queries/search-coverage.ts";
-import { DAY_MS, startOfDay, toDay } from "../src/coverage/horizon.ts";
+import { DAY_MS, firstListedDay, startOfDay, toDay } from "../src/coverage/horizon.ts";
 import { isBackfilled } from "../src/coverage/plan-search.ts";
 import { EdgeError } from "../src/edge/edge-error.ts";
 import { planPass } from "../src/ingest/plan-pass.ts";
@@ -12,8 +13,6 @@ import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
 
 const LEASE_TTL_MS = 60_000;
-/** Today and the two days before: what the platform's list still serves. */
-const DAYS_BACK = 2;
 
 export interface WalkDaysDeps extends WalkDayDeps {
   /** Until when an event may still appear after its time. */
@@ -40,9 +39,9 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 
 /** A day that cannot be read, such as one the platform has just forgotten, does not keep the others from being read. */
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
-  const today = startOfDay(deps.clock());
+  const now = deps.clock();
   const failures: unknown[] = [];
-  for (let dayStart = today - DAYS_BACK * DAY_MS; dayStart <= today; dayStart += DAY_MS) {
+  for (let dayStart = firstListedDay(now); dayStart <= startOfDay(now); dayStart += DAY_MS) {
     if (signal.aborted) return;
     if (await isSearchedFirst(deps, zoneId, dayStart)) continue;
     const name = walkLeaseName(zoneId, dayStart);
@@ -77,7 +76,9 @@ async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Pro
   const { zoneId, dayStart } = day;
   const name = toDay(dayStart);
   const state = await readListPass(database.db, zoneId, name);
-  const plan = planPass(clock(), dayStart, state, deps);
+  const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  const unsealed = hours.filter((hour) => hour.state === "open");
+  const plan = planPass(clock(), { dayStart, unsealed }, state, deps);
   if (plan === null) return;
   const ended = await walkDay(deps, day, { plan, state }, signal);
   if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {

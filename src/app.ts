@@ -122,12 +122,13 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     edge,
     clock,
     log,
+    zoneIds,
     settings,
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: measureIngest(metrics),
     notifiers: openNotifiers(config.channels, { terminal, clock: systemClock, metrics }),
-    ring: (job) => bell?.ring(job) ?? Promise.resolve(false),
+    ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
   }).map((job) => measureJob(job, metrics, systemClock));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
   bell = queues.bell;
@@ -153,6 +154,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     detectEveryMs: isEmulated ? 5_000 : 30_000,
+    proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
     spikeZ,
     advicePerHour,
     retentionDays,

@@ -1,20 +1,10 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
+import type { CoveredHour } from "./covered-hours.ts";
 
 /** All that is known of one hour of a zone; times in epoch ms. */
-export interface CoverageHour {
-  readonly startsAt: number;
-  readonly state: "open" | "sealed" | "gap";
-  readonly searchedThrough: number | null;
-  readonly storedCount: number;
-  /** Null until the platform was asked. */
-  readonly upstreamCount: number | null;
-  readonly missingCells: number;
-  readonly surplusCells: number;
-  readonly lastNewAt: number | null;
-  readonly closingSearchAt: number | null;
-  readonly reconciledAt: number | null;
+export interface CoverageHour extends CoveredHour {
   readonly sealedAt: number | null;
   readonly gapReason: string | null;
   /** What a sealed hour was sealed by. */

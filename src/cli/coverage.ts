@@ -19,9 +19,9 @@ const DAYS_SHOWN = 7;
 const HELP = `
 A row is a UTC day, a cell an hour:
   █ sealed     proven complete: read twice, counts equal to the platform's, nothing new since
-  ▓ searched   read to its end, not yet proven
+  ▒ searched   read to its end, not yet proven
   ░ open       still to be read
-  X gap        forgotten by the platform before it was proven complete
+  ! gap        forgotten by the platform before it was proven complete
   · not yet    has not begun
 Reads the database only; the service need not run. Exit code 0; 3 when a gap lies in the span.
 

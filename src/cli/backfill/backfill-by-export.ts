@@ -17,7 +17,12 @@ export function backfillByExport(
   running: RunningBackfill,
   signal: AbortSignal,
 ): Promise<Expired[]> {
-  return backfillHours(deps, running, (hour) => exportHour(deps, running, hour, signal), signal);
+  return backfillHours(
+    deps,
+    { ...running, isProof: false },
+    (hour) => exportHour(deps, running, hour, signal),
+    signal,
+  );
 }
 
 async function exportHour(
@@ -70,7 +75,7 @@ interface Batch extends HourToRead {
 async function storeRecords(
   deps: BackfillDeps,
   { backfill, lease }: RunningBackfill,
-  { columns, batch, expectNew, through, conclude }: Batch,
+  { columns, batch, expectNew, through, onPage, conclude }: Batch,
 ): Promise<boolean> {
   const records = batch.map(({ text }) => Buffer.from(text));
   const readEntry = (index: number) => toExportEntry(columns, batch[index]?.cells ?? []);
@@ -82,7 +87,10 @@ async function storeRecords(
     expectNew,
     schema: EventRow,
     toEvent: (row) => toExportEvent(columns, row),
-    conclude: (tx, stored) => conclude(tx, { inserted: stored.inserted, through }),
+    conclude: async (tx, stored) => {
+      await onPage(tx, stored);
+      if (through !== null) await conclude(tx, through);
+    },
   });
   return events > 0 && inserted === events;
 }

@@ -1,4 +1,4 @@
-import { searchSpan } from "../../../jobs/search-span.ts";
+import { copySearch } from "../../../jobs/copy-search.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 import { backfillHours } from "./backfill-hours.ts";
 
@@ -11,8 +11,9 @@ export function backfillBySearch(
   const { lease, backfill } = running;
   return backfillHours(
     deps,
-    running,
-    (hour) => searchSpan(deps, { ...hour, zoneId: backfill.zoneId, lease }, signal),
+    { ...running, isProof: true },
+    ({ isFirst: expectNew, ...hour }) =>
+      copySearch(deps, { ...hour, expectNew, zoneId: backfill.zoneId, lease }, signal),
     signal,
   );
 }

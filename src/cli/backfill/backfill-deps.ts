@@ -1,10 +1,10 @@
 import type { Backfill } from "../../../db/queries/backfills.ts";
-import type { SearchSpanDeps } from "../../../jobs/search-span.ts";
+import type { CopySearchDeps } from "../../../jobs/copy-search.ts";
 import type { WalkDayDeps } from "../../../jobs/walk-day.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 
 /** What a backfill by any route works with. */
-export interface BackfillDeps extends SearchSpanDeps, WalkDayDeps {
+export interface BackfillDeps extends CopySearchDeps, WalkDayDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs" | "readEventLogs" | "exportEventLogs">;
   /** Told why nothing is happening. */
   readonly onWait: (reason: string) => void;

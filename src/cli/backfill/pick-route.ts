@@ -1,15 +1,7 @@
 import type { BackfillRoute } from "../../../db/queries/backfills.ts";
-import { DAY_MS, startOfDay } from "../../coverage/horizon.ts";
+import { DAY_MS, firstListedDay } from "../../coverage/horizon.ts";
 import { isBackfilled, type SearchedHour } from "../../coverage/plan-search.ts";
 import type { Span } from "../read-span.ts";
-
-/** Beside today, the UTC days that the platform's list still serves. */
-const LISTED_DAYS_BEFORE = 2;
-
-/** The first moment that the list can still be asked for. */
-export function firstListed(now: number): number {
-  return startOfDay(now) - LISTED_DAYS_BEFORE * DAY_MS;
-}
 
 /**
  * The fastest route that leaves nothing unknown. A search brings every dimension of an event. The list has larger pages but
@@ -18,6 +10,6 @@ export function firstListed(now: number): number {
  */
 export function pickRoute(now: number, { from, to }: Span, hours: readonly SearchedHour[]): BackfillRoute {
   const isDays = from % DAY_MS === 0 && (to % DAY_MS === 0 || to === now) && to - from >= DAY_MS;
-  if (!isDays || from < firstListed(now)) return "search";
+  if (!isDays || from < firstListedDay(now)) return "search";
   return isBackfilled(now, hours, { fromMs: from, toMs: to }) ? "list" : "search";
 }

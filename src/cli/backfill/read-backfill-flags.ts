@@ -1,8 +1,7 @@
 import type { BackfillRoute } from "../../../db/queries/backfills.ts";
-import { HOUR_MS } from "../../coverage/horizon.ts";
+import { firstListedDay, HOUR_MS } from "../../coverage/horizon.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readSpan, readZone, type Span, type SpanFlags } from "../read-span.ts";
-import { firstListed } from "./pick-route.ts";
 
 export interface BackfillFlags extends SpanFlags {
   readonly route?: string;
@@ -35,7 +34,7 @@ interface Reach extends Span {
 
 function checkReach(read: FlagReader, flags: SpanFlags, { from, to, route, now }: Reach): void {
   const kept = now - KEPT_HOURS * HOUR_MS;
-  const listed = firstListed(now);
+  const listed = firstListedDay(now);
   if (to > now) read.wrong("to", flags.to, `now (${iso(now)}) or earlier`);
   if (from < kept)
     read.wrong(

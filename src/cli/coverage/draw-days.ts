@@ -4,9 +4,9 @@ import type { Standing, StandingHour } from "./hour-standing.ts";
 
 const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> = {
   sealed: { cell: "█", style: "green" },
-  searched: { cell: "▓", style: "cyan" },
+  searched: { cell: "▒", style: "cyan" },
   open: { cell: "░", style: "yellow" },
-  gap: { cell: "X", style: "red" },
+  gap: { cell: "!", style: "red" },
   "not yet": { cell: "·", style: "dim" },
 };
 

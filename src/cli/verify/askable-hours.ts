@@ -1,9 +1,7 @@
 import { HOUR_MS, horizonAt } from "../../coverage/horizon.ts";
+import { SETTLE_MS } from "../../coverage/settle.ts";
 import type { Span } from "../read-span.ts";
 import { showTime } from "../read-span.ts";
-
-/** Until when an event may still appear after its time. */
-const SETTLE_MS = 15 * 60_000;
 
 /**
  * The whole hours of a span that the platform still has and that nothing is to be added to; null when there are none. In

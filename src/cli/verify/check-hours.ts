@@ -18,7 +18,7 @@ export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Prom
   return {
     name: "hour counts",
     sides: ["events", "the hour's count"],
-    compared: `${many(hours, "hour")}`,
+    compared: many(hours, "hour"),
     differences,
     notes: [],
     failure: null,

@@ -1,4 +1,5 @@
 import type { Queryable } from "../db/client.ts";
+import type { HeldLease } from "../db/hold-lease.ts";
 import type { StoredPage } from "../db/queries/store-page.ts";
 import { splitSpan } from "../src/coverage/split-span.ts";
 import { type EventLogsFilter, EventRow } from "../src/edge/contract/event-logs-search.ts";
@@ -13,53 +14,42 @@ import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 /** The most the platform gives; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 
-export interface SearchSpanDeps extends StoreEntriesDeps {
+export interface CopySearchDeps extends StoreEntriesDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
 }
 
-/** What a page brought, told inside its transaction. */
-export interface SpanPage extends StoredPage {
-  /** Everything before is stored, epoch ms; null on a page that does not end its part of the span. */
-  readonly through: number | null;
-}
-
-/** A flat search of [from, to), epoch ms; `to` must lie in the past of the platform, so that its pages stand still. */
-export interface SpanToSearch {
+/** What to copy; times in epoch ms, `to` in the past: its pages must not shift while they are read. */
+export interface CopiedSearch {
   readonly zoneId: number;
-  readonly lease: { readonly name: string; readonly fence: number };
+  /** Every page asserts its fence. */
+  readonly lease: Pick<HeldLease, "name" | "fence">;
   readonly from: number;
   readonly to: number;
-  /** Its events are probably all new. */
-  readonly isFirst: boolean;
   readonly filters?: readonly EventLogsFilter[];
-  /** Runs in the transaction of each page, before the fence is checked. */
-  readonly conclude: (tx: Queryable, page: SpanPage) => Promise<unknown>;
+  /** Its events are probably all new. */
+  readonly expectNew: boolean;
+  /** Runs in the transaction of the last page of each part, when everything before `through` is stored. */
+  readonly conclude?: (tx: Queryable, through: number) => Promise<void>;
+  /** Runs in the transaction of every page. */
+  readonly onPage?: (tx: Queryable, stored: StoredPage) => Promise<void>;
 }
 
-export interface SearchedSpan {
+export interface CopiedPages {
   readonly pages: number;
+  /** Events nobody had stored before. */
   readonly inserted: number;
 }
 
 /**
- * Reads every event of a span and stores it page by page; a span with more events than paging can hold is searched in
- * parts, in the order of time. A killed search is begun again at the last `through`: every page may be stored twice.
+ * Copies what one flat search shows, page by page, each page one transaction; a span with more events than paging should
+ * hold is cut in time. Killed in between, it may be run again from the beginning.
  */
-export function searchSpan(
-  deps: SearchSpanDeps,
-  span: SpanToSearch,
+export async function copySearch(
+  deps: CopySearchDeps,
+  search: CopiedSearch,
   signal: AbortSignal,
-): Promise<SearchedSpan> {
-  return searchPart(deps, { ...span, isWhole: true }, signal);
-}
-
-interface Part extends SpanToSearch {
-  /** Not yet split. */
-  readonly isWhole: boolean;
-}
-
-async function searchPart(deps: SearchSpanDeps, part: Part, signal: AbortSignal): Promise<SearchedSpan> {
-  const { zoneId, from, to, filters } = part;
+): Promise<CopiedPages> {
+  const { zoneId, from, to, filters } = search;
   const request = {
     from,
     to,
@@ -69,46 +59,48 @@ async function searchPart(deps: SearchSpanDeps, part: Part, signal: AbortSignal)
   const params = { shieldZoneId: zoneId, request };
   let pages = 0;
   let inserted = 0;
-  let expectNew = part.isFirst;
+  let { expectNew } = search;
   let parts: ReturnType<typeof splitSpan> = null;
   for await (const result of readAhead(searchPages(deps.edge.searchEventLogs, params, signal))) {
-    parts = pages === 0 && part.isWhole ? splitSpan(from, to, result.page.total) : null;
+    parts = pages === 0 ? splitSpan(from, to, result.page.total) : null;
     // The pages end first: work begun beside them could fail while nobody listens.
     if (parts !== null) break;
     const isLast = pages + 1 >= result.page.totalPages || result.page.rows.length === 0;
-    const stored = await storeSearchPage(deps, { result, part, expectNew, isLast });
+    const stored = await storeSearchPage(deps, search, { result, expectNew, isLast });
     expectNew = stored.events > 0 && stored.inserted === stored.events;
     inserted += stored.inserted;
     pages++;
   }
-  return parts === null ? { pages, inserted } : searchParts(deps, part, parts, signal);
+  return parts === null ? { pages, inserted } : copyParts(deps, search, parts, signal);
 }
 
-async function searchParts(
-  deps: SearchSpanDeps,
-  whole: SpanToSearch,
+async function copyParts(
+  deps: CopySearchDeps,
+  whole: CopiedSearch,
   parts: readonly { from: number; to: number }[],
   signal: AbortSignal,
-): Promise<SearchedSpan> {
+): Promise<CopiedPages> {
   const sum = { pages: 1, inserted: 0 };
   for (const part of parts) {
     signal.throwIfAborted();
-    const { pages, inserted } = await searchPart(deps, { ...whole, ...part, isWhole: false }, signal);
+    const { pages, inserted } = await copySearch(deps, { ...whole, ...part }, signal);
     sum.pages += pages;
     sum.inserted += inserted;
   }
   return sum;
 }
 
-interface PageOfPart {
+interface SearchedPage {
   readonly result: SearchEventLogsResult;
-  readonly part: Part;
   readonly expectNew: boolean;
   readonly isLast: boolean;
 }
 
-function storeSearchPage(deps: SearchSpanDeps, { result, part, expectNew, isLast }: PageOfPart) {
-  const { zoneId, lease, conclude } = part;
+function storeSearchPage(
+  deps: CopySearchDeps,
+  { zoneId, lease, to, conclude, onPage }: CopiedSearch,
+  { result, expectNew, isLast }: SearchedPage,
+) {
   const { page, body } = result;
   const readEntry = (index: number) => page.rows[index];
   return storeEntries(deps, {
@@ -119,6 +111,9 @@ function storeSearchPage(deps: SearchSpanDeps, { result, part, expectNew, isLast
     expectNew,
     schema: EventRow,
     toEvent: toSearchEvent,
-    conclude: (tx, stored) => conclude(tx, { ...stored, through: isLast ? part.to : null }),
+    conclude: async (tx, stored) => {
+      await onPage?.(tx, stored);
+      if (isLast) await conclude?.(tx, to);
+    },
   });
 }
