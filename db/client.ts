@@ -13,6 +13,8 @@ export interface DatabaseOptions {
   readonly lockTimeoutMs?: number;
   readonly idleInTransactionTimeoutMs?: number;
   readonly connectTimeoutMs?: number;
+  /** Of one statement as this side sees it, which also ends a wait for a server that went silent. Default: none. */
+  readonly queryTimeoutMs?: number;
 }
 
 /** What queries are written against: the database itself or a transaction in it. */
@@ -35,6 +37,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     statement_timeout: options.statementTimeoutMs ?? 60_000,
     lock_timeout: options.lockTimeoutMs ?? 10_000,
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 60_000,
+    ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

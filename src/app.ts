@@ -10,6 +10,7 @@ import { openNotifiers } from "./app/open-notifiers.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
+import { openRequestGate } from "./app/open-request-gate.ts";
 import type { TerminalStream } from "./channel/terminal.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -103,10 +104,22 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   if (config.edge.url === null) begin("Starting the platform's emulator");
   const platform = await openPlatform(config, log, stack);
-  const { zoneIds } = platform;
+  const { zoneIds, requestsPerSecond } = platform;
+  const budget = openRequestGate({
+    databaseUrl,
+    requestsPerSecond,
+    onWaited: (ms) => metrics.edgeWaited.inc(ms / 1_000),
+    onLonely(error) {
+      metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
+      if (error === null) log.info({}, "request budget shared again");
+      else log.warn({ err: error }, "request budget not shared: a quarter of the rate is used");
+    },
+  });
+  stack.defer("request budget", () => budget.close());
   const transport = createEdgeTransport({
     baseUrl: platform.url,
     accessKey: platform.accessKey,
+    gate: budget.gate,
     onAttempt: ({ operation, code }) => metrics.edgeRequests.inc({ operation, outcome: code ?? "ok" }),
   });
   stack.defer("platform connections", () => transport.close());
@@ -140,7 +153,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stopping.throwIfAborted();
   schedule.start();
 
-  const parts = { config, log, metrics, database, queues, clock, zoneIds };
+  const parts = { config, log, metrics, database, queues, clock, zoneIds, requestsPerSecond };
   const httpUrl = config.roles.includes("http") ? await openHttp(parts, stack) : null;
   writeRuntimeFile(config.dataDir, { pid: process.pid, databaseUrl: databaseUrl.reveal(), httpUrl });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));

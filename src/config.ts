@@ -13,6 +13,8 @@ export interface Config {
     readonly url: string | null;
     readonly key: Secret | null;
     readonly zones: readonly number[];
+    /** Of all replicas together. */
+    readonly requestsPerSecond: number;
   };
   /** Null: the embedded Postgres in `dataDir`. */
   readonly databaseUrl: Secret | null;
@@ -162,6 +164,7 @@ function toConfig(value: z.output<typeof Environment>): Config {
       url: value.EDGE_API_URL ?? null,
       key: secret(value.EDGE_API_KEY),
       zones: value.EDGE_SHIELD_ZONES ?? [],
+      requestsPerSecond: value.EDGE_REQUESTS_PER_SECOND,
     },
     databaseUrl: secret(value.DATABASE_URL),
     redisUrl: secret(value.REDIS_URL),

@@ -79,6 +79,11 @@ export const Environment = z.object({
     rule: "whole numbers above 0, separated by commas",
     description: "the shield zones to keep",
   }),
+  EDGE_REQUESTS_PER_SECOND: withDefault(numberBetween(1, 1_000), "10", {
+    rule: "a whole number from 1 to 1000",
+    description:
+      "most requests to the platform per second, all replicas together; the built-in emulator takes 1000",
+  }),
   DATABASE_URL: optional(urlWith("postgres:", "postgresql:"), {
     rule: "a postgres:// URL",
     description: "Postgres 15 or newer; without it the embedded one",

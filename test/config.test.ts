@@ -43,7 +43,12 @@ test("every mistake is listed at once with variable, value and rule", () => {
 });
 
 test("an empty environment is valid, and empty variables count as unset", () => {
-  expect(parseConfig({ EDGE_API_URL: "" }).edge).toEqual({ url: null, key: null, zones: [] });
+  expect(parseConfig({ EDGE_API_URL: "" }).edge).toEqual({
+    url: null,
+    key: null,
+    zones: [],
+    requestsPerSecond: 10,
+  });
 });
 
 test("zones are read as numbers without doubles", () => {
@@ -103,6 +108,8 @@ test.each([
   ["LONGWATCH_POLL_SECONDS", "1.5"],
   ["LONGWATCH_SPIKE_Z", "0.5"],
   ["LONGWATCH_SPIKE_Z", "NaN"],
+  ["EDGE_REQUESTS_PER_SECOND", "0"],
+  ["EDGE_REQUESTS_PER_SECOND", "1001"],
   ["LONGWATCH_ADVICE_PER_HOUR", "-1"],
   ["LONGWATCH_RETENTION_DAYS", "3"],
   ["LONGWATCH_WEBHOOK_URL", "file:///etc/passwd"],

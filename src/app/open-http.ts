@@ -1,5 +1,6 @@
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
+import { readBudget } from "../../db/queries/request-budgets.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -10,6 +11,7 @@ import type { Backlog, Metrics } from "../http/metrics.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
 import type { OpenQueues } from "./open-queues.ts";
+import { toRequestBudget } from "./open-request-gate.ts";
 
 export interface HttpParts {
   readonly config: Pick<Config, "http">;
@@ -19,6 +21,7 @@ export interface HttpParts {
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
   readonly zoneIds: readonly number[];
+  readonly requestsPerSecond: number;
 }
 
 /** Listens, and returns the URL. */
@@ -44,7 +47,8 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
   return http.listen({ host: config.http.host, port: config.http.port });
 }
 
-async function readBacklog({ database, clock, zoneIds }: HttpParts): Promise<Backlog> {
+async function readBacklog(parts: HttpParts): Promise<Backlog> {
+  const { database, clock, zoneIds, requestsPerSecond } = parts;
   const now = clock();
   const { zones, ...work } = await readServiceStatus(database.db, zoneIds, now - 4 * DAY_MS);
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
@@ -53,5 +57,6 @@ async function readBacklog({ database, clock, zoneIds }: HttpParts): Promise<Bac
     ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
     hoursToLoss: hoursToLoss(now, await readCoveredHours(database.db, zoneId, range)),
   });
-  return { ...work, zones: await Promise.all(zones.map(read)) };
+  const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
+  return { ...work, requestBudget, zones: await Promise.all(zones.map(read)) };
 }

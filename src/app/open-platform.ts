@@ -6,12 +6,15 @@ import type { Secret } from "../secret.ts";
 import type { StopStack } from "../stop-stack.ts";
 
 const EMULATED_ZONES = [101, 102] as const;
+/** A demonstration's past is copied in seconds: beside this process nobody has to be spared. */
+const EMULATED_REQUESTS_PER_SECOND = 1_000;
 const EMULATED_ATTACK = "zone=101,rule=942100,start=+60s,duration=5m,rate=12/s";
 
 export interface Platform {
   readonly url: string;
   readonly accessKey: Secret;
   readonly zoneIds: readonly number[];
+  readonly requestsPerSecond: number;
   readonly isEmulated: boolean;
 }
 
@@ -21,13 +24,20 @@ export async function openPlatform(
   log: Log,
   stack: StopStack,
 ): Promise<Platform> {
-  const { url, key, zones } = edge;
-  if (url !== null && key !== null) return { url, accessKey: key, zoneIds: zones, isEmulated: false };
+  const { url, key, zones, requestsPerSecond } = edge;
+  if (url !== null && key !== null)
+    return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false };
   const state = path.join(dataDir, "emulator.json");
   const flags = ["--zones", EMULATED_ZONES.join(","), "--state", state, "--attack", EMULATED_ATTACK];
   const emulator = await startEmulatorProcess(flags, () =>
     log.error({}, "emulator ended: start the service again"),
   );
   stack.defer("emulator", () => emulator.stop());
-  return { url: emulator.url, accessKey: emulator.accessKey, zoneIds: EMULATED_ZONES, isEmulated: true };
+  return {
+    url: emulator.url,
+    accessKey: emulator.accessKey,
+    zoneIds: EMULATED_ZONES,
+    requestsPerSecond: EMULATED_REQUESTS_PER_SECOND,
+    isEmulated: true,
+  };
 }

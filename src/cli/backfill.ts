@@ -3,7 +3,7 @@ import type { Database } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import type { Backfill, BackfillKey } from "../../db/queries/backfills.ts";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
-import type { Config } from "../config.ts";
+import { type Config, requireEdge } from "../config.ts";
 import { horizonAt, startOfDay, startOfHour } from "../coverage/horizon.ts";
 import type { EdgeClient } from "../edge/edge-client.ts";
 import { createListPageWorkers } from "../list-page-workers.ts";
@@ -60,8 +60,9 @@ export function backfillCommand(
         const asked = readBackfillFlags(read, flags, io.clock());
         read.finish();
         const config = readConfig();
-        await withEdge(config, (edge) =>
-          withStore(config, async (database) => {
+        requireEdge(config);
+        await withStore(config, (database, databaseUrl) =>
+          withEdge(config, databaseUrl, async (edge) => {
             const clock = await toServiceClock(database, io.clock);
             await run({ io, config, database, edge, clock }, asked, flags.restart === true);
           }),

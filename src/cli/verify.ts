@@ -3,6 +3,7 @@ import type { Database } from "../../db/client.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, startOfHour } from "../coverage/horizon.ts";
 import { EdgeError } from "../edge/edge-error.ts";
+import type { Secret } from "../secret.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withEdge } from "./open-edge.ts";
@@ -54,8 +55,8 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         const config = readConfig();
         const span = { from: startOfHour(asked.from), to: Math.ceil(asked.to / HOUR_MS) * HOUR_MS };
-        const checks = await withStore(config, (database) =>
-          runChecks({ io, config, database }, { zoneId, now, ids: flags.ids === true, ...span }),
+        const checks = await withStore(config, (database, databaseUrl) =>
+          runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids: flags.ids === true, ...span }),
         );
         if (flags.json === true) await writeJson(io.stdout, { zoneId, now, ...span, checks });
         else await writeOut(io.stdout, describeChecks(zoneId, span, checks));
@@ -68,6 +69,7 @@ interface Surroundings {
   readonly io: StoreIo;
   readonly config: Config;
   readonly database: Database;
+  readonly databaseUrl: Secret;
 }
 
 interface Asked extends Span {
@@ -76,7 +78,10 @@ interface Asked extends Span {
   readonly ids: boolean;
 }
 
-async function runChecks({ io, config, database }: Surroundings, { ids, ...asked }: Asked): Promise<Check[]> {
+async function runChecks(
+  { io, config, database, databaseUrl }: Surroundings,
+  { ids, ...asked }: Asked,
+): Promise<Check[]> {
   const line = createProgressLine(io.stderr);
   const counts = { name: "platform counts", check: checkCounts };
   const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
@@ -91,7 +96,7 @@ async function runChecks({ io, config, database }: Surroundings, { ids, ...asked
   try {
     if (config.edge.url === null) checks.push(notAsked());
     else {
-      await withEdge(config, async (edge) => {
+      await withEdge(config, databaseUrl, async (edge) => {
         for (const { name, check } of ofPlatform)
           checks.push(await askPlatform(name, () => check(checked, edge)));
       });

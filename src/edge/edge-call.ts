@@ -1,4 +1,5 @@
 import type { EdgeOperation } from "./edge-operation.ts";
+import type { RequestPriority } from "./request-gate.ts";
 
 /** One operation as the transport sends it. */
 export interface EdgeCall {
@@ -12,6 +13,8 @@ export interface EdgeCall {
   readonly isReadOnly?: boolean;
   /** `nothing`: the answer's body does not matter unless it reports a failure. */
   readonly expects: "json" | "nothing";
+  /** `normal` when unset. */
+  readonly priority?: RequestPriority;
   /**
    * Reads the whole body in place of the transport, undefined when it is not JSON. May give the body's memory away, the
    * reply's body is then empty.

@@ -6,6 +6,7 @@ import { getRecommendation } from "./get-recommendation.ts";
 import { getRuleMetrics } from "./get-rule-metrics.ts";
 import { listApiKeys } from "./list-api-keys.ts";
 import { type ListEventLogsParams, listEventLogs, type ReadPage, readEventLogs } from "./list-event-logs.ts";
+import type { RequestPriority } from "./request-gate.ts";
 import { searchEventLogs } from "./search-event-logs.ts";
 import { setHostnameKeyType } from "./set-hostname-key-type.ts";
 import type { EdgeTransport } from "./transport.ts";
@@ -17,8 +18,16 @@ type Operation<Params, Result> = (
   signal?: AbortSignal,
 ) => Promise<Result>;
 
-/** What jobs and commands get: the eleven operations over one transport. Every method throws EdgeError. */
-export function createEdgeClient(transport: EdgeTransport) {
+/**
+ * What jobs and commands get: the eleven operations over one transport, all with the same priority. Every method throws
+ * EdgeError.
+ */
+export function createEdgeClient(shared: EdgeTransport, priority: RequestPriority = "normal") {
+  const transport: EdgeTransport = {
+    ...shared,
+    request: (call, signal) => shared.request({ ...call, priority }, signal),
+    stream: (call, limits, signal) => shared.stream({ ...call, priority }, limits, signal),
+  };
   const bind =
     <Params, Result>(operation: Operation<Params, Result>) =>
     (params: Params, signal?: AbortSignal) =>

@@ -5,6 +5,7 @@ import { type EdgeCall, isRepeatable } from "./edge-call.ts";
 import { EdgeError, type EdgeErrorCode } from "./edge-error.ts";
 import type { EdgeOperation } from "./edge-operation.ts";
 import { type FailedAttempt, toFailedAttempt } from "./failed-attempt.ts";
+import type { RequestGate } from "./request-gate.ts";
 import { mayRetry, planRetry, type RetryPlan } from "./retry-timing.ts";
 
 /** One attempt, told once it is over; for metrics and debug logs. */
@@ -24,6 +25,7 @@ export interface AttemptReport {
 export interface AttemptSettings {
   readonly maxAttempts: number;
   readonly timeoutMs: number | null;
+  readonly gate: RequestGate;
   readonly clock: Clock;
   readonly random: () => number;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -101,14 +103,22 @@ export async function runAttempts<
   callerSignal: AbortSignal | undefined,
   attempt: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const { clock, hideKey, onAttempt } = settings;
+  const { clock, gate, hideKey, onAttempt } = settings;
   const startedAt = clock();
+  let waitedMs = 0;
+  const enter = async () => {
+    const waitingSince = clock();
+    await deadline.suspend(() => gate.enter(call.priority ?? "normal", deadline.signal));
+    waitedMs += clock() - waitingSince;
+  };
   for (let count = 1; ; count++) {
-    const attemptedAt = clock();
+    let attemptedAt = clock();
     const report = (outcome: Pick<AttemptReport, "code" | "status" | "requestId" | "retryInMs">) =>
       onAttempt({ operation: call.operation, attempt: count, durationMs: clock() - attemptedAt, ...outcome });
     try {
       deadline.signal.throwIfAborted();
+      await enter();
+      attemptedAt = clock();
       const result = await attempt(deadline.signal);
       report({ code: null, status: result.status, requestId: result.requestId, retryInMs: null });
       return result;
@@ -117,7 +127,8 @@ export async function runAttempts<
       if (endedBy === "caller") throw callerSignal?.reason;
       const failed = toFailedAttempt(thrown, endedBy);
       const { code, status } = failed.failure;
-      const round = { count, elapsedMs: clock() - startedAt, isOver: endedBy !== null };
+      if (code === "EDGE_RATE_LIMITED") gate.limited(failed.retryAfterMs);
+      const round = { count, elapsedMs: clock() - startedAt - waitedMs, isOver: endedBy !== null };
       const plan = planNext(call, settings, failed, round);
       const retryInMs = plan.kind === "sleep" ? plan.delayMs : null;
       report({ code, status, requestId: failed.requestId, retryInMs });

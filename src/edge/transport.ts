@@ -9,6 +9,7 @@ import { exchange } from "./exchange.ts";
 import { guardStream } from "./guard-stream.ts";
 import { type CsvReply, receiveCsv } from "./receive-csv.ts";
 import { type EdgeReply, receiveReply } from "./receive-reply.ts";
+import { openGate, type RequestGate } from "./request-gate.ts";
 import { type AttemptReport, type AttemptSettings, runAttempts } from "./run-attempts.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -17,7 +18,9 @@ export interface EdgeTransportOptions {
   /** http or https, with an optional path prefix. */
   readonly baseUrl: string;
   readonly accessKey: Secret;
-  /** Total per call: connecting, every attempt, every pause between them, the whole body. Default 30 s. */
+  /** Passed before every attempt. Default: open. */
+  readonly gate?: RequestGate;
+  /** Total per call: connecting, every attempt, every pause between them, the whole body; not the gate. Default 30 s. */
   readonly timeoutMs?: number;
   /** Of a decompressed body. Default 64 MiB. */
   readonly maxBodyBytes?: number;
@@ -35,7 +38,7 @@ export interface EdgeTransportOptions {
 export interface StreamLimits {
   /** Longest silence of the platform, before the first byte and between any two. */
   readonly idleTimeoutMs: number;
-  /** Of the whole stream, attempts before the first byte included; null for none. */
+  /** Of the whole stream, attempts before the first byte included, the gate not; null for none. */
   readonly timeoutMs: number | null;
 }
 
@@ -53,6 +56,7 @@ function readSettings(options: EdgeTransportOptions): AttemptSettings {
   return {
     maxAttempts: options.maxAttempts ?? 4,
     timeoutMs: options.timeoutMs ?? 30_000,
+    gate: options.gate ?? openGate,
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
     sleep: options.sleep ?? ((ms, signal) => delay(ms, undefined, { signal })),

@@ -4,6 +4,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 export interface Backlog {
   readonly spikesOpen: number;
   readonly notificationsPending: number;
+  /** The request budget that all replicas share; null before the first request. */
+  readonly requestBudget: { readonly tokens: number; readonly isPaused: boolean } | null;
   readonly zones: readonly {
     readonly zoneId: number;
     /** Age of the newest stored event; null before the first. */
@@ -56,6 +58,14 @@ export function createMetrics() {
       "operation",
       "outcome",
     ]),
+    edgeWaited: counter(
+      "edge_requests_waited_seconds_total",
+      "Time that calls stood in line for the request budget.",
+    ),
+    edgeBudgetLocal: gauge(
+      "edge_budget_local",
+      "1 while the shared request budget does not answer and this process spends a quarter of the rate.",
+    ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
     queueRingFailures: counter("queue_ring_failures_total", "Nudges that the queue's store did not take."),
     jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
@@ -83,6 +93,8 @@ function createBacklogGauges(gauge: CreateGauge) {
     "notifications_pending",
     "Notifications that their channel has not taken.",
   );
+  const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
+  const edgePaused = gauge("edge_paused", "1 while the platform asked for silence (429).");
   const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ["zone"]);
   const hoursToLoss = gauge("hours_to_loss", "Hours until the platform forgets the oldest unsealed hour.", [
     "zone",
@@ -94,6 +106,8 @@ function createBacklogGauges(gauge: CreateGauge) {
       for (const part of [ingestLag, hoursToLoss]) part.reset();
       spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
       notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
+      edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
+      edgePaused.set(backlog === null ? Number.NaN : Number(backlog.requestBudget?.isPaused ?? false));
       for (const { zoneId, ingestLagSeconds, hoursToLoss: hours } of backlog?.zones ?? []) {
         const zone = String(zoneId);
         if (ingestLagSeconds !== null) ingestLag.set({ zone }, ingestLagSeconds);

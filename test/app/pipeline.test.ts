@@ -61,6 +61,7 @@ async function openService(emulator: Emulator, env: Record<string, string>) {
     EDGE_API_URL: emulator.url,
     EDGE_API_KEY: emulator.accessKey,
     EDGE_SHIELD_ZONES: "101,102",
+    EDGE_REQUESTS_PER_SECOND: "1000",
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
     LONGWATCH_POLL_SECONDS: "1",

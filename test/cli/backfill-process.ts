@@ -9,7 +9,13 @@ const [database = "", platform = "", accessKey = "", now = "", ...args] = proces
 process.once("disconnect", () => process.exit(0));
 const ran = await runStoreCommand(
   (readConfig, io) => backfillCommand(readConfig, io, (_database, clock) => Promise.resolve(clock)),
-  { DATABASE_URL: database, EDGE_API_URL: platform, EDGE_API_KEY: accessKey, EDGE_SHIELD_ZONES: "101" },
+  {
+    DATABASE_URL: database,
+    EDGE_API_URL: platform,
+    EDGE_API_KEY: accessKey,
+    EDGE_SHIELD_ZONES: "101",
+    EDGE_REQUESTS_PER_SECOND: "1000",
+  },
   args,
   { now: Number(now) },
 );

@@ -40,7 +40,13 @@ function openHistory(): Promise<Emulator> {
 }
 
 function environment({ accessKey }: Emulator, url: string): Record<string, string> {
-  return { DATABASE_URL: database.url, EDGE_API_URL: url, EDGE_API_KEY: accessKey, EDGE_SHIELD_ZONES: "101" };
+  return {
+    DATABASE_URL: database.url,
+    EDGE_API_URL: url,
+    EDGE_API_KEY: accessKey,
+    EDGE_SHIELD_ZONES: "101",
+    EDGE_REQUESTS_PER_SECOND: "1000",
+  };
 }
 
 function run(

@@ -34,7 +34,12 @@ function run(emulator: Emulator | null, args: string, { now = NOW, url = emulato
   const platform: Record<string, string> =
     emulator === null
       ? {}
-      : { EDGE_API_URL: url ?? "", EDGE_API_KEY: emulator.accessKey, EDGE_SHIELD_ZONES: "101" };
+      : {
+          EDGE_API_URL: url ?? "",
+          EDGE_API_KEY: emulator.accessKey,
+          EDGE_SHIELD_ZONES: "101",
+          EDGE_REQUESTS_PER_SECOND: "1000",
+        };
   return runStoreCommand(verifyCommand, { DATABASE_URL: database.url, ...platform }, args.split(" "), {
     now,
   });

@@ -41,6 +41,7 @@ test("the service's backlog is read at every scrape", async () => {
     readBacklog: async () => ({
       spikesOpen: spikesOpen++,
       notificationsPending: 7,
+      requestBudget: { tokens: 2.5, isPaused: true },
       zones: [
         { zoneId: 101, ingestLagSeconds: 12.5, hoursToLoss: 71 },
         { zoneId: 102, ingestLagSeconds: null, hoursToLoss: null },
@@ -52,6 +53,8 @@ test("the service's backlog is read at every scrape", async () => {
 
   expect(text).toContain("longwatch_spikes_open 2\n");
   expect(text).toContain("longwatch_notifications_pending 7\n");
+  expect(text).toContain("longwatch_edge_budget_tokens 2.5\n");
+  expect(text).toContain("longwatch_edge_paused 1\n");
   expect(text).toContain('longwatch_ingest_lag_seconds{zone="101"} 12.5\n');
   expect(text).toContain('longwatch_hours_to_loss{zone="101"} 71\n');
   expect(text).not.toContain('zone="102"');
@@ -70,6 +73,7 @@ test.each([
         : {
             spikesOpen: 3,
             notificationsPending: 0,
+            requestBudget: null,
             zones: [{ zoneId: 101, ingestLagSeconds: 1, hoursToLoss: 1 }],
           },
   });

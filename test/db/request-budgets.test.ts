@@ -1,0 +1,165 @@
+import { sql } from "drizzle-orm";
+import fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import {
+  MAX_PAUSE_MS,
+  pauseBudget,
+  type RequestBudget,
+  readBudget,
+  takeTokens,
+} from "../../db/queries/request-budgets.ts";
+import { requestBudgets } from "../../db/schema/request-budgets.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
+
+/** Slow enough that a test adds nothing to it. */
+const slow: RequestBudget = { name: "edge", ratePerSecond: 0.001, burst: 10 };
+const all = { atMost: 100, reserve: 0 };
+let database: MigratedDatabase;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterAll(() => database.drop());
+
+beforeEach(() => database.db.delete(requestBudgets));
+
+const take = (how = all, budget = slow) => takeTokens(database.db, budget, how);
+
+/** As if so much time had passed since the last take. */
+async function age(ms: number): Promise<void> {
+  const by = sql`${ms}::float8 * interval '1 millisecond'`;
+  await database.db.update(requestBudgets).set({
+    refilledAt: sql`${requestBudgets.refilledAt} - ${by}`,
+    pausedUntil: sql`${requestBudgets.pausedUntil} - ${by}`,
+  });
+}
+
+test("a bucket begins full, gives what it has and then says how long to wait", async () => {
+  expect(await readBudget(database.db, slow)).toBeNull();
+  expect(await take({ atMost: 3, reserve: 0 })).toEqual({ granted: 3, waitMs: 0, isPaused: false });
+  expect(await take()).toMatchObject({ granted: 7, waitMs: 0 });
+  const { granted, waitMs } = await take();
+  expect(granted).toBe(0);
+  expect(waitMs).toBeGreaterThan(0);
+  expect(waitMs).toBeLessThanOrEqual(1_000_000);
+});
+
+test("time refills it at the rate, and never beyond the burst", async () => {
+  await take();
+  await age(4_000_000);
+  expect(await take()).toMatchObject({ granted: 4 });
+  await age(400_000_000);
+  expect((await readBudget(database.db, slow))?.tokens).toBe(10);
+  expect(await take()).toMatchObject({ granted: 10 });
+});
+
+test("who leaves a reserve is told to wait while the others are still served", async () => {
+  expect(await take({ atMost: 100, reserve: 5 })).toMatchObject({ granted: 5 });
+  const low = await take({ atMost: 1, reserve: 5 });
+  expect(low.granted).toBe(0);
+  expect(low.waitMs).toBeGreaterThan(0);
+  expect(await take({ atMost: 1, reserve: 0 })).toMatchObject({ granted: 1 });
+});
+
+test("a pause stops every taker, the longest one counts, and it ends with an empty bucket", async () => {
+  await pauseBudget(database.db, "edge", 60_000);
+  await pauseBudget(database.db, "edge", 1_000);
+  const paused = await take();
+  expect(paused).toMatchObject({ granted: 0, isPaused: true });
+  expect(paused.waitMs).toBeLessThanOrEqual(60_000);
+  expect(paused.waitMs).toBeGreaterThan(1_000);
+  expect(await readBudget(database.db, slow)).toMatchObject({ tokens: 0, isPaused: true });
+  await age(60_000);
+  expect(await take()).toMatchObject({ granted: 0, isPaused: false });
+  await age(2_000_000);
+  expect(await take()).toMatchObject({ granted: 2 });
+});
+
+test("the first to hear of a limit may be the first to need the bucket", async () => {
+  await pauseBudget(database.db, "edge", 60_000);
+  expect(await take()).toMatchObject({ granted: 0, isPaused: true });
+});
+
+test("no pause is longer than five minutes, whatever the platform says", async () => {
+  await pauseBudget(database.db, "edge", 86_400_000);
+  expect((await take()).waitMs).toBeLessThanOrEqual(MAX_PAUSE_MS);
+});
+
+test("a clock that stepped back by an hour stops nobody for an hour", async () => {
+  await take();
+  await pauseBudget(database.db, "edge", 60_000);
+  await age(-3_600_000);
+  const paused = await take();
+  expect(paused.waitMs).toBeLessThanOrEqual(MAX_PAUSE_MS);
+  await age(MAX_PAUSE_MS + 3_000_000);
+  expect(await take()).toMatchObject({ granted: 3, isPaused: false });
+  await age(-3_600_000);
+  expect(await take()).toMatchObject({ granted: 0, isPaused: false });
+  await age(1_000_000);
+  expect(await take()).toMatchObject({ granted: 1 });
+});
+
+test("what a taker that died never used comes back with time", async () => {
+  const budget = { name: "edge", ratePerSecond: 50, burst: 10 };
+  expect(await take(all, budget)).toMatchObject({ granted: 10 });
+  await vi.waitFor(async () => expect((await readBudget(database.db, budget))?.tokens).toBe(10), 10_000);
+  expect(await take(all, budget)).toMatchObject({ granted: 10 });
+});
+
+interface Grant {
+  readonly sentAt: number;
+  readonly answeredAt: number;
+  readonly granted: number;
+}
+
+/**
+ * Every window that begins with a take and ends with an answer: what was certainly granted inside it is at most what the
+ * bucket allows for it. A slow machine only makes the windows longer.
+ */
+function findExcess(grants: readonly Grant[], { burst, ratePerSecond }: RequestBudget): string[] {
+  const excess: string[] = [];
+  for (const { sentAt: from } of grants) {
+    for (const { answeredAt: to } of grants.filter(({ answeredAt }) => answeredAt >= from)) {
+      const inside = grants.filter((grant) => grant.sentAt >= from && grant.answeredAt <= to);
+      const sum = inside.reduce((total, { granted }) => total + granted, 0);
+      // The bucket counts whole milliseconds of a clock that may be slewed by a little.
+      const allowed = burst + (ratePerSecond * (to - from + 2) * 1.001) / 1_000;
+      if (sum > allowed) excess.push(`${sum} in ${to - from} ms, allowed ${allowed}`);
+    }
+  }
+  return excess;
+}
+
+const taker = fc.array(
+  fc.record({ atMost: fc.integer({ min: 1, max: 8 }), reserve: fc.constantFrom(0, 0, 2) }),
+  { minLength: 5, maxLength: 40 },
+);
+
+test("five takers at once never get more in any window than burst + rate * window (F40)", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(taker, { minLength: 5, maxLength: 5 }),
+      fc.integer({ min: 1, max: 400 }),
+      fc.integer({ min: 4, max: 20 }),
+      async (takers, ratePerSecond, burst) => {
+        await database.db.delete(requestBudgets);
+        const budget = { name: "edge", ratePerSecond, burst };
+        const grants: Grant[] = [];
+        await Promise.all(
+          takers.map(async (takes) => {
+            for (const how of takes) {
+              const sentAt = performance.now();
+              const { granted } = await takeTokens(database.db, budget, how);
+              expect(granted).toBeLessThanOrEqual(how.atMost);
+              if (granted > 0) grants.push({ sentAt, answeredAt: performance.now(), granted });
+            }
+          }),
+        );
+        expect(grants.length).toBeGreaterThan(0);
+        expect(findExcess(grants, budget)).toEqual([]);
+      },
+    ),
+    { numRuns: 20 },
+  );
+}, 60_000);

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { MAX_PAUSE_MS, pauseBudget, readBudget, takeTokens } from "../../db/queries/request-budgets.ts";
+import { requestBudgets } from "../../db/schema/request-budgets.ts";
+import { openRequestGate, type RequestGateParts, toRequestBudget } from "../../src/app/open-request-gate.ts";
+import { createSharedGate } from "../../src/app/shared-gate.ts";
+import { createSecret } from "../../src/secret.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { startCutProxy } from "./support/cut-proxy.ts";
+
+const WAIT_MS = 20_000;
+let database: MigratedDatabase;
+let never: AbortSignal;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterAll(() => database.drop());
+
+beforeEach(async () => {
+  await database.db.delete(requestBudgets);
+  never = new AbortController().signal;
+});
+
+/** One replica's gate. */
+function open(requestsPerSecond: number, parts: Partial<RequestGateParts> = {}) {
+  const opened = openRequestGate({
+    databaseUrl: createSecret(database.url),
+    requestsPerSecond,
+    ...parts,
+  });
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+async function setTokens(tokens: number): Promise<void> {
+  await database.db.delete(requestBudgets);
+  await database.db.insert(requestBudgets).values({ name: "edge", tokens, refilledAt: new Date() });
+}
+
+const readRow = async () => (await database.db.select().from(requestBudgets))[0];
+
+test("a 429 heard by one replica stops the others (F40)", async () => {
+  const [one, other] = [open(100), open(100)];
+  await other.gate.enter("normal", never);
+  one.gate.limited(60_000);
+  await vi.waitFor(async () =>
+    expect(await readBudget(database.db, toRequestBudget(100))).toMatchObject({ isPaused: true }),
+  );
+  const third = open(100);
+  const before = (await readRow())?.refilledAt;
+  const stop = new AbortController();
+  const entering = third.gate.enter("normal", stop.signal);
+  // It has asked and was refused.
+  await vi.waitFor(async () => expect((await readRow())?.refilledAt).not.toEqual(before), WAIT_MS);
+  stop.abort(new Error("enough"));
+  await expect(entering).rejects.toThrow("enough");
+  const stopOne = new AbortController();
+  const alsoEntering = one.gate.enter("normal", stopOne.signal);
+  stopOne.abort(new Error("enough"));
+  await expect(alsoEntering).rejects.toThrow("enough");
+});
+
+test("a limit without a duration is a short pause, and callers go on after it by themselves", async () => {
+  const { gate } = open(1_000);
+  gate.limited(null);
+  await gate.enter("normal", never);
+  expect(await readBudget(database.db, toRequestBudget(1_000))).toMatchObject({ isPaused: false });
+});
+
+test("who gives up while waiting leaves the line to the others", async () => {
+  await setTokens(-4);
+  const waited: number[] = [];
+  const { gate } = open(20, { onWaited: (ms) => void waited.push(ms) });
+  const stop = new AbortController();
+  const given = gate.enter("normal", stop.signal);
+  const patient = gate.enter("normal", never);
+  stop.abort(new Error("no longer needed"));
+  await expect(given).rejects.toThrow("no longer needed");
+  await patient;
+  expect(waited).toHaveLength(2);
+  const gone = AbortSignal.abort(new Error("was never here"));
+  await expect(gate.enter("normal", gone)).rejects.toThrow("was never here");
+});
+
+test("a normal caller passes before low ones that came earlier", async () => {
+  await setTokens(-5);
+  const { gate } = open(20);
+  const passed: string[] = [];
+  const enter = async (priority: "normal" | "low") => {
+    await gate.enter(priority, never);
+    passed.push(priority);
+  };
+  await Promise.all([enter("low"), enter("low"), enter("low"), enter("normal")]);
+  expect(passed).toEqual(["normal", "low", "low", "low"]);
+});
+
+test("at the slowest rate low callers are served too", async () => {
+  const { gate } = open(1);
+  await gate.enter("low", never);
+  await gate.enter("low", never);
+});
+
+test("closing sends everybody away", async () => {
+  await pauseBudget(database.db, "edge", 60_000);
+  const opened = openRequestGate({
+    databaseUrl: createSecret(database.url),
+    requestsPerSecond: 10,
+  });
+  const entering = opened.gate.enter("normal", never);
+  await Promise.all([expect(entering).rejects.toThrow("closed"), opened.close()]);
+  await expect(opened.gate.enter("normal", never)).rejects.toThrow("closed");
+});
+
+test("a page costs no round trip of its own while there are tokens", async () => {
+  const budget = toRequestBudget(1_000);
+  let takes = 0;
+  const gate = createSharedGate({
+    ratePerSecond: budget.ratePerSecond,
+    take(atMost) {
+      takes++;
+      return takeTokens(database.db, budget, { atMost, reserve: 0 });
+    },
+    pause: async () => {},
+    maxPauseMs: MAX_PAUSE_MS,
+    onWaited: () => {},
+    onLonely: () => {},
+  });
+  onTestFinished(() => gate.close());
+  for (let count = 0; count < 200; count++) await gate.enter("normal", never);
+  expect(takes).toBeLessThan(100);
+});
+
+test("without Postgres a replica goes on at a quarter of the rate, and shares again when it is back", async () => {
+  const proxy = await startCutProxy(database.url);
+  onTestFinished(() => proxy.close());
+  const told: string[] = [];
+  const openedAt = performance.now();
+  const { gate } = open(100, {
+    databaseUrl: createSecret(proxy.url),
+    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+  });
+  // Far in debt: who waits now waits when the connection breaks.
+  await setTokens(-100_000);
+  const before = (await readRow())?.refilledAt;
+  const callers = Array.from({ length: 30 }, () => gate.enter("normal", never));
+  await vi.waitFor(async () => expect((await readRow())?.refilledAt).not.toEqual(before), WAIT_MS);
+  proxy.cut();
+  await Promise.all(callers);
+  expect(callers.length).toBeLessThanOrEqual(((performance.now() - openedAt) / 1_000) * 25);
+  expect(told).toEqual(["alone"]);
+
+  proxy.heal();
+  await setTokens(50);
+  await vi.waitFor(async () => {
+    await gate.enter("normal", never);
+    expect(told).toEqual(["alone", "shared"]);
+  }, WAIT_MS);
+}, 60_000);
+
+test("a Postgres that goes silent without a word holds nobody for ever", async () => {
+  const proxy = await startCutProxy(database.url);
+  onTestFinished(() => proxy.close());
+  const told: string[] = [];
+  const { gate } = open(1_000, {
+    databaseUrl: createSecret(proxy.url),
+    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+  });
+  await gate.enter("normal", never);
+  proxy.freeze();
+  // More than can be left of the first take.
+  for (let count = 0; count < 20; count++) await gate.enter("normal", never);
+  expect(told).toEqual(["alone"]);
+  proxy.heal();
+  await vi.waitFor(async () => {
+    await gate.enter("normal", never);
+    expect(told).toEqual(["alone", "shared"]);
+  }, WAIT_MS);
+}, 60_000);
+
+test("a bucket whose row is locked by somebody holds nobody for ever", async () => {
+  await setTokens(50);
+  const blocker = await database.pool.connect();
+  onTestFinished(() => blocker.release());
+  await blocker.query("begin");
+  await blocker.query("select 1 from request_budgets for update");
+  const told: unknown[] = [];
+  const { gate } = open(100, { onLonely: (error) => void told.push(error) });
+  await gate.enter("normal", never);
+  expect(told).toEqual([expect.any(Error)]);
+  await blocker.query("rollback");
+}, 60_000);

@@ -1,0 +1,141 @@
+import { expect, onTestFinished, vi } from "vitest";
+import { startDeadline } from "../../src/edge/deadline.ts";
+import { createEdgeClient } from "../../src/edge/edge-client.ts";
+import type { RequestGate, RequestPriority } from "../../src/edge/request-gate.ts";
+import { collect } from "./support/collect.ts";
+import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
+
+/** Written down; `hold` is what a caller waits for. */
+function recordGate(hold: (signal: AbortSignal) => Promise<void> = async () => {}) {
+  const entered: RequestPriority[] = [];
+  const limits: (number | null)[] = [];
+  const gate: RequestGate = {
+    async enter(priority, signal) {
+      entered.push(priority);
+      await hold(signal);
+    },
+    limited: (retryAfterMs) => void limits.push(retryAfterMs),
+  };
+  return { gate, entered, limits };
+}
+
+/** Resolves never, rejects like a gate. */
+function forever(signal: AbortSignal): Promise<void> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+}
+
+test("every attempt passes the gate, retries too", async ({ platform, open }) => {
+  const { gate, entered, limits } = recordGate();
+  platform.reply(503);
+  platform.reply(502);
+  platform.reply(200, listPage());
+  await open({ gate }).client.listEventLogs(today);
+  expect(platform.requests).toHaveLength(3);
+  expect(entered).toHaveLength(3);
+  expect(limits).toEqual([]);
+});
+
+test("so does a stream, once, before its first byte", async ({ platform, open }) => {
+  const { gate, entered } = recordGate();
+  platform.reply(200, "timestamp,\n1,\n");
+  await collect((await open({ gate }).client.exportEventLogs(lastHour)).csv);
+  expect(entered).toEqual(["normal"]);
+});
+
+test("nothing is sent before the gate opens", async ({ platform, open }) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const entering = Promise.withResolvers<void>();
+  const { gate } = recordGate(() => {
+    entering.resolve();
+    return promise;
+  });
+  platform.reply(200, listPage());
+  const call = open({ gate }).client.listEventLogs(today);
+  await entering.promise;
+  expect(platform.requests).toHaveLength(0);
+  resolve();
+  await call;
+  expect(platform.requests).toHaveLength(1);
+});
+
+test("the gate hears of every 429 and what it said about waiting (F40)", async ({ platform, open }) => {
+  const { gate, limits } = recordGate();
+  platform.reply(429, "", { "retry-after": "7" });
+  platform.reply(429);
+  platform.reply(429, "", { "retry-after": "86400" });
+  expect(await failure(open({ gate }).client.listEventLogs(today))).toMatchObject({
+    code: "EDGE_RATE_LIMITED",
+    disposition: "wait",
+  });
+  expect(limits).toEqual([7_000, null, 86_400_000]);
+});
+
+test("waiting at the gate takes nothing from the time that retries have", async ({ platform, open }) => {
+  let now = NOW;
+  const { gate } = recordGate(async () => void (now += 3_600_000));
+  platform.reply(503);
+  platform.reply(429, "", { "retry-after": "7" });
+  platform.reply(200, listPage());
+  const edge = open({ gate, timeoutMs: 30_000, clock: () => now });
+  await edge.client.listEventLogs(today);
+  expect(edge.sleeps).toEqual([1_000, 7_000]);
+  expect(edge.attempts.map(({ durationMs }) => durationMs)).toEqual([0, 0, 0]);
+});
+
+test("a suspended deadline stands still, and its time goes on afterwards", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const deadline = startDeadline(1_000, undefined, new AbortController().signal);
+  vi.advanceTimersByTime(600);
+  const waited = Promise.withResolvers<void>();
+  const suspended = deadline.suspend(() => waited.promise);
+  vi.advanceTimersByTime(3_600_000);
+  waited.resolve();
+  await suspended;
+  vi.advanceTimersByTime(399);
+  expect(deadline.endedBy()).toBeNull();
+  vi.advanceTimersByTime(2);
+  expect(deadline.endedBy()).toBe("timeout");
+  deadline.release();
+});
+
+test("a caller that gives up while it waits gets its own reason, and nothing is sent", async ({
+  platform,
+  open,
+}) => {
+  const stop = new AbortController();
+  const { gate } = recordGate((signal) => {
+    stop.abort(new Error("changed my mind"));
+    return signal.aborted ? Promise.reject(signal.reason as Error) : forever(signal);
+  });
+  const call = open({ gate }).client.listEventLogs(today, stop.signal);
+  await expect(call).rejects.toThrow("changed my mind");
+  expect(platform.requests).toHaveLength(0);
+});
+
+test("a transport that closes ends those who wait", async ({ platform, open }) => {
+  const entering = Promise.withResolvers<void>();
+  const { gate } = recordGate((signal) => {
+    entering.resolve();
+    return forever(signal);
+  });
+  const { client, transport } = open({ gate });
+  const call = failure(client.listEventLogs(today));
+  await entering.promise;
+  await transport.close();
+  expect(await call).toMatchObject({ code: "EDGE_NETWORK" });
+  expect(platform.requests).toHaveLength(0);
+});
+
+test("a client's priority goes with each of its calls", async ({ platform, open }) => {
+  const { gate, entered } = recordGate();
+  const { transport, client } = open({ gate });
+  platform.reply(200, listPage());
+  platform.reply(200, listPage());
+  platform.reply(200, "timestamp,\n");
+  await client.listEventLogs(today);
+  const patient = createEdgeClient(transport, "low");
+  await patient.listEventLogs(today);
+  await collect((await patient.exportEventLogs(lastHour)).csv);
+  expect(entered).toEqual(["normal", "low", "low"]);
+});
