@@ -57,7 +57,7 @@ export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now:
   return {
     update(text: string): void {
       // A line that wraps could not be drawn over; in the last column some terminals wrap as well.
-      if (isTTY) stream.write(`\r${text.slice(0, Math.max(0, (stream.columns ?? 80) - 1))}\u001b[K`);
+      if (isTTY) stream.write(`\r${text.slice(0, Math.max(0, (stream.columns || 80) - 1))}\u001b[K`);
       else if (now() - printedAt >= everyMs) {
         stream.write(`${text}\n`);
         printedAt = now();
