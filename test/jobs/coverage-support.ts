@@ -44,3 +44,22 @@ export async function sealedIds(emulator: Emulator, ingest: IngestTest) {
     shown: shown.map(({ logId }) => logId).sort(),
   };
 }
+
+interface CellRow {
+  readonly starts_at: Date;
+  readonly rule_id: string;
+  readonly upstream_count: number;
+  readonly stored_count: number;
+  readonly repairs: number;
+  readonly resolved_at: Date | null;
+  readonly next_repair_at: Date;
+}
+
+/** Every cell that ever differed, in order. */
+export async function cellsOf({ database }: IngestTest): Promise<CellRow[]> {
+  const { rows } = await database.pool.query<CellRow>(
+    "select * from differing_cells where zone_id = $1 order by starts_at, rule_id",
+    [ZONE],
+  );
+  return rows;
+}
