@@ -8,22 +8,6 @@ interface Span {
   readonly to: number;
 }
 
-/** How many events of one rule an hour holds; a rule that is not known is ''. */
-export interface StoredCell {
-  /** Epoch ms. */
-  readonly startsAt: number;
-  readonly ruleId: string;
-  readonly events: number;
-}
-
-export async function countStoredCells(db: Queryable, zoneId: number, span: Span): Promise<StoredCell[]> {
-  const { rows } = await db.execute<{ startsAt: number; ruleId: string; events: number }>(sql`
-    select extract(epoch from date_trunc('hour', occurred_at))::float8 * 1000 as "startsAt",
-      coalesce(rule_id, '') as "ruleId", count(*)::integer as events
-    from ${wafEvents} where ${isWithin(zoneId, span)} group by 1, 2`);
-  return rows;
-}
-
 export interface CountedHour {
   readonly startsAt: number;
   readonly events: number;

@@ -1,8 +1,11 @@
 import type { Command } from "commander";
 import type { Database } from "../../db/client.ts";
+import { listKnownZones } from "../../db/queries/coverage-report.ts";
 import type { Config } from "../config.ts";
+import { CountsUnreadableError } from "../coverage/counts-unreadable-error.ts";
 import { HOUR_MS, startOfHour } from "../coverage/horizon.ts";
 import { EdgeError } from "../edge/edge-error.ts";
+import { UsageError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -26,7 +29,7 @@ Compares, and changes nothing:
   hour counts       the count of each hour with its events
   roll-ups          buckets of minutes, hours and days with their events
   raw records       each event that the list showed first with its record
-The span is widened to whole hours. Without EDGE_API_URL the platform is not asked. Exit code 0; 1 when something differs or
+The span is widened to whole hours and ends with the current one. Without EDGE_API_URL the platform is not asked. Exit code 0; 1 when something differs or
 a check could not be made.
 
 Examples:
@@ -54,15 +57,32 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
         const asked = readSpan(read, flags);
         read.finish();
         const config = readConfig();
-        const span = { from: startOfHour(asked.from), to: Math.ceil(asked.to / HOUR_MS) * HOUR_MS };
-        const checks = await withStore(config, (database, databaseUrl) =>
-          runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids: flags.ids === true, ...span }),
-        );
+        const { span, checks } = await withStore(config, async (database, databaseUrl) => {
+          const span = await widen(database, { zoneId, now, ...asked });
+          const ids = flags.ids === true;
+          return {
+            span,
+            checks: await runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
+          };
+        });
         if (flags.json === true) await writeJson(io.stdout, { zoneId, now, ...span, checks });
         else await writeOut(io.stdout, describeChecks(zoneId, span, checks));
         if (!checks.every(isAlike)) io.setExitCode(1);
       }),
     );
+}
+
+/** To whole hours; not beyond the first hour that anything is known of, nor beyond the current one. */
+async function widen(
+  { db }: Database,
+  { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
+): Promise<Span> {
+  const [zone] = await listKnownZones(db, zoneId);
+  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0);
+  const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
+  if (zone === undefined || first >= last)
+    throw new UsageError([`--zone ${zoneId} must be a zone of which something is stored in the span`]);
+  return { from: first, to: last };
 }
 
 interface Surroundings {
@@ -113,7 +133,7 @@ async function askPlatform(name: string, check: () => Promise<Check>): Promise<C
   try {
     return await check();
   } catch (thrown) {
-    if (!(thrown instanceof EdgeError)) throw thrown;
+    if (!(thrown instanceof EdgeError) && !(thrown instanceof CountsUnreadableError)) throw thrown;
     return { ...NOTHING, name, failure: `${thrown.code} ${thrown.message}` };
   }
 }

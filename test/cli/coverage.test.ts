@@ -37,6 +37,7 @@ test("months back are drawn as well", async () => {
   await insertHours(database, Date.UTC(2026, 6, 1), 24 * 142, SEALED);
   const { out } = await run(["--from", "-150d"]);
   expect(out).toContain("3408 sealed");
+  expect((await run(["--from", "-150d", "--to", "2286-01-01"])).out).toBe(out);
   expect(out).toContain(`2026-07-01  ${"█".repeat(24)}\n`);
   expect(out.split("\n").filter((line) => line.startsWith("2026-"))).toHaveLength(143);
 });

@@ -168,6 +168,18 @@ test("without a platform's address, and with buckets still to be rolled up, it s
   expect(out).toMatch(/\n {4}\d+ stale buckets left to the roll-up\n/);
 });
 
+test("a span of which nothing is stored is a mistake, however long it is", async () => {
+  await openKept();
+  for (const span of ["--zone 7 --from -24h --to now", "--zone 101 --from 2001-01-01 --to 2002-01-01"])
+    expect(await run(null, span)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("something is stored"),
+    });
+  expect((await run(null, "--zone 101 --from 2001-01-01 --to 2286-01-01")).out).toContain(
+    "zone 101, 2026-11-17 15:00 to 2026-11-20 16:00 UTC\n",
+  );
+});
+
 test("every mistake is told at once", async () => {
   const { code, out, err } = await run(null, "--from 12 --to x --deep");
   expect({ code, out }).toEqual({ code: 2, out: "" });

@@ -1,6 +1,6 @@
 import type { Queryable } from "../../../db/client.ts";
 import { listKnownZones, readCoverageHours } from "../../../db/queries/coverage-report.ts";
-import { horizonAt, startOfHour } from "../../coverage/horizon.ts";
+import { DAY_MS, horizonAt, startOfDay, startOfHour } from "../../coverage/horizon.ts";
 import { assessHours, findNextToExpire, type NextToExpire, type StandingHour } from "./hour-standing.ts";
 
 export interface ZoneCoverage {
@@ -12,16 +12,18 @@ export interface ZoneCoverage {
   readonly hours: readonly StandingHour[];
 }
 
-/** The hours that begin in [from, to), epoch ms, of one zone or of all; from the first known hour where `from` is null. */
+/** The hours that begin in [from, to), epoch ms, of one zone or of all: from its first known hour to the end of today at most. */
 export async function readZones(
   db: Queryable,
   now: number,
-  { zoneId, from, to }: { zoneId: number | undefined; from: number | null; to: number },
+  { zoneId, from, to }: { zoneId: number | undefined; from: number; to: number },
 ): Promise<ZoneCoverage[]> {
   const zones: ZoneCoverage[] = [];
   for (const zone of await listKnownZones(db, zoneId)) {
     const { firstHour } = zone;
-    const span = { from: startOfHour(Math.max(from ?? firstHour, firstHour)), to };
+    // Beyond today there is nothing to be said of any hour.
+    const end = Math.min(to, startOfDay(now) + DAY_MS);
+    const span = { from: startOfHour(Math.max(from, firstHour)), to: end };
     const kept = { from: startOfHour(horizonAt(now)), to: now };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, firstHour });
     const recent = assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, firstHour });

@@ -1,10 +1,13 @@
-import { countStoredCells } from "../../../db/queries/verify.ts";
+import { readStoredCells } from "../../../db/queries/reconcile.ts";
+import { readRuleCounts } from "../../../jobs/read-rule-counts.ts";
+import { compareCounts } from "../../coverage/compare-counts.ts";
 import { DAY_MS, HOUR_MS } from "../../coverage/horizon.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { many } from "../progress-bar.ts";
 import { findAskable } from "./askable-hours.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
-import { addTo, type Cells, countUpstream } from "./count-upstream.ts";
+
+const NEVER = new AbortController().signal;
 
 /** Whether the platform counts as many events of each rule in each hour as are stored. */
 export async function checkCounts(
@@ -13,28 +16,22 @@ export async function checkCounts(
 ): Promise<Check> {
   const { askable, notes } = findAskable(now, span);
   const differences: Difference[] = [];
-  let compared = 0;
-  for (const part of askable === null ? [] : eachPart(askable, DAY_MS)) {
-    onStep("platform counts", (part.from - span.from) / (span.to - span.from));
-    const upstream = await countUpstream(edge, zoneId, part);
-    const stored: Cells = new Map();
-    for (const { startsAt, ruleId, events } of await countStoredCells(db, zoneId, part))
-      addTo(stored, startsAt, ruleId, events);
-    for (let hour = part.from; hour < part.to; hour += HOUR_MS) {
-      const [there, here] = [upstream.get(hour), stored.get(hour)];
-      const rules = new Set([...(there?.keys() ?? []), ...(here?.keys() ?? [])]);
-      compared += rules.size;
-      for (const ruleId of [...rules].sort()) {
-        const [expected, found] = [there?.get(ruleId) ?? 0, here?.get(ruleId) ?? 0];
-        if (expected !== found) differences.push({ at: hour, ruleId, expected, found, detail: null });
-      }
-    }
+  const asked = { hours: 0, counts: 0 };
+  for (const { from, to } of askable === null ? [] : eachPart(askable, DAY_MS)) {
+    onStep("platform counts", (from - span.from) / (span.to - span.from));
+    const hours = Array.from({ length: (to - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS);
+    const upstream = await readRuleCounts(edge, zoneId, { from, hours: hours.length }, NEVER);
+    const stored = await readStoredCells(db, zoneId, hours);
+    asked.hours += hours.length;
+    asked.counts += [...upstream.values()].reduce((sum, rules) => sum + rules.size, 0);
+    for (const { startsAt, differing } of compareCounts(hours, upstream, stored))
+      for (const { ruleId, upstreamCount: expected, storedCount: found } of differing)
+        differences.push({ at: startsAt, ruleId, expected, found, detail: null });
   }
-  const hours = askable === null ? 0 : (askable.to - askable.from) / HOUR_MS;
   return {
     name: "platform counts",
     sides: ["the platform", "stored"],
-    compared: `${many(hours, "hour")}, ${many(compared, "count")} of a rule in an hour`,
+    compared: `${many(asked.hours, "hour")}, ${many(asked.counts, "count")} of a rule in an hour`,
     differences,
     notes,
     failure: null,
