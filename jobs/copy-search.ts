@@ -1,34 +1,21 @@
-import type { Database, Queryable } from "../db/client.ts";
-import { toEventRows } from "../db/event-rows.ts";
+import type { Queryable } from "../db/client.ts";
 import type { HeldLease } from "../db/hold-lease.ts";
-import type { PartitionKeeper } from "../db/partition-keeper.ts";
-import { storePage } from "../db/queries/store-page.ts";
-import type { Clock } from "../src/clock.ts";
+import type { StoredPage } from "../db/queries/store-page.ts";
 import { splitSpan } from "../src/coverage/split-span.ts";
 import { type EventLogsFilter, EventRow } from "../src/edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { SearchEventLogsResult } from "../src/edge/search-event-logs.ts";
 import { searchPages } from "../src/edge/search-pages.ts";
-import { acceptedAt } from "../src/ingest/accepted-times.ts";
-import { countEvents } from "../src/ingest/count-events.ts";
-import { listDays } from "../src/ingest/digest-list-page.ts";
 import { entryBytes } from "../src/ingest/entry-bytes.ts";
-import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
-import { preparePage } from "../src/ingest/prepare-page.ts";
 import { toSearchEvent } from "../src/ingest/to-search-event.ts";
 import { readAhead } from "../src/read-ahead.ts";
+import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** The most the platform gives; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 
-export interface CopySearchDeps {
-  readonly database: Database;
-  readonly partitions: PartitionKeeper;
+export interface CopySearchDeps extends StoreEntriesDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
-  readonly clock: Clock;
-  readonly observer: IngestObserver;
-  /** Told after each page that changed something. */
-  readonly afterPage: () => unknown;
 }
 
 /** What to copy; times in epoch ms, `to` in the past: its pages must not shift while they are read. */
@@ -43,6 +30,8 @@ export interface CopiedSearch {
   readonly expectNew: boolean;
   /** Runs in the transaction of the last page of each part, when everything before `through` is stored. */
   readonly conclude?: (tx: Queryable, through: number) => Promise<void>;
+  /** Runs in the transaction of every page. */
+  readonly onPage?: (tx: Queryable, stored: StoredPage) => Promise<void>;
 }
 
 export interface CopiedPages {
@@ -107,32 +96,24 @@ interface SearchedPage {
   readonly isLast: boolean;
 }
 
-async function storeSearchPage(
-  { database, partitions, clock, observer, afterPage }: CopySearchDeps,
-  { zoneId, lease, to, conclude }: CopiedSearch,
+function storeSearchPage(
+  deps: CopySearchDeps,
+  { zoneId, lease, to, conclude, onPage }: CopiedSearch,
   { result, expectNew, isLast }: SearchedPage,
-): Promise<{ events: number; inserted: number }> {
+) {
   const { page, body } = result;
-  const storedAt = clock();
   const readEntry = (index: number) => page.rows[index];
-  const opened = { records: entryBytes(body, "rows", page.rows), readPlainEntry: readEntry, readEntry };
-  const { events, quarantined, firstAt, lastAt } = preparePage(opened, {
-    route: "search",
+  return storeEntries(deps, {
+    zoneId,
+    lease,
+    entries: { records: entryBytes(body, "rows", page.rows), readPlainEntry: readEntry, readEntry },
+    bytes: body.length,
+    expectNew,
     schema: EventRow,
     toEvent: toSearchEvent,
-    day: null,
-    accepted: acceptedAt(storedAt),
-  });
-  const rows = toEventRows(zoneId, events);
-  const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
-  const newPage = { zoneId, lease, events: newEvents, expectNew, storedAt, quarantined, rawBlocks: [] };
-  const { stored } = await partitions.withDays(listDays(events), () =>
-    storePage(database, newPage, async (tx) => {
+    conclude: async (tx, stored) => {
+      await onPage?.(tx, stored);
       if (isLast) await conclude?.(tx, to);
-    }),
-  );
-  const entries = page.rows.length;
-  observer.pageStored({ route: "search", zoneId, entries, bytes: body.length, ...stored });
-  if (stored.inserted + stored.filled > 0) afterPage();
-  return { events: events.length, inserted: stored.inserted };
+    },
+  });
 }

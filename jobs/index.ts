@@ -2,6 +2,7 @@ import type { Database } from "../db/client.ts";
 import type { PartitionKeeper } from "../db/partition-keeper.ts";
 import type { Notifier } from "../src/channel/notifier.ts";
 import type { Clock } from "../src/clock.ts";
+import { SETTLE_MS } from "../src/coverage/settle.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { DigestListPage } from "../src/list-page-workers.ts";
@@ -22,8 +23,6 @@ import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
 
 const MINUTE_MS = 60_000;
-/** Until when an event may still appear after its time. */
-const SETTLE_MS = 15 * MINUTE_MS;
 
 /** How often, and how far. */
 export interface JobSettings {

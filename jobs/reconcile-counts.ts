@@ -15,7 +15,7 @@ import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 
-const LEASE_TTL_MS = 60_000;
+const LEASE_TTL_MS = 15_000;
 /** What an hour still lacks while its closing search is to come, that search will bring. */
 const SEARCH_GRACE_MS = 5 * 60_000;
 

@@ -8,7 +8,7 @@ import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { type CopiedPages, type CopySearchDeps, copySearch } from "./copy-search.ts";
 
-const LEASE_TTL_MS = 60_000;
+const LEASE_TTL_MS = 15_000;
 /** A repair that found nothing is tried again after this long, then after twice as long, up to the longest. */
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;

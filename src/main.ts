@@ -1,9 +1,13 @@
 import { Command } from "commander";
+import { backfillCommand } from "./cli/backfill.ts";
 import { configCommand } from "./cli/config.ts";
+import { coverageCommand } from "./cli/coverage.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
+import { gapsCommand } from "./cli/gaps.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
+import { verifyCommand } from "./cli/verify.ts";
 import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
 import { toError, UsageError } from "./errors.ts";
 
@@ -13,6 +17,10 @@ const program = new Command("longwatch")
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .addCommand(startCommand(() => parseServiceConfig(process.env)))
   .addCommand(statusCommand(() => parseConfig(process.env)))
+  .addCommand(coverageCommand(() => parseConfig(process.env)))
+  .addCommand(gapsCommand(() => parseConfig(process.env)))
+  .addCommand(backfillCommand(() => parseConfig(process.env)))
+  .addCommand(verifyCommand(() => parseConfig(process.env)))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
   .addCommand(emulatorCommand());

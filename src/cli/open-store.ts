@@ -2,22 +2,27 @@ import { createDatabase, type Database } from "../../db/client.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../embedded/postgres.ts";
 import { readRuntimeFile } from "../runtime-file.ts";
+import { createSecret, type Secret } from "../secret.ts";
 
 /**
  * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one,
  * started for as long as `fn` takes.
  */
-export async function withStore<T>(config: Config, fn: (database: Database) => Promise<T>): Promise<T> {
-  const url = config.databaseUrl?.reveal() ?? readRuntimeFile(config.dataDir)?.databaseUrl;
-  const postgres = url === undefined ? await startEmbeddedPostgres({ dataDir: config.dataDir }) : null;
+export async function withStore<T>(
+  config: Config,
+  fn: (database: Database, databaseUrl: Secret) => Promise<T>,
+): Promise<T> {
+  const known = config.databaseUrl?.reveal() ?? readRuntimeFile(config.dataDir)?.databaseUrl;
+  const postgres = known === undefined ? await startEmbeddedPostgres({ dataDir: config.dataDir }) : null;
+  const url = known ?? postgres?.url ?? "";
   const database = createDatabase({
-    url: url ?? postgres?.url ?? "",
+    url,
     max: 2,
     applicationName: "longwatch command",
     onError: () => undefined,
   });
   try {
-    return await fn(database);
+    return await fn(database, createSecret(url));
   } finally {
     await database.close();
     await postgres?.stop();

@@ -11,18 +11,27 @@ const WIDTH = 20;
 
 /** Fits a terminal of 80 columns: `████░░░  52 %  124,312 of 238,860 events  11,240/s  10 s left`. */
 export function renderProgress({ done, total, rate }: Progress): string {
-  const share = total <= 0 ? 0 : Math.min(done / total, 0.999);
-  const filled = Math.floor(share * WIDTH);
-  const bar = "█".repeat(filled) + "░".repeat(WIDTH - filled);
-  const percent = `${String(Math.floor(share * 100)).padStart(3)} %`;
+  const bar = drawBar(total <= 0 ? 0 : done / total);
   const counted = `${count(done)} of ${count(Math.max(total, done))} events`;
   const speed = `${count(rate)}/s`;
   const left = remaining(total - done, rate);
-  return [bar, percent, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
+  return [bar, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
+}
+
+/** The bar alone; just short of its end whatever the share. */
+export function drawBar(share: number): string {
+  const shown = Math.min(share, 0.999);
+  const filled = Math.floor(shown * WIDTH);
+  return `${"█".repeat(filled)}${"░".repeat(WIDTH - filled)}  ${String(Math.floor(shown * 100)).padStart(3)} %`;
 }
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString("en-US");
+}
+
+/** `1 hour`, `2,000 hours`. */
+export function many(number: number, what: string): string {
+  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
 function remaining(left: number, rate: number): string {
@@ -48,7 +57,7 @@ export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now:
   return {
     update(text: string): void {
       // A line that wraps could not be drawn over; in the last column some terminals wrap as well.
-      if (isTTY) stream.write(`\r${text.slice(0, Math.max(0, (stream.columns ?? 80) - 1))}\u001b[K`);
+      if (isTTY) stream.write(`\r${text.slice(0, Math.max(0, (stream.columns || 80) - 1))}\u001b[K`);
       else if (now() - printedAt >= everyMs) {
         stream.write(`${text}\n`);
         printedAt = now();

@@ -1,0 +1,57 @@
+import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import type { CoveredHour } from "./covered-hours.ts";
+
+/** All that is known of one hour of a zone; times in epoch ms. */
+export interface CoverageHour extends CoveredHour {
+  readonly sealedAt: number | null;
+  readonly gapReason: string | null;
+  /** What a sealed hour was sealed by. */
+  readonly evidence: unknown;
+}
+
+/** The hours with a row that begin in [from, to), epoch ms, oldest first. */
+export async function readCoverageHours(
+  db: Queryable,
+  zoneId: number,
+  { from, to }: { from: number; to: number },
+): Promise<CoverageHour[]> {
+  const rows = await db
+    .select()
+    .from(coverageWindows)
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        gte(coverageWindows.startsAt, new Date(from)),
+        lt(coverageWindows.startsAt, new Date(to)),
+      ),
+    )
+    .orderBy(coverageWindows.startsAt);
+  return rows.map(({ zoneId: _zoneId, passes: _passes, ...row }) => ({
+    ...row,
+    startsAt: row.startsAt.getTime(),
+    searchedThrough: row.searchedThrough?.getTime() ?? null,
+    lastNewAt: row.lastNewAt?.getTime() ?? null,
+    closingSearchAt: row.closingSearchAt?.getTime() ?? null,
+    reconciledAt: row.reconciledAt?.getTime() ?? null,
+    sealedAt: row.sealedAt?.getTime() ?? null,
+  }));
+}
+
+export interface KnownZone {
+  readonly zoneId: number;
+  /** Start of the first hour anything is known of, epoch ms. */
+  readonly firstHour: number;
+}
+
+/** Every zone anything is known of, or the one asked for if it is among them; by id. */
+export async function listKnownZones(db: Queryable, zoneId?: number): Promise<KnownZone[]> {
+  const rows = await db
+    .select({ zoneId: coverageWindows.zoneId, firstHour: sql<string>`min(${coverageWindows.startsAt})` })
+    .from(coverageWindows)
+    .where(zoneId === undefined ? undefined : eq(coverageWindows.zoneId, zoneId))
+    .groupBy(coverageWindows.zoneId)
+    .orderBy(coverageWindows.zoneId);
+  return rows.map((row) => ({ zoneId: row.zoneId, firstHour: new Date(row.firstHour).getTime() }));
+}

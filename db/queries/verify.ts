@@ -1,0 +1,47 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+/** Epoch ms, half-open. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface CountedHour {
+  readonly startsAt: number;
+  readonly events: number;
+  /** What the hour's own row says; 0 where there is none. */
+  readonly counted: number;
+}
+
+/** Every hour of the span that has events or a row, oldest first; both sides in one snapshot. */
+export async function countHours(db: Queryable, zoneId: number, span: Span): Promise<CountedHour[]> {
+  const { rows } = await db.execute<{ startsAt: number; events: number; counted: number }>(sql`
+    select extract(epoch from starts_at)::float8 * 1000 as "startsAt", coalesce(events, 0)::integer as events,
+      coalesce(stored_count, 0) as counted
+    from (select date_trunc('hour', occurred_at) as starts_at, count(*) as events
+          from ${wafEvents} where ${isWithin(zoneId, span)} group by 1) e
+    full join (select starts_at, stored_count from coverage_windows
+          where zone_id = ${zoneId} and starts_at >= ${new Date(span.from)} and starts_at < ${new Date(span.to)}) w
+      using (starts_at)
+    order by 1`);
+  return rows;
+}
+
+/** The ids of a span's events; with `route`, of those that this one showed first. */
+export async function readLogIds(
+  db: Queryable,
+  zoneId: number,
+  { from, to, route }: Span & { route?: "list" },
+): Promise<string[]> {
+  const isRoute = route === undefined ? sql`true` : sql`${wafEvents.route} = ${route}`;
+  const { rows } = await db.execute<{ log_id: string }>(
+    sql`select log_id from ${wafEvents} where ${isWithin(zoneId, { from, to })} and ${isRoute}`,
+  );
+  return rows.map(({ log_id }) => log_id);
+}
+
+function isWithin(zoneId: number, { from, to }: Span): SQL {
+  return sql`zone_id = ${zoneId} and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}`;
+}

@@ -1,0 +1,51 @@
+import type { Paint, Style } from "../../channel/terminal-style.ts";
+import { DAY_MS, HOUR_MS, startOfDay, toDay } from "../../coverage/horizon.ts";
+import type { Standing, StandingHour } from "./hour-standing.ts";
+
+const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> = {
+  sealed: { cell: "█", style: "green" },
+  searched: { cell: "▒", style: "cyan" },
+  open: { cell: "░", style: "yellow" },
+  gap: { cell: "!", style: "red" },
+  "not yet": { cell: "·", style: "dim" },
+};
+
+const SCALE = `${" ".repeat(12)}00    06    12    18`;
+
+/** A row per UTC day with a cell per hour; blank where an hour was not asked for or nothing is known of it. */
+export function drawDays(hours: readonly StandingHour[], paint: Paint): string[] {
+  const days = new Map<number, StandingHour[]>();
+  for (const hour of hours) {
+    const day = startOfDay(hour.startsAt);
+    const row = days.get(day);
+    if (row === undefined) days.set(day, [hour]);
+    else row.push(hour);
+  }
+  if (days.size === 0) return [];
+  return [SCALE, ...[...days].map(([day, row]) => `${toDay(day)}  ${drawDay(day, row, paint)}`)];
+}
+
+function drawDay(day: number, row: readonly StandingHour[], paint: Paint): string {
+  const standings = new Map(row.map(({ startsAt, standing }) => [startsAt, standing]));
+  let line = "";
+  let run = "";
+  let last: Standing | undefined;
+  const flush = () => {
+    if (run !== "") line += last === undefined ? run : paint(CELLS[last].style, run);
+    run = "";
+  };
+  for (let hour = day; hour < day + DAY_MS; hour += HOUR_MS) {
+    const standing = standings.get(hour);
+    if (standing !== last) flush();
+    last = standing;
+    run += standing === undefined ? " " : CELLS[standing].cell;
+  }
+  flush();
+  return line.trimEnd();
+}
+
+/** What the cells mean. */
+export function drawLegend(paint: Paint): string {
+  const parts = Object.entries(CELLS).map(([name, { cell, style }]) => `${paint(style, cell)} ${name}`);
+  return parts.join("   ");
+}

@@ -1,0 +1,91 @@
+import type { Command } from "commander";
+import type { Config } from "../config.ts";
+import { shortenText } from "../edge/escape-text.ts";
+import { type Gap, joinGaps } from "./coverage/join-gaps.ts";
+import { readZones } from "./coverage/read-zones.ts";
+import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { withStore } from "./open-store.ts";
+import { count, many } from "./progress-bar.ts";
+import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+
+/** Reasons are short; what has become of them elsewhere must not fill a screen. */
+const MAX_REASON_CHARS = 200;
+const MAX_REASONS = 5;
+
+const HELP = `
+A gap is an hour, or several in a row, that the platform has forgotten and that was never proven complete. What is stored
+of it stays. Reads the database only. Exit code 0; 3 when there is a gap in the span.
+
+Examples:
+  npm run -s longwatch -- gaps
+  npm run -s longwatch -- gaps --zone 101 --from -90d
+  npm run -s longwatch -- gaps --from 2026-11-01 --to 2026-12-01 --json`;
+
+type Flags = SpanFlags & { readonly json?: true };
+
+interface ZoneGaps {
+  readonly zoneId: number;
+  /** Start of the first hour that was looked at. */
+  readonly from: number;
+  readonly gaps: readonly Gap[];
+}
+
+/** `longwatch gaps`: what is lost, since when, how much and why. */
+export function gapsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("gaps", "List what is missing for good, and why.", HELP, io)
+    .option("--zone <id>", "one shield zone (default: all)")
+    .option(
+      "--from <time>",
+      "begin: ISO-8601, epoch ms, relative such as -30d (default: the first known hour)",
+    )
+    .option("--to <time>", "end (default: now)")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const now = io.clock();
+        const zoneId = readZone(read, flags, false);
+        const { from, to } = readSpan(read, flags, { from: 0, to: now });
+        read.finish();
+        const found = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const zones = found.map(({ zoneId: id, hours, firstHour }) => ({
+          zoneId: id,
+          from: Math.max(from, firstHour),
+          gaps: joinGaps(hours),
+        }));
+        if (flags.json === true) await writeJson(io.stdout, { now, from, to, zones });
+        else await writeOut(io.stdout, zones.length === 0 ? describeNothing(zoneId) : describe(zones, to));
+        if (zones.some(({ gaps }) => gaps.length > 0)) io.setExitCode(GAP_EXIT_CODE);
+      }),
+    );
+}
+
+function describe(zones: readonly ZoneGaps[], to: number): string {
+  return zones
+    .map(({ zoneId, from, gaps }) => {
+      const span = `${showTime(from)} to ${showTime(to)} UTC`;
+      if (gaps.length === 0) return `zone ${zoneId}: no gap from ${span}.\n`;
+      const hours = gaps.reduce((sum, gap) => sum + gap.hours, 0);
+      const head = `zone ${zoneId}: ${many(gaps.length, "gap")}, ${many(hours, "hour")}, from ${span}\n`;
+      return head + gaps.map(describeGap).join("");
+    })
+    .join("");
+}
+
+function describeGap({ from, to, hours, storedCount, upstreamCount, reasons }: Gap): string {
+  const counted =
+    upstreamCount === null
+      ? "the platform was never asked"
+      : `the platform last counted ${count(upstreamCount)}`;
+  const shown = reasons
+    .slice(0, MAX_REASONS)
+    .map((reason) => `    ${shortenText(reason, MAX_REASON_CHARS)}\n`);
+  const more = reasons.length > MAX_REASONS ? [`    and ${reasons.length - MAX_REASONS} more reasons\n`] : [];
+  return [
+    `  ${showTime(from)} to ${showTime(to)} UTC   ${many(hours, "hour")}, ${many(storedCount, "event")} stored, ${counted}\n`,
+    ...shown,
+    ...more,
+  ].join("");
+}

@@ -1,0 +1,152 @@
+import type { Command } from "commander";
+import type { Database } from "../../db/client.ts";
+import { listKnownZones } from "../../db/queries/coverage-report.ts";
+import type { Config } from "../config.ts";
+import { CountsUnreadableError } from "../coverage/counts-unreadable-error.ts";
+import { HOUR_MS, startOfHour } from "../coverage/horizon.ts";
+import { EdgeError } from "../edge/edge-error.ts";
+import { UsageError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { withEdge } from "./open-edge.ts";
+import { withStore } from "./open-store.ts";
+import { createProgressLine, drawBar } from "./progress-bar.ts";
+import { readSpan, readZone, type Span, type SpanFlags } from "./read-span.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+import type { Check, Checked } from "./verify/check.ts";
+import { checkCounts } from "./verify/check-counts.ts";
+import { checkHours } from "./verify/check-hours.ts";
+import { checkIds } from "./verify/check-ids.ts";
+import { checkRecords } from "./verify/check-records.ts";
+import { checkRollUps } from "./verify/check-roll-ups.ts";
+import { describeChecks, isAlike } from "./verify/describe-checks.ts";
+
+const HELP = `
+Compares, and changes nothing:
+  platform counts   events of each rule in each hour, there and here, where the platform still has them
+  event ids         with --ids: every event of three hours of the span, id by id
+  hour counts       the count of each hour with its events
+  roll-ups          buckets of minutes, hours and days with their events
+  raw records       each event that the list showed first with its record
+The span is widened to whole hours and ends with the current one. Without EDGE_API_URL the platform is not asked. Exit code 0; 1 when something differs or
+a check could not be made.
+
+Examples:
+  npm run -s longwatch -- verify --zone 101 --from -24h --to now
+  npm run -s longwatch -- verify --zone 101 --from -24h --to now --ids
+  npm run -s longwatch -- verify --zone 101 --from 2026-11-01 --to 2026-11-08 --json`;
+
+interface Flags extends SpanFlags {
+  readonly ids?: true;
+  readonly json?: true;
+}
+
+/** `longwatch verify`: whether what is stored agrees with the platform and with itself. */
+export function verifyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("verify", "Compare what is stored with the platform and with itself.", HELP, io)
+    .option("--zone <id>", "shield zone (required)")
+    .option("--from <time>", "begin: ISO-8601, epoch ms or relative such as -24h (required)")
+    .option("--to <time>", "end: the same, or now (required)")
+    .option("--ids", "also compare a few hours id by id")
+    .option("--json", "every difference, as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const now = io.clock();
+        const zoneId = readZone(read, flags, true) ?? 0;
+        const asked = readSpan(read, flags);
+        read.finish();
+        const config = readConfig();
+        const { span, checks } = await withStore(config, async (database, databaseUrl) => {
+          const span = await widen(database, { zoneId, now, ...asked });
+          const ids = flags.ids === true;
+          return {
+            span,
+            checks: await runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
+          };
+        });
+        if (flags.json === true) await writeJson(io.stdout, { zoneId, now, ...span, checks });
+        else await writeOut(io.stdout, describeChecks(zoneId, span, checks));
+        if (!checks.every(isAlike)) io.setExitCode(1);
+      }),
+    );
+}
+
+/** To whole hours; not beyond the first hour that anything is known of, nor beyond the current one. */
+async function widen(
+  { db }: Database,
+  { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
+): Promise<Span> {
+  const [zone] = await listKnownZones(db, zoneId);
+  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0);
+  const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
+  if (zone === undefined || first >= last)
+    throw new UsageError([`--zone ${zoneId} must be a zone of which something is stored in the span`]);
+  return { from: first, to: last };
+}
+
+interface Surroundings {
+  readonly io: StoreIo;
+  readonly config: Config;
+  readonly database: Database;
+  readonly databaseUrl: Secret;
+}
+
+interface Asked extends Span {
+  readonly zoneId: number;
+  readonly now: number;
+  readonly ids: boolean;
+}
+
+async function runChecks(
+  { io, config, database, databaseUrl }: Surroundings,
+  { ids, ...asked }: Asked,
+): Promise<Check[]> {
+  const line = createProgressLine(io.stderr);
+  const counts = { name: "platform counts", check: checkCounts };
+  const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
+  const ofStore = [checkHours, checkRollUps, checkRecords];
+  const all = ofPlatform.length + ofStore.length;
+  const checks: Check[] = [];
+  const checked: Checked = {
+    ...asked,
+    db: database.db,
+    onStep: (label, share) => line.update(`${drawBar((checks.length + share) / all)}  ${label}`),
+  };
+  try {
+    if (config.edge.url === null) checks.push(notAsked());
+    else {
+      await withEdge(config, databaseUrl, async (edge) => {
+        for (const { name, check } of ofPlatform)
+          checks.push(await askPlatform(name, () => check(checked, edge)));
+      });
+    }
+    for (const check of ofStore) checks.push(await check(checked));
+    return checks;
+  } finally {
+    line.clear();
+  }
+}
+
+/** What the platform refuses to tell leaves the other checks to be made. */
+async function askPlatform(name: string, check: () => Promise<Check>): Promise<Check> {
+  try {
+    return await check();
+  } catch (thrown) {
+    if (!(thrown instanceof EdgeError) && !(thrown instanceof CountsUnreadableError)) throw thrown;
+    return { ...NOTHING, name, failure: `${thrown.code} ${thrown.message}` };
+  }
+}
+
+function notAsked(): Check {
+  return { ...NOTHING, compared: "nothing", notes: ["the platform was not asked: EDGE_API_URL is not set"] };
+}
+
+const NOTHING: Check = {
+  name: "platform counts",
+  sides: ["the platform", "stored"],
+  compared: "nothing",
+  differences: [],
+  notes: [],
+  failure: null,
+};

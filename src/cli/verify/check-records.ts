@@ -1,0 +1,39 @@
+import { readLogIdHashes } from "../../../db/queries/raw-blocks.ts";
+import { readLogIds } from "../../../db/queries/verify.ts";
+import { HOUR_MS, toDay } from "../../coverage/horizon.ts";
+import { hashLogId, unpackLogIdHashes } from "../../ingest/log-id-hash.ts";
+import { many } from "../progress-bar.ts";
+import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
+import { showIds } from "./show-ids.ts";
+
+/** Whether every event that the list showed first has its record. */
+export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+  const differences: Difference[] = [];
+  let events = 0;
+  for (const { from, to } of eachPart(span, HOUR_MS)) {
+    onStep("raw records", (from - span.from) / (span.to - span.from));
+    const listed = await readLogIds(db, zoneId, { from, to, route: "list" });
+    if (listed.length === 0) continue;
+    events += listed.length;
+    const packed = await readLogIdHashes(db, zoneId, { fromMs: from, toMs: to, days: [toDay(from)] });
+    const kept = new Set(packed.flatMap(unpackLogIdHashes));
+    const missing = listed.filter((logId) => !kept.has(hashLogId(logId)));
+    if (missing.length === 0) continue;
+    const found = listed.length - missing.length;
+    differences.push({
+      at: from,
+      ruleId: null,
+      expected: listed.length,
+      found,
+      detail: showIds("without", missing),
+    });
+  }
+  return {
+    name: "raw records",
+    sides: ["events of the list", "records"],
+    compared: `${many(events, "event")} of the list`,
+    differences,
+    notes: [],
+    failure: null,
+  };
+}

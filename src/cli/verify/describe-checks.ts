@@ -1,0 +1,46 @@
+import { escapeText, shortenText } from "../../edge/escape-text.ts";
+import { count, many } from "../progress-bar.ts";
+import { type Span, showTime } from "../read-span.ts";
+import type { Check, Difference } from "./check.ts";
+
+const MAX_SHOWN = 40;
+const MAX_RULE_CHARS = 60;
+const WIDTH = 18;
+
+export function isAlike({ differences, failure }: Check): boolean {
+  return differences.length === 0 && failure === null;
+}
+
+/** One line per check, with its differences and what was left out below it. */
+export function describeChecks(zoneId: number, { from, to }: Span, checks: readonly Check[]): string {
+  const differences = checks.reduce((sum, check) => sum + check.differences.length, 0);
+  const failed = checks.filter(({ failure }) => failure !== null).length;
+  const lines = checks.flatMap(describeCheck).map((line) => `${line}\n`);
+  return [
+    `zone ${zoneId}, ${showTime(from)} to ${showTime(to)} UTC\n`,
+    ...lines,
+    differences + failed === 0
+      ? "Everything that was compared is alike.\n"
+      : `${many(differences, "difference")}${failed === 0 ? "" : `, ${many(failed, "check")} could not be made`}.\n`,
+  ].join("");
+}
+
+function describeCheck(check: Check): string[] {
+  const { name, compared, differences, notes, failure } = check;
+  const verdict = differences.length === 0 ? "alike" : `${count(differences.length)} differ`;
+  const head = failure === null ? `${compared}: ${verdict}` : `could not be checked: ${escapeText(failure)}`;
+  const more = differences.length - MAX_SHOWN;
+  return [
+    `  ${name.padEnd(WIDTH)}${head}`,
+    ...differences.slice(0, MAX_SHOWN).map((difference) => `    ${describeDifference(check, difference)}`),
+    ...(more > 0 ? [`    and ${count(more)} more (--json shows all)`] : []),
+    ...notes.map((note) => `    ${note}`),
+  ];
+}
+
+function describeDifference({ sides }: Check, { at, ruleId, expected, found, detail }: Difference): string {
+  const rule =
+    ruleId === null ? "" : `  rule ${ruleId === "" ? "not known" : shortenText(ruleId, MAX_RULE_CHARS)}`;
+  const counts = `${sides[0]} ${count(expected)}, ${sides[1]} ${count(found)}`;
+  return `${showTime(at)}${rule}: ${counts}${detail === null ? "" : ` (${escapeText(detail)})`}`;
+}

@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { coverageCommand } from "../../src/cli/coverage.ts";
+import { HOUR_MS } from "../../src/coverage/horizon.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
+import { runStoreCommand, type Terminal } from "./run-store-command.ts";
+
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterEach(() => database.drop());
+
+function run(args: readonly string[], terminal: Partial<Terminal> = {}) {
+  return runStoreCommand(coverageCommand, { DATABASE_URL: database.url }, args, { now: NOW, ...terminal });
+}
+
+test("it draws a row per day, from the first known hour to the end of today, and says what can still be lost", async () => {
+  await insertStory(database);
+  await insertHours(database, Date.UTC(2026, 10, 20, 0), 14, SEALED, 102);
+  const { code, out, err } = await run([]);
+  expect(err).toBe("");
+  await expect(out).toMatchFileSnapshot("golden/coverage.txt");
+  expect(code).toBe(3);
+});
+
+test("the exit code tells whether an hour of the span is lost", async () => {
+  await insertStory(database);
+  expect(await run(["--from", "2026-11-18", "--to", "now"])).toMatchObject({ code: 0 });
+  expect(await run(["--from", "2026-11-17T05:00", "--to", "2026-11-17T06:00"])).toMatchObject({ code: 3 });
+});
+
+test("months back are drawn as well", async () => {
+  await insertHours(database, Date.UTC(2026, 6, 1), 24 * 142, SEALED);
+  const { out } = await run(["--from", "-150d"]);
+  expect(out).toContain("3408 sealed");
+  expect((await run(["--from", "-150d", "--to", "2286-01-01"])).out).toBe(out);
+  expect(out).toContain(`2026-07-01  ${"█".repeat(24)}\n`);
+  expect(out.split("\n").filter((line) => line.startsWith("2026-"))).toHaveLength(143);
+});
+
+test("an hour that expired while no service ran is lost, recorded or not", async () => {
+  await insertHours(database, NOW - (NOW % HOUR_MS) - 80 * HOUR_MS, 1, SEALED);
+  const { code, out } = await run(["--json", "--to", "now"]);
+  expect(code).toBe(3);
+  const { zones } = JSON.parse(out) as { zones: { counts: object; hours: { gapReason: string }[] }[] };
+  // 79 to 72 hours ago: the eight that have begun to expire.
+  expect(zones[0]?.counts).toEqual({ sealed: 1, searched: 0, open: 72, gap: 8, "not yet": 0 });
+  expect(zones[0]?.hours[1]?.gapReason).toContain("the service has not recorded it yet");
+});
+
+test("colours are for terminals that want them", async () => {
+  await insertStory(database);
+  const green = "\u001b[32m█";
+  expect((await run([], { isTTY: true })).out).toContain(green);
+  // What a terminal's stream says where NO_COLOR is set.
+  expect((await run([], { isTTY: true, hasColors: false })).out).not.toContain("\u001b");
+  expect((await run([])).out).not.toContain("\u001b");
+});
+
+test("as JSON every hour comes with state, counts and evidence, in milliseconds", async () => {
+  await insertStory(database);
+  const { out } = await run([
+    "--zone",
+    "101",
+    "--from",
+    "2026-11-17T05:00Z",
+    "--to",
+    "2026-11-17T07:00Z",
+    "--json",
+  ]);
+  expect(out).not.toContain("\u202e");
+  expect(JSON.parse(out)).toMatchObject({
+    now: NOW,
+    zones: [
+      {
+        zoneId: 101,
+        counts: { sealed: 1, gap: 1 },
+        nextToExpire: { startsAt: Date.UTC(2026, 10, 20, 8) },
+        hours: [
+          {
+            startsAt: Date.UTC(2026, 10, 17, 5),
+            state: "gap",
+            gapReason: "counts differed: \u001b[2J\u202e3 events missing",
+            storedCount: 3,
+            upstreamCount: 6,
+          },
+          {
+            startsAt: Date.UTC(2026, 10, 17, 6),
+            standing: "sealed",
+            sealedAt: NOW,
+            evidence: { list: "quiet", search: "closed", reconcile: 100 },
+          },
+        ],
+      },
+    ],
+  });
+});
+
+test("every mistake is told at once and the database is not asked", async () => {
+  const terminal = { now: NOW };
+  const args = ["--zone", "x", "--from", "soon\u001b[2J", "--to", "12", "--color"];
+  const { code, out, err } = await runStoreCommand(
+    coverageCommand,
+    { DATABASE_URL: "nonsense" },
+    args,
+    terminal,
+  );
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toContain("4 mistake(s)");
+  for (const named of [
+    '"--color" is not',
+    '--zone "x" must be',
+    '--from "soon\\u001b[2J" must be',
+    '--to "12" must be',
+  ])
+    expect(err).toContain(named);
+  expect(err).not.toContain("\u001b");
+  expect(await run(["--from", "-1h", "--to", "-2h"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--to "-2h" must be after the begin of the span, 2026-11-20T14:10:00.000Z'),
+  });
+});
+
+test("where nothing is stored it says so, and what to do", async () => {
+  expect(await run(["--zone", "7"])).toEqual({
+    code: 0,
+    out: "Nothing is stored of zone 7 yet: run npm start.\n",
+    err: "",
+  });
+  const empty = await createTestDatabase();
+  onTestFinished(() => empty.drop());
+  const ran = await runStoreCommand(coverageCommand, { DATABASE_URL: empty.url }, [], { now: NOW });
+  expect(ran).toMatchObject({ code: 1, err: expect.stringContaining("start the service once") });
+});
+
+test("it explains itself with examples", async () => {
+  const { code, out } = await run(["--help"]);
+  expect(code).toBe(0);
+  expect(out).toContain("Exit code 0; 3 when a gap lies in the span.");
+  expect(out).toContain("Examples:\n  npm run -s longwatch -- coverage");
+});

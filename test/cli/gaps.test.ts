@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { gapsCommand } from "../../src/cli/gaps.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterEach(() => database.drop());
+
+function run(...args: string[]) {
+  return runStoreCommand(gapsCommand, { DATABASE_URL: database.url }, args, { now: NOW });
+}
+
+test("each gap is told with its bounds, hours, counts and reason, harmless to a terminal", async () => {
+  await insertStory(database);
+  await insertHours(database, Date.UTC(2026, 10, 20, 0), 15, SEALED, 102);
+  expect(await run()).toEqual({
+    code: 3,
+    err: "",
+    out: [
+      "zone 101: 2 gaps, 6 hours, from 2026-11-15 21:00 to 2026-11-20 15:10 UTC",
+      "  2026-11-15 21:00 to 2026-11-15 22:00 UTC   1 hour, 7 events stored, the platform was never asked",
+      "    partly expired when the zone was first watched",
+      "  2026-11-17 01:00 to 2026-11-17 06:00 UTC   5 hours, 15 events stored, the platform last counted 30",
+      "    counts differed: \\u001b[2J\\u202e3 events missing",
+      "zone 102: no gap from 2026-11-20 00:00 to 2026-11-20 15:10 UTC.",
+      "",
+    ].join("\n"),
+  });
+});
+
+test("as JSON a gap keeps its reasons as they are", async () => {
+  await insertStory(database);
+  const { code, out } = await run("--json", "--from", "2026-11-17");
+  expect(code).toBe(3);
+  expect(out).not.toContain("\u202e");
+  expect(JSON.parse(out)).toMatchObject({
+    zones: [
+      {
+        zoneId: 101,
+        gaps: [
+          {
+            from: Date.UTC(2026, 10, 17, 1),
+            to: Date.UTC(2026, 10, 17, 6),
+            hours: 5,
+            storedCount: 15,
+            upstreamCount: 30,
+            reasons: ["counts differed: \u001b[2J\u202e3 events missing"],
+          },
+        ],
+      },
+    ],
+  });
+});
+
+test("without a gap in the span it says so in a sentence, with exit code 0", async () => {
+  await insertStory(database);
+  expect(await run("--zone", "101", "--from", "2026-11-18", "--to", "2026-11-19")).toEqual({
+    code: 0,
+    err: "",
+    out: "zone 101: no gap from 2026-11-18 00:00 to 2026-11-19 00:00 UTC.\n",
+  });
+});
+
+test("every mistake is told at once", async () => {
+  const { code, err } = await run("--zone", "-1", "--from", "yesterday", "all");
+  expect(code).toBe(2);
+  for (const named of ['"all" is not', '--zone "-1" must be', '--from "yesterday" must be'])
+    expect(err).toContain(named);
+});
+
+test("it explains itself with examples", async () => {
+  const { code, out } = await run("--help");
+  expect(code).toBe(0);
+  expect(out).toContain("Examples:\n  npm run -s longwatch -- gaps");
+});

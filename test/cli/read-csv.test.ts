@@ -1,0 +1,57 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readCsv } from "../../src/cli/backfill/read-csv.ts";
+
+async function read(chunks: readonly Buffer[]): Promise<string[][]> {
+  const records: string[][] = [];
+  for await (const { cells } of readCsv(asyncOf(chunks))) records.push([...cells]);
+  return records;
+}
+
+async function* asyncOf(chunks: readonly Buffer[]) {
+  for (const chunk of chunks) yield await Promise.resolve(chunk);
+}
+
+function cut(bytes: Buffer, size: number): Buffer[] {
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
+    bytes.subarray(n * size, (n + 1) * size),
+  );
+}
+
+test("whatever the cells hold and wherever the chunks end, they are read as they were written", async () => {
+  const cell = fc.oneof(
+    fc.string({ unit: fc.constantFrom('"', ",", "\r", "\n", "a", "é", "🦊", "=") }),
+    fc.string(),
+  );
+  const records = fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(
+      records,
+      fc.integer({ min: 1, max: 9 }),
+      fc.boolean(),
+      async (written, size, isMarked) => {
+        const quote = (text: string) => `"${text.replaceAll('"', '""')}"`;
+        const text = written.map((cells) => `${cells.map(quote).join(",")}\r\n`).join("");
+        const bytes = Buffer.from(text);
+        const file = isMarked ? Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes]) : bytes;
+        expect(await read(cut(file, size))).toEqual(
+          written.map((cells) => cells.map((one) => one.toWellFormed())),
+        );
+      },
+    ),
+  );
+});
+
+test("plain cells, line feeds, empty lines and a last line without an end are read", async () => {
+  expect(await read([Buffer.from("a,b\n\n1,\r\n,2")])).toEqual([
+    ["a", "b"],
+    ["1", ""],
+    ["", "2"],
+  ]);
+});
+
+test("a file that ends inside quotes is refused, and so is a record that does not end", async () => {
+  await expect(read([Buffer.from('a,"b\n')])).rejects.toMatchObject({ code: "BACKFILL_CSV" });
+  const endless = [Buffer.from('"'), Buffer.alloc(1_100_000, "x"), Buffer.alloc(1_100_000, "x")];
+  await expect(read(endless)).rejects.toMatchObject({ code: "BACKFILL_CSV" });
+});

@@ -1,0 +1,62 @@
+import { Readable, Writable } from "node:stream";
+import { Command } from "commander";
+import { type StoreIo } from "../../src/cli/store-command.ts";
+import { type Config, parseConfig } from "../../src/config.ts";
+
+class Ended extends Error {}
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function collector(isTTY: boolean) {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  return { stream: Object.assign(stream, { isTTY }), text: () => Buffer.concat(chunks).toString() };
+}
+
+export interface Terminal {
+  readonly isTTY?: boolean;
+  readonly hasColors?: boolean;
+  readonly now: number;
+}
+
+/** Runs a command of the store in this process: same code, other streams and clock. Knows nothing of the test runner. */
+export async function runStoreCommand(
+  create: (readConfig: () => Config, io: StoreIo) => Command,
+  environment: Record<string, string>,
+  args: readonly string[],
+  { isTTY = false, hasColors = true, now }: Terminal,
+): Promise<Ran> {
+  let code = 0;
+  const out = collector(isTTY);
+  const err = collector(false);
+  const command = create(() => parseConfig(environment), {
+    stdin: Readable.from([]),
+    stdout: Object.assign(out.stream, { hasColors: () => hasColors }),
+    stderr: err.stream,
+    clock: () => now,
+    setExitCode: (value) => {
+      code = value;
+    },
+    exit(value) {
+      code = value;
+      throw new Ended();
+    },
+  });
+  try {
+    await new Command("longwatch")
+      .addCommand(command)
+      .parseAsync([command.name(), ...args], { from: "user" });
+  } catch (error) {
+    if (!(error instanceof Ended)) throw error;
+  }
+  return { code, out: out.text(), err: err.text() };
+}

@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createRollUpTrendsJob } from "../../jobs/roll-up-trends.ts";
+import { verifyCommand } from "../../src/cli/verify.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { openChangingPlatform, openIngest, silent } from "../jobs/ingest-support.ts";
+import { type Ran, runStoreCommand } from "./run-store-command.ts";
+
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterEach(() => database.drop());
+
+/** Five hours, kept as the service keeps them: searched, listed, rolled up. */
+async function openKept(): Promise<Emulator> {
+  const emulator = await openEmulator({ historyHours: 5, eventsPerSecond: 0.05 });
+  const service = await openIngest(emulator, { database });
+  await service.poll();
+  await service.walk();
+  await rollUp();
+  return emulator;
+}
+
+async function rollUp(): Promise<void> {
+  const job = createRollUpTrendsJob({ database, log: silent });
+  await job.run({} as never, new AbortController().signal);
+}
+
+function run(emulator: Emulator | null, args: string, { now = NOW, url = emulator?.url } = {}): Promise<Ran> {
+  const platform: Record<string, string> =
+    emulator === null
+      ? {}
+      : {
+          EDGE_API_URL: url ?? "",
+          EDGE_API_KEY: emulator.accessKey,
+          EDGE_SHIELD_ZONES: "101",
+          EDGE_REQUESTS_PER_SECOND: "1000",
+        };
+  return runStoreCommand(verifyCommand, { DATABASE_URL: database.url, ...platform }, args.split(" "), {
+    now,
+  });
+}
+
+const SPAN = "--zone 101 --from 2026-11-20T10:00 --to now";
+
+test("what was kept whole is alike in everything, with exit code 0 and a bar beside it", async () => {
+  const emulator = await openKept();
+  const { code, out, err } = await run(emulator, `${SPAN} --ids`);
+  const events = await oracle(emulator);
+  const settled = events.filter(({ timestamp }) => timestamp < Date.UTC(2026, 10, 20, 15));
+  const cells = new Set(
+    settled.map(({ ruleId, timestamp }) => `${timestamp - (timestamp % HOUR_MS)} ${ruleId}`),
+  );
+  const sampled = settled.filter(({ timestamp }) => [10, 12, 14].includes(new Date(timestamp).getUTCHours()));
+  expect(out).toBe(
+    [
+      "zone 101, 2026-11-20 10:00 to 2026-11-20 16:00 UTC",
+      `  platform counts   5 hours, ${cells.size} counts of a rule in an hour: alike`,
+      "    after 2026-11-20 15:00 UTC: events may still appear",
+      `  event ids         3 hours, ${sampled.length} ids: alike`,
+      "    after 2026-11-20 15:00 UTC: events may still appear",
+      "  hour counts       6 hours: alike",
+      "  roll-ups          the buckets of 1 day: alike",
+      "  raw records       0 events of the list: alike",
+      "Everything that was compared is alike.",
+      "",
+    ].join("\n"),
+  );
+  expect(code).toBe(0);
+  expect(err).toMatch(/^░{20} {4}0 % {2}platform counts\n/);
+});
+
+test("every kind of difference is told with its numbers, with exit code 1", async () => {
+  const emulator = await openKept();
+  const { rows } = await database.pool.query<{ log_id: string; rule_id: string; minute: Date }>(
+    `delete from waf_events where log_id = (
+       select log_id from waf_events where occurred_at < '2026-11-20 11:00Z' order by occurred_at limit 1)
+     returning log_id, rule_id, date_trunc('minute', occurred_at) as minute`,
+  );
+  const gone = rows[0];
+  await database.pool.query(
+    "update rule_buckets set blocked = logged, logged = blocked where blocked <> logged and width = 3600 and starts_at = '2026-11-20 12:00Z'",
+  );
+  await database.pool.query(
+    "update waf_events set route = 'list' where occurred_at >= '2026-11-20 13:00Z' and occurred_at < '2026-11-20 14:00Z'",
+  );
+  await database.pool.query("delete from raw_blocks");
+  await database.pool.query(
+    "update coverage_windows set stored_count = stored_count + 1000 where starts_at = '2026-11-20 14:00Z'",
+  );
+  const { code, out } = await run(emulator, `${SPAN} --ids`);
+  expect(code).toBe(1);
+  const rule = gone?.rule_id ?? "";
+  expect(out).toMatch(new RegExp(`2026-11-20 10:00 {2}rule ${rule}: the platform \\d+, stored \\d+\n`));
+  expect(out).toContain(`(missing ${gone?.log_id})`);
+  expect(out).toMatch(/2026-11-20 14:00: events \d+, the hour's count 1,\d{3}\n/);
+  expect(out).toMatch(
+    /2026-11-20 12:00 {2}rule \S+: events \d+, the bucket \d+ \(hour; its counts of actions differ\)/,
+  );
+  expect(out).toMatch(new RegExp(`rule ${rule}: events \\d+, the bucket \\d+ \\(minute\\)`));
+  expect(out).toMatch(
+    /2026-11-20 13:00: events of the list \d+, records 0 \(without [^,]+, [^,]+, [^,]+ and \d+ more\)/,
+  );
+  expect(out).toMatch(/\n\d+ differences\.\n$/);
+});
+
+test("hostile rules are printed harmless, in JSON they stay what they are", async () => {
+  const emulator = await openKept();
+  await database.pool.query(
+    "update waf_events set rule_id = $1 where log_id in (select log_id from waf_events where occurred_at < '2026-11-20 11:00Z' limit 1)",
+    ["\u001b[2J\u202eevil\nrule"],
+  );
+  const { code, out } = await run(emulator, SPAN);
+  expect(code).toBe(1);
+  expect(out).toContain("2026-11-20 10:00  rule \\u001b[2J\\u202eevil\\u000arule: the platform 0, stored 1");
+  // oxlint-disable-next-line no-control-regex
+  expect(out).not.toMatch(/[\u001b\u202e]/);
+  const json = await run(emulator, `${SPAN} --json`);
+  expect(json.out).not.toContain("\u202e");
+  const { checks } = JSON.parse(json.out) as {
+    checks: { name: string; differences: { ruleId: string }[] }[];
+  };
+  const [counts] = checks.filter(({ name }) => name === "platform counts");
+  expect(counts?.differences.map(({ ruleId }) => ruleId)).toContain("\u001b[2J\u202eevil\nrule");
+});
+
+test("what the platform has forgotten is still compared with itself", async () => {
+  const emulator = await openKept();
+  await database.pool.query(
+    "update coverage_windows set stored_count = 0 where starts_at = '2026-11-20 11:00Z'",
+  );
+  const { code, out } = await run(emulator, "--zone 101 --from 2026-11-20T10:00 --to 2026-11-20T14:00", {
+    now: NOW + 100 * HOUR_MS,
+  });
+  expect(code).toBe(1);
+  expect(out).toContain(
+    "platform counts   0 hours, 0 counts of a rule in an hour: alike\n    before 2026-11-21 20:00 UTC",
+  );
+  expect(out).toMatch(/2026-11-20 11:00: events \d+, the hour's count 0\n/);
+});
+
+test("a platform that refuses or counts nonsense is a check that could not be made", async () => {
+  const emulator = await openKept();
+  const url = await openChangingPlatform(emulator, (body) => body.replaceAll('"count":', '"count":1'));
+  const nonsense = await run(emulator, SPAN, { url });
+  expect(nonsense).toMatchObject({ code: 1, out: expect.stringContaining("do not add up to its count") });
+  emulator.addFault({ kind: "unauthorized" });
+  const { code, out } = await run(emulator, SPAN);
+  expect(code).toBe(1);
+  expect(out).toContain("platform counts   could not be checked: EDGE_UNAUTHORIZED");
+  expect(out).toContain("hour counts       6 hours: alike");
+  expect(out).toContain("0 differences, 1 check could not be made.");
+});
+
+test("without a platform's address, and with buckets still to be rolled up, it says what it left out", async () => {
+  await openKept();
+  await database.pool.query(
+    "insert into dirty_buckets (zone_id, rule_id, minute) select zone_id, rule_id, starts_at from rule_buckets where width = 60",
+  );
+  await database.pool.query("update rule_buckets set total = total + 1, logged = logged + 1");
+  const { code, out } = await run(null, SPAN);
+  expect(code).toBe(0);
+  expect(out).toContain("the platform was not asked: EDGE_API_URL is not set");
+  expect(out).toMatch(/\n {4}\d+ stale buckets left to the roll-up\n/);
+});
+
+test("a span of which nothing is stored is a mistake, however long it is", async () => {
+  await openKept();
+  for (const span of ["--zone 7 --from -24h --to now", "--zone 101 --from 2001-01-01 --to 2002-01-01"])
+    expect(await run(null, span)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("something is stored"),
+    });
+  expect((await run(null, "--zone 101 --from 2001-01-01 --to 2286-01-01")).out).toContain(
+    "zone 101, 2026-11-17 15:00 to 2026-11-20 16:00 UTC\n",
+  );
+});
+
+test("every mistake is told at once", async () => {
+  const { code, out, err } = await run(null, "--from 12 --to x --deep");
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  for (const named of ['"--deep" is not', "--zone is missing", '--from "12" must be', '--to "x" must be'])
+    expect(err).toContain(named);
+});
+
+test("it explains itself with examples", async () => {
+  const { code, out } = await run(null, "--help");
+  expect(code).toBe(0);
+  expect(out).toContain("Examples:\n  npm run -s longwatch -- verify");
+});
