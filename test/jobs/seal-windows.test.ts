@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { recordComparison } from "../../db/queries/reconcile.ts";
 import { decideHours } from "../../db/queries/seal-windows.ts";
 import { horizonAt } from "../../src/coverage/horizon.ts";
@@ -194,4 +194,32 @@ test("F8: a replica whose clock is behind or ahead seals nothing that has not se
   await prove(emulator, ingest);
   const { stored, shown } = await sealedIds(emulator, ingest);
   expect(stored).toEqual(shown);
+});
+
+test("F30: a seal whose connection is cut in the middle decides nothing, and the next one everything", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  await ingest.seal();
+  for (const job of [ingest.poll, ingest.walk, ingest.reconcile]) {
+    await job();
+    emulator.advance(1_000);
+  }
+  const before = await decided(ingest);
+  const holder = await ingest.database.pool.connect();
+  await holder.query("begin");
+  await holder.query("select from coverage_windows where state = 'open' for update");
+  onTestFinished(() => holder.release(true));
+  const sealing = ingest.seal().catch((thrown: unknown) => thrown);
+  const cut = async () => {
+    const { rows } = await ingest.database.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    expect(rows).toHaveLength(1);
+  };
+  await vi.waitFor(cut, { timeout: 10_000 });
+  expect(await sealing).toBeInstanceOf(Error);
+  await holder.query("rollback");
+  expect(await decided(ingest)).toEqual(before);
+  await ingest.seal();
+  expect((await countStates(ingest))["sealed"]).toBeGreaterThan(60);
 });
