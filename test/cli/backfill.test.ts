@@ -157,6 +157,14 @@ test("hours that were searched from their begin need not be searched by the serv
     at(11) + 600_000,
   ]);
   expect(isBackfilled(NOW, hours, { fromMs: at(9), toMs: at(11) })).toBe(true);
+  // The whole ones had settled: what was read is their closing search.
+  const closed = await query<{ starts_at: Date; closing_search_at: Date }>(
+    "select starts_at, closing_search_at from coverage_windows where closing_search_at is not null order by 1",
+  );
+  expect(closed.map((hour) => [hour.starts_at.getTime(), hour.closing_search_at.getTime()])).toEqual([
+    [at(9), NOW],
+    [at(10), NOW],
+  ]);
 });
 
 test("a relative span typed again a little later goes on where the killed one stood", async () => {
