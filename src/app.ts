@@ -155,7 +155,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   const parts = { config, log, metrics, database, queues, clock, zoneIds, requestsPerSecond };
   const httpUrl = config.roles.includes("http") ? await openHttp(parts, stack) : null;
-  writeRuntimeFile(config.dataDir, { pid: process.pid, databaseUrl: databaseUrl.reveal(), httpUrl });
+  writeRuntimeFile(config.dataDir, {
+    pid: process.pid,
+    databaseUrl: databaseUrl.reveal(),
+    httpUrl,
+    emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+  });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
   return { database, edge, clock, platform, zoneIds, httpUrl };

@@ -7,22 +7,25 @@ import { emulatorCommand } from "./cli/emulator.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
+import { useRunningEmulator } from "./cli/use-running-emulator.ts";
 import { verifyCommand } from "./cli/verify.ts";
 import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
 import { toError, UsageError } from "./errors.ts";
+
+const readConfig = () => useRunningEmulator(parseConfig(process.env));
 
 const program = new Command("longwatch")
   .description("Keeps an edge platform's WAF event logs beyond 72 hours and watches them.")
   .showSuggestionAfterError()
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .addCommand(startCommand(() => parseServiceConfig(process.env)))
-  .addCommand(statusCommand(() => parseConfig(process.env)))
-  .addCommand(coverageCommand(() => parseConfig(process.env)))
-  .addCommand(gapsCommand(() => parseConfig(process.env)))
-  .addCommand(backfillCommand(() => parseConfig(process.env)))
-  .addCommand(verifyCommand(() => parseConfig(process.env)))
+  .addCommand(statusCommand(readConfig))
+  .addCommand(coverageCommand(readConfig))
+  .addCommand(gapsCommand(readConfig))
+  .addCommand(backfillCommand(readConfig))
+  .addCommand(verifyCommand(readConfig))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
-  .addCommand(edgeCommand(() => requireEdge(parseConfig(process.env))))
+  .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());
 
 try {

@@ -8,15 +8,22 @@ const Runtime = z.object({
   databaseUrl: z.string(),
   /** Where HTTP listens; null where this process serves none. */
   httpUrl: z.string().nullable(),
+  /** The emulator that stands in for the platform; its key opens nothing else. */
+  emulator: z
+    .object({ url: z.string(), accessKey: z.string(), requestsPerSecond: z.number() })
+    .nullable()
+    .default(null),
 });
 export type Runtime = z.infer<typeof Runtime>;
+/** What is written may leave out what has a default. */
+type WrittenRuntime = z.input<typeof Runtime>;
 
 function fileIn(dataDir: string): string {
   return path.join(dataDir, "runtime.json");
 }
 
 /** Tells the other commands on this machine where the running service is; only its user may read it. */
-export function writeRuntimeFile(dataDir: string, runtime: Runtime): void {
+export function writeRuntimeFile(dataDir: string, runtime: WrittenRuntime): void {
   mkdirSync(dataDir, { recursive: true });
   // A new file each time: one that is there keeps its mode, and a reader must not meet half a file.
   const fresh = `${fileIn(dataDir)}.new`;

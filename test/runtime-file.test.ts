@@ -21,7 +21,12 @@ function makeFolder() {
 }
 
 /** A process other than this one that lives as long as the test: the one that started it. */
-const RUNNING = { pid: process.ppid, databaseUrl: "postgres://u:secret@127.0.0.1/db", httpUrl: null };
+const RUNNING = {
+  pid: process.ppid,
+  databaseUrl: "postgres://u:secret@127.0.0.1/db",
+  httpUrl: null,
+  emulator: null,
+};
 
 function deadPid(): number {
   const { pid } = spawnSync(process.execPath, ["-e", ""]);

@@ -22,6 +22,7 @@ A row is a UTC day, a cell an hour:
   ▒ searched   read to its end, not yet proven
   ░ open       still to be read
   ! gap        forgotten by the platform before it was proven complete
+  - unwatched  partly forgotten already when the zone was first watched
   · not yet    has not begun
 Reads the database only; the service need not run. Exit code 0; 3 when a gap lies in the span.
 
@@ -91,7 +92,14 @@ function describeNext({ nextToExpire }: ZoneCoverage): string {
 }
 
 function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> {
-  const counts: Record<Standing, number> = { sealed: 0, searched: 0, open: 0, gap: 0, "not yet": 0 };
+  const counts: Record<Standing, number> = {
+    sealed: 0,
+    searched: 0,
+    open: 0,
+    gap: 0,
+    unwatched: 0,
+    "not yet": 0,
+  };
   for (const { standing } of hours) counts[standing]++;
   return counts;
 }

@@ -83,21 +83,22 @@ function listSecrets(config: Config) {
 
 function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Config): string {
   const command = "npm run -s longwatch --";
-  // The emulator's key opens nothing but the emulator.
-  const environment = `EDGE_API_URL=${platform.url} EDGE_API_KEY=${platform.accessKey.reveal()}`;
   const emulated = [
     "An attack on zone 101 begins a minute after the start; its alert appears here.",
     "",
     "Look around, in another terminal:",
     `  ${command} status`,
-    `  ${environment} ${command} edge events search --zone ${zoneIds[0]} --group-by ruleId`,
-    `  curl ${platform.url}/_emulator          what the emulator holds`,
+    `  ${command} coverage                                   which hours are proven complete`,
+    `  ${command} verify --zone ${zoneIds[0]} --from -6h --to now   compare with the platform again`,
+    `  ${command} edge events search --zone ${zoneIds[0]} --group-by ruleId`,
+    `  curl ${platform.url}/_emulator                              what the emulator holds`,
   ];
   const real = [
     `Watching zones ${zoneIds.join(", ")}.`,
     "",
     "Look around, in another terminal:",
     `  ${command} status`,
+    `  ${command} coverage`,
   ];
   const http = httpUrl === null ? [] : [`  curl ${httpUrl}/readyz`, `  curl ${httpUrl}/metrics`];
   const ending = ["", `State is kept in ${config.dataDir}. Ctrl-C stops everything that was started.`, ""];

@@ -1,5 +1,6 @@
 import { coverageWindows } from "../../db/schema/coverage-windows.ts";
 import { HOUR_MS } from "../../src/coverage/horizon.ts";
+import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 10);
@@ -42,7 +43,7 @@ export async function insertStory(database: MigratedDatabase): Promise<void> {
   const at = (day: number, hour: number) => Date.UTC(2026, 10, day, hour);
   await insertHours(database, at(15, 21), 1, {
     state: "gap",
-    gapReason: "partly expired when the zone was first watched",
+    gapReason: FIRST_WATCHED,
     storedCount: 7,
   });
   await insertHours(database, at(15, 22), 27, SEALED);

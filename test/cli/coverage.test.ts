@@ -48,7 +48,7 @@ test("an hour that expired while no service ran is lost, recorded or not", async
   expect(code).toBe(3);
   const { zones } = JSON.parse(out) as { zones: { counts: object; hours: { gapReason: string }[] }[] };
   // 79 to 72 hours ago: the eight that have begun to expire.
-  expect(zones[0]?.counts).toEqual({ sealed: 1, searched: 0, open: 72, gap: 8, "not yet": 0 });
+  expect(zones[0]?.counts).toEqual({ sealed: 1, searched: 0, open: 72, gap: 8, unwatched: 0, "not yet": 0 });
   expect(zones[0]?.hours[1]?.gapReason).toContain("the service has not recorded it yet");
 });
 

@@ -7,6 +7,7 @@ const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> 
   searched: { cell: "▒", style: "cyan" },
   open: { cell: "░", style: "yellow" },
   gap: { cell: "!", style: "red" },
+  unwatched: { cell: "-", style: "dim" },
   "not yet": { cell: "·", style: "dim" },
 };
 

@@ -1,11 +1,13 @@
 import type { CoverageHour } from "../../../db/queries/coverage-report.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../../coverage/horizon.ts";
+import { FIRST_WATCHED } from "../../coverage/judge-hour.ts";
 
 /**
  * sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap: the platform has
- * forgotten it, and it was never proven complete. "not yet": it has not begun.
+ * forgotten it, and it was never proven complete; unwatched, where it had begun to before the zone was first watched.
+ * "not yet": it has not begun.
  */
-export type Standing = "sealed" | "searched" | "open" | "gap" | "not yet";
+export type Standing = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
 
 export interface StandingHour extends CoverageHour {
   readonly standing: Standing;
@@ -25,13 +27,14 @@ export function assessHours(
   for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
     const standing = standingOf(now, row);
-    const gapReason = standing === "gap" ? (row.gapReason ?? NOT_RECORDED) : null;
+    const gapReason = standing === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
     hours.push({ ...row, standing, gapReason });
   }
   return hours;
 }
 
 function standingOf(now: number, hour: CoverageHour): Standing {
+  if (hour.gapReason === FIRST_WATCHED) return "unwatched";
   if (hour.state !== "open") return hour.state;
   if (hour.startsAt > now) return "not yet";
   if (hour.startsAt < horizonAt(now)) return "gap";

@@ -1,0 +1,11 @@
+import type { Config } from "../config.ts";
+import { readRuntimeFile } from "../runtime-file.ts";
+import { createSecret } from "../secret.ts";
+
+/** The configuration with, where no platform is configured, the emulator of the service that runs here, if one does. */
+export function useRunningEmulator(config: Config): Config {
+  const emulator = config.edge.url === null ? readRuntimeFile(config.dataDir)?.emulator : null;
+  if (emulator === null || emulator === undefined) return config;
+  const { url, accessKey, requestsPerSecond } = emulator;
+  return { ...config, edge: { ...config.edge, url, key: createSecret(accessKey), requestsPerSecond } };
+}
