@@ -87,7 +87,9 @@ async function readStored(pool: pg.Pool, zoneId: number): Promise<Map<string, nu
 async function findForeign(pool: pg.Pool, zoneId: number, shown: readonly ShownEvent[]): Promise<string[]> {
   const times = new Map(shown.map(({ logId, timestamp }) => [logId, timestamp]));
   const foreign = [...(await readStored(pool, zoneId))].filter(([id, at]) => times.get(id) !== at);
-  return foreign.length === 0 ? [] : [`I1: nothing is stored that the platform never showed: ${foreign[0]?.join(" ")}`];
+  return foreign.length === 0
+    ? []
+    : [`I1: nothing is stored that the platform never showed: ${foreign[0]?.join(" ")}`];
 }
 
 /** I4: what a sealed hour holds is what the platform ever showed of it. */
