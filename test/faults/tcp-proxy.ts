@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createCommitWatch } from "./commit-watch.ts";
 
 /** How bytes travel; `client` is whoever connected to the proxy. */
-export interface Behaviour {
+interface Behaviour {
   /** No byte passes, either way, and nobody is told. */
   readonly isStalled: boolean;
   /** Half open: the service hears the client, the client never hears the service again. */
