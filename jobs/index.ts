@@ -14,16 +14,23 @@ import { createFetchAdviceJob } from "./fetch-advice.ts";
 import { createManagePartitionsJob } from "./manage-partitions.ts";
 import { createPollEventsJob } from "./poll-events.ts";
 import { createRaiseAlertsJob } from "./raise-alerts.ts";
+import { createReconcileCountsJob } from "./reconcile-counts.ts";
+import { createRepairWindowJob } from "./repair-window.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
+import { createSealWindowsJob } from "./seal-windows.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
 
 const MINUTE_MS = 60_000;
+/** Until when an event may still appear after its time. */
+const SETTLE_MS = 15 * MINUTE_MS;
 
 /** How often, and how far. */
 export interface JobSettings {
   readonly pollEveryMs: number;
   readonly detectEveryMs: number;
+  /** How often hours are compared with the platform's counts, and sealed. */
+  readonly proveEveryMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly retentionDays: number;
@@ -40,7 +47,7 @@ export interface JobsDeps {
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly settings: JobSettings;
   /** Nudges a job by name. */
-  readonly ring: (job: string) => Promise<boolean>;
+  readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
 }
 
 /** Every job, in the order in which an event becomes a page on a phone. */
@@ -51,10 +58,18 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
   const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
+  const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   return [
     createManagePartitionsJob({ ...deps, retentionDays: settings.retentionDays }),
-    createPollEventsJob({ ...deps, afterPage, overlapMs, freshMs: settings.pollEveryMs / 2 }),
-    createWalkDaysJob({ ...deps, afterPage, settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS }),
+    createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
+    createWalkDaysJob({ ...ingest, fullEveryMs: 15 * MINUTE_MS }),
+    createReconcileCountsJob({
+      ...ingest,
+      afterMissing: (zoneId) => ring("repair-window", { zoneId }),
+      afterMatch: (zoneId) => ring("seal-windows", { zoneId }),
+    }),
+    createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
+    createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createDetectSpikesJob({ ...deps, afterSpikes, z: () => settings.spikeZ }),
     createFetchAdviceJob({
@@ -86,6 +101,8 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "manage-partitions", everyMs: 60 * MINUTE_MS, payloads: [{}] },
     { job: "poll-events", everyMs: settings.pollEveryMs, payloads: perZone },
     { job: "walk-days", everyMs: MINUTE_MS, payloads: perZone },
+    { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
+    { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },

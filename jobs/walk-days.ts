@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Database, Queryable } from "../db/client.ts";
 import { type HeldLease, holdLease } from "../db/hold-lease.ts";
 import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import { readCoveredHours } from "../db/queries/covered-hours.ts";
 import { isLeaseHeld } from "../db/queries/leases.ts";
 import {
   beginListPass,
@@ -15,7 +16,7 @@ import {
 import { readSearchedHours } from "../db/queries/search-coverage.ts";
 import { type StoredPage, storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
-import { DAY_MS, startOfDay, toDay } from "../src/coverage/horizon.ts";
+import { DAY_MS, firstListedDay, startOfDay, toDay } from "../src/coverage/horizon.ts";
 import { isBackfilled } from "../src/coverage/plan-search.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import { EdgeError } from "../src/edge/edge-error.ts";
@@ -32,8 +33,6 @@ const LEASE_TTL_MS = 60_000;
 const MAX_STALLED_PAGES = 20;
 /** A pass that began so long ago and stands at a page that fails is begun again. */
 const STUCK_AFTER_MS = 3_600_000;
-/** Today and the two days before: what the platform's list still serves. */
-const DAYS_BACK = 2;
 
 export interface WalkDaysDeps {
   readonly database: Database;
@@ -69,9 +68,9 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 
 /** A day that cannot be read, such as one the platform has just forgotten, does not keep the others from being read. */
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
-  const today = startOfDay(deps.clock());
+  const now = deps.clock();
   const failures: unknown[] = [];
-  for (let dayStart = today - DAYS_BACK * DAY_MS; dayStart <= today; dayStart += DAY_MS) {
+  for (let dayStart = firstListedDay(now); dayStart <= startOfDay(now); dayStart += DAY_MS) {
     if (signal.aborted) return;
     if (await isSearchedFirst(deps, zoneId, dayStart)) continue;
     const name = `walk-days.${zoneId}.${toDay(dayStart)}`;
@@ -106,7 +105,9 @@ async function walkDay(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Promi
   const { zoneId, dayStart, lease } = day;
   const name = toDay(dayStart);
   const state = await readListPass(database.db, zoneId, name);
-  const plan = planPass(clock(), dayStart, state, deps);
+  const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  const unsealed = hours.filter((hour) => hour.state === "open");
+  const plan = planPass(clock(), { dayStart, unsealed }, state, deps);
   if (plan === null) return;
   const pass =
     plan === "resume" && state !== null
@@ -203,7 +204,7 @@ async function storeListPage(
   { current, page, expectNew }: WalkedPage,
   resultOf: (newEntries: number) => PassResult | null,
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
-  const { database, partitions } = deps;
+  const { database, partitions, clock } = deps;
   const { content, isKnown, rawBlocks } = page;
   const day = toDay(dayStart);
   const conclude = (tx: Queryable, stored: StoredPage) =>
@@ -221,7 +222,7 @@ async function storeListPage(
     });
   const events = isKnown ? { ...content, size: 0 } : content;
   const quarantined = isKnown ? [] : content.quarantined;
-  const newPage = { zoneId, lease, expectNew, events, rawBlocks, quarantined };
+  const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined };
   const { stored, concluded } = await partitions.withDays(content.days, () =>
     storePage(database, newPage, conclude),
   );

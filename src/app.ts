@@ -127,7 +127,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     partitions: createPartitionKeeper(database),
     observer: measureIngest(metrics),
     notifiers: openNotifiers(config.channels, { terminal, clock: systemClock, metrics }),
-    ring: (job) => bell?.ring(job) ?? Promise.resolve(false),
+    ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
   }).map((job) => measureJob(job, metrics, systemClock));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
   bell = queues.bell;
@@ -153,6 +153,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     detectEveryMs: isEmulated ? 5_000 : 30_000,
+    proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
     spikeZ,
     advicePerHour,
     retentionDays,

@@ -31,18 +31,30 @@ export async function readSearchedHours(
   }));
 }
 
+/** How far a search has come; times in epoch ms. */
+export interface SearchAdvance {
+  readonly startsAt: number;
+  readonly searchedThrough: number;
+  /** When it began, where it went over the whole settled hour and has reached its end. */
+  readonly closingSearchAt?: number | null;
+}
+
 /** Moves the hour's search cursor forward, never back. */
 export async function advanceSearch(
   db: Queryable,
   zoneId: number,
-  { startsAt, searchedThrough }: { startsAt: number; searchedThrough: number },
+  { startsAt, searchedThrough, closingSearchAt = null }: SearchAdvance,
 ): Promise<void> {
-  const through = new Date(searchedThrough);
+  const closedAt = closingSearchAt === null ? null : new Date(closingSearchAt);
+  const searched = { searchedThrough: new Date(searchedThrough), closingSearchAt: closedAt };
   await db
     .insert(coverageWindows)
-    .values({ zoneId, startsAt: new Date(startsAt), searchedThrough: through })
+    .values({ zoneId, startsAt: new Date(startsAt), ...searched })
     .onConflictDoUpdate({
       target: [coverageWindows.zoneId, coverageWindows.startsAt],
-      set: { searchedThrough: sql`greatest(${coverageWindows.searchedThrough}, excluded.searched_through)` },
+      set: {
+        searchedThrough: sql`greatest(${coverageWindows.searchedThrough}, excluded.searched_through)`,
+        closingSearchAt: sql`greatest(${coverageWindows.closingSearchAt}, excluded.closing_search_at)`,
+      },
     });
 }

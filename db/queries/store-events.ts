@@ -31,6 +31,10 @@ export interface StoredEvents {
   readonly filled: number;
 }
 
+/** A sealed hour counts on: what comes after its seal must not be hidden. Only its verdict never changes. */
+const GAINED = sql.raw(`stored_count = coverage_windows.stored_count + excluded.stored_count,
+  last_new_at = greatest(coverage_windows.last_new_at, excluded.last_new_at)`);
+
 const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
 
 /**
@@ -50,7 +54,10 @@ async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise
 }
 
 /** Marks the minutes that copied events make stale and counts the events into their hours. */
-export async function recordCounts(tx: Queryable, zoneId: number, counts: EventCounts): Promise<void> {
+export async function recordCounts(
+  tx: Queryable,
+  { zoneId, counts, storedAt }: { zoneId: number; counts: EventCounts; storedAt: number },
+): Promise<void> {
   const rules = [...counts.minutes].flatMap(([rule, touched]) => Array.from(touched, () => rule));
   const minutes = [...counts.minutes.values()].flatMap((touched) => [...touched]);
   const hours = [...counts.hours.keys()];
@@ -62,12 +69,12 @@ export async function recordCounts(tx: Queryable, zoneId: number, counts: EventC
       from unnest(${sql.param(rules)}::text[], ${sql.param(minutes)}::double precision[]) as given(rule_id, minute)
       order by rule_id collate "C", minute
       on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
-    insert into coverage_windows (zone_id, starts_at, stored_count)
-    select ${zoneId}, to_timestamp(hour / 1000), events
+    insert into coverage_windows (zone_id, starts_at, stored_count, last_new_at)
+    select ${zoneId}, to_timestamp(hour / 1000), events, ${new Date(storedAt)}
     from unnest(${sql.param(hours)}::double precision[], ${sql.param([...counts.hours.values()])}::integer[])
       as given(hour, events)
     order by hour
-    on conflict (zone_id, starts_at) do update set stored_count = coverage_windows.stored_count + excluded.stored_count`);
+    on conflict (zone_id, starts_at) do update set ${GAINED}`);
 }
 
 /**
@@ -78,7 +85,7 @@ export async function recordCounts(tx: Queryable, zoneId: number, counts: EventC
  */
 export async function mergeEvents(
   transaction: Transaction,
-  zoneId: number,
+  { zoneId, storedAt }: { zoneId: number; storedAt: number },
   { rows, size, firstAt, lastAt }: NewEvents,
 ): Promise<StoredEvents> {
   if (size === 0) return { inserted: 0, filled: 0 };
@@ -87,13 +94,13 @@ export async function mergeEvents(
     "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
   );
   await copy(client, "staged_events", rows);
-  const inserted = await insertStaged(transaction, zoneId);
+  const inserted = await insertStaged(transaction, zoneId, storedAt);
   if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0 };
   const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, firstAt, lastAt));
   return { inserted, filled: filled.rows[0]?.filled ?? 0 };
 }
 
-async function insertStaged({ tx }: Transaction, zoneId: number): Promise<number> {
+async function insertStaged({ tx }: Transaction, zoneId: number, storedAt: number): Promise<number> {
   const result = await tx.execute<{ inserted: number }>(sql`
     with inserted as (
       insert into waf_events (${sql.raw(COLUMNS)})
@@ -107,10 +114,10 @@ async function insertStaged({ tx }: Transaction, zoneId: number): Promise<number
       order by rule collate "C", minute
       on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
     counted as (
-      insert into coverage_windows (zone_id, starts_at, stored_count)
-      select ${zoneId}, date_trunc('hour', occurred_at), count(*) from inserted group by 2 order by 2
-      on conflict (zone_id, starts_at)
-      do update set stored_count = coverage_windows.stored_count + excluded.stored_count)
+      insert into coverage_windows (zone_id, starts_at, stored_count, last_new_at)
+      select ${zoneId}, date_trunc('hour', occurred_at), count(*), ${new Date(storedAt)}
+      from inserted group by 2 order by 2
+      on conflict (zone_id, starts_at) do update set ${GAINED})
     select count(*)::integer as inserted from inserted`);
   return result.rows[0]?.inserted ?? 0;
 }

@@ -14,6 +14,8 @@ export interface NewPage {
   readonly lease: { readonly name: string; readonly fence: number };
   readonly events: NewEvents;
   readonly expectNew: boolean;
+  /** Epoch ms; when the hours that gain an event last did. */
+  readonly storedAt: number;
   readonly quarantined: readonly NewQuarantinedEntry[];
   readonly rawBlocks: readonly NewRawBlock[];
 }
@@ -49,12 +51,12 @@ export async function storePage<T>(
 
 function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
   return inTransaction(database, async ({ tx, client }) => {
-    const { zoneId, events, lease } = page;
+    const { zoneId, events, lease, storedAt } = page;
     await copyNewEvents(client, events);
     const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
     const stored = { inserted: events.size, filled: 0, quarantined };
     const [, , concluded] = await inOneTrip(client, () => [
-      recordCounts(tx, zoneId, events.counts),
+      recordCounts(tx, { zoneId, counts: events.counts, storedAt }),
       insertRawBlocks(tx, zoneId, page.rawBlocks),
       conclude(tx, stored),
       assertFence(tx, lease.name, lease.fence),
@@ -67,7 +69,7 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
   return inTransaction(database, async (transaction) => {
     const { tx, client } = transaction;
     const { zoneId, lease } = page;
-    const merged = await mergeEvents(transaction, zoneId, page.events);
+    const merged = await mergeEvents(transaction, page, page.events);
     const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
     const stored = { ...merged, quarantined };
     const [, concluded] = await inOneTrip(client, () => [

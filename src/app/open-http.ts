@@ -1,5 +1,5 @@
 import type { Database } from "../../db/client.ts";
-import { readSearchedHours } from "../../db/queries/search-coverage.ts";
+import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -51,7 +51,7 @@ async function readBacklog({ database, clock, zoneIds }: HttpParts): Promise<Bac
   const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => ({
     zoneId,
     ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-    hoursToLoss: hoursToLoss(now, await readSearchedHours(database.db, zoneId, range)),
+    hoursToLoss: hoursToLoss(now, await readCoveredHours(database.db, zoneId, range)),
   });
   return { ...work, zones: await Promise.all(zones.map(read)) };
 }

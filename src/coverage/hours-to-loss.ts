@@ -1,16 +1,18 @@
+import type { CoveredHour } from "./covered-hour.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "./horizon.ts";
-import type { SearchedHour } from "./plan-search.ts";
 
 /**
- * Hours until the platform forgets the beginning of the oldest ended hour that was not searched to its end; 0 once it
- * has begun to, null when every hour was. All times in epoch ms.
+ * Hours until the platform begins to forget the oldest ended hour that nothing is decided about; 0 once it has begun
+ * to, null when every hour is sealed or a gap. An hour without a row is undecided. Times in epoch ms.
  */
-export function hoursToLoss(now: number, hours: readonly SearchedHour[]): number | null {
-  const searched = new Map(hours.map(({ startsAt, searchedThrough }) => [startsAt, searchedThrough]));
+export function hoursToLoss(
+  now: number,
+  hours: readonly Pick<CoveredHour, "startsAt" | "state">[],
+): number | null {
+  const states = new Map(hours.map(({ startsAt, state }) => [startsAt, state]));
   const horizon = horizonAt(now);
   for (let hour = startOfHour(horizon); hour + HOUR_MS <= now; hour += HOUR_MS) {
-    const through = searched.get(hour) ?? hour;
-    if (through < hour + HOUR_MS) return Math.max(0, through - horizon) / HOUR_MS;
+    if ((states.get(hour) ?? "open") === "open") return Math.max(0, hour - horizon) / HOUR_MS;
   }
   return null;
 }

@@ -64,6 +64,12 @@ export const Fault = z.discriminatedUnion("kind", [
     passes: z.int().min(1).default(1),
   }),
   z.strictObject({
+    kind: z.literal("hidden-rows"),
+    ...target,
+    operation: z.literal("search-event-logs").default("search-event-logs"),
+    share: z.number().min(0).max(1).default(0.1),
+  }),
+  z.strictObject({
     kind: z.literal("token-loop"),
     ...listTarget,
     pages: z.int().min(1).max(1_000).default(1),

@@ -1,4 +1,6 @@
-const DAY_MS = 86_400_000;
+import type { CoveredHour } from "../coverage/covered-hour.ts";
+import { DAY_MS } from "../coverage/horizon.ts";
+import { isListProven } from "../coverage/is-list-proven.ts";
 
 export interface PassState {
   /** Start of the pass that `passResult` is of. */
@@ -18,14 +20,23 @@ export interface PassPolicy {
   readonly fullEveryMs: number;
 }
 
+export interface PassedDay {
+  /** Epoch ms. */
+  readonly dayStart: number;
+  /** Its hours that nothing is decided about yet. */
+  readonly unsealed: readonly Pick<CoveredHour, "startsAt" | "lastNewAt" | "missingCells">[];
+}
+
 /**
- * Which pass a day (start in epoch ms) needs now: `resume` the running one, a `full` one from the first page to the end, a
- * `short` one over the newest pages, or none. A day is done when a quiet full pass began after it had settled. A pass
- * whose token was refused is begun again at once; one that looped waits for its turn, since it would loop again.
+ * Which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
+ * `short` one over the newest pages, or none. A day is done when a quiet full pass began after it had settled, and no hour of
+ * it has gained an event since the latest full pass began or is known to lack one: such an hour can only be sealed by
+ * another. A pass whose token was refused is begun again at once; one that looped waits for its turn, since it would
+ * loop again.
  */
 export function planPass(
   now: number,
-  dayStart: number,
+  { dayStart, unsealed }: PassedDay,
   state: PassState | null,
   { settleMs, fullEveryMs }: PassPolicy,
 ): "resume" | "full" | "short" | null {
@@ -33,7 +44,10 @@ export function planPass(
   const { startedAt, fullPassStartedAt, quietPassStartedAt, passResult } = state;
   if (passResult === null) return "resume";
   const settledAt = dayStart + DAY_MS + settleMs;
-  if (quietPassStartedAt !== null && quietPassStartedAt >= settledAt) return null;
+  const isProven = unsealed.every(
+    (hour) => hour.missingCells === 0 && isListProven(hour, fullPassStartedAt, settleMs),
+  );
+  if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= settledAt) return null;
   if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   if (now - fullPassStartedAt >= fullEveryMs) return "full";

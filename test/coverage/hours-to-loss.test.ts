@@ -6,36 +6,40 @@ const HOUR_MS = 3_600_000;
 /** Of the platform's 72 hours, less the two minutes that are never asked for. */
 const HORIZON = NOW - 72 * HOUR_MS + 120_000;
 const FIRST_HOUR = Date.parse("2026-11-17T15:00:00Z");
+const LIVE = 72;
 
-function searched(throughOf: (index: number) => number | null) {
-  return Array.from({ length: 73 }, (_, i) => ({
+function hours(stateOf: (index: number) => "open" | "sealed" | "gap") {
+  return Array.from({ length: LIVE + 1 }, (_, i) => ({
     startsAt: FIRST_HOUR + i * HOUR_MS,
-    searchedThrough: throughOf(i),
+    state: stateOf(i),
   }));
 }
 
-const whole = (i: number) => FIRST_HOUR + (i + 1) * HOUR_MS;
-
-test("nothing is at risk when every ended hour was searched to its end", () => {
-  expect(
-    hoursToLoss(
-      NOW,
-      searched((i) => (i === 72 ? null : whole(i))),
-    ),
-  ).toBeNull();
+test("nothing is at risk when every ended hour is decided", () => {
+  const decided = hours((i) => (i === LIVE ? "open" : i === 0 ? "gap" : "sealed"));
+  expect(hoursToLoss(NOW, decided)).toBeNull();
+  expect(hoursToLoss(NOW, decided.slice(0, LIVE))).toBeNull();
 });
 
-test("the oldest unfinished hour decides, from where it was left", () => {
-  const hours = searched((i) => (i === 10 ? whole(9) + HOUR_MS / 2 : i === 40 ? null : whole(i)));
-  expect(hoursToLoss(NOW, hours)).toBeCloseTo((whole(9) + HOUR_MS / 2 - HORIZON) / HOUR_MS, 9);
+test("the oldest undecided hour says how long there is, until its first moment is forgotten", () => {
+  const oneOpen = hours((i) => (i === 10 || i === 40 ? "open" : "sealed"));
+  expect(hoursToLoss(NOW, oneOpen)).toBeCloseTo((FIRST_HOUR + 10 * HOUR_MS - HORIZON) / HOUR_MS, 9);
 });
 
-test("an hour whose beginning is being forgotten has no time left", () => {
+test("an hour that was never entered is undecided as well", () => {
+  const all = hours(() => "sealed");
+  expect(hoursToLoss(NOW, [...all.slice(0, 30), ...all.slice(31)])).toBeCloseTo(
+    (FIRST_HOUR + 30 * HOUR_MS - HORIZON) / HOUR_MS,
+    9,
+  );
+});
+
+test("an undecided hour whose beginning is being forgotten has no time left", () => {
   expect(hoursToLoss(NOW, [])).toBe(0);
   expect(
     hoursToLoss(
       NOW,
-      searched(() => null),
+      hours(() => "open"),
     ),
   ).toBe(0);
 });

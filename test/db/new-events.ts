@@ -27,7 +27,14 @@ export async function storeEvents(
   const name = `test.${randomUUID()}`;
   const fence = await acquireLease(database.db, { name, holder: name, ttlMs: 600_000 });
   if (fence === null) throw new Error("a lease that nobody knows is taken");
-  const page = { zoneId, lease: { name, fence }, expectNew, quarantined: [], rawBlocks: [] };
+  const page = {
+    zoneId,
+    lease: { name, fence },
+    expectNew,
+    storedAt: Date.now(),
+    quarantined: [],
+    rawBlocks: [],
+  };
   const { stored } = await storePage(database, { ...page, events: toNewEvents(zoneId, events) }, () =>
     Promise.resolve(),
   );

@@ -68,7 +68,19 @@ test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
     "full",
   ],
 ])("%s", (_promise, now, before, expected) => {
-  expect(planPass(now, DAY, before, POLICY)).toBe(expected);
+  expect(planPass(now, { dayStart: DAY, unsealed: [] }, before, POLICY)).toBe(expected);
+});
+
+test.each([
+  ["gained an event since the latest full pass", { lastNewAt: SETTLED + 1, missingCells: 0 }],
+  ["is known to lack an event", { lastNewAt: null, missingCells: 1 }],
+])("a day with an unsealed hour that %s is passed again, when that is due", (_which, facts) => {
+  const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
+  const day = { dayStart: DAY, unsealed: [{ startsAt: NOON, ...facts }] };
+  expect(planPass(SETTLED + POLICY.fullEveryMs, day, before, POLICY)).toBe("full");
+  expect(planPass(SETTLED + POLICY.fullEveryMs - 1, day, before, POLICY)).toBeNull();
+  const proven = { dayStart: DAY, unsealed: [{ startsAt: NOON, lastNewAt: SETTLED - 1, missingCells: 0 }] };
+  expect(planPass(SETTLED + POLICY.fullEveryMs, proven, before, POLICY)).toBeNull();
 });
 
 test("whatever happened before, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
@@ -85,7 +97,7 @@ test("whatever happened before, an unfinished day is planned again within the pe
         const before = { startedAt, fullPassStartedAt: full, quietPassStartedAt: quiet, passResult };
         const later = Math.max(now, startedAt, full ?? 0) + POLICY.fullEveryMs;
         const isEnded = passResult !== null && quiet !== null && quiet >= SETTLED;
-        expect(planPass(later, DAY, before, POLICY) === null).toBe(isEnded);
+        expect(planPass(later, { dayStart: DAY, unsealed: [] }, before, POLICY) === null).toBe(isEnded);
       },
     ),
   );

@@ -123,6 +123,7 @@ test("a busy hour whose parts fail while a page is still on its way fails the ru
     observer: { pageStored: () => undefined },
     freshMs: 30_000,
     overlapMs: 180_000,
+    settleMs: 900_000,
     afterPage: () => undefined,
   });
   const polling = job.run({ zoneId: ZONE } as never, new AbortController().signal);

@@ -2,6 +2,9 @@ import pino from "pino";
 import type { Database } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import { createPollEventsJob } from "../../jobs/poll-events.ts";
+import { createReconcileCountsJob } from "../../jobs/reconcile-counts.ts";
+import { createRepairWindowJob } from "../../jobs/repair-window.ts";
+import { createSealWindowsJob } from "../../jobs/seal-windows.ts";
 import { createWalkDaysJob } from "../../jobs/walk-days.ts";
 import type { Clock } from "../../src/clock.ts";
 import { createEdgeClient } from "../../src/edge/edge-client.ts";
@@ -23,7 +26,7 @@ export interface IngestJobsOptions {
   readonly observer: IngestObserver;
 }
 
-/** Both ingest jobs of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
+/** The jobs that copy and prove, of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
 export function createIngestJobs({ database, url, accessKey, clock, observer }: IngestJobsOptions) {
   const transport = createEdgeTransport({
     baseUrl: url,
@@ -45,11 +48,17 @@ export function createIngestJobs({ database, url, accessKey, clock, observer }: 
     fullEveryMs: 15 * MINUTE_MS,
     afterPage: () => undefined,
   };
+  const afterOthers = async () => undefined;
   const runs = (job: AnyJob) => (signal?: AbortSignal) =>
     job.run({ zoneId: ZONE } as never, signal ?? new AbortController().signal);
   return {
     poll: runs(createPollEventsJob(deps)),
     walk: runs(createWalkDaysJob(deps)),
+    reconcile: runs(
+      createReconcileCountsJob({ ...deps, afterMissing: afterOthers, afterMatch: afterOthers }),
+    ),
+    repair: runs(createRepairWindowJob({ ...deps, afterRepair: afterOthers })),
+    seal: runs(createSealWindowsJob({ ...deps, afterSeal: afterOthers })),
     close: async () => {
       await workers.close();
       await transport.close();

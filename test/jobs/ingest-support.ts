@@ -9,15 +9,20 @@ import { createIngestJobs, ZONE } from "./ingest-jobs.ts";
 
 export { silent, ZONE } from "./ingest-jobs.ts";
 
+type Run = (signal?: AbortSignal) => Promise<void>;
+
 export interface IngestTest {
   readonly database: MigratedDatabase;
   /** What the jobs reported, page by page. */
   readonly pages: StoredPageFacts[];
-  poll(signal?: AbortSignal): Promise<void>;
-  walk(signal?: AbortSignal): Promise<void>;
+  readonly poll: Run;
+  readonly walk: Run;
+  readonly reconcile: Run;
+  readonly repair: Run;
+  readonly seal: Run;
 }
 
-/** Both ingest jobs of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
+/** The jobs that copy and prove, of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
 export async function openIngest(
   emulator: Emulator,
   options: { url?: string; database?: MigratedDatabase } = {},
@@ -33,9 +38,9 @@ export async function openIngest(
     observer: { pageStored: (facts) => void pages.push(facts) },
   });
   if (options.database === undefined) onTestFinished(() => database.drop());
-  onTestFinished(() => jobs.close());
-  const { poll, walk } = jobs;
-  return { database, pages, poll, walk };
+  const { close, ...runs } = jobs;
+  onTestFinished(() => close());
+  return { database, pages, ...runs };
 }
 
 export interface StoredRow {

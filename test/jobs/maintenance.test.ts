@@ -45,7 +45,7 @@ test("days past retention are dropped, whole, and never one that the platform st
 
 async function sweep() {
   const rung: string[] = [];
-  const job = createSweepJob({ database, ring: async (name) => void rung.push(name) });
+  const job = createSweepJob({ database, clock: Date.now, ring: async (name) => void rung.push(name) });
   await job.run({} as never, new AbortController().signal);
   return rung.sort();
 }

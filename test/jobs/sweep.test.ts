@@ -37,7 +37,7 @@ beforeEach(async () => {
 async function sweep(): Promise<string[]> {
   const rung: string[] = [];
   const ring = async (job: string) => rung.push(job);
-  await createSweepJob({ database, ring }).run({} as never, signal);
+  await createSweepJob({ database, clock: Date.now, ring }).run({} as never, signal);
   return rung.sort();
 }
 
@@ -122,7 +122,9 @@ test("a bell that is out of order keeps no other from being rung, and is told of
     if (job === "fetch-advice") throw new Error("no bell");
     rung.push(job);
   };
-  await expect(createSweepJob({ database, ring }).run({} as never, signal)).rejects.toThrow("no bell");
+  await expect(createSweepJob({ database, clock: Date.now, ring }).run({} as never, signal)).rejects.toThrow(
+    "no bell",
+  );
   expect(rung.sort()).toEqual(["deliver-alerts", "raise-alerts"]);
 });
 
@@ -164,7 +166,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
 
       const doorbell = openDoorbell(createBackend(kind, store.url), jobs);
       const bell = createBell({ doorbell, jobs, onError() {} });
-      const sweeper = createSweepJob({ database, ring: (job) => bell.ring(job) });
+      const sweeper = createSweepJob({ database, clock: Date.now, ring: (job) => bell.ring(job) });
       doorbell.startWorkers();
       await sweeper.run({} as never, signal);
       await expect.poll(() => world.outbox(), LOOK).toEqual(["1 first chat pending"]);

@@ -4,7 +4,7 @@ import { readSearch } from "../query/request.ts";
 import { findRows, pageOfRows } from "../query/rows.ts";
 import { checkWindow } from "../query/window.ts";
 import { json, type Reply, validationProblem } from "../reply.ts";
-import { toSearchRow } from "../traffic/render-event.ts";
+import { shareOf, toSearchRow } from "../traffic/render-event.ts";
 import { findZone, readJsonBody, successBlock, unknownZoneBlock } from "./shield-zone.ts";
 
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
@@ -28,11 +28,13 @@ export function searchEventLogs(context: EmulatorContext, call: Call): Reply {
   const emptySide = context.switches.emptySide === "null" ? null : [];
   const grouped = search.groupBy.length > 0 ? groupRows(store.columns(), rows, search) : undefined;
   const total = grouped?.total ?? rows.length;
+  const hidden = call.faults.find((fault) => fault.kind === "hidden-rows")?.share ?? 0;
+  const flat = () =>
+    pageOfRows(rows, search)
+      .map((row) => store.draft(row))
+      .filter((draft) => shareOf(draft) >= hidden);
   return json(200, {
-    rows:
-      grouped === undefined
-        ? pageOfRows(rows, search).map((row) => toSearchRow(store.draft(row)))
-        : emptySide,
+    rows: grouped === undefined ? flat().map(toSearchRow) : emptySide,
     groups: grouped?.page ?? emptySide,
     total,
     totalPages: Math.ceil(total / search.pageSize),

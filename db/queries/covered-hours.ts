@@ -1,0 +1,94 @@
+import { and, asc, eq, gte, lt, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+
+/** One hour of a zone as it is recorded; times in epoch ms, null where it has not happened. */
+export interface CoveredHour {
+  readonly startsAt: number;
+  readonly state: "open" | "sealed" | "gap";
+  readonly searchedThrough: number | null;
+  readonly lastNewAt: number | null;
+  readonly closingSearchAt: number | null;
+  readonly reconciledAt: number | null;
+  readonly upstreamCount: number | null;
+  readonly storedCount: number;
+  readonly missingCells: number;
+  readonly surplusCells: number;
+}
+
+/** The recorded hours that begin in [fromMs, toMs), oldest first; an hour without a row has not begun. */
+export async function readCoveredHours(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<CoveredHour[]> {
+  const rows = await db
+    .select()
+    .from(coverageWindows)
+    .where(and(eq(coverageWindows.zoneId, zoneId), beginsIn(fromMs, toMs)))
+    .orderBy(asc(coverageWindows.startsAt));
+  return rows.map(toCoveredHour);
+}
+
+/** The undecided hours that begin before `toMs`, oldest first, locked: nothing is stored into them until the commit. */
+export async function lockOpenHours(tx: Queryable, zoneId: number, toMs: number): Promise<CoveredHour[]> {
+  const rows = await tx
+    .select()
+    .from(coverageWindows)
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        eq(coverageWindows.state, "open"),
+        lt(coverageWindows.startsAt, new Date(toMs)),
+      ),
+    )
+    .orderBy(asc(coverageWindows.startsAt))
+    .for("update");
+  return rows.map(toCoveredHour);
+}
+
+/**
+ * Enters every hour that is missing between the zone's first known one (while nothing is decided about the zone:
+ * `fromMs` at the latest) and `toMs`, so that a long outage leaves no hour that nobody speaks of. Returns the zone's
+ * first known hour, epoch ms.
+ */
+export async function enterHours(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<number> {
+  const { rows } = await db.execute<{ first: number }>(sql`
+    select (extract(epoch from least(min(starts_at),
+      case when bool_or(state <> 'open') then null else ${new Date(fromMs)}::timestamptz end)) * 1000)::float8 as first
+    from coverage_windows where zone_id = ${zoneId}`);
+  const first = rows[0]?.first ?? fromMs;
+  await db.execute(sql`
+    insert into coverage_windows (zone_id, starts_at)
+    select ${zoneId}, hour from generate_series(
+      ${new Date(first)}::timestamptz, ${new Date(toMs - 1)}::timestamptz, interval '1 hour') as hour
+    where not exists (select from coverage_windows w where w.zone_id = ${zoneId} and w.starts_at = hour)
+    order by hour
+    on conflict (zone_id, starts_at) do nothing`);
+  return first;
+}
+
+function beginsIn(fromMs: number, toMs: number) {
+  return and(gte(coverageWindows.startsAt, new Date(fromMs)), lt(coverageWindows.startsAt, new Date(toMs)));
+}
+
+function toCoveredHour(row: typeof coverageWindows.$inferSelect): CoveredHour {
+  const { startsAt, state, upstreamCount, storedCount, missingCells, surplusCells } = row;
+  const at = (time: Date | null) => time?.getTime() ?? null;
+  return {
+    startsAt: startsAt.getTime(),
+    state,
+    searchedThrough: at(row.searchedThrough),
+    lastNewAt: at(row.lastNewAt),
+    closingSearchAt: at(row.closingSearchAt),
+    reconciledAt: at(row.reconciledAt),
+    upstreamCount,
+    storedCount,
+    missingCells,
+    surplusCells,
+  };
+}

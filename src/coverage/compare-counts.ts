@@ -1,0 +1,40 @@
+/** Events by hour (epoch ms of its start) and rule; a rule that is not known is ''. */
+export type CellCounts = ReadonlyMap<number, ReadonlyMap<string, number>>;
+
+interface DifferingCell {
+  readonly ruleId: string;
+  readonly upstreamCount: number;
+  readonly storedCount: number;
+}
+
+export interface ComparedHour {
+  readonly startsAt: number;
+  readonly upstreamCount: number;
+  readonly storedCount: number;
+  /** The rules whose counts are not the same on both sides. */
+  readonly differing: readonly DifferingCell[];
+}
+
+/** Both sides' counts of these hours, cell by cell. What a side does not name it has none of. */
+export function compareCounts(
+  hours: readonly number[],
+  upstream: CellCounts,
+  stored: CellCounts,
+): ComparedHour[] {
+  return hours.map((startsAt) => {
+    const there = upstream.get(startsAt) ?? new Map<string, number>();
+    const here = stored.get(startsAt) ?? new Map<string, number>();
+    const differing: DifferingCell[] = [];
+    for (const ruleId of new Set([...there.keys(), ...here.keys()])) {
+      const [upstreamCount, storedCount] = [there.get(ruleId) ?? 0, here.get(ruleId) ?? 0];
+      if (upstreamCount !== storedCount) differing.push({ ruleId, upstreamCount, storedCount });
+    }
+    return { startsAt, upstreamCount: sum(there), storedCount: sum(here), differing };
+  });
+}
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  let total = 0;
+  for (const count of counts.values()) total += count;
+  return total;
+}

@@ -1,0 +1,32 @@
+import type { Database } from "../../db/client.ts";
+import { type CoveredHour, readCoveredHours } from "../../db/queries/covered-hours.ts";
+import { HOUR_MS, horizonAt } from "../../src/coverage/horizon.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { ZONE } from "./ingest-jobs.ts";
+import type { IngestTest } from "./ingest-support.ts";
+
+/** Every job once, in the order in which their nudges have them run; each a second after the one before. */
+export async function prove(emulator: Emulator, ingest: IngestTest): Promise<void> {
+  const { poll, walk, reconcile, repair, seal } = ingest;
+  for (const job of [poll, walk, reconcile, repair, reconcile, seal]) {
+    await job();
+    emulator.advance(1_000);
+  }
+}
+
+/** The recorded hours of the zone, oldest first. */
+export function hoursOf({ database }: { database: Database }): Promise<CoveredHour[]> {
+  return readCoveredHours(database.db, ZONE, { fromMs: 0, toMs: Date.UTC(2100, 0) });
+}
+
+/** How many hours stand where. */
+export async function countStates(ingest: { database: Database }): Promise<Record<string, number>> {
+  const counts = { open: 0, sealed: 0, gap: 0 };
+  for (const { state } of await hoursOf(ingest)) counts[state] += 1;
+  return counts;
+}
+
+/** Ended, settled, and not begun to be forgotten. */
+export function isSettled({ startsAt }: { startsAt: number }, now: number): boolean {
+  return startsAt + HOUR_MS + 15 * 60_000 <= now && startsAt >= horizonAt(now);
+}
