@@ -40,10 +40,10 @@ const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
       where coalesce(w.stored_count, 0) <> coalesce(e.n, 0)`,
   },
   {
-    promise: "I4: a sealed hour names its evidence, a gap its reason, and no hour has both",
+    promise: "I4, I5: a sealed hour has its evidence, a gap its reason, and no hour is both",
     query: `select zone_id, starts_at, state from coverage_windows
-      where (state = 'sealed') <> (evidence is not null and sealed_at is not null)
-        or (state = 'gap') <> (gap_reason is not null)`,
+      where (state = 'gap') <> (gap_reason is not null) or state = 'open' and sealed_at is not null
+        or state = 'sealed' and (evidence is null or sealed_at is null)`,
   },
   {
     promise: "I7: a spike has one alert, a rule one open spike, a transition one message per channel",

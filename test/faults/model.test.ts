@@ -40,9 +40,12 @@ test("when the faults end, everything is complete, counted and told within two h
       const { rows } = await model.world.database.pool.query(
         `select (select count(*) from dirty_buckets)::int as stale,
            (select count(*) from notifications where state in ('pending', 'sending'))::int as untold,
-           (select count(*) from alerts where state <> 'resolved' and kind = 'self')::int as alarms`,
+           (select count(*) from differing_cells where resolved_at is null)::int as differing,
+           (select coalesce(json_agg(starts_at), '[]') from coverage_windows
+            where state = 'open' and starts_at < $1) as undecided`,
+        [new Date(model.world.emulator.now() - 80 * 60_000)],
       );
-      expect(rows).toEqual([{ stale: 0, untold: 0, alarms: 0 }]);
+      expect(rows).toEqual([{ stale: 0, untold: 0, differing: 0, undecided: [] }]);
       const { rows: told } = await model.world.database.pool.query<{ key: string }>(
         "select alert_id || ' ' || transition as key from notifications where state = 'delivered'",
       );

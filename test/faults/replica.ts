@@ -68,6 +68,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     settings: {
       pollEveryMs: 30_000,
       detectEveryMs: 30_000,
+      proveEveryMs: 300_000,
       spikeZ: 6,
       advicePerHour: 100,
       retentionDays: 400,
