@@ -45,6 +45,7 @@ export interface JobsDeps {
   readonly log: Log;
   readonly observer: IngestObserver;
   readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly zoneIds: readonly number[];
   readonly settings: JobSettings;
   /** Nudges a job by name. */
   readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;

@@ -30,6 +30,7 @@ import type { AlertMessage } from "../src/channel/alert-message.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { reportCoverage } from "./report-coverage.ts";
 
 /** A spike that opened and closed while nothing was raised is told late, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
@@ -40,6 +41,8 @@ export interface RaiseAlertsDeps {
   readonly log: Log;
   /** Names of the configured channels; every alert goes to all of them. */
   readonly channels: readonly string[];
+  /** The configured zones: hours of others concern nobody any more. */
+  readonly zoneIds: readonly number[];
   /** Told when something was written for the channels. */
   readonly afterAlerts: () => Promise<void>;
 }
@@ -48,9 +51,11 @@ export interface RaiseAlertsDeps {
  * Turns spikes and advice into alerts and, in the same transaction, outbox rows: `first` at once with the advice pending,
  * `advice` when it has come, `resolved` when the spike is over. Safe to run twice and beside itself: an alert is decided
  * and written under the lock of its spike, and moves on only from the transition that was read. One alert that cannot be
- * raised does not hold up the others; the run then fails at its end, to be tried again.
+ * raised does not hold up the others; the run then fails at its end, to be tried again. Also tells of hours that were
+ * lost or are about to be.
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
+  const overdueSince = new Map<number, number>();
   return defineJob({
     name: "raise-alerts",
     queue: "derive",
@@ -58,32 +63,41 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
     attempts: 5,
     timeoutMs: 60_000,
     async run(_payload, signal) {
-      const { database, log } = deps;
-      const nowMs = deps.clock();
-      const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
-      if (rows.length === 0) return;
-      const scene = await readScene(deps, nowMs);
-      const spikes = rows.map(toAlertSpike);
-      const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-      const reasons: NotifyReason[] = [];
-      const failures: unknown[] = [];
-      for (const spike of spikes) {
-        signal.throwIfAborted();
-        try {
-          if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene)) continue;
-          reasons.push(...(await raise(database, spike.id, scene)));
-        } catch (thrown) {
-          failures.push(thrown);
-          log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
-        }
-      }
-      if (reasons.length > 0) {
-        log.info({ transitions: countEach(reasons) }, "alerts raised");
-        await deps.afterAlerts();
-      }
-      if (failures.length > 0) throw failures[0];
+      // Neither kind of alert waits for the other to be well.
+      const runs = await Promise.allSettled([
+        reportCoverage({ ...deps, overdueSince }),
+        raiseSpikes(deps, signal),
+      ]);
+      if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
+      for (const run of runs) if (run.status === "rejected") throw run.reason;
     },
   });
+}
+
+/** How many transitions were written. */
+async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<number> {
+  const { database, log } = deps;
+  const nowMs = deps.clock();
+  const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
+  if (rows.length === 0) return 0;
+  const scene = await readScene(deps, nowMs);
+  const spikes = rows.map(toAlertSpike);
+  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+  const reasons: NotifyReason[] = [];
+  const failures: unknown[] = [];
+  for (const spike of spikes) {
+    signal.throwIfAborted();
+    try {
+      if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene)) continue;
+      reasons.push(...(await raise(database, spike.id, scene)));
+    } catch (thrown) {
+      failures.push(thrown);
+      log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
+    }
+  }
+  if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
+  if (failures.length > 0) throw failures[0];
+  return reasons.length;
 }
 
 async function readScene({ database, channels, log }: RaiseAlertsDeps, nowMs: number): Promise<Scene> {

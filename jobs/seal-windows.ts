@@ -5,7 +5,7 @@ import { decideHours, type HourVerdict, readFullPasses } from "../db/queries/sea
 import { inTransaction } from "../db/transaction.ts";
 import type { Clock } from "../src/clock.ts";
 import { HOUR_MS, horizonAt, startOfHour, toDay } from "../src/coverage/horizon.ts";
-import { judgeHour } from "../src/coverage/judge-hour.ts";
+import { FIRST_WATCHED, judgeHour } from "../src/coverage/judge-hour.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 
@@ -42,10 +42,10 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
         return decided;
       });
       const gaps = verdicts.filter(({ state }) => state === "gap");
+      const lost = gaps.filter(({ reason }) => reason !== FIRST_WATCHED);
       const facts = { zoneId, sealed: verdicts.length - gaps.length, gaps: gaps.length };
-      const from = gaps[0] === undefined ? null : new Date(gaps[0].startsAt);
-      if (gaps.length > 0) log.error({ ...facts, from, reason: gaps[0]?.reason }, "hours lost");
-      else if (verdicts.length > 0) log.info(facts, "hours sealed");
+      if (lost[0] !== undefined) log.error({ ...facts, from: new Date(lost[0].startsAt) }, "hours lost");
+      else if (verdicts.length > 0) log.info(facts, "hours decided");
       await deps.afterSeal();
     },
   });

@@ -122,6 +122,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     edge,
     clock,
     log,
+    zoneIds,
     settings,
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),

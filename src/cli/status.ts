@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { Queryable } from "../../db/client.ts";
-import { readSearchedHours, type SearchedHour } from "../../db/queries/search-coverage.ts";
+import { type CoveredHour, readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { listZones, readServiceStatus, type ServiceStatus } from "../../db/queries/service-status.ts";
 import { readSqlState } from "../../db/sql-state.ts";
 import type { Config } from "../config.ts";
@@ -13,11 +13,12 @@ const UNDEFINED_TABLE = "42P01";
 
 interface ShownStatus extends ServiceStatus {
   readonly now: number;
-  readonly zones: readonly (ServiceStatus["zones"][number] & { readonly hours: readonly SearchedHour[] })[];
+  readonly zones: readonly (ServiceStatus["zones"][number] & { readonly hours: readonly CoveredHour[] })[];
 }
 
 const HELP = `
-The strip has a character for each of the last 72 hours, oldest first: █ searched to its end, ▒ begun, · not yet.
+The strip has a character for each of the last 72 hours, oldest first: █ sealed as complete, ▒ searched to its end,
+░ begun, · not yet, ! lost in part or whole.
 
 Examples:
   npm run -s longwatch -- status
@@ -57,7 +58,7 @@ async function readStatus(db: Queryable, now: number): Promise<ShownStatus> {
   if (zoneIds === null) return { now, zones: [], spikesOpen: 0, alertsFiring: 0, notificationsPending: 0 };
   const { zones, ...counts } = await readServiceStatus(db, zoneIds, fromMs);
   const searched = await Promise.all(
-    zones.map(({ zoneId }) => readSearchedHours(db, zoneId, { fromMs, toMs: now + HOUR_MS })),
+    zones.map(({ zoneId }) => readCoveredHours(db, zoneId, { fromMs, toMs: now + HOUR_MS })),
   );
   return { now, ...counts, zones: zones.map((zone, index) => ({ ...zone, hours: searched[index] ?? [] })) };
 }

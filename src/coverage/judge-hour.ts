@@ -4,7 +4,7 @@ import { isListProven } from "./is-list-proven.ts";
 import { isMatched } from "./plan-comparison.ts";
 
 /** Why an hour is a gap that nobody could have prevented; it is no reason to wake anyone. */
-const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
+export const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
 
 export interface JudgedHour extends CoveredHour {
   /** Start of the latest full list pass over its day that reached the end. */

@@ -6,14 +6,17 @@ import { HOUR_MS, horizonAt, startOfHour } from "../../src/coverage/horizon.ts";
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const OLDEST = startOfHour(horizonAt(NOW));
 
-test("an hour is searched, begun or not yet", () => {
+test("an hour is sealed, lost, searched, begun or not yet", () => {
+  const open = { state: "open", searchedThrough: null } as const;
   const hours = [
-    { startsAt: OLDEST, searchedThrough: OLDEST + HOUR_MS },
-    { startsAt: OLDEST + HOUR_MS, searchedThrough: OLDEST + 2 * HOUR_MS - 1 },
-    { startsAt: OLDEST + 2 * HOUR_MS, searchedThrough: null },
-    { startsAt: startOfHour(NOW), searchedThrough: NOW },
+    { ...open, startsAt: OLDEST, state: "gap" as const, searchedThrough: OLDEST + HOUR_MS },
+    { ...open, startsAt: OLDEST + HOUR_MS, state: "sealed" as const },
+    { ...open, startsAt: OLDEST + 2 * HOUR_MS, searchedThrough: OLDEST + 3 * HOUR_MS },
+    { ...open, startsAt: OLDEST + 3 * HOUR_MS, searchedThrough: OLDEST + 4 * HOUR_MS - 1 },
+    { ...open, startsAt: OLDEST + 4 * HOUR_MS },
+    { ...open, startsAt: startOfHour(NOW), searchedThrough: NOW },
   ];
-  expect(drawHours(NOW, hours)).toBe(`█▒${"·".repeat(70)}▒`);
+  expect(drawHours(NOW, hours)).toBe(`!█▒░${"·".repeat(68)}░`);
 });
 
 test("there is a character for every hour the platform may still have, and none for others", () => {
@@ -21,7 +24,9 @@ test("there is a character for every hour the platform may still have, and none 
     fc.property(fc.nat(10 * HOUR_MS), (offset) => {
       const now = NOW + offset;
       const expected = (startOfHour(now) - startOfHour(horizonAt(now))) / HOUR_MS + 1;
-      const strip = drawHours(now, [{ startsAt: NOW - 100 * HOUR_MS, searchedThrough: NOW }]);
+      const strip = drawHours(now, [
+        { startsAt: NOW - 100 * HOUR_MS, state: "sealed", searchedThrough: NOW },
+      ]);
       expect(strip).toBe("·".repeat(expected));
       expect([72, 73]).toContain(strip.length);
     }),

@@ -4,6 +4,7 @@ import path from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { quarantineEntries } from "../../db/queries/quarantine.ts";
+import { decideHours } from "../../db/queries/seal-windows.ts";
 import { advanceSearch } from "../../db/queries/search-coverage.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { statusCommand } from "../../src/cli/status.ts";
@@ -76,20 +77,27 @@ async function fill(): Promise<void> {
     const startsAt = startOfHour(NOW) - hoursAgo * HOUR_MS;
     await advanceSearch(database.db, 101, { startsAt, searchedThrough: startsAt + HOUR_MS });
   }
+  const verdict = {
+    startsAt: startOfHour(NOW) - 2 * HOUR_MS,
+    state: "sealed",
+    reason: null,
+    evidence: {},
+  } as const;
+  await decideHours(database.db, 101, [verdict], NOW);
   await advanceSearch(database.db, 101, { startsAt: startOfHour(NOW), searchedThrough: NOW });
   await advanceSearch(database.db, 102, { startsAt: startOfHour(NOW), searchedThrough: NOW });
   await insertSpike(database.db, { openedAt: new Date(NOW) });
 }
 
-test("it shows of each zone what is stored, how fresh, and which hours were searched", async () => {
+test("it shows of each zone what is stored, how fresh, and which hours were searched and sealed", async () => {
   await fill();
   expect(await run({ DATABASE_URL: database.url })).toBe(
     [
       "zone 101   3 events of the last 72 hours, newest 30 s ago",
-      `  ${"·".repeat(70)}██▒`,
+      `  ${"·".repeat(70)}█▒░`,
       "  1 entries set aside",
       "zone 102   0 events of the last 72 hours, none yet",
-      `  ${"·".repeat(72)}▒`,
+      `  ${"·".repeat(72)}░`,
       "1 open spikes, 0 unresolved alerts, 0 notifications to deliver",
       "",
     ].join("\n"),

@@ -156,7 +156,14 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const afterAlerts = async () => {};
       const jobs: AnyJob[] = [
         silent,
-        createRaiseAlertsJob({ database, clock: Date.now, log, channels: ["chat"], afterAlerts }),
+        createRaiseAlertsJob({
+          database,
+          clock: Date.now,
+          log,
+          channels: ["chat"],
+          zoneIds: [],
+          afterAlerts,
+        }),
         createDeliverAlertsJob({ database, notifiers, log }),
       ];
       await spike();

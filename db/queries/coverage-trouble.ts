@@ -1,0 +1,71 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+
+/** What is wrong with the coverage of one zone; times in epoch ms. */
+export interface CoverageTrouble {
+  readonly zoneId: number;
+  /** Start of the oldest undecided hour that has ended; null when every hour is decided. */
+  readonly oldestOpenAt: number | null;
+  /** When its first hour was decided; null before that. */
+  readonly watchedSince: number | null;
+  /** Hours that became gaps together, in the order in which they did. */
+  readonly gaps: readonly GapBatch[];
+}
+
+interface GapBatch {
+  readonly decidedAt: number;
+  readonly hours: number;
+  /** Start of the first and end of the last. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface TroubleQuery {
+  readonly zoneIds: readonly number[];
+  /** Of undecided hours those that begin before it have ended. */
+  readonly openBeforeMs: number;
+  /** Gaps decided since then. */
+  readonly gapsSinceMs: number;
+  /** Gaps with this reason concern nobody. */
+  readonly exceptReason: string;
+}
+
+/** Of each of these zones that anything is known of, by id. */
+export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): Promise<CoverageTrouble[]> {
+  const { openBeforeMs, gapsSinceMs, exceptReason } = query;
+  const isAsked = sql`zone_id = any(${sql.param([...query.zoneIds])}::integer[])`;
+  const isOpen = sql`state = 'open' and starts_at < ${new Date(openBeforeMs)}`;
+  const zones = await db.execute<{ zone: number; watched: number | null; open: number | null }>(sql`
+    select zone_id as zone, ${toMs(sql`min(sealed_at)`)} as watched,
+      ${toMs(sql`min(starts_at) filter (where ${isOpen})`)} as open
+    from coverage_windows where ${isAsked} group by zone_id order by zone_id`);
+  const gaps = await db.execute<{
+    zone: number;
+    decided: number;
+    hours: number;
+    first: number;
+    last: number;
+  }>(sql`
+    select zone_id as zone, ${toMs(sql`sealed_at`)} as decided, count(*)::integer as hours,
+      ${toMs(sql`min(starts_at)`)} as first, ${toMs(sql`max(starts_at) + interval '1 hour'`)} as last
+    from coverage_windows
+    where ${isAsked} and state = 'gap' and sealed_at > ${new Date(gapsSinceMs)} and gap_reason <> ${exceptReason}
+    group by zone_id, sealed_at order by sealed_at`);
+  const byZone = Map.groupBy(gaps.rows, ({ zone }) => zone);
+  return zones.rows.map(({ zone, watched, open }) => ({
+    zoneId: zone,
+    oldestOpenAt: open,
+    watchedSince: watched,
+    gaps: (byZone.get(zone) ?? []).map(({ decided, hours, first, last }) => ({
+      decidedAt: decided,
+      hours,
+      from: first,
+      to: last,
+    })),
+  }));
+}
+
+/** Epoch ms; raw SQL gives times as text. */
+function toMs(time: ReturnType<typeof sql>) {
+  return sql`(extract(epoch from ${time}) * 1000)::float8`;
+}

@@ -1,0 +1,47 @@
+import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import type { AlertRecord } from "./alert-record.ts";
+import { episodeKeyOf } from "./dedupe-key.ts";
+import type { Severity } from "./severity.ts";
+
+/** What Longwatch says about itself. */
+export interface SelfNews {
+  readonly alertId: number;
+  readonly fingerprint: string;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: "first" | "worse" | "resolved";
+  readonly severity: Severity;
+  /** Null where no single zone is concerned. */
+  readonly zoneId: number | null;
+  readonly headline: string;
+}
+
+/** The message of one transition of an alert that no events are behind. */
+export function buildSelfMessage(news: SelfNews): AlertMessage {
+  const { alert, fingerprint, ...given } = news;
+  return alertMessage.parse({
+    ...given,
+    fingerprint,
+    dedupeKey: episodeKeyOf({ fingerprint, firedAtMs: alert.firedAtMs }),
+    transition: alert.transition,
+    state: alert.state,
+    kind: "self",
+    ruleId: null,
+    ruleTitle: null,
+    startedAt: alert.firedAtMs,
+    endedAt: alert.resolvedAtMs,
+    windowMinutes: 1,
+    count: 0,
+    usual: 0,
+    threshold: 0,
+    score: 0,
+    peak: 0,
+    times: null,
+    actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
+    top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
+    sparkline: [],
+    advice: { state: "unavailable", text: null, reason: null },
+    links: [],
+    howToSilence: null,
+  });
+}

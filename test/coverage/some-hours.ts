@@ -1,0 +1,53 @@
+import fc from "fast-check";
+import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
+import { HOUR_MS, startOfHour } from "../../src/coverage/horizon.ts";
+
+export const NOW = Date.UTC(2026, 10, 20, 15, 30);
+export const SETTLE_MS = 15 * 60_000;
+export const POLICY = { settleMs: SETTLE_MS };
+
+/** An open hour of which nothing is known but what is given. */
+export function openHour(startsAt: number, known: Partial<CoveredHour> = {}): CoveredHour {
+  return {
+    startsAt,
+    state: "open",
+    searchedThrough: null,
+    lastNewAt: null,
+    closingSearchAt: null,
+    reconciledAt: null,
+    upstreamCount: null,
+    storedCount: 0,
+    missingCells: 0,
+    surplusCells: 0,
+    ...known,
+  };
+}
+
+/** Times around the moment at which the hour settles, often exactly there. */
+function someTime(startsAt: number) {
+  const settledAt = startsAt + HOUR_MS + SETTLE_MS;
+  const near = fc.constantFrom(-1, 0, 1, 2).map((ms) => settledAt + ms);
+  return fc.option(fc.oneof(near, fc.integer({ min: startsAt, max: settledAt + 3 * HOUR_MS })), {
+    nil: null,
+  });
+}
+
+/** Whatever may be recorded of an hour that began up to `hoursBack` ago. */
+export function anHour(hoursBack = 76): fc.Arbitrary<CoveredHour> {
+  return fc.integer({ min: 0, max: hoursBack }).chain((back) => {
+    const startsAt = startOfHour(NOW) - back * HOUR_MS;
+    const few = fc.integer({ min: 0, max: 2 });
+    return fc.record({
+      startsAt: fc.constant(startsAt),
+      state: fc.constantFrom("open", "open", "open", "sealed", "gap"),
+      searchedThrough: fc.constantFrom(null, startsAt + HOUR_MS - 1, startsAt + HOUR_MS, startsAt + HOUR_MS),
+      lastNewAt: someTime(startsAt),
+      closingSearchAt: someTime(startsAt),
+      reconciledAt: someTime(startsAt),
+      upstreamCount: fc.option(few, { nil: null }),
+      storedCount: few,
+      missingCells: fc.constantFrom(0, 0, 1),
+      surplusCells: fc.constantFrom(0, 0, 1),
+    });
+  });
+}

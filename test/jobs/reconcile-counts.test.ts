@@ -1,0 +1,197 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, NOW, openEmulator, type SearchBody } from "../emulator/support.ts";
+import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";
+import { openChangingPlatform, openIngest, ZONE } from "./ingest-support.ts";
+
+const SPARSE = { historyHours: 30, eventsPerSecond: 0.02, lateShare: 0 } as const;
+
+interface Grouped {
+  readonly from: number;
+  readonly to: number;
+  readonly buckets: number;
+  readonly page?: number;
+  readonly pageSize: number;
+}
+
+/** The bodies of the grouped searches that reach the platform. */
+async function watchGrouped(
+  emulator: Parameters<typeof openChangingPlatform>[0],
+  change = (body: string) => body,
+) {
+  const asked: Grouped[] = [];
+  const url = await openChangingPlatform(emulator, (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    asked.push(JSON.parse(request));
+    return change(body);
+  });
+  return { asked, url };
+}
+
+test("one grouped call compares every unsealed hour, with one bucket for each; once they match nothing is asked", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const { asked, url } = await watchGrouped(emulator);
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  expect(asked).toHaveLength(1);
+  const [{ from, to, buckets } = { from: 0, to: 0, buckets: 0 }] = asked;
+  expect((to - from) / HOUR_MS).toBe(buckets);
+  expect(buckets).toBe(71);
+  const hours = (await hoursOf(ingest)).filter(({ startsAt }) => startsAt >= from && startsAt < to);
+  expect(hours).toHaveLength(71);
+  for (const hour of hours) {
+    expect(hour).toMatchObject({ missingCells: 0, surplusCells: 0, reconciledAt: NOW + 1_000 });
+    expect(hour.upstreamCount).toBe(hour.storedCount);
+  }
+  await ingest.reconcile();
+  expect(asked).toHaveLength(1);
+});
+
+test("two replicas at once ask once", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const { asked, url } = await watchGrouped(emulator);
+  const first = await openIngest(emulator, { url });
+  const second = await openIngest(emulator, { url, database: first.database });
+  await first.poll();
+  emulator.advance(1_000);
+  await Promise.all([first.reconcile(), second.reconcile(), first.reconcile(), second.reconcile()]);
+  expect(asked).toHaveLength(1);
+});
+
+test("a zone with thousands of rules is compared over all pages of its groups", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 3 });
+  const rules = 1_203;
+  const start = NOW - (NOW % HOUR_MS) - HOUR_MS;
+  const asked: number[] = [];
+  const url = await openChangingPlatform(emulator, (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    const { from, buckets, page = 0, pageSize } = JSON.parse(request) as Grouped;
+    asked.push(page);
+    const bucket = (start - from) / HOUR_MS;
+    const groups = Array.from({ length: rules }, (_, n) => ({
+      key: { ruleId: `rule-${n}` },
+      count: 1,
+      sparkline: Array.from({ length: buckets }, (_, at) => (at === bucket ? 1 : 0)),
+    }));
+    const shown = groups.slice(page * pageSize, (page + 1) * pageSize);
+    const pages = { total: rules, totalPages: Math.ceil(rules / pageSize), page };
+    return JSON.stringify({ ...(JSON.parse(body) as SearchBody), groups: shown, ...pages });
+  });
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  expect(asked).toEqual([0, 1, 2]);
+  const cells = await cellsOf(ingest);
+  const missing = cells.filter((cell) => cell.stored_count < cell.upstream_count);
+  expect(missing).toHaveLength(rules);
+  expect(missing.every(({ starts_at }) => starts_at.getTime() === start)).toBe(true);
+  const hour = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === start);
+  expect(hour).toMatchObject({ missingCells: rules, upstreamCount: rules });
+});
+
+test("F49: counts that shift while their pages are read prove nothing and are read again", async () => {
+  const emulator = await openEmulator(SPARSE);
+  let isShifted = true;
+  const shift = (body: string) => {
+    const answer = JSON.parse(body) as SearchBody;
+    return isShifted ? JSON.stringify({ ...answer, groups: answer.groups?.slice(1) }) : body;
+  };
+  const { url } = await watchGrouped(emulator, shift);
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await expect(ingest.reconcile()).rejects.toMatchObject({ code: "COUNTS_UNREADABLE", disposition: "retry" });
+  expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
+  isShifted = false;
+  await ingest.reconcile();
+  expect((await hoursOf(ingest)).filter(({ reconciledAt }) => reconciledAt !== null)).toHaveLength(71);
+});
+
+test("more events here than there are recorded, never deleted, and the seal names them", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const deleted = NOW - 5 * HOUR_MS - (NOW % HOUR_MS);
+  const { url } = await watchGrouped(emulator, (body) => {
+    const answer = JSON.parse(body) as SearchBody;
+    const groups = answer.groups?.map((group) => {
+      const at = (group.sparkline?.length ?? 0) - 5;
+      const gone = group.sparkline?.[at] ?? 0;
+      return { ...group, count: group.count - gone, sparkline: group.sparkline?.with(at, 0) };
+    });
+    return JSON.stringify({ ...answer, groups });
+  });
+  const ingest = await openIngest(emulator, { url });
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const hour = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === deleted);
+  expect(hour).toMatchObject({ state: "sealed", upstreamCount: 0, missingCells: 0 });
+  expect(hour?.storedCount).toBeGreaterThan(10);
+  expect(hour?.surplusCells).toBeGreaterThan(1);
+  const cells = await cellsOf(ingest);
+  expect(cells.reduce((sum, cell) => sum + cell.stored_count, 0)).toBe(hour?.storedCount);
+  expect(
+    cells.every((cell) => cell.upstream_count === 0 && cell.resolved_at === null && cell.repairs === 0),
+  ).toBe(true);
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("an event that comes after the comparison makes it worth nothing until the next", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.walk();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  emulator.advance(1_000);
+  const hour = NOW - (NOW % HOUR_MS) - 3 * HOUR_MS;
+  emulator.addAttack(
+    `zone=${ZONE},rule=942100,start=${new Date(hour + MINUTE_MS).toISOString()},duration=1m,rate=1/s`,
+  );
+  // Another route brings them.
+  const { rows } = await ingest.database.pool.query(
+    "update coverage_windows set last_new_at = $1 where starts_at = $2 returning reconciled_at",
+    [new Date(emulator.now()), new Date(hour)],
+  );
+  expect(rows).toHaveLength(1);
+  await ingest.seal();
+  expect((await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour)?.state).toBe("open");
+  await prove(emulator, ingest);
+  emulator.advance(16 * MINUTE_MS);
+  await prove(emulator, ingest);
+  expect((await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour)?.state).toBe("sealed");
+  expect(await countStates(ingest)).toMatchObject({ gap: 1 });
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("a counter that is wrong is set right by the comparison", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.database.pool.query("update coverage_windows set stored_count = stored_count + 7");
+  await ingest.reconcile();
+  const { rows } = await ingest.database.pool.query(`
+    select w.starts_at from coverage_windows w left join (
+      select date_trunc('hour', occurred_at) as hour, count(*) as n from waf_events group by 1) e on e.hour = w.starts_at
+    where w.reconciled_at is not null and w.stored_count <> coalesce(e.n, 0)`);
+  expect(rows).toEqual([]);
+});
+
+test("F6: a runner that lost its lease while the platform answered records nothing", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const ingest = await openIngest(emulator, {
+    url: await openChangingPlatform(emulator, async (body, _path, request) => {
+      if (request.includes("groupBy"))
+        await ingest.database.pool.query("update leases set fence = fence + 1, holder = 'another'");
+      return body;
+    }),
+  });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await expect(ingest.reconcile()).rejects.toMatchObject({ code: "FENCE_LOST" });
+  expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
+});
