@@ -62,6 +62,7 @@ export function createReplica(options: ReplicaOptions): Replica {
   const workers = createListPageWorkers({ threads: 1 });
   const deps: JobsDeps = {
     database,
+    zoneIds: [ZONE],
     edge: options.wrapEdge?.(edge) ?? edge,
     clock,
     log: pino({ level: "silent" }),

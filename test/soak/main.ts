@@ -46,9 +46,18 @@ await new Command("soak")
   .addHelpText("after", EXAMPLES)
   .action(async ({ logs, ...options }: Flags) => {
     const onProgress = (line: string) => void process.stderr.write(`${line}\n`);
-    const result = await runSoak({ ...options, onProgress });
+    const stop = new AbortController();
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
+    const result = await runSoak({ ...options, onProgress, signal: stop.signal });
     if (logs) process.stderr.write(`${result.logs}\n`);
     process.stdout.write(reportSoak(result));
     if (!isPassed(result)) process.exitCode = 1;
   })
-  .parseAsync();
+  .parseAsync()
+  .catch((thrown: unknown) => {
+    process.stderr.write(
+      `soak: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`,
+    );
+    process.exit(1);
+  });

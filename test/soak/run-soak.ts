@@ -14,6 +14,8 @@ export interface SoakOptions {
   readonly historyHours: number;
   readonly eventsPerSecond: number;
   readonly onProgress: (line: string) => void;
+  /** Ends everything that was started. */
+  readonly signal: AbortSignal;
 }
 
 interface FaultTally {
@@ -35,6 +37,8 @@ export interface SoakResult {
   readonly logs: string;
 }
 
+const PASS_STANDS_MS = 240_000;
+
 interface Inflicted {
   readonly name: string;
   endedAt: number | null;
@@ -49,10 +53,16 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const dice = createDice(options.seed);
   const inflicted: Inflicted[] = [];
   const watch = watchProgress(world, inflicted);
-  try {
+  const interrupted = new Promise<never>((_, reject) => {
+    options.signal.addEventListener("abort", () => reject(options.signal.reason as Error));
+  });
+  const run = async () => {
     await inflictFaults(world, dice, inflicted, options);
     onProgress("faults over, waiting for everything to be complete");
-    const { checks, calmMs } = await waitForCalm(world, options);
+    return waitForCalm(world, options);
+  };
+  try {
+    const { checks, calmMs } = await Promise.race([run(), interrupted]);
     return {
       faults: tally(inflicted),
       checks,
@@ -131,8 +141,8 @@ async function waitForCalm(
   world.emulator.clearFaults();
   world.receiver.answer(200);
   const expected = await readShownEvents(world);
-  for (;;) {
-    await pullTimesForward(world);
+  for (let isFirst = true; ; isFirst = false) {
+    await pullTimesForward(world, isFirst ? 0 : PASS_STANDS_MS);
     await delay(15_000);
     const checks = await runFinalChecks(world, expected);
     const calmMs = Date.now() - startedAt;
@@ -149,16 +159,17 @@ async function waitForCalm(
 
 /**
  * What a quarter of an hour would do, so that nobody waits for it: what is to be tried again later is due now, and the
- * list passes are older than they are. A pass that looks older proves less, never more.
+ * list passes are older than they are. A pass that looks older proves less, never more; one that has just been made is
+ * left alone for as long as the other proofs need.
  */
-async function pullTimesForward({ postgres }: SoakWorld): Promise<void> {
+async function pullTimesForward({ postgres }: SoakWorld, passStandsMs: number): Promise<void> {
   const earlier = (column: string) => `${column} = ${column} - interval '15 minutes'`;
   await postgres.query(`
     update leases set due_at = now() where name like 'tick.%';
     update differing_cells set next_repair_at = now() where resolved_at is null and next_repair_at > now();
     update notifications set next_attempt_at = now() where state = 'pending' and next_attempt_at > now();
     update ingest_cursors set ${["started_at", "full_pass_started_at", "quiet_pass_started_at"].map(earlier).join(", ")}
-      where pass_result is not null`);
+      where pass_result is not null and started_at < now() - interval '${passStandsMs} milliseconds'`);
 }
 
 function tally(inflicted: readonly Inflicted[]): FaultTally[] {
