@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
+import { gapFingerprint, lossFingerprint } from "../../src/alert/coverage-alert.ts";
 import { HOUR_MS, MINUTE_MS } from "../emulator/support.ts";
 import { openChangingPlatform } from "../jobs/ingest-support.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
-import type { Replica } from "./replica.ts";
+import { type Replica, ZONE } from "./replica.ts";
 
 interface Hour {
   readonly at: number;
@@ -125,8 +126,16 @@ test("F56: 80 hours without the platform leave exactly the lost hours as gaps, o
     after.map((_, index) => (gaps.at(-1)?.at ?? 0) + (index + 1) * HOUR_MS),
   );
   expect(after.filter(({ state }) => state !== "sealed")).toEqual([]);
-  const { rows: alerts } = await database.pool.query(
-    "select fingerprint from alerts where kind = 'self' and fingerprint like 'coverage.gap%'",
+  const { rows: told } = await database.pool.query<{ fingerprint: string; first: number }>(
+    `select fingerprint, count(*) filter (where reason = 'first')::int as first
+     from alerts a join notifications n on n.alert_id = a.id where kind = 'self' group by fingerprint`,
   );
-  expect(alerts).toEqual([{ fingerprint: "coverage.gap.101" }]);
+  const firstsOf = new Map(told.map(({ fingerprint, first }) => [fingerprint, first]));
+  // The warning that hours are about to be lost, and the one page that they are.
+  expect(firstsOf).toEqual(
+    new Map([
+      [lossFingerprint(ZONE), 1],
+      [gapFingerprint(ZONE), 1],
+    ]),
+  );
 });
