@@ -3,6 +3,7 @@ import { gapFingerprint, lossFingerprint } from "../../src/alert/coverage-alert.
 import { HOUR_MS, MINUTE_MS } from "../emulator/support.ts";
 import { openChangingPlatform } from "../jobs/ingest-support.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
+import { createForgetfulSearch } from "./forgetful-search.ts";
 import { type Replica, ZONE } from "./replica.ts";
 
 interface Hour {
@@ -38,22 +39,6 @@ async function expectAllSealed(world: FaultyWorld): Promise<void> {
   expect(await world.inspect(false)).toEqual([]);
 }
 
-/** Leaves out every third row of a flat search's page when the page is asked for the first time. */
-function dropRowsOnce() {
-  const asked = new Set<string>();
-  let dropped = 0;
-  const change = (body: string, path: string, request: string) => {
-    if (!path.endsWith("/search") || asked.has(request)) return body;
-    asked.add(request);
-    const page = JSON.parse(body) as { rows: unknown[] | null };
-    const rows = page.rows ?? [];
-    page.rows = rows.filter((_, index) => index % 3 !== 0);
-    dropped += rows.length - page.rows.length;
-    return JSON.stringify({ ...page, rows: rows.length === 0 ? page.rows : [...page.rows] });
-  };
-  return { change, dropped: () => dropped };
-}
-
 test.each([
   ["F44: shortened pages", { kind: "shortened-page", keep: 0.5 }],
   ["F44: passes that end too early", { kind: "shortened-page", keep: 0.5, endsEarly: true }],
@@ -63,11 +48,11 @@ test.each([
   async (_name, fault) => {
     const world = await openFaultyWorld({ historyHours: 8, eventsPerSecond: 0.02 });
     world.emulator.addFault(fault);
-    const search = dropRowsOnce();
+    const search = createForgetfulSearch();
     const url = await openChangingPlatform(world.emulator, search.change);
     const replica = world.openReplica({ platformUrl: url });
     for (const job of ["poll-events", "walk-days", "reconcile-counts"]) await replica.run(job);
-    expect(search.dropped()).toBeGreaterThan(20);
+    expect(search.forgotten()).toBeGreaterThan(20);
     const missing = (await world.inspect()).length;
     expect(missing).toBeGreaterThan(0);
     const { rows } = await world.database.pool.query(
@@ -92,6 +77,21 @@ test.each(["oldest", "newest"] as const)(
     await expectAllSealed(world);
   },
 );
+
+test("F48: an hour is not sealed while an event of it may still appear", async () => {
+  const world = await openFaultyWorld({ historyHours: 2, eventsPerSecond: 0.04, lateShare: 0.5 });
+  const replica = world.openReplica();
+  const sealedIn = async () => (await readHours(world)).filter(({ state }) => state === "sealed").length;
+  let sealed = 0;
+  for (let step = 0; step < 16; step++) {
+    for (const job of replica.jobNames) await replica.run(job).catch(() => undefined);
+    expect(await world.inspect(false)).toEqual([]);
+    sealed = await sealedIn();
+    world.emulator.advance(4 * MINUTE_MS);
+  }
+  expect(sealed).toBeGreaterThan(60);
+  expect(await world.inspect(false)).toEqual([]);
+});
 
 test("F56: 80 hours without the platform leave exactly the lost hours as gaps, one alert, and go on at the oldest hour still served", async () => {
   const world = await openFaultyWorld({ historyHours: 6, eventsPerSecond: 0.005, lateShare: 0 });

@@ -3,20 +3,18 @@ import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { createReplica } from "./replica.ts";
 
 /**
- * One life of a replica, ended at a named point: node crash-child.ts <database> <platform> <key> <now> <job> <point> <nth>
- * runs every job in pipeline order and kills itself, as kill -9 does, when the named job comes by the point for the nth
- * time. A life that is not ended that way runs to its end and tells its parent what failed.
+ * One life of a replica, ended at a named point: node crash-child.ts <database> <platform> <key> <now> <job> <point>
+ * runs every job in pipeline order and kills itself, as kill -9 does, when the named job comes by the point. A life that is not ended that way runs to its end and tells its parent what failed.
  *
  * Points: before and after an "ask" of the platform, a "write" (one statement), a "commit", a "send" of a message.
  */
-const [databaseUrl = "", platformUrl = "", accessKey = "", now = "", job = "", point = "", nth = "1"] =
+const [databaseUrl = "", platformUrl = "", accessKey = "", now = "", job = "", point = ""] =
   process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
 
 let current = "";
-let passed = 0;
 function reach(here: string): void {
-  if (current === job && here === point && ++passed === Number(nth)) process.kill(process.pid, "SIGKILL");
+  if (current === job && here === point) process.kill(process.pid, "SIGKILL");
 }
 
 function wrapEdge(edge: EdgeClient): EdgeClient {

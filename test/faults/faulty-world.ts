@@ -57,9 +57,9 @@ export async function openFaultyWorld(options: EmulatorOptions = {}): Promise<Fa
       );
     },
     async inspect(isComplete = true) {
-      const shown = await readShown(emulator.url, ZONE);
-      const breaches = await findBreaches(database, ZONE, shown);
-      const missing = isComplete ? await findMissing(database, ZONE, shown) : [];
+      const read = () => readShown(emulator.url, ZONE);
+      const breaches = await findBreaches(database, ZONE, read);
+      const missing = isComplete ? await findMissing(database, ZONE, await read()) : [];
       return [...breaches, ...missing.slice(0, 5).map((event) => `I1: ${event} is missing`)];
     },
   };

@@ -55,24 +55,29 @@ const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
   },
 ];
 
-/** The promises that hold at every moment, whatever fails; each broken one with what breaks it. */
+/**
+ * The promises that hold at every moment, whatever fails; each broken one with what breaks it. `read` gives what the
+ * platform has shown; it is asked last, so that what is stored meanwhile is not taken for invented.
+ */
 export async function findBreaches(
   { pool, db }: Database,
   zoneId: number,
-  shown: readonly ShownEvent[],
+  read: () => Promise<readonly ShownEvent[]>,
 ): Promise<string[]> {
   const breaches: string[] = [];
   for (const { promise, query } of NEVER) {
     const { rows } = await pool.query(query);
     if (rows.length > 0) breaches.push(`${promise}: ${JSON.stringify(rows.slice(0, 5))}`);
   }
-  breaches.push(...(await findForeign(pool, zoneId, shown)));
-  breaches.push(...(await findFalseSeals(pool, zoneId, shown)));
+  const sealed = await readSealedHours(pool, zoneId);
+  const stored = await readStored(pool, zoneId);
+  const shown = await read();
+  breaches.push(...findForeign(stored, shown), ...findFalseSeals(sealed, stored, shown));
   const last = shown.at(-1)?.timestamp ?? 0;
   const range = { from: new Date(last - 200 * HOUR_MS), to: new Date(last + HOUR_MS) };
-  const false_ = (await compareBuckets(db, range)).filter(({ isPending }) => !isPending);
-  if (false_.length > 0)
-    breaches.push(`I6: a bucket is what its events say: ${JSON.stringify(false_.slice(0, 3))}`);
+  const wrong = (await compareBuckets(db, range)).filter(({ isPending }) => !isPending);
+  if (wrong.length > 0)
+    breaches.push(`I6: a bucket is what its events say: ${JSON.stringify(wrong.slice(0, 3))}`);
   return breaches;
 }
 
@@ -84,28 +89,30 @@ async function readStored(pool: pg.Pool, zoneId: number): Promise<Map<string, nu
   return new Map(rows.map(({ id, at }) => [id, at]));
 }
 
-async function findForeign(pool: pg.Pool, zoneId: number, shown: readonly ShownEvent[]): Promise<string[]> {
-  const times = new Map(shown.map(({ logId, timestamp }) => [logId, timestamp]));
-  const foreign = [...(await readStored(pool, zoneId))].filter(([id, at]) => times.get(id) !== at);
-  return foreign.length === 0
-    ? []
-    : [`I1: nothing is stored that the platform never showed: ${foreign[0]?.join(" ")}`];
-}
-
-/** I4: what a sealed hour holds is what the platform ever showed of it. */
-async function findFalseSeals(
-  pool: pg.Pool,
-  zoneId: number,
-  shown: readonly ShownEvent[],
-): Promise<string[]> {
+/** Epoch ms of the start to the evidence. */
+async function readSealedHours(pool: pg.Pool, zoneId: number): Promise<Map<number, unknown>> {
   const { rows } = await pool.query<{ at: number; evidence: unknown }>(
     `select (extract(epoch from starts_at) * 1000)::float8 as at, evidence from coverage_windows
      where zone_id = $1 and state = 'sealed'`,
     [zoneId],
   );
-  if (rows.length === 0) return [];
-  const stored = await readStored(pool, zoneId);
-  const sealed = new Map(rows.map(({ at, evidence }) => [at, evidence]));
+  return new Map(rows.map(({ at, evidence }) => [at, evidence]));
+}
+
+function findForeign(stored: ReadonlyMap<string, number>, shown: readonly ShownEvent[]): string[] {
+  const times = new Map(shown.map(({ logId, timestamp }) => [logId, timestamp]));
+  const foreign = [...stored].find(([id, at]) => times.get(id) !== at);
+  return foreign === undefined
+    ? []
+    : [`I1: nothing is stored that the platform never showed: ${foreign.join(" ")}`];
+}
+
+/** I4: what a sealed hour holds is what the platform ever showed of it. */
+function findFalseSeals(
+  sealed: ReadonlyMap<number, unknown>,
+  stored: ReadonlyMap<string, number>,
+  shown: readonly ShownEvent[],
+): string[] {
   return shown
     .filter(({ logId, timestamp }) => !stored.has(logId) && sealed.has(timestamp - (timestamp % HOUR_MS)))
     .slice(0, 3)

@@ -33,7 +33,7 @@ export async function runFinalChecks(
     const breaches: string[] = [];
     for (const [zone, events] of expected) {
       missing.push(...(await findMissing(database, zone, events)));
-      breaches.push(...(await findBreaches(database, zone, await readShown(world.emulator.url, zone))));
+      breaches.push(...(await findBreaches(database, zone, () => readShown(world.emulator.url, zone))));
     }
     const total = [...expected.values()].reduce((sum, events) => sum + events.length, 0);
     return [

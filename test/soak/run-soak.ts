@@ -112,14 +112,15 @@ function attack({ emulator }: SoakWorld, dice: Dice, onProgress: (line: string) 
   onProgress(`       attack ${script}`);
 }
 
-/** Ingest goes on once a search of the platform has reached past a fault's end. */
+/** Ingest goes on once the search of every zone has reached past a fault's end. */
 function watchProgress({ postgres }: SoakWorld, inflicted: readonly Inflicted[]) {
   const stopping = new AbortController();
   const look = async () => {
     while (!stopping.signal.aborted) {
       const [row] = await postgres
         .query<{ through: number | null }>(
-          "select (extract(epoch from max(searched_through)) * 1000)::float8 as through from coverage_windows",
+          `select (extract(epoch from min(through)) * 1000)::float8 as through from (
+             select max(searched_through) as through from coverage_windows group by zone_id) zones`,
         )
         .catch(() => []);
       const through = row?.through ?? 0;
