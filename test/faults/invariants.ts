@@ -46,6 +46,12 @@ const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
         or state = 'sealed' and (evidence is null or sealed_at is null)`,
   },
   {
+    promise:
+      "I4: an hour holds what it held when it was sealed: no platform here is later than the settle time",
+    query: `select zone_id, starts_at, stored_count, evidence from coverage_windows
+      where state = 'sealed' and (evidence->'counts'->>'stored')::int <> stored_count`,
+  },
+  {
     promise: "I7: a spike has one alert, a rule one open spike, a transition one message per channel",
     query: `select 'alert', spike_id::text, count(*) from alerts where spike_id is not null group by 2 having count(*) > 1
       union all select 'spike', zone_id || ' ' || rule_id, count(*) from spikes where closed_at is null
