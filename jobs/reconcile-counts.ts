@@ -66,18 +66,17 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   const span = planComparison(at, hours, deps);
   if (span === null) return;
   const upstream = await readRuleCounts(edge, zoneId, span, signal);
-  const { fromMs, toMs } = rangeOf(span);
-  const stored = await readStoredCells(database.db, zoneId, { fromMs, toMs });
   const compared = selectOpen(hours, span);
-  const counters = new Map(compared.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
-  const results = compareCounts([...counters.keys()], upstream, stored).map((hour) => ({
-    ...hour,
-    counterBefore: counters.get(hour.startsAt) ?? 0,
-  }));
-  const isSearched = compared.every(({ closingSearchAt }) => closingSearchAt !== null);
-  const repairAt = isSearched ? at : at + SEARCH_GRACE_MS;
+  const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
+  const stored = await readStoredCells(database.db, zoneId, [...known.keys()]);
+  const results = compareCounts([...known.keys()], upstream, stored).map((hour): HourComparison => {
+    const before = known.get(hour.startsAt);
+    const isSearched = before?.closingSearchAt != null;
+    const repairAt = isSearched ? at : at + SEARCH_GRACE_MS;
+    return { ...hour, counterBefore: before?.storedCount ?? 0, repairAt };
+  });
   await inTransaction(database, async ({ tx }) => {
-    await recordComparison(tx, zoneId, results, { at, repairAt });
+    await recordComparison(tx, zoneId, results, at);
     await assertFence(tx, zone.lease.name, zone.lease.fence);
   });
   const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(results) };
@@ -87,13 +86,10 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   if (results.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);
 }
 
-function rangeOf({ from, hours }: Comparison): { fromMs: number; toMs: number } {
-  return { fromMs: from, toMs: from + hours * HOUR_MS };
-}
-
+/** Those between them are decided: what the platform counts there changes nothing. */
 function selectOpen(hours: readonly CoveredHour[], span: Comparison): CoveredHour[] {
-  const { fromMs, toMs } = rangeOf(span);
-  return hours.filter(({ startsAt, state }) => state === "open" && startsAt >= fromMs && startsAt < toMs);
+  const toMs = span.from + span.hours * HOUR_MS;
+  return hours.filter(({ startsAt, state }) => state === "open" && startsAt >= span.from && startsAt < toMs);
 }
 
 function countDifferences(hours: readonly HourComparison[]): { missing: number; surplus: number } {

@@ -41,7 +41,7 @@ export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> 
     zoneIds,
     openBeforeMs: nowMs - HOUR_MS + 1,
     // An outage that goes on keeps its alert open; its first gaps count as long as it does.
-    gapsSinceMs: nowMs - 30 * DAY_MS,
+    sinceMs: nowMs - 120 * DAY_MS,
     exceptReason: FIRST_WATCHED,
   });
   const fingerprints = zones.flatMap(({ zoneId }) => [gapFingerprint(zoneId), lossFingerprint(zoneId)]);

@@ -6,7 +6,7 @@ export interface CoverageTrouble {
   readonly zoneId: number;
   /** Start of the oldest undecided hour that has ended; null when every hour is decided. */
   readonly oldestOpenAt: number | null;
-  /** When its first hour was decided; null before that. */
+  /** When the first of these hours was decided; null before that. */
   readonly watchedSince: number | null;
   /** Hours that became gaps together, in the order in which they did. */
   readonly gaps: readonly GapBatch[];
@@ -24,16 +24,17 @@ export interface TroubleQuery {
   readonly zoneIds: readonly number[];
   /** Of undecided hours those that begin before it have ended. */
   readonly openBeforeMs: number;
-  /** Gaps decided since then. */
-  readonly gapsSinceMs: number;
+  /** Hours that begin before it, and gaps decided before it, are history. */
+  readonly sinceMs: number;
   /** Gaps with this reason concern nobody. */
   readonly exceptReason: string;
 }
 
 /** Of each of these zones that anything is known of, by id. */
 export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): Promise<CoverageTrouble[]> {
-  const { openBeforeMs, gapsSinceMs, exceptReason } = query;
-  const isAsked = sql`zone_id = any(${sql.param([...query.zoneIds])}::integer[])`;
+  const { openBeforeMs, sinceMs, exceptReason } = query;
+  const since = new Date(sinceMs);
+  const isAsked = sql`zone_id = any(${sql.param([...query.zoneIds])}::integer[]) and starts_at >= ${since}`;
   const isOpen = sql`state = 'open' and starts_at < ${new Date(openBeforeMs)}`;
   const zones = await db.execute<{ zone: number; watched: number | null; open: number | null }>(sql`
     select zone_id as zone, ${toMs(sql`min(sealed_at)`)} as watched,
@@ -49,7 +50,7 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
     select zone_id as zone, ${toMs(sql`sealed_at`)} as decided, count(*)::integer as hours,
       ${toMs(sql`min(starts_at)`)} as first, ${toMs(sql`max(starts_at) + interval '1 hour'`)} as last
     from coverage_windows
-    where ${isAsked} and state = 'gap' and sealed_at > ${new Date(gapsSinceMs)} and gap_reason <> ${exceptReason}
+    where ${isAsked} and state = 'gap' and sealed_at > ${since} and gap_reason <> ${exceptReason}
     group by zone_id, sealed_at order by sealed_at`);
   const byZone = Map.groupBy(gaps.rows, ({ zone }) => zone);
   return zones.rows.map(({ zone, watched, open }) => ({

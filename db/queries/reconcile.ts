@@ -1,22 +1,34 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** Stored events by hour (epoch ms of its start) and rule; an event whose rule is not known counts under ''. */
+/** A statement counts so many, so that none of a large zone runs into its time limit. */
+const HOURS_AT_ONCE = 6;
+
+/**
+ * Stored events of these hours (epoch ms of their starts) by hour and rule; an event whose rule is not known counts
+ * under ''.
+ */
 export async function readStoredCells(
   db: Queryable,
   zoneId: number,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
+  hours: readonly number[],
 ): Promise<Map<number, Map<string, number>>> {
-  const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
-    select (extract(epoch from date_trunc('hour', occurred_at)) * 1000)::float8 as hour,
-      coalesce(rule_id, '') as rule, count(*)::integer as events
-    from waf_events
-    where zone_id = ${zoneId} and occurred_at >= ${new Date(fromMs)} and occurred_at < ${new Date(toMs)}
-    group by 1, 2`);
   const cells = new Map<number, Map<string, number>>();
-  for (const { hour, rule, events } of rows) {
-    const rules = cells.get(hour) ?? new Map<string, number>();
-    cells.set(hour, rules.set(rule, events));
+  for (let at = 0; at < hours.length; at += HOURS_AT_ONCE) {
+    const asked = hours.slice(at, at + HOURS_AT_ONCE);
+    // Hour by hour, so that the planner reads the one partition of each and no other.
+    const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
+      select hour, counted.rule, counted.events
+      from unnest(${sql.param(asked)}::float8[]) as hour
+      cross join lateral (
+        select coalesce(rule_id, '') as rule, count(*)::integer as events from waf_events
+        where zone_id = ${zoneId} and occurred_at >= to_timestamp(hour / 1000)
+          and occurred_at < to_timestamp(hour / 1000) + interval '1 hour'
+        group by 1) as counted`);
+    for (const { hour, rule, events } of rows) {
+      const rules = cells.get(hour) ?? new Map<string, number>();
+      cells.set(hour, rules.set(rule, events));
+    }
   }
   return cells;
 }
@@ -28,6 +40,8 @@ export interface HourComparison {
   /** Counted just now; what the hour's counter said before that. */
   readonly storedCount: number;
   readonly counterBefore: number;
+  /** When what is missing may be repaired; epoch ms. */
+  readonly repairAt: number;
   readonly differing: readonly {
     readonly ruleId: string;
     readonly upstreamCount: number;
@@ -35,22 +49,16 @@ export interface HourComparison {
   }[];
 }
 
-export interface Compared {
-  /** Before the platform was asked; epoch ms. */
-  readonly at: number;
-  /** When what is missing may be repaired; epoch ms. */
-  readonly repairAt: number;
-}
-
 /**
  * Records what a comparison found: counts of the undecided hours, cells that differ, and cells that no longer do. An
  * older comparison never overwrites a newer one. The hour's counter is set right where it was wrong and has not moved.
+ * `at` is from before the platform was asked; epoch ms.
  */
 export async function recordComparison(
   tx: Queryable,
   zoneId: number,
   hours: readonly HourComparison[],
-  { at, repairAt }: Compared,
+  at: number,
 ): Promise<void> {
   const counts = hours.map(({ startsAt, upstreamCount, storedCount, counterBefore, differing }) => ({
     starts_at: new Date(startsAt),
@@ -68,29 +76,30 @@ export async function recordComparison(
       starts_at timestamptz, upstream integer, stored integer, counter integer, missing integer, surplus integer)
     where w.zone_id = ${zoneId} and w.starts_at = c.starts_at and w.state = 'open'
       and (w.reconciled_at is null or w.reconciled_at < ${new Date(at)})`);
-  await recordCells(tx, zoneId, hours, { at, repairAt });
+  await recordCells(tx, zoneId, hours, at);
 }
 
 async function recordCells(
   tx: Queryable,
   zoneId: number,
   hours: readonly HourComparison[],
-  { at, repairAt }: Compared,
+  at: number,
 ): Promise<void> {
-  const cells = hours.flatMap(({ startsAt, differing }) =>
+  const cells = hours.flatMap(({ startsAt, differing, repairAt }) =>
     differing.map(({ ruleId, upstreamCount, storedCount }) => ({
       starts_at: new Date(startsAt),
       rule_id: ruleId,
       upstream: upstreamCount,
       stored: storedCount,
+      repair_at: new Date(repairAt),
     })),
   );
   await tx.execute(sql`
     insert into differing_cells as d (zone_id, starts_at, rule_id, upstream_count, stored_count, first_seen_at,
       last_seen_at, next_repair_at)
-    select ${zoneId}, starts_at, rule_id, upstream, stored, ${new Date(at)}, ${new Date(at)}, ${new Date(repairAt)}
+    select ${zoneId}, starts_at, rule_id, upstream, stored, ${new Date(at)}, ${new Date(at)}, repair_at
     from jsonb_to_recordset(${JSON.stringify(cells)}::jsonb) as c(
-      starts_at timestamptz, rule_id text, upstream integer, stored integer)
+      starts_at timestamptz, rule_id text, upstream integer, stored integer, repair_at timestamptz)
     order by starts_at, rule_id
     on conflict (zone_id, starts_at, rule_id) do update set upstream_count = excluded.upstream_count,
       stored_count = excluded.stored_count, last_seen_at = excluded.last_seen_at, resolved_at = null,

@@ -20,8 +20,9 @@ Examples:
 
 Fault kinds: rate-limit (retryAfter=seconds|date|none, seconds), status (status, body=json|plain|html|empty, contentType),
   unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
-  cut-socket (at=before|headers|middle); of the date-paged list: duplicate-page, shortened-page (keep, endsEarly),
-  dropped-events (share, passes), hidden-rows (share), token-loop (pages), token-expiry. All take operation, probability and next.
+  cut-socket (at=before|headers|middle); of the search: hidden-rows (share); of the date-paged list: duplicate-page,
+  shortened-page (keep, endsEarly), dropped-events (share, passes), token-loop (pages), token-expiry.
+  All take operation, probability and next.
 Switches: ${Object.keys(Switches.shape).join(", ")}.
 
 A history of 72 hours begins a quarter of an hour inside the platform's horizon, so that a first copy does not race it.

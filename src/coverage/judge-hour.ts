@@ -85,7 +85,8 @@ function explainGap(hour: JudgedHour, settleMs: number): string {
   if (searchedThrough === null) return "It was never searched before the platform forgot it.";
   if (searchedThrough < startsAt + HOUR_MS)
     return `It was searched only up to ${toIso(searchedThrough)} before the platform forgot it.`;
-  if (closingSearchAt === null) return "It was not searched again after it had settled.";
+  if (closingSearchAt === null)
+    return "It was not searched from end to end after it had settled, while the platform had all of it.";
   if (reconciledAt === null) return "The platform's counts were never read.";
   if (missingCells > 0)
     return `The platform counted more events than could be copied, under ${missingCells} of its rules.`;

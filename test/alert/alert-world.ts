@@ -24,7 +24,14 @@ export function createAlertWorld(database: Database) {
     },
     runAt(minutes: number, over: Partial<RaiseAlertsDeps> = {}): Promise<void> {
       const clock = () => NOW + minutes * MINUTE_MS;
-      const deps = { database, clock, channels: ["chat", "pager"], zoneIds: [101], afterAlerts: async () => {}, ...over };
+      const deps = {
+        database,
+        clock,
+        channels: ["chat", "pager"],
+        zoneIds: [101],
+        afterAlerts: async () => {},
+        ...over,
+      };
       return createRaiseAlertsJob({ log: pino({ level: "silent" }), ...deps }).run({} as never, never);
     },
     openSpike: (minutes = 0, over: Partial<Parameters<typeof insertSpike>[1]> = {}) =>

@@ -68,7 +68,7 @@ test.each<[string, Partial<JudgedHour>, RegExp]>([
     { searchedThrough: START + 1, closingSearchAt: null },
     /only up to 2026-11-20T10:00:00.001Z/,
   ],
-  ["an hour without a closing search", { closingSearchAt: null }, /not searched again/],
+  ["an hour without a closing search", { closingSearchAt: null }, /not searched from end to end/],
   ["an hour that was never compared", { reconciledAt: null }, /counts were never read/],
   ["an hour that lacks events", { missingCells: 3 }, /more events than could be copied, under 3/],
   ["an hour that gained events last", { lastNewAt: SETTLED + 1 }, /gained events/],

@@ -8,6 +8,7 @@ import {
   listPath,
   openEmulator,
   oracle,
+  search,
   send,
   TODAY,
   walkDay,
@@ -168,6 +169,21 @@ test("dropped events are missing from the first pass and there in the second", a
   expect(seen.length).toBeLessThan(all.length * 0.9);
   expect(seen.length).toBeGreaterThan(all.length * 0.7);
   expect(idsOf(await walkDay(emulator, TODAY))).toEqual(all);
+});
+
+test("hidden rows are missing from the pages of a flat search, and counted all the same", async () => {
+  const emulator = await withFault({ kind: "hidden-rows", share: 0.2 });
+  const all = (await oracle(emulator)).map((event) => event.logId);
+  const pages = [];
+  for (let page = 0; page * 500 < all.length; page++)
+    pages.push(await search(emulator, { page, pageSize: 500 }));
+  const seen = new Set(pages.flatMap(({ rows }) => rows ?? []).map(({ logId }) => logId));
+  expect(pages.every(({ total }) => total === all.length)).toBe(true);
+  expect(seen.size).toBeLessThan(all.length * 0.9);
+  expect(seen.size).toBeGreaterThan(all.length * 0.7);
+  expect(all.filter((id) => seen.has(id))).toHaveLength(seen.size);
+  const { groups } = await search(emulator, { groupBy: ["ruleId"], pageSize: 500 });
+  expect(groups?.reduce((sum, { count }) => sum + count, 0)).toBe(all.length);
 });
 
 test.each([1, 3])("a token loop of %i pages gives a token again and never ends", async (pages) => {

@@ -1,9 +1,27 @@
-import { expect, test } from "vitest";
-import { HOUR_MS, NOW, openEmulator } from "../emulator/support.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { recordComparison } from "../../db/queries/reconcile.ts";
+import { decideHours } from "../../db/queries/seal-windows.ts";
+import { horizonAt } from "../../src/coverage/horizon.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
+import { HOUR_MS, MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
 import { countStates, hoursOf, isSettled, prove, sealedIds } from "./coverage-support.ts";
-import { openIngest } from "./ingest-support.ts";
+import { type IngestTest, openIngest, ZONE } from "./ingest-support.ts";
 
 const SPARSE = { historyHours: 72, eventsPerSecond: 0.02 } as const;
+
+/** Every verdict with all that must never change, oldest hour first. */
+async function decided({ database }: IngestTest) {
+  const { rows } = await database.pool.query<{
+    at: number;
+    state: string;
+    reason: string | null;
+    evidence: unknown;
+  }>(`
+    select (extract(epoch from starts_at) * 1000)::float8 as at, state, gap_reason as reason, evidence, sealed_at,
+      upstream_count, missing_cells, surplus_cells, reconciled_at
+    from coverage_windows where state <> 'open' order by starts_at`);
+  return rows;
+}
 
 test("a first start seals every settled hour in two rounds; the one that had begun to expire is a gap that says so", async () => {
   const emulator = await openEmulator(SPARSE);
@@ -29,4 +47,179 @@ test("a first start seals every settled hour in two rounds; the one that had beg
   const { stored, shown } = await sealedIds(emulator, ingest);
   expect(shown.length).toBeGreaterThan(2_000);
   expect(stored).toEqual(shown);
+});
+
+test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the oldest hour still served", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 10, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const before = await decided(ingest);
+  emulator.advance(80 * HOUR_MS);
+  const back = emulator.now();
+  for (let round = 0; round < 3; round++) {
+    await prove(emulator, ingest);
+    emulator.advance(MINUTE_MS);
+  }
+  const hours = await hoursOf(ingest);
+  const lastSealedBefore = Math.max(...before.filter(({ state }) => state === "sealed").map(({ at }) => at));
+  const firstServed = Math.ceil(horizonAt(back) / HOUR_MS) * HOUR_MS;
+  const gaps = hours.filter(({ state, startsAt }) => state === "gap" && startsAt > lastSealedBefore);
+  const expected: number[] = [];
+  for (let at = lastSealedBefore + HOUR_MS; at < firstServed; at += HOUR_MS) expected.push(at);
+  expect(gaps.map(({ startsAt }) => startsAt)).toEqual(expected);
+  expect(gaps).toHaveLength(9);
+  const settled = hours.filter(
+    ({ startsAt }) => startsAt >= firstServed && startsAt + 75 * MINUTE_MS <= back,
+  );
+  expect(settled).toHaveLength(71);
+  expect(settled.filter(({ state }) => state !== "sealed")).toEqual([]);
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+
+  const rows = await decided(ingest);
+  expect(rows.slice(0, before.length)).toEqual(before);
+  const reasons = rows.flatMap(({ at, reason }) => (expected.includes(at) ? [reason] : []));
+  expect(reasons).toEqual([
+    "It was searched only up to 2026-11-20T15:30:00.000Z before the platform forgot it.",
+    ...Array.from({ length: 7 }, () => "It was never searched before the platform forgot it."),
+    expect.stringContaining("not searched from end to end"),
+  ]);
+  const partly = hours.find(({ startsAt }) => startsAt === firstServed - HOUR_MS);
+  expect(partly).toMatchObject({ state: "gap", searchedThrough: firstServed });
+  expect(partly?.storedCount).toBeGreaterThan(0);
+});
+
+test("the first hours of a zone that the platform refuses become gaps as well, one after the other", async () => {
+  const emulator = await openEmulator(SPARSE);
+  emulator.addFault({ kind: "status", status: 403, operation: "any" });
+  const ingest = await openIngest(emulator);
+  await expect(ingest.poll()).rejects.toBeInstanceOf(EdgeError);
+  await ingest.seal();
+  expect(await countStates(ingest)).toEqual({ open: 71, gap: 1, sealed: 0 });
+  emulator.advance(5 * HOUR_MS);
+  await ingest.seal();
+  expect(await countStates(ingest)).toEqual({ open: 71, gap: 6, sealed: 0 });
+});
+
+test("late events before the seal un-quiet their hour: it is sealed with them, after both routes were read again", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  const hour = NOW - (NOW % HOUR_MS) - HOUR_MS;
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.walk();
+  const late = new Date(hour + 10 * MINUTE_MS).toISOString();
+  emulator.advance(1_000);
+  emulator.addAttack(`zone=${ZONE},rule=942100,start=${late},duration=1m,rate=1/s`);
+  await ingest.reconcile();
+  await ingest.seal();
+  const lacking = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour);
+  expect(lacking).toMatchObject({ state: "open" });
+  expect(lacking?.missingCells).toBeGreaterThan(0);
+  emulator.advance(1_000);
+  await ingest.repair();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  await ingest.seal();
+  expect((await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour)?.state).toBe("open");
+  emulator.advance(16 * MINUTE_MS);
+  await prove(emulator, ingest);
+  const sealed = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour);
+  expect(sealed).toMatchObject({ state: "sealed", missingCells: 0 });
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("I4 I5: what is sealed or a gap never changes, whatever runs beside it and is replayed after it", async () => {
+  const emulator = await openEmulator({ ...SPARSE, lateShare: 0.2 });
+  const first = await openIngest(emulator);
+  const second = await openIngest(emulator, { database: first.database });
+  const seen = new Map<number, string>();
+  for (let round = 0; round < 8; round++) {
+    const jobs = [first, second].flatMap((one) => [one.poll, one.walk, one.reconcile, one.repair, one.seal]);
+    const results = await Promise.allSettled(jobs.map((job) => job()));
+    expect(results.filter(({ status }) => status === "rejected")).toEqual([]);
+    for (const row of await decided(first)) {
+      const verdict = JSON.stringify(row);
+      expect(seen.get(row.at) ?? verdict).toBe(verdict);
+      seen.set(row.at, verdict);
+    }
+    emulator.advance(round % 2 === 0 ? MINUTE_MS : 16 * MINUTE_MS);
+  }
+  expect(seen.size).toBeGreaterThan(70);
+  const target = [...seen.keys()][3] ?? 0;
+  const again = { startsAt: target, state: "gap", reason: "changed", evidence: {} } as const;
+  expect(await decideHours(first.database.db, ZONE, [again], emulator.now())).toBe(0);
+  await recordComparison(
+    first.database.db,
+    ZONE,
+    [{ startsAt: target, upstreamCount: 0, storedCount: 0, counterBefore: 0, repairAt: 0, differing: [] }],
+    emulator.now(),
+  );
+  const rows = await decided(first);
+  expect(JSON.stringify(rows.find(({ at }) => at === target))).toBe(seen.get(target));
+  const { stored, shown } = await sealedIds(emulator, first);
+  expect(stored).toEqual(shown);
+});
+
+test("an event that comes after the seal is stored and counted, and the verdict stands", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const hour = NOW - (NOW % HOUR_MS) - HOUR_MS;
+  const before = (await decided(ingest)).find(({ at }) => at === hour);
+  expect(before).toMatchObject({ state: "sealed" });
+  const late = new Date(hour + 10 * MINUTE_MS).toISOString();
+  emulator.addAttack(`zone=${ZONE},rule=942100,start=${late},duration=1m,rate=1/s`);
+  emulator.advance(16 * MINUTE_MS);
+  await prove(emulator, ingest);
+  expect((await decided(ingest)).find(({ at }) => at === hour)).toEqual(before);
+  const after = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour);
+  expect(after?.lastNewAt).toBeGreaterThan(NOW + 16 * MINUTE_MS);
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("F8: a replica whose clock is behind or ahead seals nothing that has not settled", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0.3 });
+  const ingest = await openIngest(emulator);
+  for (let round = 0; round < 10; round++) {
+    await prove(emulator, ingest);
+    emulator.advance(round % 3 === 2 ? -4 * MINUTE_MS : 7 * MINUTE_MS);
+  }
+  emulator.advance(60 * MINUTE_MS);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("F30: a seal whose connection is cut in the middle decides nothing, and the next one everything", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  await ingest.seal();
+  for (const job of [ingest.poll, ingest.walk, ingest.reconcile]) {
+    await job();
+    emulator.advance(1_000);
+  }
+  const before = await decided(ingest);
+  const holder = await ingest.database.pool.connect();
+  await holder.query("begin");
+  await holder.query("select from coverage_windows where state = 'open' for update");
+  onTestFinished(() => holder.release(true));
+  const sealing = ingest.seal().catch((thrown: unknown) => thrown);
+  const cut = async () => {
+    const { rows } = await ingest.database.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    expect(rows).toHaveLength(1);
+  };
+  await vi.waitFor(cut, { timeout: 10_000 });
+  expect(await sealing).toBeInstanceOf(Error);
+  await holder.query("rollback");
+  expect(await decided(ingest)).toEqual(before);
+  await ingest.seal();
+  expect((await countStates(ingest))["sealed"]).toBeGreaterThan(60);
 });
