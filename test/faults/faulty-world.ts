@@ -1,0 +1,82 @@
+import { onTestFinished } from "vitest";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/emulator.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { openEmulator } from "../emulator/support.ts";
+import { findBreaches, findMissing, readShown } from "./invariants.ts";
+import { createReplica, type Replica, type ReplicaOptions, ZONE } from "./replica.ts";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+
+/** A platform, a database and the networks to both, each of which can be made to fail. */
+export interface FaultyWorld {
+  readonly emulator: Emulator;
+  /** Not by way of the proxy: what the test itself looks through. */
+  readonly database: MigratedDatabase;
+  readonly toPostgres: TcpProxy;
+  readonly toPlatform: TcpProxy;
+  openReplica(over?: Partial<ReplicaOptions>): Replica;
+  /** What time does to the leases of the dead. */
+  expireLeases(): Promise<void>;
+  /** Every promise that is broken; and, where nothing should be outstanding, every event that is missing. */
+  inspect(isComplete?: boolean): Promise<string[]>;
+}
+
+export async function openFaultyWorld(options: EmulatorOptions = {}): Promise<FaultyWorld> {
+  const emulator = await openEmulator({
+    zones: [ZONE],
+    historyHours: 6,
+    eventsPerSecond: 0.03,
+    pageSize: 60,
+    ...options,
+  });
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const toPostgres = await startTcpProxy(Number(new URL(database.url).port));
+  const toPlatform = await startTcpProxy(emulator.port);
+  onTestFinished(async () => {
+    await Promise.all([toPostgres.close(), toPlatform.close()]);
+  });
+  return {
+    emulator,
+    database,
+    toPostgres,
+    toPlatform,
+    openReplica(over = {}) {
+      const replica = createReplica({
+        databaseUrl: toPostgres.through(database.url),
+        platformUrl: toPlatform.through(emulator.url),
+        accessKey: emulator.accessKey,
+        clock: () => emulator.now(),
+        ...over,
+      });
+      onTestFinished(() => replica.close());
+      return replica;
+    },
+    async expireLeases() {
+      await database.pool.query(
+        "update leases set expires_at = now() - interval '1 second' where expires_at is not null",
+      );
+    },
+    async inspect(isComplete = true) {
+      const read = () => readShown(emulator.url, ZONE);
+      const breaches = await findBreaches(database, ZONE, read);
+      const missing = isComplete ? await findMissing(database, ZONE, await read()) : [];
+      return [...breaches, ...missing.slice(0, 5).map((event) => `I1: ${event} is missing`)];
+    },
+  };
+}
+
+/** Runs the jobs one after another until all of them end well, as the queue and the sweeper would. */
+export async function runUntilQuiet(
+  world: FaultyWorld,
+  replica: Replica,
+  jobs: readonly string[],
+  rounds = 30,
+) {
+  for (let round = 1; ; round++) {
+    const failures: unknown[] = [];
+    for (const job of jobs) await replica.run(job).catch((thrown: unknown) => failures.push(thrown));
+    if (failures.length === 0) return round;
+    if (round === rounds) throw new Error(`still failing after ${rounds} rounds`, { cause: failures[0] });
+    await world.expireLeases();
+  }
+}

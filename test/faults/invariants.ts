@@ -1,0 +1,158 @@
+import type pg from "pg";
+import type { Database } from "../../db/client.ts";
+import { compareBuckets } from "../../db/queries/compare-buckets.ts";
+
+/** What the platform ever showed, as `GET /_emulator/events/<zone>` tells it. */
+export interface ShownEvent {
+  readonly logId: string;
+  readonly timestamp: number;
+}
+
+const HOUR_MS = 3_600_000;
+
+export async function readShown(platformUrl: string, zoneId: number): Promise<ShownEvent[]> {
+  const text = await (await fetch(`${platformUrl}/_emulator/events/${zoneId}`)).text();
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as ShownEvent);
+}
+
+/** A query of each returns what breaks the promise, so an empty answer is a kept one. */
+const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
+  {
+    promise: "I2: no event is stored twice, whatever its partition",
+    query: "select zone_id, log_id, count(*) from waf_events group by 1, 2 having count(*) > 1",
+  },
+  {
+    promise: "I3: a list cursor stands exactly behind the pages of its pass",
+    query: `select c.zone_id, c.day, c.pass, c.pages_seen, count(p.page), max(p.page), c.new_entries, sum(p.new_entries)
+      from ingest_cursors c left join pages p using (zone_id, day, pass)
+      group by c.zone_id, c.day, c.pass, c.pages_seen, c.new_entries
+      having c.pages_seen <> count(p.page) or coalesce(max(p.page) + 1, 0) <> c.pages_seen
+        or c.new_entries <> coalesce(sum(p.new_entries), 0)`,
+  },
+  {
+    promise: "I3: an hour counts what it holds",
+    query: `select zone_id, starts_at, w.stored_count, e.n from coverage_windows w full join (
+        select zone_id, date_trunc('hour', occurred_at) as starts_at, count(*) as n from waf_events group by 1, 2) e
+        using (zone_id, starts_at)
+      where coalesce(w.stored_count, 0) <> coalesce(e.n, 0)`,
+  },
+  {
+    promise: "I4, I5: a sealed hour has its evidence, a gap its reason, and no hour is both",
+    query: `select zone_id, starts_at, state from coverage_windows
+      where (state = 'gap') <> (gap_reason is not null) or state = 'open' and sealed_at is not null
+        or state = 'sealed' and (evidence is null or sealed_at is null)`,
+  },
+  {
+    promise:
+      "I4: an hour holds what it held when it was sealed: no platform here is later than the settle time",
+    query: `select zone_id, starts_at, stored_count, evidence from coverage_windows
+      where state = 'sealed' and (evidence->'counts'->>'stored')::int <> stored_count`,
+  },
+  {
+    promise: "I7: a spike has one alert, a rule one open spike, a transition one message per channel",
+    query: `select 'alert', spike_id::text, count(*) from alerts where spike_id is not null group by 2 having count(*) > 1
+      union all select 'spike', zone_id || ' ' || rule_id, count(*) from spikes where closed_at is null
+        group by 2 having count(*) > 1
+      union all select 'message', channel || ' ' || alert_id || ' ' || transition, count(*) from notifications
+        group by 2 having count(*) > 1`,
+  },
+];
+
+/**
+ * The promises that hold at every moment, whatever fails; each broken one with what breaks it. `read` gives what the
+ * platform has shown; it is asked last, so that what is stored meanwhile is not taken for invented.
+ */
+export async function findBreaches(
+  { pool, db }: Database,
+  zoneId: number,
+  read: () => Promise<readonly ShownEvent[]>,
+): Promise<string[]> {
+  const breaches: string[] = [];
+  for (const { promise, query } of NEVER) {
+    const { rows } = await pool.query(query);
+    if (rows.length > 0) breaches.push(`${promise}: ${JSON.stringify(rows.slice(0, 5))}`);
+  }
+  const sealed = await readSealedHours(pool, zoneId);
+  const stored = await readStored(pool, zoneId);
+  const shown = await read();
+  breaches.push(...findForeign(stored, shown), ...findFalseSeals(sealed, stored, shown));
+  const last = shown.at(-1)?.timestamp ?? 0;
+  const range = { from: new Date(last - 200 * HOUR_MS), to: new Date(last + HOUR_MS) };
+  const wrong = (await compareBuckets(db, range)).filter(({ isPending }) => !isPending);
+  if (wrong.length > 0)
+    breaches.push(`I6: a bucket is what its events say: ${JSON.stringify(wrong.slice(0, 3))}`);
+  return breaches;
+}
+
+async function readStored(pool: pg.Pool, zoneId: number): Promise<Map<string, number>> {
+  const { rows } = await pool.query<{ id: string; at: number }>(
+    `select log_id as id, (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events where zone_id = $1`,
+    [zoneId],
+  );
+  return new Map(rows.map(({ id, at }) => [id, at]));
+}
+
+/** Epoch ms of the start to the evidence. */
+async function readSealedHours(pool: pg.Pool, zoneId: number): Promise<Map<number, unknown>> {
+  const { rows } = await pool.query<{ at: number; evidence: unknown }>(
+    `select (extract(epoch from starts_at) * 1000)::float8 as at, evidence from coverage_windows
+     where zone_id = $1 and state = 'sealed'`,
+    [zoneId],
+  );
+  return new Map(rows.map(({ at, evidence }) => [at, evidence]));
+}
+
+function findForeign(stored: ReadonlyMap<string, number>, shown: readonly ShownEvent[]): string[] {
+  const times = new Map(shown.map(({ logId, timestamp }) => [logId, timestamp]));
+  const foreign = [...stored].find(([id, at]) => times.get(id) !== at);
+  return foreign === undefined
+    ? []
+    : [`I1: nothing is stored that the platform never showed: ${foreign.join(" ")}`];
+}
+
+/** I4: what a sealed hour holds is what the platform ever showed of it. */
+function findFalseSeals(
+  sealed: ReadonlyMap<number, unknown>,
+  stored: ReadonlyMap<string, number>,
+  shown: readonly ShownEvent[],
+): string[] {
+  return shown
+    .filter(({ logId, timestamp }) => !stored.has(logId) && sealed.has(timestamp - (timestamp % HOUR_MS)))
+    .slice(0, 3)
+    .map(({ logId, timestamp }) => {
+      const hour = timestamp - (timestamp % HOUR_MS);
+      const evidence = JSON.stringify(sealed.get(hour));
+      return `I4: sealed means complete: ${new Date(hour).toISOString()} lacks ${logId}; evidence ${evidence}`;
+    });
+}
+
+/** Sealed hours and gaps, as text: once written, each stays exactly as it is. */
+export async function readVerdicts({ pool }: Database): Promise<Map<string, string>> {
+  const { rows } = await pool.query<{ key: string; verdict: string }>(
+    `select zone_id || ' ' || starts_at as key,
+       jsonb_build_object('state', state, 'sealed', sealed_at, 'evidence', evidence, 'reason', gap_reason)::text as verdict
+     from coverage_windows where state <> 'open'`,
+  );
+  return new Map(rows.map(({ key, verdict }) => [key, verdict]));
+}
+
+/** What the platform showed and is not stored; hours that are a gap are explained. */
+export async function findMissing(
+  { pool }: Database,
+  zoneId: number,
+  shown: readonly ShownEvent[],
+): Promise<string[]> {
+  const { rows } = await pool.query<{ at: number }>(
+    `select (extract(epoch from starts_at) * 1000)::float8 as at from coverage_windows
+     where zone_id = $1 and state = 'gap'`,
+    [zoneId],
+  );
+  const gaps = new Set(rows.map(({ at }) => at));
+  const stored = await readStored(pool, zoneId);
+  return shown
+    .filter(({ logId, timestamp }) => !stored.has(logId) && !gaps.has(timestamp - (timestamp % HOUR_MS)))
+    .map(({ logId, timestamp }) => `${new Date(timestamp).toISOString()} ${logId}`);
+}

@@ -1,0 +1,112 @@
+import pino from "pino";
+import { createDatabase, type Database } from "../../db/client.ts";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { createJobs, type JobsDeps } from "../../jobs/index.ts";
+import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import type { Notifier } from "../../src/channel/notifier.ts";
+import type { Clock } from "../../src/clock.ts";
+import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
+import { createEdgeTransport } from "../../src/edge/transport.ts";
+import { createListPageWorkers } from "../../src/list-page-workers.ts";
+import { createSecret } from "../../src/secret.ts";
+
+export const ZONE = 101;
+
+export interface ReplicaOptions {
+  /** Of the database and of the platform; either may lead through a proxy. */
+  readonly databaseUrl: string;
+  readonly platformUrl: string;
+  readonly accessKey: string;
+  readonly clock: Clock;
+  readonly name?: string;
+  /** Of one call of the platform, with everything. */
+  readonly callTimeoutMs?: number;
+  /** Told every message that is sent; a throw is the channel's failure. */
+  readonly onMessage?: (message: AlertMessage) => void;
+  /** What stands between the jobs and what they use, for instance to end the process there. */
+  readonly wrapEdge?: (edge: EdgeClient) => EdgeClient;
+  readonly wrapDatabase?: (database: Database) => Database;
+}
+
+export interface Replica {
+  readonly database: Database;
+  /** In pipeline order. */
+  readonly jobNames: readonly string[];
+  /** One run of the job; rejects as the job does. */
+  run(job: string, signal?: AbortSignal): Promise<void>;
+  /** Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Every job of one service over real sockets, without the queue: nobody is nudged, so each job must find its own work. */
+export function createReplica(options: ReplicaOptions): Replica {
+  const { databaseUrl, accessKey, clock } = options;
+  const connected = createDatabase({
+    url: databaseUrl,
+    max: 6,
+    applicationName: options.name ?? "longwatch replica",
+    onError: () => undefined,
+    // What is cut or stalled on purpose is not worth a minute of waiting.
+    statementTimeoutMs: 5_000,
+    lockTimeoutMs: 2_000,
+    connectTimeoutMs: 2_000,
+  });
+  const database = options.wrapDatabase?.(connected) ?? connected;
+  const transport = createEdgeTransport({
+    baseUrl: options.platformUrl,
+    accessKey: createSecret(accessKey),
+    timeoutMs: options.callTimeoutMs ?? 5_000,
+    sleep: async () => undefined,
+  });
+  const edge = createEdgeClient(transport);
+  const workers = createListPageWorkers({ threads: 1 });
+  const deps: JobsDeps = {
+    database,
+    zoneIds: [ZONE],
+    edge: options.wrapEdge?.(edge) ?? edge,
+    clock,
+    log: pino({ level: "silent" }),
+    settings: {
+      pollEveryMs: 30_000,
+      detectEveryMs: 30_000,
+      proveEveryMs: 300_000,
+      spikeZ: 6,
+      advicePerHour: 100,
+      retentionDays: 400,
+    },
+    digestListPage: workers.digest,
+    partitions: createPartitionKeeper(database),
+    observer: { pageStored: () => undefined },
+    notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
+    ring: async () => true,
+  };
+  const jobs = createJobs(deps);
+  const close = async () => {
+    await workers.close();
+    await transport.close();
+    await connected.close();
+  };
+  let closed: Promise<void> | undefined;
+  return {
+    database,
+    jobNames: jobs.map(({ name }) => name),
+    async run(name, signal = new AbortController().signal) {
+      const job = jobs.find((job) => job.name === name);
+      if (job === undefined) throw new Error(`there is no job ${name}`);
+      const payload = job.payload.safeParse({ zoneId: ZONE }).success ? { zoneId: ZONE } : {};
+      await job.run(payload as never, signal);
+    },
+    close: () => (closed ??= close()),
+  };
+}
+
+function createRecordingNotifier(onMessage: ReplicaOptions["onMessage"]): Notifier {
+  return {
+    name: "pager",
+    kind: "webhook",
+    async send(message) {
+      onMessage?.(message);
+      return { providerReference: null };
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { createDatabase } from "../../db/client.ts";
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { findRedisServer, startTestRedis } from "../support/redis.ts";
+import { findBreaches, findMissing, readShown } from "./invariants.ts";
+import { startServiceProcess } from "./service-process.ts";
+import { startTcpProxy } from "./tcp-proxy.ts";
+import { startWebhookReceiver } from "./webhook-receiver.ts";
+
+const ZONE = 101;
+const HISTORY_HOURS = 12;
+const LOOK = { timeout: 60_000, interval: 200 };
+
+const folder = mkdtempSync(path.join(tmpdir(), "longwatch-replicas-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function openStores() {
+  const emulator = await createEmulator({
+    zones: [ZONE],
+    historyHours: HISTORY_HOURS,
+    eventsPerSecond: 0.02,
+    lateShare: 0,
+    pageSize: 100,
+    attacks: [`zone=${ZONE},rule=942100,start=-5m,duration=4m,rate=2/s`],
+  });
+  onTestFinished(() => emulator.close());
+  const empty = await createTestDatabase();
+  onTestFinished(() => empty.drop());
+  const database = createDatabase({ ...empty, max: 2, applicationName: "test", onError: () => undefined });
+  onTestFinished(() => database.close());
+  const receiver = await startWebhookReceiver();
+  onTestFinished(() => receiver.close());
+  const server = findRedisServer();
+  const redis = server === null ? null : await startTestRedis(server);
+  onTestFinished(() => redis?.stop());
+  const start = (name: string, over: Record<string, string> = {}) => {
+    const service = startServiceProcess({
+      DATABASE_URL: empty.url,
+      ...(redis === null ? {} : { REDIS_URL: redis.url }),
+      EDGE_API_URL: emulator.url,
+      EDGE_API_KEY: emulator.accessKey,
+      EDGE_SHIELD_ZONES: String(ZONE),
+      LONGWATCH_DATA_DIR: path.join(folder, `${name}-${emulator.port}`),
+      LONGWATCH_POLL_SECONDS: "1",
+      LONGWATCH_LOG_LEVEL: "error",
+      NODE_COMPILE_CACHE: path.join(folder, "compiled"),
+      ...receiver.env,
+      ...over,
+    });
+    onTestFinished(() => void service.child.kill("SIGKILL"));
+    return service;
+  };
+  return { emulator, database, receiver, start };
+}
+
+test.each([2, 5])(
+  "F5, I2, I7, I9: %i replicas store every event once, page once per episode and ask the platform no more than one would",
+  async (count) => {
+    const { emulator, database, receiver, start } = await openStores();
+    const startedAt = Date.now();
+    const replicas = Array.from({ length: count }, (_, index) => start(`replica-${index}`));
+    const missing = async () => findMissing(database, ZONE, await readShown(emulator.url, ZONE));
+    await vi.waitFor(async () => expect(await missing()).toEqual([]), LOOK);
+    const firsts = () =>
+      receiver.received.filter(({ reason, ruleId }) => reason === "first" && ruleId === "942100");
+    await vi.waitFor(() => expect(firsts()).toHaveLength(1), LOOK);
+    const advices = () => receiver.received.filter(({ reason }) => reason === "advice");
+    await vi.waitFor(() => expect(advices().length).toBeGreaterThan(0), LOOK);
+
+    // One of them dies with whatever it had in hand, the others are told to stop.
+    replicas[0]?.child.kill("SIGKILL");
+    for (const { child } of replicas.slice(1)) child.kill("SIGTERM");
+    const ends = await Promise.all(replicas.map(({ exited }) => exited));
+    expect(ends).toEqual(["SIGKILL", ...Array.from({ length: count - 1 }, () => 0)]);
+
+    expect(await findBreaches(database, ZONE, () => readShown(emulator.url, ZONE))).toEqual([]);
+    const ids = receiver.received.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(firsts()).toHaveLength(1);
+
+    const { counts } = emulator.requests();
+    const periods = Math.ceil((Date.now() - startedAt) / 1_000) + 1;
+    // One search per hour of history and two per poll; a list of few pages for each of three days and passes.
+    expect(counts["search-event-logs"]).toBeLessThan(HISTORY_HOURS + 72 + 2 * periods);
+    const { rows } = await database.pool.query<{ pages: number }>(
+      "select sum(pass * (pages_seen + 1))::int as pages from ingest_cursors",
+    );
+    expect(counts["list-event-logs"] ?? 0).toBeLessThanOrEqual((rows[0]?.pages ?? 0) + 3);
+    expect(counts["recommend-rule"]).toBe(new Set(advices().map(({ alertId }) => alertId)).size);
+  },
+  90_000,
+);
+
+test("F3, F4: told to stop while the platform says nothing a service ends in time with nothing held; told twice, at once", async () => {
+  const { emulator, database, start } = await openStores();
+  const proxy = await startTcpProxy(emulator.port);
+  onTestFinished(() => proxy.close());
+  proxy.behave({ isDeaf: true });
+  const over = { EDGE_API_URL: proxy.through(emulator.url) };
+  const isAsking = () => vi.waitFor(() => expect(emulator.requests().last.length).toBeGreaterThan(0), LOOK);
+
+  const patient = start("patient", over);
+  await isAsking();
+  patient.child.kill("SIGTERM");
+  expect(await patient.exited).toBe(0);
+  const { rows } = await database.pool.query("select name from leases where expires_at is not null");
+  expect(rows).toEqual([]);
+
+  const before = emulator.requests().last.length;
+  const hasty = start("hasty", over);
+  await vi.waitFor(() => expect(emulator.requests().last.length).toBeGreaterThan(before), LOOK);
+  hasty.child.kill("SIGTERM");
+  await vi.waitFor(() => expect(hasty.printed()).toContain("Stopping"), LOOK);
+  hasty.child.kill("SIGTERM");
+  expect([0, 1]).toContain(await hasty.exited);
+  expect(await findBreaches(database, ZONE, async () => [])).toEqual([]);
+}, 60_000);

@@ -1,0 +1,29 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+
+const MAIN = path.join(import.meta.dirname, "..", "..", "src", "main.ts");
+
+export interface ServiceProcess {
+  readonly child: ChildProcess;
+  /** Exit code, or the signal that ended it. */
+  readonly exited: Promise<number | string>;
+  /** What it has written on both streams, the last part of it. */
+  printed(): string;
+}
+
+/** `longwatch start` in a process of its own, with exactly these variables; no emulator, no Postgres of its own. */
+export function startServiceProcess(env: Record<string, string>): ServiceProcess {
+  const child = spawn(process.execPath, [MAIN, "start"], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH: process.env["PATH"] ?? "", LONGWATCH_PORT: "0", ...env },
+  });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      printed = (printed + text).slice(-100_000);
+    });
+  }
+  const exited = once(child, "exit").then(([code, signal]) => (code ?? signal) as number | string);
+  return { child, exited, printed: () => printed };
+}

@@ -1,0 +1,106 @@
+import { createDatabase } from "../../db/client.ts";
+import { findBreaches, findMissing, readShown, type ShownEvent } from "../faults/invariants.ts";
+import { type SoakWorld, ZONES } from "./soak-world.ts";
+
+export interface FinalCheck {
+  readonly name: string;
+  /** What it found, in a few words. */
+  readonly detail: string;
+  readonly isMet: boolean;
+}
+
+/** What the platform has shown by now, zone by zone. */
+export async function readShownEvents({ emulator }: SoakWorld): Promise<Map<number, ShownEvent[]>> {
+  return new Map(
+    await Promise.all(ZONES.map(async (zone) => [zone, await readShown(emulator.url, zone)] as const)),
+  );
+}
+
+/** Everything that must be so once the faults are over; `expected` is what had been shown when they ended. */
+export async function runFinalChecks(
+  world: SoakWorld,
+  expected: ReadonlyMap<number, readonly ShownEvent[]>,
+): Promise<FinalCheck[]> {
+  const { postgres } = world;
+  const database = createDatabase({
+    url: postgres.url,
+    max: 2,
+    applicationName: "soak",
+    onError: () => undefined,
+  });
+  try {
+    const missing: string[] = [];
+    const breaches: string[] = [];
+    for (const [zone, events] of expected) {
+      missing.push(...(await findMissing(database, zone, events)));
+      breaches.push(...(await findBreaches(database, zone, () => readShown(world.emulator.url, zone))));
+    }
+    const total = [...expected.values()].reduce((sum, events) => sum + events.length, 0);
+    return [
+      {
+        name: "stored set = oracle set",
+        detail:
+          missing.length === 0 ? `${total} events` : `${missing.length} of ${total} missing: ${missing[0]}`,
+        isMet: missing.length === 0,
+      },
+      {
+        name: "invariants I1 to I7",
+        detail: breaches.length === 0 ? "all hold" : breaches.join("; ").slice(0, 600),
+        isMet: breaches.length === 0,
+      },
+      await checkHours(world),
+      await checkOutbox(world),
+      await checkAlerts(world),
+    ];
+  } finally {
+    await database.close();
+  }
+}
+
+async function checkHours({ postgres }: SoakWorld): Promise<FinalCheck> {
+  const rows = await postgres.query<{ state: string; hours: number; example: string }>(
+    `select case when state = 'open' then 'undecided'
+         when state = 'gap' and coalesce(gap_reason, '') = '' then 'unexplained' else state end as state,
+       count(*)::int as hours, min(zone_id || ' ' || starts_at || coalesce(': ' || gap_reason, '')) as example
+     from coverage_windows where starts_at + interval '75 minutes' < now() group by 1 order by 1`,
+  );
+  const isMet = rows.length > 0 && rows.every(({ state }) => state === "sealed" || state === "gap");
+  const tell = ({ state, hours, example }: (typeof rows)[number]) =>
+    `${hours} ${state}${state === "sealed" ? "" : ` (${example})`}`;
+  return {
+    name: "every settled hour sealed or a gap",
+    detail: rows.map(tell).join(", ") || "no hours",
+    isMet,
+  };
+}
+
+async function checkOutbox({ postgres }: SoakWorld): Promise<FinalCheck> {
+  const [row] = await postgres.query<{ due: number; told: number; refused: number }>(
+    `select count(*) filter (where state in ('pending', 'sending'))::int as due,
+       count(*) filter (where state = 'delivered')::int as told,
+       count(*) filter (where state = 'undeliverable' and last_error not like 'superseded%')::int as refused
+     from notifications`,
+  );
+  const { due = -1, told = 0, refused = 0 } = row ?? {};
+  return {
+    name: "outbox empty",
+    detail: `${told} delivered, ${due} due, ${refused} dropped as stale`,
+    isMet: due === 0,
+  };
+}
+
+/** By the receiver's own book: what the service believes to have told is not enough. */
+async function checkAlerts({ postgres, receiver }: SoakWorld): Promise<FinalCheck> {
+  const alerts = await postgres.query<{ id: number; state: string }>(
+    "select id::int, state from alerts order by id",
+  );
+  const heard = new Set(receiver.received.map(({ alertId }) => alertId));
+  const unheard = alerts.filter(({ id, state }) => state !== "resolved" && !heard.has(id));
+  const keys = receiver.received.map(({ id }) => id);
+  const repeats = keys.length - new Set(keys).size;
+  const detail =
+    unheard.length === 0
+      ? `${alerts.length} alerts, ${keys.length} messages, of which ${repeats} came twice under one id`
+      : `not heard of: ${unheard.map(({ id }) => id).join(", ")}`;
+  return { name: "every open alert delivered", detail, isMet: unheard.length === 0 };
+}

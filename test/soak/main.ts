@@ -1,0 +1,63 @@
+import { Command, InvalidArgumentError } from "commander";
+import { isPassed, reportSoak } from "./report.ts";
+import { runSoak } from "./run-soak.ts";
+
+const EXAMPLES = `
+Examples:
+  npm run soak -- --minutes 30 --seed 7
+  npm run -s soak -- --minutes 2 --replicas 5 --logs
+
+Starts the service's processes, Postgres, Redis where there is a server on PATH, the platform's emulator and a webhook
+receiver, each behind a network that can fail; harms them at random; then waits until everything is complete.
+Survived means that ingest went on after the fault. Exit code 1 when a fault was not survived or a check is not met.`;
+
+function positive(text: string): number {
+  if (!/^\d{1,6}(\.\d+)?$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError("must be more than 0.");
+  return Number(text);
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("must be a whole number.");
+  return Number(text);
+}
+
+interface Flags {
+  readonly minutes: number;
+  readonly calmMinutes: number;
+  readonly seed: number;
+  readonly replicas: number;
+  readonly historyHours: number;
+  readonly eventsPerSecond: number;
+  readonly logs?: true;
+}
+
+await new Command("soak")
+  .description(
+    "Runs the whole service under random faults and checks that nothing was lost, doubled or left unsaid.",
+  )
+  .option("--minutes <number>", "how long faults are inflicted", positive, 30)
+  .option("--calm-minutes <number>", "how long it may then take to become complete", positive, 20)
+  .option("--seed <number>", "what is inflicted follows from this", wholeNumber, Date.now() % 1_000_000)
+  .option("--replicas <number>", "processes of the service", wholeNumber, 2)
+  .option("--history-hours <number>", "what the platform has to show at the start", positive, 24)
+  .option("--events-per-second <number>", "over both zones", positive, 0.5)
+  .option("--logs", "print the end of what the replicas wrote")
+  .addHelpText("after", EXAMPLES)
+  .action(async ({ logs, ...options }: Flags) => {
+    const onProgress = (line: string) => void process.stderr.write(`${line}\n`);
+    const stop = new AbortController();
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
+    const result = await runSoak({ ...options, onProgress, signal: stop.signal });
+    if (logs) process.stderr.write(`${result.logs}\n`);
+    process.stdout.write(reportSoak(result));
+    if (!isPassed(result)) process.exitCode = 1;
+  })
+  .parseAsync()
+  .catch((thrown: unknown) => {
+    process.stderr.write(
+      `soak: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`,
+    );
+    process.exit(1);
+  });

@@ -1,0 +1,190 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { createDice, type Dice } from "./dice.ts";
+import { type FinalCheck, readShownEvents, runFinalChecks } from "./final-checks.ts";
+import { listFaults } from "./soak-faults.ts";
+import { openSoakWorld, type SoakWorld, ZONES } from "./soak-world.ts";
+
+export interface SoakOptions {
+  /** Of faults; the calm after them comes on top. */
+  readonly minutes: number;
+  /** How long everything may take to become complete once the faults have ended. */
+  readonly calmMinutes: number;
+  readonly seed: number;
+  readonly replicas: number;
+  readonly historyHours: number;
+  readonly eventsPerSecond: number;
+  readonly onProgress: (line: string) => void;
+  /** Ends everything that was started. */
+  readonly signal: AbortSignal;
+}
+
+interface FaultTally {
+  readonly name: string;
+  readonly injected: number;
+  /** After so many of them ingest went on. */
+  readonly survived: number;
+  /** From the end of a fault until ingest went on, at worst. */
+  readonly slowestMs: number;
+}
+
+export interface SoakResult {
+  readonly faults: readonly FaultTally[];
+  readonly checks: readonly FinalCheck[];
+  /** From the last fault until every check was met. */
+  readonly calmMs: number;
+  readonly requests: Readonly<Record<string, number>>;
+  /** The end of what the replicas wrote; of use where a check is not met. */
+  readonly logs: string;
+}
+
+const PASS_STANDS_MS = 240_000;
+
+interface Inflicted {
+  readonly name: string;
+  endedAt: number | null;
+  recoveredAt: number | null;
+}
+
+/** Faults at random for some minutes, then calm, then the reckoning. The same seed inflicts the same in the same order. */
+export async function runSoak(options: SoakOptions): Promise<SoakResult> {
+  const { onProgress } = options;
+  onProgress(`soak of ${options.minutes} min, seed ${options.seed}, ${options.replicas} replicas`);
+  const world = await openSoakWorld(options);
+  const dice = createDice(options.seed);
+  const inflicted: Inflicted[] = [];
+  const watch = watchProgress(world, inflicted);
+  const interrupted = new Promise<never>((_, reject) => {
+    options.signal.addEventListener("abort", () => reject(options.signal.reason as Error));
+  });
+  const run = async () => {
+    await inflictFaults(world, dice, inflicted, options);
+    onProgress("faults over, waiting for everything to be complete");
+    return waitForCalm(world, options);
+  };
+  try {
+    const { checks, calmMs } = await Promise.race([run(), interrupted]);
+    return {
+      faults: tally(inflicted),
+      checks,
+      calmMs,
+      requests: world.emulator.requests().counts,
+      logs: world.readLogs(),
+    };
+  } finally {
+    watch.stop();
+    await world.close();
+  }
+}
+
+async function inflictFaults(
+  world: SoakWorld,
+  dice: Dice,
+  inflicted: Inflicted[],
+  { minutes, onProgress }: SoakOptions,
+): Promise<void> {
+  const startedAt = Date.now();
+  const endAt = startedAt + minutes * 60_000;
+  const kinds = listFaults(world);
+  // Each kind once, in an order of its own, before any comes again; two may overlap.
+  let bag = [...kinds];
+  const lanes = Array.from({ length: 2 }, async (_, lane) => {
+    await delay(lane * 5_000);
+    while (Date.now() < endAt) {
+      if (bag.length === 0) bag = [...kinds];
+      const kind = dice.pick(bag);
+      bag = bag.filter((other) => other !== kind);
+      const one: Inflicted = { name: kind.name, endedAt: null, recoveredAt: null };
+      inflicted.push(one);
+      onProgress(`${clock(Date.now() - startedAt)}  ${kind.name}`);
+      await kind.inflict(world, dice);
+      one.endedAt = Date.now();
+      if (dice.roll(0, 3) === 0) attack(world, dice, onProgress);
+      await delay(dice.roll(1_000, 6_000));
+    }
+  });
+  const settled = await Promise.allSettled(lanes);
+  for (const lane of settled) if (lane.status === "rejected") throw lane.reason;
+}
+
+function attack({ emulator }: SoakWorld, dice: Dice, onProgress: (line: string) => void): void {
+  const script = `zone=${dice.pick(ZONES)},rule=${942_100 + 10 * dice.roll(0, 9)},start=+1s,duration=40s,rate=5/s`;
+  emulator.addAttack(script);
+  onProgress(`       attack ${script}`);
+}
+
+/** Ingest goes on once the search of every zone has reached past a fault's end. */
+function watchProgress({ postgres }: SoakWorld, inflicted: readonly Inflicted[]) {
+  const stopping = new AbortController();
+  const look = async () => {
+    while (!stopping.signal.aborted) {
+      const [row] = await postgres
+        .query<{ through: number | null }>(
+          `select (extract(epoch from min(through)) * 1000)::float8 as through from (
+             select max(searched_through) as through from coverage_windows group by zone_id) zones`,
+        )
+        .catch(() => []);
+      const through = row?.through ?? 0;
+      for (const one of inflicted)
+        if (one.endedAt !== null && one.recoveredAt === null && through > one.endedAt)
+          one.recoveredAt = Date.now();
+      await delay(500);
+    }
+  };
+  void look();
+  return { stop: () => stopping.abort() };
+}
+
+async function waitForCalm(
+  world: SoakWorld,
+  { calmMinutes, onProgress }: SoakOptions,
+): Promise<{ checks: FinalCheck[]; calmMs: number }> {
+  const startedAt = Date.now();
+  world.emulator.clearFaults();
+  world.receiver.answer(200);
+  const expected = await readShownEvents(world);
+  for (let isFirst = true; ; isFirst = false) {
+    await pullTimesForward(world, isFirst ? 0 : PASS_STANDS_MS);
+    await delay(15_000);
+    const checks = await runFinalChecks(world, expected);
+    const calmMs = Date.now() - startedAt;
+    const unmet = checks.filter(({ isMet }) => !isMet);
+    if (unmet.length === 0 || calmMs > calmMinutes * 60_000) return { checks, calmMs };
+    onProgress(
+      `calm ${clock(calmMs)}  not yet: ${unmet.map(({ name, detail }) => `${name} (${detail})`).join(", ")}`.slice(
+        0,
+        300,
+      ),
+    );
+  }
+}
+
+/**
+ * What a quarter of an hour would do, so that nobody waits for it: what is to be tried again later is due now, and the
+ * list passes are older than they are. A pass that looks older proves less, never more; one that has just been made is
+ * left alone for as long as the other proofs need.
+ */
+async function pullTimesForward({ postgres }: SoakWorld, passStandsMs: number): Promise<void> {
+  const earlier = (column: string) => `${column} = ${column} - interval '15 minutes'`;
+  await postgres.query(`
+    update leases set due_at = now() where name like 'tick.%';
+    update differing_cells set next_repair_at = now() where resolved_at is null and next_repair_at > now();
+    update notifications set next_attempt_at = now() where state = 'pending' and next_attempt_at > now();
+    update ingest_cursors set ${["started_at", "full_pass_started_at", "quiet_pass_started_at"].map(earlier).join(", ")}
+      where pass_result is not null and started_at < now() - interval '${passStandsMs} milliseconds'`);
+}
+
+function tally(inflicted: readonly Inflicted[]): FaultTally[] {
+  const names = [...new Set(inflicted.map(({ name }) => name))].sort();
+  return names.map((name) => {
+    const all = inflicted.filter((one) => one.name === name);
+    const recoveries = all.flatMap(({ endedAt, recoveredAt }) =>
+      endedAt === null || recoveredAt === null ? [] : [recoveredAt - endedAt],
+    );
+    return { name, injected: all.length, survived: recoveries.length, slowestMs: Math.max(0, ...recoveries) };
+  });
+}
+
+function clock(ms: number): string {
+  const whole = Math.floor(ms / 1_000);
+  return `${String(Math.floor(whole / 60)).padStart(2, "0")}:${String(whole % 60).padStart(2, "0")}`;
+}

@@ -1,0 +1,153 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Redis } from "ioredis";
+import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
+import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
+import { startTcpProxy, type TcpProxy } from "../faults/tcp-proxy.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../faults/webhook-receiver.ts";
+import { findRedisServer, startTestRedis } from "../support/redis.ts";
+import { type SoakPostgres, startSoakPostgres } from "./soak-postgres.ts";
+
+export const ZONES = [101, 102] as const;
+
+/** A service that is started again whenever it has ended. */
+interface SoakReplica {
+  readonly name: string;
+  kill(signal: NodeJS.Signals): void;
+  /** Waits for the end of the present process, then for as long as told, and starts the next. */
+  startAgain(afterMs: number): Promise<void>;
+}
+
+interface SoakRedis {
+  readonly proxy: TcpProxy;
+  flush(): Promise<void>;
+  restart(downMs: number): Promise<void>;
+}
+
+export interface SoakWorld {
+  readonly emulator: Emulator;
+  readonly postgres: SoakPostgres;
+  /** Null where no server is on PATH: the queues are in Postgres then. */
+  readonly redis: SoakRedis | null;
+  readonly toPlatform: TcpProxy;
+  readonly receiver: WebhookReceiver;
+  readonly replicas: readonly SoakReplica[];
+  /** What the replicas wrote to their terminal and log, the end of it. */
+  readLogs(): string;
+  close(): Promise<void>;
+}
+
+export interface SoakWorldOptions {
+  readonly seed: number;
+  readonly replicas: number;
+  readonly historyHours: number;
+  readonly eventsPerSecond: number;
+}
+
+/** The whole service in processes of its own, and everything it depends on, each behind a network that can fail. */
+export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorld> {
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-soak-"));
+  const dataDir = path.join(folder, "postgres");
+  mkdirSync(dataDir);
+  const { seed, historyHours, eventsPerSecond } = options;
+  const emulator = await createEmulator({
+    zones: [...ZONES],
+    seed: String(seed),
+    historyHours,
+    eventsPerSecond,
+    lateShare: 0.05,
+    maxLatenessMs: 4 * 60_000,
+    pageSize: 400,
+    order: seed % 2 === 0 ? "oldest" : "newest",
+  });
+  const [postgres, toPlatform, receiver, redis] = await Promise.all([
+    startSoakPostgres(dataDir),
+    startTcpProxy(emulator.port),
+    startWebhookReceiver(),
+    startRedis(),
+  ]);
+  const env = {
+    DATABASE_URL: postgres.url,
+    ...(redis === null ? {} : { REDIS_URL: redis.proxiedUrl }),
+    EDGE_API_URL: toPlatform.through(emulator.url),
+    EDGE_API_KEY: emulator.accessKey,
+    EDGE_SHIELD_ZONES: ZONES.join(","),
+    LONGWATCH_POLL_SECONDS: "2",
+    LONGWATCH_LOG_LEVEL: "warn",
+    NODE_COMPILE_CACHE: path.join(folder, "compiled"),
+    ...receiver.env,
+  };
+  const lines: string[] = [];
+  const replicas = Array.from({ length: options.replicas }, (_, index) => {
+    const name = `replica ${index + 1}`;
+    return createSoakReplica(name, { ...env, LONGWATCH_DATA_DIR: path.join(folder, name) }, lines);
+  });
+  return {
+    emulator,
+    postgres,
+    redis,
+    toPlatform,
+    receiver,
+    replicas,
+    readLogs: () => lines.join(""),
+    async close() {
+      await Promise.all(replicas.map((replica) => replica.end()));
+      await Promise.all([postgres.stop(), toPlatform.close(), redis?.stop(), emulator.close()]);
+      receiver.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function createSoakReplica(name: string, env: Record<string, string>, lines: string[]) {
+  let isEnding = false;
+  let service: ServiceProcess = startServiceProcess(env);
+  const keep = () => {
+    lines.push(`--- ${name}\n${service.printed()}`);
+    if (lines.length > 40) lines.shift();
+  };
+  return {
+    name,
+    kill: (signal: NodeJS.Signals) => void service.child.kill(signal),
+    async startAgain(afterMs: number) {
+      await service.exited;
+      keep();
+      await new Promise((resolve) => setTimeout(resolve, afterMs));
+      if (!isEnding) service = startServiceProcess(env);
+    },
+    async end() {
+      isEnding = true;
+      service.child.kill("SIGCONT");
+      service.child.kill("SIGTERM");
+      const force = setTimeout(() => service.child.kill("SIGKILL"), 12_000);
+      await service.exited;
+      clearTimeout(force);
+      keep();
+    },
+  };
+}
+
+async function startRedis() {
+  const server = findRedisServer();
+  if (server === null) return null;
+  const redis = await startTestRedis(server);
+  const proxy = await startTcpProxy(Number(new URL(redis.url).port));
+  return {
+    proxy,
+    proxiedUrl: proxy.through(redis.url),
+    async flush() {
+      const client = new Redis(redis.url);
+      await client.flushall().finally(() => client.disconnect());
+    },
+    async restart(downMs: number) {
+      await redis.kill();
+      await new Promise((resolve) => setTimeout(resolve, downMs));
+      await redis.restart();
+    },
+    async stop() {
+      await proxy.close();
+      await redis.stop();
+    },
+  };
+}
