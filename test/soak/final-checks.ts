@@ -61,7 +61,8 @@ async function checkHours({ postgres }: SoakWorld): Promise<FinalCheck> {
   const rows = await postgres.query<{ state: string; hours: number; example: string }>(
     `select case when state = 'open' then 'undecided'
          when state = 'gap' and coalesce(gap_reason, '') = '' then 'unexplained' else state end as state,
-       count(*)::int as hours, min(zone_id || ' ' || starts_at || coalesce(': ' || gap_reason, '')) as example
+       count(*)::int as hours, min(zone_id || ' ' || starts_at || coalesce(': ' || gap_reason,
+         concat(', closing search ', closing_search_at, ', compared ', reconciled_at, ', last new ', last_new_at))) as example
      from coverage_windows where starts_at + interval '75 minutes' < now() group by 1 order by 1`,
   );
   const isMet = rows.length > 0 && rows.every(({ state }) => state === "sealed" || state === "gap");

@@ -37,7 +37,7 @@ export interface SoakResult {
   readonly logs: string;
 }
 
-const PASS_STANDS_MS = 240_000;
+const PASS_STANDS_MS = 150_000;
 
 interface Inflicted {
   readonly name: string;
