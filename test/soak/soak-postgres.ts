@@ -23,6 +23,8 @@ export async function startSoakPostgres(dataDir: string): Promise<SoakPostgres> 
   const start = () => startEmbeddedPostgres({ dataDir, settings: SETTINGS });
   let postgres: EmbeddedPostgres = await start();
   const portOf = () => Number(new URL(postgres.url).port);
+  // One at a time: a crash in the middle of a restart would meet two servers on one folder.
+  let restarted = Promise.resolve();
   const proxy = await startTcpProxy(portOf());
   return {
     url: proxy.through(postgres.url),
@@ -37,14 +39,18 @@ export async function startSoakPostgres(dataDir: string): Promise<SoakPostgres> 
         await client.end();
       }
     },
-    async restart(how, downMs) {
-      if (how === "immediate") process.kill(readPostmaster(dataDir), "SIGQUIT");
-      await postgres.stop();
-      await new Promise((resolve) => setTimeout(resolve, downMs));
-      postgres = await start();
-      proxy.leadTo(portOf());
-      // Connections to the server that is gone are dead already; those that hang in the proxy are not.
-      proxy.cut();
+    restart(how, downMs) {
+      const turn = restarted.then(async () => {
+        if (how === "immediate") process.kill(readPostmaster(dataDir), "SIGQUIT");
+        await postgres.stop();
+        await new Promise((resolve) => setTimeout(resolve, downMs));
+        postgres = await start();
+        proxy.leadTo(portOf());
+        // Connections to the server that is gone are dead already; those that hang in the proxy are not.
+        proxy.cut();
+      });
+      restarted = turn.catch(() => undefined);
+      return turn;
     },
     async stop() {
       await proxy.close();
