@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { createSecret } from "../secret.ts";
+
+/** A channel is named in routes, in the outbox and in metrics. */
+const name = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63 in all");
+const secret = z
+  .string()
+  .min(1)
+  .transform((value) => createSecret(value));
+/** Admits private, loopback and carrier-grade-NAT addresses and plain http for this channel alone. */
+const network = { allowPrivateNetworks: z.boolean().optional() };
+
+const terminal = z.strictObject({ kind: z.literal("terminal"), name });
+
+const webhook = z.strictObject({
+  kind: z.literal("webhook"),
+  name,
+  /** Secret as a whole: its path and query let anyone post. */
+  url: secret,
+  /** `whsec_...`; the new and the old while a receiver moves. */
+  secrets: z.array(secret).min(1),
+  ...network,
+});
+
+const slack = z.strictObject({
+  kind: z.literal("slack"),
+  name,
+  /** Of an incoming webhook. */
+  url: secret,
+  ...network,
+});
+
+/**
+ * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
+ * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
+ */
+export const channelConfig = z.discriminatedUnion("kind", [terminal, webhook, slack]);
+
+export type ChannelConfig = z.infer<typeof channelConfig>;
