@@ -32,10 +32,20 @@ const slack = z.strictObject({
   ...network,
 });
 
+const pagerduty = z.strictObject({
+  kind: z.literal("pagerduty"),
+  name,
+  /** Of an Events API v2 integration. */
+  routingKey: secret,
+  /** `https://events.eu.pagerduty.com/v2/enqueue` for the EU. */
+  url: z.url().optional(),
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
  */
-export const channelConfig = z.discriminatedUnion("kind", [terminal, webhook, slack]);
+export const channelConfig = z.discriminatedUnion("kind", [terminal, webhook, slack, pagerduty]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

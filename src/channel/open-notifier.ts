@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
+import { createPagerDutyNotifier } from "./pagerduty.ts";
 import { createSlackNotifier } from "./slack.ts";
 import { createTerminalNotifier, type TerminalStream } from "./terminal.ts";
 import { createWebhookNotifier } from "./webhook.ts";
@@ -33,6 +34,8 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
       return createWebhookNotifier({ ...options, url: config.url, secrets: config.secrets });
     case "slack":
       return createSlackNotifier({ ...options, url: config.url });
+    case "pagerduty":
+      return createPagerDutyNotifier({ ...options, routingKey: config.routingKey, url: config.url });
     default:
       return config satisfies never;
   }

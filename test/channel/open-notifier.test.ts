@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { type ChannelConfig, channelConfig } from "../../src/channel/channel-config.ts";
 import { openNotifier, type SharedSurroundings } from "../../src/channel/open-notifier.ts";
-import { CANARY, NOW, SIGNING_SECRET } from "./support/receiver.ts";
+import { CANARY, NOW, ROUTING_KEY, SIGNING_SECRET } from "./support/receiver.ts";
 
 const shared: SharedSurroundings = {
   terminal: { write: (_text, done) => (done(), true) },
@@ -16,6 +16,7 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
   terminal: {},
   webhook: { url: `https://hooks.example/${CANARY}`, secrets: [SIGNING_SECRET] },
   slack: { url: `https://hooks.slack.example/services/${CANARY}` },
+  pagerduty: { routingKey: ROUTING_KEY },
 };
 
 test.each(Object.entries(EVERY_KIND))("a %s channel opens from its configuration", (kind, fields) => {

@@ -1,5 +1,6 @@
 import type { LookupFunction } from "node:net";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
+import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
 import { createSlackNotifier } from "../../../src/channel/slack.ts";
 import { createWebhookNotifier } from "../../../src/channel/webhook.ts";
 import { createSecret } from "../../../src/secret.ts";
@@ -10,6 +11,8 @@ export const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes
 
 export const NOW = Date.UTC(2026, 10, 21, 14, 10);
 const network = { allowPrivateNetworks: true };
+
+export const ROUTING_KEY = `${CANARY}-0123456789abc`;
 
 /** The channels that post, each pointed at `origin`, with the canary in path and query. */
 export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: number) => Notifier>> = {
@@ -30,7 +33,19 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       network,
       timeoutMs,
     }),
+  pagerduty: (origin, timeoutMs = 20_000) =>
+    createPagerDutyNotifier({
+      name: "pager",
+      routingKey: createSecret(ROUTING_KEY),
+      url: `${origin}/v2/enqueue`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
 };
+
+/** What a receiver of that kind answers, and the reference that is taken from it; "ok" and none where it is not listed. */
+export const ANSWERS: Readonly<Record<string, { body: unknown; reference: string | null }>> = {};
 
 export function sendOptions(over: Partial<SendOptions> = {}): SendOptions {
   const { signal } = new AbortController();
