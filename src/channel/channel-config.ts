@@ -42,10 +42,18 @@ const pagerduty = z.strictObject({
   ...network,
 });
 
+const teams = z.strictObject({
+  kind: z.literal("teams"),
+  name,
+  /** Of a Workflows flow that starts with a webhook request. */
+  url: secret,
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
  */
-export const channelConfig = z.discriminatedUnion("kind", [terminal, webhook, slack, pagerduty]);
+export const channelConfig = z.discriminatedUnion("kind", [terminal, webhook, slack, pagerduty, teams]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

@@ -4,6 +4,7 @@ import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { createPagerDutyNotifier } from "./pagerduty.ts";
 import { createSlackNotifier } from "./slack.ts";
+import { createTeamsNotifier } from "./teams.ts";
 import { createTerminalNotifier, type TerminalStream } from "./terminal.ts";
 import { createWebhookNotifier } from "./webhook.ts";
 
@@ -36,6 +37,8 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
       return createSlackNotifier({ ...options, url: config.url });
     case "pagerduty":
       return createPagerDutyNotifier({ ...options, routingKey: config.routingKey, url: config.url });
+    case "teams":
+      return createTeamsNotifier({ ...options, url: config.url });
     default:
       return config satisfies never;
   }

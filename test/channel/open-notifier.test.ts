@@ -17,6 +17,7 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
   webhook: { url: `https://hooks.example/${CANARY}`, secrets: [SIGNING_SECRET] },
   slack: { url: `https://hooks.slack.example/services/${CANARY}` },
   pagerduty: { routingKey: ROUTING_KEY },
+  teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 
 test.each(Object.entries(EVERY_KIND))("a %s channel opens from its configuration", (kind, fields) => {

@@ -35,7 +35,7 @@ export function describeFormat(
     ["hostile-resolved", hostileMessage({ reason: "resolved", ...ENDED })],
   ])("%s looks as it looked (F71)", async (name, message) => {
     const json = `${JSON.stringify(check(message), null, 2)}\n`;
-    await expect(json).toMatchFileSnapshot(`../golden/${kind}-${name}.golden.json`);
+    await expect(json).toMatchFileSnapshot(`golden/${kind}-${name}.golden.json`);
   });
 
   describe.each(REASONS)("as %s", (reason) => {

@@ -2,6 +2,7 @@ import type { LookupFunction } from "node:net";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
 import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
 import { createSlackNotifier } from "../../../src/channel/slack.ts";
+import { createTeamsNotifier } from "../../../src/channel/teams.ts";
 import { createWebhookNotifier } from "../../../src/channel/webhook.ts";
 import { createSecret } from "../../../src/secret.ts";
 
@@ -38,6 +39,14 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       name: "pager",
       routingKey: createSecret(ROUTING_KEY),
       url: `${origin}/v2/enqueue`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  teams: (origin, timeoutMs = 20_000) =>
+    createTeamsNotifier({
+      name: "team",
+      url: createSecret(`${origin}/workflows/${CANARY}/triggers/manual?sig=${CANARY}`),
       clock: Date.now,
       network,
       timeoutMs,
