@@ -50,10 +50,25 @@ const teams = z.strictObject({
   ...network,
 });
 
+const discord = z.strictObject({
+  kind: z.literal("discord"),
+  name,
+  /** Of a webhook; `?thread_id=` posts into a thread. */
+  url: secret,
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
  */
-export const channelConfig = z.discriminatedUnion("kind", [terminal, webhook, slack, pagerduty, teams]);
+export const channelConfig = z.discriminatedUnion("kind", [
+  terminal,
+  webhook,
+  slack,
+  pagerduty,
+  teams,
+  discord,
+]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

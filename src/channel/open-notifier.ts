@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { ChannelConfig } from "./channel-config.ts";
+import { createDiscordNotifier } from "./discord.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { createPagerDutyNotifier } from "./pagerduty.ts";
@@ -39,6 +40,8 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
       return createPagerDutyNotifier({ ...options, routingKey: config.routingKey, url: config.url });
     case "teams":
       return createTeamsNotifier({ ...options, url: config.url });
+    case "discord":
+      return createDiscordNotifier({ ...options, url: config.url });
     default:
       return config satisfies never;
   }

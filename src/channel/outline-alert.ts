@@ -115,7 +115,8 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
     sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
     advice: isShort && message.reason !== "advice" ? null : advice,
-    silence: isShort || isResolved || message.howToSilence === null ? null : toLine(message.howToSilence, 400),
+    silence:
+      isShort || isResolved || message.howToSilence === null ? null : toLine(message.howToSilence, 400),
     links: toSafeLinks(message.links),
   };
 }

@@ -17,6 +17,7 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
   webhook: { url: `https://hooks.example/${CANARY}`, secrets: [SIGNING_SECRET] },
   slack: { url: `https://hooks.slack.example/services/${CANARY}` },
   pagerduty: { routingKey: ROUTING_KEY },
+  discord: { url: `https://discord.example/api/webhooks/1/${CANARY}` },
   teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 

@@ -1,4 +1,5 @@
 import type { LookupFunction } from "node:net";
+import { createDiscordNotifier } from "../../../src/channel/discord.ts";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
 import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
 import { createSlackNotifier } from "../../../src/channel/slack.ts";
@@ -51,10 +52,20 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       network,
       timeoutMs,
     }),
+  discord: (origin, timeoutMs = 20_000) =>
+    createDiscordNotifier({
+      name: "guild",
+      url: createSecret(`${origin}/api/webhooks/1/${CANARY}?thread_id=9`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
 };
 
 /** What a receiver of that kind answers, and the reference that is taken from it; "ok" and none where it is not listed. */
-export const ANSWERS: Readonly<Record<string, { body: unknown; reference: string | null }>> = {};
+export const ANSWERS: Readonly<Record<string, { body: unknown; reference: string | null }>> = {
+  discord: { body: { id: "42" }, reference: "42" },
+};
 
 export function sendOptions(over: Partial<SendOptions> = {}): SendOptions {
   const { signal } = new AbortController();
