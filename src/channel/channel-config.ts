@@ -58,6 +58,18 @@ const discord = z.strictObject({
   ...network,
 });
 
+const slackBot = z.strictObject({
+  kind: z.literal("slack-bot"),
+  name,
+  /** `xoxb-...` with the scope `chat:write`. */
+  token: secret,
+  /** An id such as `C0123ABCD`, or a name with `#`. */
+  channel: z.string().regex(/^(?:[A-Z0-9]{1,30}|#[^\s#]{1,80})$/u, "must be a channel's id, or #name"),
+  /** Of the Web API, where it is not `https://slack.com/api`. */
+  url: z.url().optional(),
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
@@ -69,6 +81,7 @@ export const channelConfig = z.discriminatedUnion("kind", [
   pagerduty,
   teams,
   discord,
+  slackBot,
 ]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

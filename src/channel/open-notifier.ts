@@ -5,6 +5,7 @@ import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { createPagerDutyNotifier } from "./pagerduty.ts";
 import { createSlackNotifier } from "./slack.ts";
+import { createSlackBotNotifier } from "./slack-bot.ts";
 import { createTeamsNotifier } from "./teams.ts";
 import { createTerminalNotifier, type TerminalStream } from "./terminal.ts";
 import { createWebhookNotifier } from "./webhook.ts";
@@ -42,6 +43,10 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
       return createTeamsNotifier({ ...options, url: config.url });
     case "discord":
       return createDiscordNotifier({ ...options, url: config.url });
+    case "slack-bot": {
+      const { token, channel, url } = config;
+      return createSlackBotNotifier({ ...options, token, channel, url });
+    }
     default:
       return config satisfies never;
   }

@@ -18,6 +18,7 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
   slack: { url: `https://hooks.slack.example/services/${CANARY}` },
   pagerduty: { routingKey: ROUTING_KEY },
   discord: { url: `https://discord.example/api/webhooks/1/${CANARY}` },
+  "slack-bot": { token: CANARY, channel: "C0123" },
   teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 

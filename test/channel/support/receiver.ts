@@ -3,6 +3,7 @@ import { createDiscordNotifier } from "../../../src/channel/discord.ts";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
 import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
 import { createSlackNotifier } from "../../../src/channel/slack.ts";
+import { createSlackBotNotifier } from "../../../src/channel/slack-bot.ts";
 import { createTeamsNotifier } from "../../../src/channel/teams.ts";
 import { createWebhookNotifier } from "../../../src/channel/webhook.ts";
 import { createSecret } from "../../../src/secret.ts";
@@ -60,11 +61,35 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       network,
       timeoutMs,
     }),
+  "slack-bot": (origin, timeoutMs = 20_000) =>
+    createSlackBotNotifier({
+      name: "bot",
+      token: createSecret(CANARY),
+      channel: "#alerts",
+      url: `${origin}/api/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
 };
 
-/** What a receiver of that kind answers, and the reference that is taken from it; "ok" and none where it is not listed. */
-export const ANSWERS: Readonly<Record<string, { body: unknown; reference: string | null }>> = {
-  discord: { body: { id: "42" }, reference: "42" },
+/** What a receiver of a kind answers, the reference that is taken from it, and what an answer cut off counts for. */
+interface Answer {
+  readonly body: unknown;
+  readonly reference: string | null;
+  readonly cut: { readonly providerReference: string | null } | { readonly code: "ENDPOINT_UNAVAILABLE" };
+}
+
+export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { providerReference: null } };
+
+/** Kinds whose answer says more than its status. */
+export const ANSWERS: Readonly<Record<string, Answer>> = {
+  discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
+  "slack-bot": {
+    body: { ok: true, channel: "C0123", ts: "1732197780.000100" },
+    reference: "C0123:1732197780.000100",
+    cut: { code: "ENDPOINT_UNAVAILABLE" },
+  },
 };
 
 export function sendOptions(over: Partial<SendOptions> = {}): SendOptions {
