@@ -70,6 +70,20 @@ const slackBot = z.strictObject({
   ...network,
 });
 
+const alertmanager = z.strictObject({
+  kind: z.literal("alertmanager"),
+  name,
+  /** Without `/api/v2`. */
+  url: secret,
+  /** The whole Authorization header, such as `Bearer ...`. */
+  authorization: secret.optional(),
+  /** Put on every alert. */
+  labels: z.record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200)).optional(),
+  /** How long a firing alert lives there without news: longer than the longest repeat interval. */
+  firingForHours: z.number().min(1).max(168).optional(),
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
@@ -82,6 +96,7 @@ export const channelConfig = z.discriminatedUnion("kind", [
   teams,
   discord,
   slackBot,
+  alertmanager,
 ]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

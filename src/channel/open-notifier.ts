@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { createAlertmanagerNotifier } from "./alertmanager.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 import { createDiscordNotifier } from "./discord.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
@@ -9,6 +10,8 @@ import { createSlackBotNotifier } from "./slack-bot.ts";
 import { createTeamsNotifier } from "./teams.ts";
 import { createTerminalNotifier, type TerminalStream } from "./terminal.ts";
 import { createWebhookNotifier } from "./webhook.ts";
+
+const HOUR_MS = 3_600_000;
 
 /** What every channel of a process has in common. */
 export interface SharedSurroundings {
@@ -46,6 +49,11 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
     case "slack-bot": {
       const { token, channel, url } = config;
       return createSlackBotNotifier({ ...options, token, channel, url });
+    }
+    case "alertmanager": {
+      const { url, authorization, labels, firingForHours } = config;
+      const firingForMs = firingForHours === undefined ? undefined : firingForHours * HOUR_MS;
+      return createAlertmanagerNotifier({ ...options, url, authorization, labels, firingForMs });
     }
     default:
       return config satisfies never;

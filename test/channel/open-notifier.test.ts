@@ -19,6 +19,12 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
   pagerduty: { routingKey: ROUTING_KEY },
   discord: { url: `https://discord.example/api/webhooks/1/${CANARY}` },
   "slack-bot": { token: CANARY, channel: "C0123" },
+  alertmanager: {
+    url: `https://alerts.example/${CANARY}`,
+    authorization: `Bearer ${CANARY}`,
+    labels: { team: "edge" },
+    firingForHours: 24,
+  },
   teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 

@@ -1,4 +1,5 @@
 import type { LookupFunction } from "node:net";
+import { createAlertmanagerNotifier } from "../../../src/channel/alertmanager.ts";
 import { createDiscordNotifier } from "../../../src/channel/discord.ts";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
 import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
@@ -71,6 +72,15 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       network,
       timeoutMs,
     }),
+  alertmanager: (origin, timeoutMs = 20_000) =>
+    createAlertmanagerNotifier({
+      name: "prom",
+      url: createSecret(`${origin}/${CANARY}/?token=${CANARY}`),
+      authorization: createSecret(`Bearer ${CANARY}`),
+      clock: () => NOW,
+      network,
+      timeoutMs,
+    }),
 };
 
 /** What a receiver of a kind answers, the reference that is taken from it, and what an answer cut off counts for. */
@@ -85,6 +95,7 @@ export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { provid
 /** Kinds whose answer says more than its status. */
 export const ANSWERS: Readonly<Record<string, Answer>> = {
   discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
+  alertmanager: { body: "", reference: "critical", cut: { providerReference: "critical" } },
   "slack-bot": {
     body: { ok: true, channel: "C0123", ts: "1732197780.000100" },
     reference: "C0123:1732197780.000100",
