@@ -84,6 +84,15 @@ const alertmanager = z.strictObject({
   ...network,
 });
 
+const opsgenie = z.strictObject({
+  kind: z.literal("opsgenie"),
+  name,
+  apiKey: secret,
+  /** Without `/v2/alerts`; `https://api.eu.opsgenie.com` for the EU. */
+  url: z.url().optional(),
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
@@ -97,6 +106,7 @@ export const channelConfig = z.discriminatedUnion("kind", [
   discord,
   slackBot,
   alertmanager,
+  opsgenie,
 ]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

@@ -4,6 +4,7 @@ import type { ChannelConfig } from "./channel-config.ts";
 import { createDiscordNotifier } from "./discord.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
+import { createOpsgenieNotifier } from "./opsgenie.ts";
 import { createPagerDutyNotifier } from "./pagerduty.ts";
 import { createSlackNotifier } from "./slack.ts";
 import { createSlackBotNotifier } from "./slack-bot.ts";
@@ -55,6 +56,8 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
       const firingForMs = firingForHours === undefined ? undefined : firingForHours * HOUR_MS;
       return createAlertmanagerNotifier({ ...options, url, authorization, labels, firingForMs });
     }
+    case "opsgenie":
+      return createOpsgenieNotifier({ ...options, apiKey: config.apiKey, url: config.url });
     default:
       return config satisfies never;
   }

@@ -14,3 +14,16 @@ export function toInert(text: string): string {
 export function toRowLine({ value, count, share }: Outline["top"][number]["rows"][number]): string {
   return `${value} ${count} (${share})`;
 }
+
+/** An outline as plain text, line by line, an empty line between its parts; what it links to and its title apart. */
+export function toPlainLines({ headline, facts, sparkline, top, advice, silence }: Outline): string[] {
+  const parts = [
+    [headline, sparkline, ...facts].filter((line) => line !== ""),
+    top.flatMap(({ label, rows }) => [`${label}:`, ...rows.map((row) => `  ${toRowLine(row)}`)]),
+    advice === null ? [] : [advice.heading, ...advice.lines.map((line) => `  ${line}`)],
+    silence === null ? [] : [`Silence: ${silence}`],
+  ];
+  return parts
+    .filter((part) => part.length > 0)
+    .flatMap((part, index) => (index === 0 ? part : ["", ...part]));
+}

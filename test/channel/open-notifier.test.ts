@@ -25,6 +25,7 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
     labels: { team: "edge" },
     firingForHours: 24,
   },
+  opsgenie: { apiKey: CANARY },
   teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 

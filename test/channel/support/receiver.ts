@@ -2,6 +2,7 @@ import type { LookupFunction } from "node:net";
 import { createAlertmanagerNotifier } from "../../../src/channel/alertmanager.ts";
 import { createDiscordNotifier } from "../../../src/channel/discord.ts";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
+import { createOpsgenieNotifier } from "../../../src/channel/opsgenie.ts";
 import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
 import { createSlackNotifier } from "../../../src/channel/slack.ts";
 import { createSlackBotNotifier } from "../../../src/channel/slack-bot.ts";
@@ -78,6 +79,15 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       url: createSecret(`${origin}/${CANARY}/?token=${CANARY}`),
       authorization: createSecret(`Bearer ${CANARY}`),
       clock: () => NOW,
+      network,
+      timeoutMs,
+    }),
+  opsgenie: (origin, timeoutMs = 20_000) =>
+    createOpsgenieNotifier({
+      name: "genie",
+      apiKey: createSecret(CANARY),
+      url: `${origin}/${CANARY}/`,
+      clock: Date.now,
       network,
       timeoutMs,
     }),
