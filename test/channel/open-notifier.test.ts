@@ -1,0 +1,71 @@
+import { inspect } from "node:util";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { type ChannelConfig, channelConfig } from "../../src/channel/channel-config.ts";
+import { openNotifier, type SharedSurroundings } from "../../src/channel/open-notifier.ts";
+import { CANARY, NOW, ROUTING_KEY, SIGNING_SECRET } from "./support/receiver.ts";
+
+const shared: SharedSurroundings = {
+  terminal: { write: (_text, done) => (done(), true) },
+  clock: () => NOW,
+  network: {},
+};
+
+/** A channel of every kind, as a file would say it; public addresses. */
+const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
+  terminal: {},
+  webhook: { url: `https://hooks.example/${CANARY}`, secrets: [SIGNING_SECRET] },
+  slack: { url: `https://hooks.slack.example/services/${CANARY}` },
+  pagerduty: { routingKey: ROUTING_KEY },
+  discord: { url: `https://discord.example/api/webhooks/1/${CANARY}` },
+  "slack-bot": { token: CANARY, channel: "C0123" },
+  alertmanager: {
+    url: `https://alerts.example/${CANARY}`,
+    authorization: `Bearer ${CANARY}`,
+    labels: { team: "edge" },
+    firingForHours: 24,
+  },
+  opsgenie: { apiKey: CANARY },
+  teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
+};
+
+test.each(Object.entries(EVERY_KIND))("a %s channel opens from its configuration", (kind, fields) => {
+  const notifier = openNotifier(channelConfig.parse({ kind, name: "it", ...fields }), shared);
+  expect(notifier).toMatchObject({ kind, name: "it" });
+});
+
+test.each(Object.entries(EVERY_KIND))(
+  "no field of a %s channel shows a secret once read (F70)",
+  (kind, fields) => {
+    const config = channelConfig.parse({ kind, name: "it", ...fields });
+    const shown = `${inspect(config, { depth: 9, showHidden: true })}${JSON.stringify(config)}`;
+    expect(shown).not.toContain(CANARY);
+    expect(shown).not.toContain(SIGNING_SECRET);
+  },
+);
+
+test.each(Object.entries(EVERY_KIND))("a %s channel with an unknown field is a mistake", (kind, fields) => {
+  const read = channelConfig.safeParse({ kind, name: "it", ...fields, adress: "x" });
+  expect(read.error?.issues).toMatchObject([{ code: "unrecognized_keys", keys: ["adress"] }]);
+});
+
+test.each(["", "Pager", "a b", "x:y", "-a", "a".repeat(64)])("%j is no name of a channel", (name) => {
+  expect(channelConfig.safeParse({ kind: "terminal", name }).success).toBe(false);
+});
+
+test("a channel's own opt-in to private networks comes before everybody's", () => {
+  const open = (own: object, everybody: boolean) => () =>
+    openNotifier(channelConfig.parse({ kind: "slack", name: "it", url: "http://10.0.0.7/x", ...own }), {
+      ...shared,
+      network: { allowPrivateNetworks: everybody },
+    });
+  expect(open({}, false)).toThrow("is not a public address (private)");
+  expect(open({}, true)).not.toThrow();
+  expect(open({ allowPrivateNetworks: true }, false)).not.toThrow();
+  expect(open({ allowPrivateNetworks: false }, true)).toThrow("is not a public address (private)");
+});
+
+test("the kinds are published as a JSON schema in the form a file has them", () => {
+  const schema = JSON.stringify(z.toJSONSchema(channelConfig, { io: "input" }));
+  for (const kind of Object.keys(EVERY_KIND)) expect(schema).toContain(`"const":"${kind}"`);
+});
