@@ -4,10 +4,10 @@ import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "./
 
 /** At the beginning of a record nothing has a history, and everyday traffic would look new. */
 const LEARNING_MINUTES = 180;
-/** A series seen this early was there before the record began; one seen later is new. */
+/** A series seen this early was surely there before the record began. */
 const FIRST_SEEN_MINUTES = 60;
-/** Records shorter than this are judged throughout. */
-const LEARNS_FROM_MINUTES = 1_440;
+/** So long every rule is new to the record, and that is no news. Shorter records are judged throughout. */
+const NEW_RECORD_MINUTES = 1_440;
 
 /** Minutes are numbered since the epoch; a span is half-open. */
 export interface BacktestOptions extends SpikePolicy {
@@ -93,14 +93,10 @@ export function createBacktest(options: BacktestOptions): Backtest {
       passMinutes(one.watch, toMinute, options, (episode) => void found.push({ one, episode }));
       if (one.watch.episode !== null) found.push({ one, episode: one.watch.episode });
     }
-    const learnsUntil =
-      toMinute - recordStart < LEARNS_FROM_MINUTES ? recordStart : recordStart + LEARNING_MINUTES;
+    const isLearning = createLearning(recordStart, toMinute);
     const order = new Map([...followed.values()].map((one, place) => [one, place]));
     const alerts = found
-      .filter(({ one, episode }) => {
-        const isOld = one.firstMinute < recordStart + FIRST_SEEN_MINUTES;
-        return !isOld || episode.openedAt > learnsUntil;
-      })
+      .filter(({ one, episode }) => !isLearning(one.firstMinute, episode))
       .toSorted(
         (a, b) =>
           (order.get(a.one) ?? 0) - (order.get(b.one) ?? 0) || a.episode.openedAt - b.episode.openedAt,
@@ -111,6 +107,16 @@ export function createBacktest(options: BacktestOptions): Backtest {
   }
 
   return { take, report };
+}
+
+/** Whether an episode only shows that the record has just begun. */
+function createLearning(recordStart: number, recordEnd: number) {
+  if (recordEnd - recordStart < NEW_RECORD_MINUTES) return () => false;
+  return (firstMinute: number, { openedAt, kind }: Episode) => {
+    const age = openedAt - recordStart;
+    const isOld = firstMinute < recordStart + FIRST_SEEN_MINUTES;
+    return (isOld && age <= LEARNING_MINUTES) || (kind === "new-rule" && age <= NEW_RECORD_MINUTES);
+  };
 }
 
 function toAlert({ series, watch }: Followed, episode: Episode, from: number, to: number): BacktestAlert {
