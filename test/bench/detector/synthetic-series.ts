@@ -1,12 +1,12 @@
 import { createFractions, drawPoisson } from "../../spike/support/histories.ts";
 
-export const DAYS = 21;
+const DAYS = 21;
 const DAY = 1_440;
 /** What lies before is history and is not scored. */
 export const SCORED_FROM = 7 * DAY;
 const LENGTH = DAYS * DAY;
 /** Events an attack adds at least: less is not to be told from everyday traffic by any rule. */
-const LEAST_ADDED = 20;
+const LEAST_ADDED = 12;
 
 /** Minutes of the series, half-open. */
 export interface Attack {
@@ -46,7 +46,7 @@ function drawGamma(shape: number, fraction: Fraction): number {
 
 /**
  * One rule's traffic: from one event in twenty hours to two thousand an hour, over-dispersed minute by minute and hour
- * by hour; most have a daily rhythm, half have bursts by habit, some a daily job, a lasting change of level, or begin
+ * by hour; most have a daily rhythm, a quarter have bursts by habit, some a daily job, a lasting change of level, or begin
  * late. About two in five are attacked once or more.
  */
 export function drawSeries(seed: number, index: number): SyntheticSeries {
@@ -68,7 +68,7 @@ function drawRates(fraction: Fraction): Float64Array {
   const base = acrossScales(fraction, 0.05, 2_000) / 60;
   const amplitude = fraction() < 0.7 ? between(fraction, 0.2, 0.95) : 0;
   const phase = between(fraction, 0, DAY);
-  const hourly = between(fraction, 0, 0.6);
+  const hourly = between(fraction, 0, 0.35);
   const begin = fraction() < 0.15 ? Math.floor(between(fraction, SCORED_FROM, 15 * DAY)) : 0;
   const shift = fraction() < 0.2 ? acrossScales(fraction, 0.3, 3) : 1;
   const shiftAt = between(fraction, SCORED_FROM, LENGTH);
@@ -86,12 +86,12 @@ function drawRates(fraction: Fraction): Float64Array {
 
 /** Harmless habits: bursts at any time, and jobs at the same minute of every day. */
 function addBursts(fraction: Fraction, rates: Float64Array, begin: number): void {
-  const perDay = fraction() < 0.5 ? acrossScales(fraction, 0.3, 12) : 0;
-  const height = acrossScales(fraction, 2, 15);
+  const perDay = fraction() < 0.25 ? acrossScales(fraction, 4, 48) : 0;
+  const height = acrossScales(fraction, 1, 4);
   for (let minute = begin; minute < LENGTH; minute += 1) {
     if (fraction() >= perDay / DAY) continue;
     const end = Math.min(LENGTH, minute + Math.ceil(between(fraction, 1, 12)));
-    const added = Math.max(rates[minute] as number, 0.05) * height * Math.exp(0.5 * drawNormal(fraction));
+    const added = Math.max(rates[minute] as number, 0.05) * height * Math.exp(0.3 * drawNormal(fraction));
     for (; minute < end; minute += 1) rates[minute] = (rates[minute] as number) + added;
   }
   if (fraction() >= 0.15) return;
@@ -115,7 +115,7 @@ function drawAttacks(fraction: Fraction, rates: Float64Array, begin: number): (A
     const to = from + minutes;
     const factor = acrossScales(fraction, 2, 50);
     const usual = rates.subarray(from, to).reduce((sum, rate) => sum + rate, 0) / minutes;
-    const added = (factor - 1) * Math.max(usual, 0.2);
+    const added = (factor - 1) * Math.max(usual, 0.1);
     const isApart = attacks.every((other) => from > other.to + DAY || to + DAY < other.from);
     if (isApart && added * minutes >= LEAST_ADDED) attacks.push({ from, to, factor, added });
   }
