@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { backfillCommand } from "./cli/backfill.ts";
+import { backtestCommand } from "./cli/backtest.ts";
 import { configCommand } from "./cli/config.ts";
 import { coverageCommand } from "./cli/coverage.ts";
 import { edgeCommand } from "./cli/edge.ts";
@@ -24,6 +25,7 @@ const program = new Command("longwatch")
   .addCommand(gapsCommand(readConfig))
   .addCommand(backfillCommand(readConfig))
   .addCommand(verifyCommand(readConfig))
+  .addCommand(backtestCommand(readConfig))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

@@ -46,7 +46,7 @@ const QUOTE = 34;
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
-function splitRecord(text: string): string[] {
+export function splitRecord(text: string): string[] {
   if (!text.includes('"')) return text.split(",");
   const cells: string[] = [];
   let cell = "";

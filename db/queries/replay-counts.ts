@@ -1,0 +1,51 @@
+import { and, asc, eq, gte, lt, or, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import type { SeriesKey } from "./spikes.ts";
+
+/** The zone's rules that have events in minutes of [fromMs, toMs). */
+export async function readActiveRules(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<string[]> {
+  const { startsAt, width, ruleId } = ruleBuckets;
+  const rows = await db
+    .selectDistinct({ ruleId })
+    .from(ruleBuckets)
+    .where(
+      and(
+        eq(ruleBuckets.zoneId, zoneId),
+        eq(width, 60),
+        gte(startsAt, new Date(fromMs)),
+        lt(startsAt, new Date(toMs)),
+      ),
+    )
+    .orderBy(asc(ruleId));
+  return rows.map((row) => row.ruleId);
+}
+
+/** Minutes (since the epoch) with events in [fromMs, toMs), and the first of all that is known before, ascending. */
+export async function readReplayCounts(
+  db: Queryable,
+  { zoneId, ruleId }: SeriesKey,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<{ minute: number; count: number }[]> {
+  const { startsAt, width, total } = ruleBuckets;
+  const first = sql`(select min(b.starts_at) from rule_buckets b
+    where b.zone_id = ${zoneId} and b.rule_id = ${ruleId} and b.width = 60)`;
+  const rows = await db
+    .select({ startsAt, count: total })
+    .from(ruleBuckets)
+    .where(
+      and(
+        eq(ruleBuckets.zoneId, zoneId),
+        eq(ruleBuckets.ruleId, ruleId),
+        eq(width, 60),
+        or(gte(startsAt, new Date(fromMs)), eq(startsAt, first)),
+        lt(startsAt, new Date(toMs)),
+      ),
+    )
+    .orderBy(asc(startsAt));
+  return rows.map((row) => ({ minute: row.startsAt.getTime() / 60_000, count: row.count }));
+}

@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import type { Config } from "../config.ts";
+import { DEFAULT_Z } from "../spike/policy.ts";
+import { describeReport, toReportJson } from "./backtest/describe-report.ts";
+import { type BacktestFlags, readBacktestFlags } from "./backtest/read-backtest-flags.ts";
+import { replayFile } from "./backtest/replay-file.ts";
+import { replayStore } from "./backtest/replay-store.ts";
+import { writeAlertMinutes } from "./backtest/write-alert-minutes.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { withStore } from "./open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+
+const HELP = `
+The file has the header series,timestamp,count and a row per series and minute with events: the timestamp is the epoch
+second at which the minute starts; minutes without events are left out. Rows of a series are in ascending order. What
+lies before --start is history. A minute is in alert from the one that reached its threshold to the last that was not
+quiet; the quarter of an hour of quiet that closes an alert is not counted.
+
+Examples:
+  npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv
+  npm run -s longwatch -- backtest --counts counts.csv --z 4.5 --start 2026-11-08 --json
+  npm run -s longwatch -- backtest --zone 101 --rule 942100 --days 14 --z 3`;
+
+/** `longwatch backtest`: what the detector would have paged, at any z, over a file of counts or the stored history. */
+export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("backtest", "Show what the spike detector would have paged.", HELP, io)
+    .option("--counts <file>", "CSV file of counts per series and minute")
+    .option("--start <time>", "judge from here: epoch seconds, ISO-8601 (default: where the counts begin)")
+    .option("--end <time>", "up to here, left out (default: where the counts end)")
+    .option("--zone <id>", "replay what is stored of a shield zone")
+    .option("--rule <id>", "only this rule of the zone (default: all)")
+    .option("--days <count>", "that many days up to now (default: 7)")
+    .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
+    .option("--alerts <file>", "write series,timestamp for every minute in alert")
+    .option("--json", "summary and alerts as JSON")
+    .action(
+      storeAction<BacktestFlags>(io, async (flags, read) => {
+        const now = io.clock();
+        const asked = readBacktestFlags(read, flags, now);
+        if (asked === undefined) return;
+        const { source, z } = asked;
+        const report =
+          source.kind === "file"
+            ? await replayFile(source.path, { z, ...source }, io.stderr)
+            : await withStore(readConfig(), ({ db }) => replayStore(db, { ...source, z, nowMs: now }));
+        if (flags.alerts !== undefined) await writeAlertMinutes(flags.alerts, report.alerts);
+        if (flags.json === true) await writeJson(io.stdout, toReportJson(report, z));
+        else await writeOut(io.stdout, describeReport(report, z));
+      }),
+    );
+}

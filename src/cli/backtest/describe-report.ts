@@ -1,0 +1,59 @@
+import { shortenText } from "../../edge/escape-text.ts";
+import type { BacktestAlert, BacktestReport } from "../../spike/backtest.ts";
+import { MINUTE_MS } from "../../trend/bucket.ts";
+import { count, many } from "../progress-bar.ts";
+import { showTime } from "../read-span.ts";
+
+const SHOWN = 20;
+const MAX_SERIES_CHARS = 48;
+
+/** The summary and the strongest alerts, for people. */
+export function describeReport(report: BacktestReport, z: number): string {
+  const { series, seriesDays, rows, events, alerts, alertMinutes, alertsPerSeriesDay, bySeverity } = report;
+  const span = `${showTime(report.fromMinute * MINUTE_MS)} to ${showTime(report.toMinute * MINUTE_MS)} UTC`;
+  const facts: [string, string][] = [
+    ["span", span],
+    ["series", `${count(series)}, ${count(seriesDays)} series-days`],
+    ["counts", `${many(events, "event")} in ${many(rows, "minute")}`],
+    ["alerts", `${count(alerts.length)} at z ${z}, ${alertsPerSeriesDay.toFixed(4)} per series-day`],
+    ["", `${bySeverity.critical} critical, ${bySeverity.error} error, ${bySeverity.warning} warning`],
+    ["", `${report.newRules} of them the milder notice of a new rule`],
+    ["in alert", many(alertMinutes, "minute")],
+  ];
+  const summary = facts.map(([name, fact]) => `${name.padEnd(10)}${fact}\n`).join("");
+  const strongest = alerts.toSorted((a, b) => b.episode.score - a.episode.score).slice(0, SHOWN);
+  if (strongest.length === 0) return summary;
+  const more = alerts.length > SHOWN ? `the ${SHOWN} strongest` : "alerts, the strongest first";
+  return `${summary}\n${more}:\n${strongest.map((alert) => `  ${describeAlert(alert)}\n`).join("")}`;
+}
+
+function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: BacktestAlert): string {
+  const lasted = `${many(toMinute - fromMinute, "minute")}${isOpen ? ", still open" : ""}`;
+  const severity = episode.kind === "new-rule" ? "new rule" : episode.severity;
+  const compared = `${count(episode.peak)} in ${episode.windowMinutes} minutes against usual ${episode.usual.toFixed(1)}`;
+  return `${showTime(fromMinute * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
+}
+
+/** The same for programs; times in epoch seconds. */
+export function toReportJson(report: BacktestReport, z: number) {
+  const { fromMinute, toMinute, alerts, ...facts } = report;
+  return {
+    z,
+    from: fromMinute * 60,
+    to: toMinute * 60,
+    ...facts,
+    alerts: alerts.map(({ series, fromMinute: from, toMinute: to, isOpen, episode }) => ({
+      series,
+      from: from * 60,
+      to: to * 60,
+      isOpen,
+      severity: episode.severity,
+      kind: episode.kind,
+      windowMinutes: episode.windowMinutes,
+      peak: episode.peak,
+      usual: episode.usual,
+      threshold: episode.threshold,
+      score: episode.score,
+    })),
+  };
+}

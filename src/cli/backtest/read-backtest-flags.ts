@@ -1,0 +1,99 @@
+import { DEFAULT_Z } from "../../spike/policy.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
+import { readZone } from "../read-span.ts";
+
+export interface BacktestFlags {
+  readonly counts?: string;
+  readonly zone?: string;
+  readonly rule?: string;
+  readonly days?: string;
+  readonly z?: string;
+  readonly start?: string;
+  readonly end?: string;
+  readonly alerts?: string;
+  readonly json?: true;
+}
+
+/** What to replay: a file, or what is stored of a zone. Minutes are numbered since the epoch. */
+export type BacktestSource =
+  | {
+      readonly kind: "file";
+      readonly path: string;
+      readonly startMinute?: number;
+      readonly endMinute?: number;
+    }
+  | {
+      readonly kind: "store";
+      readonly zoneId: number;
+      readonly ruleId: string | undefined;
+      readonly days: number;
+    };
+
+const [MIN_Z, MAX_Z] = [0.5, 20];
+const MAX_DAYS = 400;
+/** Up to eleven digits are seconds, as in the file. */
+const SECONDS = /^\d{1,11}$/;
+
+/** Undefined where something was wrong; the reader knows what. */
+export function readBacktestFlags(
+  read: FlagReader,
+  flags: BacktestFlags,
+  nowMs: number,
+): { source: BacktestSource; z: number } | undefined {
+  const z = readZ(read, flags.z);
+  const source = flags.counts === undefined ? readStored(read, flags) : readFile(read, flags, nowMs);
+  read.finish();
+  return z === undefined || source === undefined ? undefined : { source, z };
+}
+
+function readZ(read: FlagReader, text: string | undefined): number | undefined {
+  if (text === undefined) return DEFAULT_Z;
+  const z = /^\d{1,2}(?:\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
+  return z >= MIN_Z && z <= MAX_Z ? z : read.wrong("z", text, `a number from ${MIN_Z} to ${MAX_Z}`);
+}
+
+function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource | undefined {
+  for (const other of ["zone", "rule", "days"] as const)
+    if (flags[other] !== undefined) read.wrong(other, flags[other], "left out where --counts names a file");
+  const path = read.required("counts", flags.counts, "a CSV file");
+  const startMinute = readMinute(read, "start", flags.start, nowMs);
+  const endMinute = readMinute(read, "end", flags.end, nowMs);
+  if (startMinute !== undefined && endMinute !== undefined && endMinute <= startMinute)
+    read.wrong("end", flags.end, "later than --start");
+  if (path === undefined) return undefined;
+  return {
+    kind: "file",
+    path,
+    ...(startMinute === undefined ? {} : { startMinute }),
+    ...(endMinute === undefined ? {} : { endMinute }),
+  };
+}
+
+function readStored(read: FlagReader, flags: BacktestFlags): BacktestSource | undefined {
+  if (flags.zone === undefined)
+    return read.wrong("counts", undefined, "a CSV file, unless --zone names what is stored");
+  for (const other of ["start", "end"] as const)
+    if (flags[other] !== undefined)
+      read.wrong(other, flags[other], "left out with --zone: --days says how far back");
+  const zoneId = readZone(read, { zone: flags.zone }, true);
+  const days = flags.days === undefined ? 7 : read.integer("days", flags.days, DAYS_RULE);
+  if (days !== undefined && (days < 1 || days > MAX_DAYS)) read.wrong("days", flags.days, DAYS_RULE);
+  return zoneId === undefined || days === undefined
+    ? undefined
+    : { kind: "store", zoneId, ruleId: flags.rule, days };
+}
+
+const DAYS_RULE = `a whole number of days from 1 to ${MAX_DAYS}`;
+
+function readMinute(
+  read: FlagReader,
+  flag: string,
+  text: string | undefined,
+  nowMs: number,
+): number | undefined {
+  if (text === undefined) return undefined;
+  const at = SECONDS.test(text) ? Number(text) * 1_000 : parseTime(text, nowMs);
+  if (at === null) return read.wrong(flag, text, `epoch seconds, ${TIME_RULE}`);
+  return Math.ceil(at / 60_000);
+}

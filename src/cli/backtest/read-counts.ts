@@ -1,0 +1,107 @@
+import { escapeText } from "../../edge/escape-text.ts";
+import { splitRecord } from "../backfill/read-csv.ts";
+
+/** A line that does not end is no line of counts; without a bound it would be held in memory as a whole. */
+const MAX_LINE_CHARS = 65_536;
+/** More are of the same kind. */
+const MAX_MISTAKES = 10;
+const MAX_COUNT = 30_000_000;
+/** The year 2100: beyond it lie milliseconds. */
+const MAX_SECONDS = 4_102_444_800;
+
+const COLUMNS = ["series", "timestamp", "count"] as const;
+type Column = (typeof COLUMNS)[number];
+
+const ORDER_RULE = "the row before of its series (sort the file by series and timestamp, or by timestamp)";
+
+const RULES: Record<Column, string> = {
+  series: "a name, not empty",
+  timestamp: "the epoch second at which a minute starts, a multiple of 60",
+  count: `a whole number from 0 to ${MAX_COUNT.toLocaleString("en-US")}`,
+};
+
+/** Takes one row; returns the minute it would have to come after where its series is not in ascending order. */
+type TakeRow = (series: string, minute: number, count: number) => number | undefined;
+
+/**
+ * Reads a CSV file of counts per series and minute, at most a piece of it at a time. The header names the columns;
+ * they may stand in any order, and others are passed over. Returns the mistakes, each with line, column, value and
+ * rule; after ten it stops.
+ */
+export async function readCounts(chunks: AsyncIterable<Buffer>, take: TakeRow): Promise<string[]> {
+  const decoder = new TextDecoder();
+  const reader = createLineReader(take);
+  let rest = "";
+  for await (const chunk of chunks) {
+    rest = readLines(rest + decoder.decode(chunk, { stream: true }), reader);
+    if (rest.length > MAX_LINE_CHARS) return [...reader.mistakes, `line ${reader.lines() + 1}: does not end`];
+    if (reader.mistakes.length >= MAX_MISTAKES) return reader.mistakes;
+  }
+  readLines(`${rest}${decoder.decode()}\n`, reader);
+  if (!reader.hasHeader()) reader.mistakes.push(headerMistake(1, ""));
+  return reader.mistakes;
+}
+
+type LineReader = ReturnType<typeof createLineReader>;
+
+/** Returns what follows the last line end. */
+function readLines(text: string, reader: LineReader): string {
+  let start = 0;
+  for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
+    reader.read(text.slice(start, text.charCodeAt(end - 1) === 13 && end > start ? end - 1 : end));
+    start = end + 1;
+  }
+  return text.slice(start);
+}
+
+function createLineReader(take: TakeRow) {
+  const mistakes: string[] = [];
+  let line = 0;
+  let columns: Record<Column, number> | null | undefined;
+
+  function wrong(column: Column, value: string | undefined, rule = RULES[column]): undefined {
+    const shown = value === undefined ? "is missing; it" : `"${escapeText(value.slice(0, 80))}"`;
+    mistakes.push(`line ${line}, column ${column}: ${shown} must be ${rule}`);
+  }
+
+  function readRow(text: string, at: Record<Column, number>): void {
+    const cells = text.includes('"') ? splitRecord(text) : text.split(",");
+    const [series, seconds, number] = [cells[at.series], cells[at.timestamp], cells[at.count]];
+    const minute = toInteger(seconds, MAX_SECONDS) / 60;
+    const count = toInteger(number, MAX_COUNT);
+    if (series === undefined || series === "") return wrong("series", series);
+    if (!Number.isInteger(minute)) return wrong("timestamp", seconds);
+    if (Number.isNaN(count)) return wrong("count", number);
+    const after = take(series, minute, count);
+    if (after !== undefined) wrong("timestamp", seconds, `later than ${after * 60}, ${ORDER_RULE}`);
+  }
+
+  function read(text: string): void {
+    line += 1;
+    if (text === "" || columns === null || mistakes.length >= MAX_MISTAKES) return;
+    if (columns !== undefined) return readRow(text, columns);
+    // Without a header every further line would be wrong too.
+    columns = readHeader(text);
+    if (columns === null) mistakes.push(headerMistake(line, text));
+  }
+
+  return { read, mistakes, lines: () => line, hasHeader: () => columns !== undefined };
+}
+
+/** Where each column stands; null where one is missing. */
+function readHeader(text: string): Record<Column, number> | null {
+  const names = splitRecord(text.replace(/^\uFEFF/, "")).map((name) => name.trim());
+  const [series, timestamp, count] = COLUMNS.map((name) => names.indexOf(name));
+  if (series === undefined || timestamp === undefined || count === undefined) return null;
+  return Math.min(series, timestamp, count) < 0 ? null : { series, timestamp, count };
+}
+
+function headerMistake(line: number, text: string): string {
+  return `line ${line}: "${escapeText(text.slice(0, 80))}" must be the header: ${COLUMNS.join(",")}`;
+}
+
+/** NaN for anything else; `12.0` is what some tools make of 12. */
+function toInteger(text: string | undefined, max: number): number {
+  const value = text !== undefined && /^\d{1,15}(?:\.0+)?$/.test(text) ? Number(text) : Number.NaN;
+  return value <= max ? value : Number.NaN;
+}
