@@ -34,7 +34,9 @@ test("a list holds the unresolved alerts, newest first, one line each and harmle
   const { code, out, err } = await run("list");
   expect({ code, err }).toEqual({ code: 0, err: "" });
   const lines = out.split("\n");
-  expect(lines[0]).toMatch(new RegExp(`^#${second}  critical  firing  since 2026-11-20 15:30 UTC  .*zone 102`));
+  expect(lines[0]).toMatch(
+    new RegExp(`^#${second}  critical  firing  since 2026-11-20 15:30 UTC  .*zone 102`),
+  );
   expect(lines[1]).toBe(
     `#${first}  warning   firing  since 2026-11-20 15:30 UTC  ` +
       "SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
@@ -89,7 +91,7 @@ test("an alert is shown with its message, history, deliveries and the whole advi
     "Silence: npm run -s longwatch -- silences add --zone 101 --rule=942100 --for 2h",
     "advice line 29",
     "1  2026-11-20 15:30 UTC  first         warning  to chat, pager",
-    "acknowledged  by alice  \"on it\"",
+    'acknowledged  by alice  "on it"',
     "chat          1 first     delivered 2026-11-20 15:31 UTC, 2 attempts",
     "1 attempt  ENDPOINT_REJECTED: \\u{1b}[31mno",
   ])

@@ -23,6 +23,7 @@ import { readSilence, type SilenceFlags, type WantedSilence } from "./read-silen
 
 /** Alerts that are looked at to say what the silence holds back now. */
 const MAX_ALERTS = 10_000;
+const MINUTE_MS = 60_000;
 
 const HELP = `
 Held back are alerts that match every option that is given; of one option any value is enough. A resolve is told all the
@@ -82,20 +83,22 @@ async function add(
 ): Promise<AddedSilence> {
   const { alertId, durationMs, reason } = wanted;
   const matchers = alertId === null ? wanted.matchers : await readSubject(tx, alertId);
-  const expiresAt = nowMs + durationMs;
-  const row = { startsAt: new Date(nowMs), expiresAt: new Date(expiresAt), createdBy, reason, matchers };
+  // Whole minutes, so that what a list prints is what holds.
+  const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
+  const expiresAt = Math.ceil((nowMs + durationMs) / MINUTE_MS) * MINUTE_MS;
+  const row = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt), createdBy, reason, matchers };
   const id = await insertSilence(tx, row);
   const details = { matchers, reason, expiresAt: row.expiresAt.toISOString() };
   await writeAuditEntry(tx, { actor: createdBy, action: "silence.added", subject: `silence ${id}`, details });
   const unresolved = await listAlerts(tx, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
-  const silence = { id, startsAtMs: nowMs, expiresAtMs: expiresAt, matchers };
+  const silence = { id, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
   const isHeldBack = (alert: AlertSummary) =>
     alert.kind !== "self" && findSilence([silence], alert, nowMs) !== null;
   const alertIds = unresolved
     .map(summarise)
     .filter(isHeldBack)
     .map((alert) => alert.id);
-  return { id, startsAt: nowMs, expiresAt, matchers, reason, createdBy, alertIds };
+  return { id, startsAt, expiresAt, matchers, reason, createdBy, alertIds };
 }
 
 async function readSubject(tx: Queryable, alertId: number): Promise<Matchers> {

@@ -23,6 +23,8 @@ export function describeMatchers(stored: unknown): string {
   const matchers = Matchers.safeParse(stored);
   if (!matchers.success) return "(holds back nothing: its matchers cannot be read)";
   return Object.entries(matchers.data)
-    .map(([name, values]) => `${name} ${(values ?? []).map((value) => toLine(String(value), 60)).join(" or ")}`)
+    .map(
+      ([name, values]) => `${name} ${(values ?? []).map((value) => toLine(String(value), 60)).join(" or ")}`,
+    )
     .join(" and ");
 }
