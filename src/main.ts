@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { alertsCommand } from "./cli/alerts.ts";
 import { backfillCommand } from "./cli/backfill.ts";
+import { channelsCommand } from "./cli/channels.ts";
 import { configCommand } from "./cli/config.ts";
 import { coverageCommand } from "./cli/coverage.ts";
 import { edgeCommand } from "./cli/edge.ts";
@@ -28,6 +29,7 @@ const program = new Command("longwatch")
   .addCommand(verifyCommand(readConfig))
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
+  .addCommand(channelsCommand(() => parseServiceConfig(process.env)))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

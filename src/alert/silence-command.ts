@@ -29,6 +29,6 @@ function canBeTyped(ruleId: string): boolean {
 }
 
 /** One word for a POSIX shell: nothing inside single quotes means anything but the quote itself. */
-export function quoteForShell(text: string): string {
+function quoteForShell(text: string): string {
   return /^[\w.,:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -42,7 +42,7 @@ test("a list holds the unresolved alerts, newest first, one line each and harmle
       "SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
   );
   expect(lines).toHaveLength(3);
-  expect(out).not.toMatch(/[\u001b\u202e]/);
+  for (const hidden of ["\u001b", "\u202e"]) expect(out).not.toContain(hidden);
 });
 
 test("a list is narrowed by state, zone, rule family and time, and says when there are more", async () => {
@@ -68,7 +68,7 @@ test("an alert is shown with its message, history, deliveries and the whole advi
   const id = await rows.fire();
   const advice = Array.from({ length: 30 }, (_, line) => `advice line ${line} \u001b]0;x\u0007`).join("\n");
   const [alert] = await rows.alerts();
-  const { message } = alert?.details as { message: object };
+  const { message } = (alert?.details ?? {}) as { message?: object };
   const details = { message: { ...message, advice: { state: "present", text: advice, reason: null } } };
   await database.db.update(alerts).set({ details }).where(eq(alerts.id, id));
   await database.db
