@@ -17,8 +17,10 @@ import { createPollEventsJob } from "./poll-events.ts";
 import { createRaiseAlertsJob } from "./raise-alerts.ts";
 import { createReconcileCountsJob } from "./reconcile-counts.ts";
 import { createRepairWindowJob } from "./repair-window.ts";
+import { createReportServiceJob } from "./report-service.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
 import { createSealWindowsJob } from "./seal-windows.ts";
+import { createSendHeartbeatJob, type Heartbeat } from "./send-heartbeat.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
 
@@ -45,6 +47,8 @@ export interface JobsDeps {
   readonly observer: IngestObserver;
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly zoneIds: readonly number[];
+  /** Null or left out where no watcher outside is configured. */
+  readonly heartbeat?: Heartbeat | null;
   readonly settings: JobSettings;
   /** Nudges a job by name. */
   readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
@@ -52,7 +56,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers } = deps;
+  const { settings, ring, notifiers, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -83,6 +87,15 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       afterAlerts: async () => void (await ring("deliver-alerts")),
     }),
     createDeliverAlertsJob(deps),
+    createReportServiceJob({
+      ...deps,
+      pollEveryMs: settings.pollEveryMs,
+      channels: [...notifiers.keys()],
+      afterAlerts: async () => void (await ring("deliver-alerts")),
+    }),
+    ...(heartbeat === null
+      ? []
+      : [createSendHeartbeatJob({ ...deps, heartbeat, pollEveryMs: settings.pollEveryMs })]),
     createSweepJob(deps),
   ];
 }
@@ -106,5 +119,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },
+    { job: "report-service", everyMs: MINUTE_MS, payloads: [{}] },
+    { job: "send-heartbeat", everyMs: MINUTE_MS, payloads: [{}] },
   ];
 }

@@ -5,6 +5,7 @@ import {
   describeAlert,
   insertAlert,
   insertNotifications,
+  readNewestAlerts,
 } from "../db/queries/alerts.ts";
 import { toldChannels } from "../src/alert/alert-record.ts";
 import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
@@ -29,7 +30,8 @@ export interface SelfTransition {
 }
 
 /** One transition of an alert about Longwatch itself, with its outbox rows. False when another has written it. */
-export async function writeSelfAlert(tx: Queryable, change: SelfTransition): Promise<boolean> {
+export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Promise<boolean> {
+  const change = await asReopening(tx, given);
   const { fingerprint, zoneId, row, reason, severity, headline, openedAtMs, nowMs } = change;
   const before = row === null ? null : toAlertRecord(row);
   const channels = before === null || reason === "worse" ? change.channels : [...toldChannels(before)];
@@ -68,4 +70,17 @@ export async function writeSelfAlert(tx: Queryable, change: SelfTransition): Pro
     })),
   );
   return true;
+}
+
+/**
+ * An episode that a person has resolved while its cause went on is the same episode: it fires again under its own key, which
+ * receivers know to be closed. A second alert that began at the same moment would be taken for a repetition of the first.
+ */
+async function asReopening(tx: Queryable, change: SelfTransition): Promise<SelfTransition> {
+  const { fingerprint, row, openedAtMs } = change;
+  if (row !== null) return change;
+  const newest = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint);
+  const isSame =
+    newest !== undefined && newest.state === "resolved" && newest.firedAt.getTime() >= openedAtMs;
+  return isSame ? { ...change, row: newest, reason: "worse" } : change;
 }

@@ -5,12 +5,15 @@ import { claimDue } from "../db/queries/leases.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
 import { openClock } from "./app/open-clock.ts";
+import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
 import { openNotifiers } from "./app/open-notifiers.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
 import { openRequestGate } from "./app/open-request-gate.ts";
+import { recordPlatformHealth } from "./app/record-platform-health.ts";
+import { watchEdge } from "./app/watch-edge.ts";
 import type { TerminalStream } from "./channel/terminal.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -132,11 +135,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   let bell: Bell | undefined;
   const jobs = createJobs({
     database,
-    edge,
+    edge: watchEdge(edge, recordPlatformHealth({ database, clock, log })),
     clock,
     log,
     zoneIds,
     settings,
+    heartbeat: openHeartbeat(config, systemClock),
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: measureIngest(metrics),

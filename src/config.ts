@@ -34,6 +34,8 @@ export interface Config {
     readonly slack: { readonly url: Secret } | null;
     readonly allowPrivate: boolean;
   };
+  /** Where a sign of life goes every minute; a secret as a whole. */
+  readonly heartbeatUrl: Secret | null;
 }
 
 type Given = Record<string, string>;
@@ -182,5 +184,6 @@ function toConfig(value: z.output<typeof Environment>): Config {
       slack: slackUrl === null ? null : { url: slackUrl },
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
     },
+    heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
   });
 }

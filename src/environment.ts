@@ -145,9 +145,14 @@ export const Environment = z.object({
     description: "a Slack incoming webhook for alerts",
     isSecret: true,
   }),
+  LONGWATCH_HEARTBEAT_URL: optional(urlWith("http:", "https:"), {
+    rule: "an http or https URL",
+    description: "a watcher outside (dead man's switch): posted to every minute while events arrive",
+    isSecret: true,
+  }),
   LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: withDefault(flag, "false", {
     rule: "true or false",
-    description: "lets channels post to private and loopback addresses",
+    description: "lets channels and the heartbeat post to private and loopback addresses",
   }),
 });
 

@@ -1,11 +1,14 @@
 import { Command } from "commander";
+import { alertsCommand } from "./cli/alerts.ts";
 import { backfillCommand } from "./cli/backfill.ts";
 import { backtestCommand } from "./cli/backtest.ts";
+import { channelsCommand } from "./cli/channels.ts";
 import { configCommand } from "./cli/config.ts";
 import { coverageCommand } from "./cli/coverage.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
 import { gapsCommand } from "./cli/gaps.ts";
+import { silencesCommand } from "./cli/silences.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
 import { useRunningEmulator } from "./cli/use-running-emulator.ts";
@@ -26,6 +29,9 @@ const program = new Command("longwatch")
   .addCommand(backfillCommand(readConfig))
   .addCommand(verifyCommand(readConfig))
   .addCommand(backtestCommand(readConfig))
+  .addCommand(alertsCommand(readConfig))
+  .addCommand(silencesCommand(readConfig))
+  .addCommand(channelsCommand(() => parseServiceConfig(process.env)))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

@@ -115,6 +115,7 @@ test.each([
   ["LONGWATCH_WEBHOOK_URL", "file:///etc/passwd"],
   ["LONGWATCH_WEBHOOK_SECRET", `whsec_${Buffer.alloc(23).toString("base64")}`],
   ["LONGWATCH_SLACK_WEBHOOK_URL", "hooks.example.test"],
+  ["LONGWATCH_HEARTBEAT_URL", "watch.example.test"],
   ["LONGWATCH_ALLOW_PRIVATE_WEBHOOKS", "yes"],
 ])("%s=%s is a mistake that names the variable and its rule", (name, value) => {
   const mistakes = mistakesOf(() => parseConfig({ [name]: value }));
@@ -131,12 +132,13 @@ test("a mistake never shows the value of a secret, nor a password inside an addr
       LONGWATCH_WEBHOOK_URL: "canary",
       LONGWATCH_WEBHOOK_SECRET: "canary",
       LONGWATCH_SLACK_WEBHOOK_URL: "canary",
+      LONGWATCH_HEARTBEAT_URL: "canary",
       EDGE_API_URL: "https://user:canary@example.test",
       EDGE_API_KEYS: "canary",
     }),
   );
 
-  expect(mistakes).toHaveLength(7);
+  expect(mistakes).toHaveLength(8);
   expect(mistakes.join("\n")).not.toContain("canary");
 });
 

@@ -16,6 +16,9 @@ const Transition = z.object({
   channels: z.array(z.string()).default([]),
   /** Whether its message carried a recommendation. */
   hasAdvice: z.boolean().default(false),
+  /** Of a person's act: who, and what they wrote. Hostile text. */
+  by: z.string().optional(),
+  note: z.string().optional(),
 });
 export const Transitions = z.array(Transition);
 export type Transition = z.infer<typeof Transition>;

@@ -5,6 +5,7 @@ import type { AlertSpike } from "./alert-spike.ts";
 import { episodeKeyOf } from "./dedupe-key.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
+import { silenceCommand } from "./silence-command.ts";
 
 export interface MessageFacts {
   readonly alertId: number;
@@ -55,7 +56,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     sparkline,
     advice,
     links: [],
-    howToSilence: null,
+    howToSilence: silenceCommand({ alertId, zoneId: spike.zoneId, ruleId: spike.ruleId }),
   });
 }
 

@@ -70,7 +70,7 @@ async function run(config: Config): Promise<void> {
 }
 
 function listSecrets(config: Config) {
-  const { edge, databaseUrl, redisUrl, channels } = config;
+  const { edge, databaseUrl, redisUrl, channels, heartbeatUrl } = config;
   return [
     edge.key,
     databaseUrl,
@@ -78,6 +78,7 @@ function listSecrets(config: Config) {
     channels.webhook?.url,
     channels.webhook?.secret,
     channels.slack?.url,
+    heartbeatUrl,
   ].filter((secret) => secret !== null && secret !== undefined);
 }
 

@@ -29,27 +29,55 @@ export function storeCommand(name: string, description: string, help: string, io
     .addHelpText("after", help);
 }
 
+/** Commands of one subject under its name: `alerts list`, `alerts show`. */
+export function commandGroup(
+  name: string,
+  description: string,
+  io: StoreIo,
+  commands: readonly Command[],
+): Command {
+  const group = new Command(name)
+    .description(description)
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+    })
+    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  for (const command of commands) group.addCommand(command);
+  return group;
+}
+
 /**
  * The action of such a command. `run` reads its flags, calls `read.finish()`, and only then does anything. Errors end
  * here: exit code 2 for what was typed or set, 1 for everything that went wrong afterwards.
  */
 export function storeAction<Flags extends object>(
   io: StoreIo,
-  run: (flags: Flags, read: FlagReader) => Promise<void>,
+  run: (flags: Flags, read: FlagReader, operands: readonly string[]) => Promise<void>,
 ) {
-  return async (flags: Flags, command: Command): Promise<void> => {
+  // Commander hands over one value for each declared argument, then the options, then the command.
+  return async (...given: readonly (string | undefined | Flags | Command)[]): Promise<void> => {
+    const command = given.at(-1) as Command;
+    const declared = command.registeredArguments.length;
     const read = createFlagReader(io.clock());
+    const excess = command.args.slice(declared);
     read.mistakes.push(
-      ...command.args.map((excess) => `"${escapeText(excess)}" is not an argument or option of this command`),
+      ...excess.map((text) => `"${escapeText(text)}" is not an argument or option of this command`),
     );
     // A closed pipe is read from the write that fails; without a listener the event would end the process.
     io.stdout.on("error", () => {});
     try {
-      await run(flags, read);
+      await run(command.opts<Flags>(), read, command.args.slice(0, declared));
     } catch (thrown) {
-      report(io, command.name(), thrown);
+      report(io, fullName(command), thrown);
     }
   };
+}
+
+/** As it was typed: `alerts show`. */
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent === null || parent.parent === null ? command.name() : `${fullName(parent)} ${command.name()}`;
 }
 
 function report(io: StoreIo, name: string, thrown: unknown): void {

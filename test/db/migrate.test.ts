@@ -19,6 +19,7 @@ const TABLES = [
   "leases",
   "notifications",
   "pages",
+  "platform_health",
   "quarantined_entries",
   "raw_blocks",
   "request_budgets",

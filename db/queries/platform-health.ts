@@ -1,0 +1,88 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { platformHealth } from "../schema/platform-health.ts";
+
+/** Events of the zone were given. Later than what is known, never back. */
+export async function recordAnswer(db: Queryable, zoneId: number, atMs: number): Promise<void> {
+  const at = new Date(atMs);
+  await db
+    .insert(platformHealth)
+    .values({ zoneId, watchedSince: at, answeredAt: at })
+    .onConflictDoUpdate({
+      target: platformHealth.zoneId,
+      set: { answeredAt: sql`greatest(${platformHealth.answeredAt}, excluded.answered_at)` },
+    });
+}
+
+/** The platform would not give them to this key. One refusal after another is one trouble, until an answer. */
+export async function recordRefusal(
+  db: Queryable,
+  zoneId: number,
+  { atMs, code }: { atMs: number; code: string },
+): Promise<void> {
+  const at = new Date(atMs);
+  const { answeredAt, refusedSince } = platformHealth;
+  await db
+    .insert(platformHealth)
+    .values({ zoneId, watchedSince: at, refusedSince: at, refusedWith: code })
+    .onConflictDoUpdate({
+      target: platformHealth.zoneId,
+      set: {
+        refusedWith: code,
+        refusedSince: sql`case when ${refusedSince} > coalesce(${answeredAt}, '-infinity') then ${refusedSince}
+          else greatest(excluded.refused_since, ${answeredAt} + interval '1 millisecond') end`,
+      },
+    });
+}
+
+/** Says that these zones are looked after now; after a break of more than `breakMs` that begins anew. */
+export async function watchZones(
+  db: Queryable,
+  zoneIds: readonly number[],
+  { nowMs, breakMs }: { nowMs: number; breakMs: number },
+): Promise<void> {
+  const now = new Date(nowMs);
+  const isNew = sql`coalesce(${platformHealth.checkedAt} < ${new Date(nowMs - breakMs)}, true)`;
+  for (const zoneId of [...zoneIds].sort((a, b) => a - b)) {
+    await db
+      .insert(platformHealth)
+      .values({ zoneId, watchedSince: now, checkedAt: now })
+      .onConflictDoUpdate({
+        target: platformHealth.zoneId,
+        set: {
+          checkedAt: sql`greatest(${platformHealth.checkedAt}, excluded.checked_at)`,
+          watchedSince: sql`case when ${isNew} then excluded.watched_since else ${platformHealth.watchedSince} end`,
+        },
+      });
+  }
+}
+
+/** What is known of a zone; times in epoch ms, null where it has not happened. */
+export interface ZoneHealth {
+  readonly zoneId: number;
+  readonly watchedSince: number | null;
+  readonly answeredAt: number | null;
+  readonly refusedSince: number | null;
+  readonly refusedWith: string | null;
+  /** Until when events were read to their end: of the newest span that was searched, or list pass that came to its end. */
+  readonly polledThrough: number | null;
+}
+
+/** Of each of these zones, in their order. */
+export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]): Promise<ZoneHealth[]> {
+  const { rows } = await db.execute<{ [Key in keyof ZoneHealth]: ZoneHealth[Key] }>(sql`
+    select z.zone_id as "zoneId", ${toMs("h.watched_since")} as "watchedSince", ${toMs("h.answered_at")} as "answeredAt",
+      ${toMs("h.refused_since")} as "refusedSince", h.refused_with as "refusedWith",
+      greatest(
+        (select ${toMs("max(searched_through)")} from coverage_windows w where w.zone_id = z.zone_id),
+        (select ${toMs("max(started_at)")} from ingest_cursors c
+          where c.zone_id = z.zone_id and c.pass_result in ('full', 'short'))) as "polledThrough"
+    from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
+    left join platform_health h on h.zone_id = z.zone_id order by z.place`);
+  return rows;
+}
+
+/** Raw SQL gives times as text. */
+function toMs(expression: string) {
+  return sql.raw(`(extract(epoch from ${expression}) * 1000)::float8`);
+}

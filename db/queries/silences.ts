@@ -1,0 +1,53 @@
+import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { silences } from "../schema/silences.ts";
+
+export type SilenceRow = typeof silences.$inferSelect;
+
+export async function insertSilence(
+  tx: Queryable,
+  silence: Pick<SilenceRow, "startsAt" | "expiresAt" | "createdBy" | "reason"> & {
+    readonly matchers: object;
+  },
+): Promise<number> {
+  const [inserted] = await tx.insert(silences).values(silence).returning({ id: silences.id });
+  if (inserted === undefined) throw new Error("an insert returned no row");
+  return inserted.id;
+}
+
+/** Those that are not over at `nowMs`, the first to end in front; with `withExpired` all, the newest first. */
+export function listSilences(
+  db: Queryable,
+  { nowMs, withExpired, limit }: { nowMs: number; withExpired: boolean; limit: number },
+): Promise<SilenceRow[]> {
+  return db
+    .select()
+    .from(silences)
+    .where(withExpired ? undefined : gt(silences.expiresAt, new Date(nowMs)))
+    .orderBy(withExpired ? desc(silences.id) : asc(silences.expiresAt), asc(silences.id))
+    .limit(limit);
+}
+
+/** Ends a silence now; `over` when it was already, `unknown` when there is none. Of two at once one ends it. */
+export async function expireSilence(
+  tx: Queryable,
+  id: number,
+  nowMs: number,
+): Promise<"expired" | "over" | "unknown"> {
+  const now = new Date(nowMs);
+  const ended = await tx
+    .update(silences)
+    // One that has not begun must still end after its start.
+    .set({ expiresAt: sql`greatest(${now}::timestamptz, ${silences.startsAt} + interval '1 microsecond')` })
+    .where(
+      and(
+        eq(silences.id, id),
+        gt(silences.expiresAt, now),
+        sql`${silences.expiresAt} > ${silences.startsAt} + interval '1 microsecond'`,
+      ),
+    )
+    .returning({ id: silences.id });
+  if (ended.length === 1) return "expired";
+  const known = await tx.select({ id: silences.id }).from(silences).where(eq(silences.id, id));
+  return known.length === 1 ? "over" : "unknown";
+}

@@ -1,0 +1,92 @@
+import type { Database, Queryable } from "../db/client.ts";
+import { acknowledgeAlert, lockAlert } from "../db/queries/alert-acts.ts";
+import { type AlertRow, changeAlert, describeAlert, insertNotifications } from "../db/queries/alerts.ts";
+import { writeAuditEntry } from "../db/queries/audit-entries.ts";
+import { inTransaction } from "../db/transaction.ts";
+import { acknowledge, type PersonsAct, resolveByHand, toResolvedMessage } from "../src/alert/act-on-alert.ts";
+import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
+import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+
+export interface AlertAct extends PersonsAct {
+  readonly alertId: number;
+}
+
+/** `unchanged`: it stood there already, by another act or by the service; nothing was written. */
+export type ActResult =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "unchanged"; readonly state: AlertRow["state"] }
+  | { readonly kind: "done"; readonly state: AlertRow["state"]; readonly channels: readonly string[] };
+
+/** Acknowledges a firing alert: it repeats no more, and getting worse is still told. Of two at once one does it. */
+export function acknowledgeByHand(database: Database, act: AlertAct): Promise<ActResult> {
+  return change(database, act, "firing", async (tx, row) => {
+    const transitions = acknowledge(toAlertRecord(row), act);
+    const { message } = row.details as { message?: object };
+    const details = message === undefined ? row.details : { message: { ...message, state: "acknowledged" } };
+    await acknowledgeAlert(tx, row.id, {
+      details,
+      transitions,
+      transition: transitions.length,
+      acknowledgedAt: new Date(act.atMs),
+      acknowledgedBy: act.by,
+    });
+    return { state: "acknowledged", channels: [] };
+  });
+}
+
+/**
+ * Resolves an alert and leaves in the same transaction a `resolved` for every channel that was told of it. Of two at once,
+ * or of one and raise-alerts, one does it.
+ */
+export function resolveAlert(database: Database, act: AlertAct): Promise<ActResult> {
+  return change(database, act, "unresolved", async (tx, row) => {
+    const { alert, channels } = resolveByHand(toAlertRecord(row), act);
+    const { state, transition, transitions } = alert;
+    const { kind, spikeId } = row;
+    const resolvedAt = new Date(act.atMs);
+    const moved = { state, transition, transitions: [...transitions], kind, spikeId, resolvedAt };
+    if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${row.id} moved although it is locked`);
+    const message = toResolvedMessage((row.details as { message?: unknown }).message, alert, act);
+    await describeAlert(tx, row.id, { details: { message }, spikeId });
+    await insertNotifications(
+      tx,
+      channels.map((channel) => ({
+        alertId: row.id,
+        transition,
+        reason: "resolved",
+        channel,
+        dedupeKey: notificationKeyOf(message.dedupeKey, transition, channel),
+        content: message,
+      })),
+    );
+    return { state, channels };
+  });
+}
+
+type Change = (
+  tx: Queryable,
+  row: AlertRow,
+) => Promise<{ state: AlertRow["state"]; channels: readonly string[] }>;
+
+function change(
+  database: Database,
+  { alertId, by, note }: AlertAct,
+  from: "firing" | "unresolved",
+  write: Change,
+): Promise<ActResult> {
+  return inTransaction(database, async ({ tx }) => {
+    const row = await lockAlert(tx, alertId);
+    if (row === null) return { kind: "unknown" };
+    const isOpen = row.state === "firing" || (from === "unresolved" && row.state === "acknowledged");
+    if (!isOpen) return { kind: "unchanged", state: row.state };
+    const done = await write(tx, row);
+    const details = { from: row.state, channels: done.channels, ...(note === null ? {} : { note }) };
+    await writeAuditEntry(tx, {
+      actor: by,
+      action: `alert.${done.state}`,
+      subject: `alert ${alertId}`,
+      details,
+    });
+    return { kind: "done", ...done };
+  });
+}

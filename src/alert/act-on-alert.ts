@@ -1,0 +1,71 @@
+import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import { type AlertRecord, gravestSeverity, type Transition, toldChannels } from "./alert-record.ts";
+import { nextAlert } from "./next-alert.ts";
+
+/** What a person does to an alert. */
+export interface PersonsAct {
+  /** Hostile text, like the note. */
+  readonly by: string;
+  readonly note: string | null;
+  /** Epoch ms. */
+  readonly atMs: number;
+}
+
+/** The alert's history with an acknowledgement at its end. Nobody is told: it only ends the repeats. */
+export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
+  const entry: Transition = {
+    transition: alert.transition + 1,
+    at: act.atMs,
+    reason: "acknowledged",
+    state: "acknowledged",
+    severity: null,
+    silencedBy: null,
+    channels: [],
+    hasAdvice: false,
+    ...signatureOf(act),
+  };
+  return [...alert.transitions, entry];
+}
+
+/**
+ * The alert resolved by a person: the lifecycle's own transition, for every channel that was told of the firing. The spike
+ * stays the one it covers, so that it is not raised again; only a later spike is.
+ */
+export function resolveByHand(
+  alert: AlertRecord,
+  act: PersonsAct,
+): { alert: AlertRecord; channels: string[] } {
+  const channels = [...toldChannels(alert)];
+  const spike = {
+    id: alert.spikeId ?? 0,
+    severity: gravestSeverity(alert),
+    openedAtMs: alert.firedAtMs,
+    closedAtMs: null,
+  };
+  const facts = { reason: "resolved", silencedBy: null, hasAdvice: false, nowMs: act.atMs } as const;
+  const next = nextAlert(alert, { ...facts, spike, channels });
+  const transitions = next.transitions.map((entry) =>
+    entry.transition === next.transition ? { ...entry, ...signatureOf(act) } : entry,
+  );
+  return { alert: { ...next, spikeId: alert.spikeId, transitions }, channels };
+}
+
+/**
+ * What the channels are told of it: the last message, ended. Its headline says who, because the attack may well go on.
+ * @throws {ZodError} when the stored message is not one.
+ */
+export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: PersonsAct): AlertMessage {
+  const message = alertMessage.parse(stored);
+  return {
+    ...message,
+    transition: alert.transition,
+    reason: "resolved",
+    state: "resolved",
+    endedAt: Math.max(act.atMs, message.startedAt),
+    headline: `Resolved by ${act.by}: ${message.headline}`,
+  };
+}
+
+function signatureOf({ by, note }: PersonsAct): { by: string; note?: string } {
+  return note === null ? { by } : { by, note };
+}

@@ -1,0 +1,19 @@
+import { openEndpoint } from "../channel/endpoint.ts";
+import { POST_TIMEOUT_MS, post } from "../channel/post.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+
+/**
+ * What tells the watcher outside that all is well; null where none is configured. Posts to public addresses only, like a
+ * channel, and its errors name no more of the address than the host.
+ * @throws {UsageError} for a bad URL
+ */
+export function openHeartbeat(
+  { heartbeatUrl, channels }: Pick<Config, "heartbeatUrl" | "channels">,
+  clock: Clock,
+): ((signal: AbortSignal) => Promise<void>) | null {
+  if (heartbeatUrl === null) return null;
+  const endpoint = openEndpoint("heartbeat", heartbeatUrl, { allowPrivateNetworks: channels.allowPrivate });
+  const message = { headers: {}, body: "{}", timeoutMs: POST_TIMEOUT_MS, clock };
+  return async (signal) => void (await post(endpoint, { ...message, signal }));
+}

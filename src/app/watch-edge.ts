@@ -1,0 +1,32 @@
+import { type EdgeClient } from "../edge/edge-client.ts";
+import { EdgeError } from "../edge/edge-error.ts";
+
+/** Told how the platform answers for a zone. */
+export interface EdgeObserver {
+  answered(zoneId: number): Promise<void>;
+  refused(zoneId: number, code: string): Promise<void>;
+}
+
+/** The same client, its reading of events observed. Only what the key is to blame for counts as refused. */
+export function watchEdge(edge: EdgeClient, observer: EdgeObserver): EdgeClient {
+  async function watched<T>(zoneId: number, call: Promise<T>): Promise<T> {
+    try {
+      const result = await call;
+      await observer.answered(zoneId);
+      return result;
+    } catch (thrown) {
+      if (isRefusal(thrown)) await observer.refused(zoneId, thrown.code);
+      throw thrown;
+    }
+  }
+  return {
+    ...edge,
+    searchEventLogs: (params, signal) => watched(params.shieldZoneId, edge.searchEventLogs(params, signal)),
+    readEventLogs: (params, read, signal) =>
+      watched(params.shieldZoneId, edge.readEventLogs(params, read, signal)),
+  };
+}
+
+function isRefusal(thrown: unknown): thrown is EdgeError {
+  return thrown instanceof EdgeError && ["EDGE_UNAUTHORIZED", "EDGE_FORBIDDEN"].includes(thrown.code);
+}

@@ -1,0 +1,142 @@
+import type { Command } from "commander";
+import { type AlertDelivery, readAlert, readAlertDeliveries } from "../../../db/queries/alert-reports.ts";
+import type { AlertRow } from "../../../db/queries/alerts.ts";
+import type { Transition } from "../../alert/alert-record.ts";
+import { toAlertRecord } from "../../alert/to-alert-record.ts";
+import type { AlertMessage } from "../../channel/alert-message.ts";
+import { ADVICE_HEADING } from "../../channel/describe-alert.ts";
+import { toLine, toLines } from "../../channel/plain-text.ts";
+import { renderTerminal } from "../../channel/render-terminal.ts";
+import { paintColour, paintPlain } from "../../channel/terminal-style.ts";
+import type { Config } from "../../config.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { NotFoundError } from "../not-found-error.ts";
+import { withStore } from "../open-store.ts";
+import { readRowId } from "../read-row-id.ts";
+import { showTime } from "../read-span.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { readMessage, summarise } from "./summarise.ts";
+
+const DEFAULT_COLUMNS = 100;
+/** Where the frame cuts the recommendation, here it is whole. */
+const WHOLE_ADVICE = { maxLines: 400, maxChars: 40_000 };
+const FRAMED_ADVICE_CHARS = 1_200;
+const FRAMED_ADVICE_LINES = 12;
+
+const HELP = `
+What the channels were told, when and how it changed, and what became of every message.
+
+Examples:
+  npm run -s longwatch -- alerts show 17
+  npm run -s longwatch -- alerts show 17 --json`;
+
+interface Flags {
+  readonly json?: true;
+}
+
+export function showCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("show", "Show one alert with all that is known of it.", HELP, io)
+    .usage("[options] <id>")
+    .argument("[id]", "the alert's number")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read, [id]) => {
+        const alertId = readRowId(read, id, "alert");
+        read.finish();
+        const { row, deliveries } = await withStore(readConfig(), async ({ db }) => ({
+          row: await readAlert(db, alertId),
+          deliveries: await readAlertDeliveries(db, alertId),
+        }));
+        if (row === null) throw new NotFoundError(`there is no alert ${alertId}`);
+        if (flags.json === true) await writeJson(io.stdout, toJson(row, deliveries));
+        else await writeOut(io.stdout, describe(row, deliveries, io));
+      }),
+    );
+}
+
+function toJson(row: AlertRow, deliveries: readonly AlertDelivery[]) {
+  const at = (time: Date | null) => time?.getTime() ?? null;
+  return {
+    ...summarise(row),
+    message: readMessage(row),
+    transitions: toAlertRecord(row).transitions,
+    deliveries: deliveries.map(({ createdAt, nextAttemptAt, deliveredAt, ...rest }) => ({
+      ...rest,
+      createdAt: at(createdAt),
+      nextAttemptAt: at(nextAttemptAt),
+      deliveredAt: at(deliveredAt),
+    })),
+  };
+}
+
+function describe(row: AlertRow, deliveries: readonly AlertDelivery[], io: StoreIo): string {
+  const message = readMessage(row);
+  const { transitions } = toAlertRecord(row);
+  const parts = [
+    message === null ? "The alert's message cannot be read.\n" : draw(message, io),
+    message === null ? "" : describeAdvice(message),
+    section("Transitions", transitions.map(describeTransition)),
+    section("Deliveries", deliveries.map(describeDelivery)),
+  ];
+  return `alert #${row.id}   ${row.state}\n${parts.filter((part) => part !== "").join("\n")}`;
+}
+
+/** As the terminal channel prints it, and whole: an update or a resolve alone would leave out the facts. */
+function draw(message: AlertMessage, { stdout }: StoreIo): string {
+  const isTTY = stdout.isTTY === true;
+  const columns = "columns" in stdout && typeof stdout.columns === "number" ? stdout.columns : 0;
+  const options = {
+    columns: isTTY && columns > 0 ? columns : DEFAULT_COLUMNS,
+    paint: isTTY && stdout.hasColors?.() !== false ? paintColour : paintPlain,
+  };
+  const ending = message.reason === "resolved" ? renderTerminal(message, options) : "";
+  return `${renderTerminal({ ...message, reason: "first" }, options)}${ending}`;
+}
+
+function describeAdvice({ advice }: AlertMessage): string {
+  if (advice.text === null) return "";
+  const lines = toLines(advice.text, WHOLE_ADVICE);
+  const isFramed = advice.text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
+  return isFramed ? "" : section(ADVICE_HEADING, lines);
+}
+
+function describeTransition({
+  transition,
+  at,
+  reason,
+  severity,
+  channels,
+  silencedBy,
+  by,
+  note,
+}: Transition) {
+  const facts = [
+    severity ?? "",
+    channels.length === 0 ? "" : `to ${channels.map((channel) => toLine(channel, 60)).join(", ")}`,
+    silencedBy === null ? "" : `silenced by #${silencedBy}`,
+    by === undefined ? "" : `by ${toLine(by, 100)}`,
+    note === undefined ? "" : `"${toLine(note, 500)}"`,
+  ];
+  return [`${transition}`.padStart(3), `${showTime(at)} UTC`, toLine(reason, 20).padEnd(12), ...facts]
+    .filter((part) => part !== "")
+    .join("  ");
+}
+
+function describeDelivery(delivery: AlertDelivery): string {
+  const { channel, transition, reason, state, attempts, nextAttemptAt, deliveredAt, lastError } = delivery;
+  const when =
+    deliveredAt !== null
+      ? `delivered ${showTime(deliveredAt.getTime())} UTC`
+      : state === "undeliverable"
+        ? "given up"
+        : `${state}, next attempt ${showTime(nextAttemptAt.getTime())} UTC`;
+  const tries = `${attempts} ${attempts === 1 ? "attempt" : "attempts"}`;
+  const error = lastError === null ? "" : `  ${toLine(lastError, 300)}`;
+  return `${toLine(channel, 60).padEnd(12)}  ${transition} ${reason.padEnd(8)}  ${when}, ${tries}${error}`;
+}
+
+function section(title: string, lines: readonly string[]): string {
+  const body = lines.length === 0 ? ["none"] : lines;
+  return `${title}\n${body.map((line) => `  ${line}\n`).join("")}`;
+}

@@ -1,0 +1,46 @@
+import type { AlertRow } from "../../../db/queries/alerts.ts";
+import { gravestSeverity } from "../../alert/alert-record.ts";
+import { toAlertRecord } from "../../alert/to-alert-record.ts";
+import { type AlertMessage, alertMessage } from "../../channel/alert-message.ts";
+
+/** An alert as these commands print it as JSON; times in epoch ms. Texts are as they were logged: hostile. */
+export interface AlertSummary {
+  readonly id: number;
+  readonly state: AlertRow["state"];
+  readonly severity: AlertMessage["severity"];
+  readonly kind: string;
+  readonly zoneId: number | null;
+  readonly ruleId: string | null;
+  readonly firedAt: number;
+  readonly acknowledgedAt: number | null;
+  readonly acknowledgedBy: string | null;
+  readonly resolvedAt: number | null;
+  readonly fingerprint: string;
+  /** Null where the alert holds no message that can be read. */
+  readonly headline: string | null;
+}
+
+export function summarise(row: AlertRow): AlertSummary {
+  const { id, state, kind, zoneId, ruleId, acknowledgedBy, fingerprint } = row;
+  const message = readMessage(row);
+  return {
+    id,
+    state,
+    severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
+    kind,
+    zoneId,
+    ruleId,
+    firedAt: row.firedAt.getTime(),
+    acknowledgedAt: row.acknowledgedAt?.getTime() ?? null,
+    acknowledgedBy,
+    resolvedAt: row.resolvedAt?.getTime() ?? null,
+    fingerprint,
+    headline: message?.headline ?? null,
+  };
+}
+
+/** What the alert last said; null where it cannot be read. */
+export function readMessage(row: AlertRow): AlertMessage | null {
+  const parsed = alertMessage.safeParse((row.details as { message?: unknown }).message);
+  return parsed.success ? parsed.data : null;
+}

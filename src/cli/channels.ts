@@ -1,0 +1,84 @@
+import type { Command } from "commander";
+import { openNotifiers } from "../app/open-notifiers.ts";
+import { toLine } from "../channel/plain-text.ts";
+import { type Clock, systemClock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { createMetrics } from "../http/metrics.ts";
+import { testChannel } from "./channels/test-channel.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+
+const LIST_HELP = `
+Examples:
+  npm run -s longwatch -- channels list
+  npm run -s longwatch -- channels list --json`;
+
+const TEST_HELP = `
+Sends one message that says it is a test, and to receivers that keep incidents open also its end. It goes out as the
+service would send it, from this machine and with this environment's settings, once and without the outbox. Exit code 1
+when the receiver did not take it.
+
+Examples:
+  npm run -s longwatch -- channels test webhook
+  npm run -s longwatch -- channels test slack --json`;
+
+interface Flags {
+  readonly json?: true;
+}
+
+/** `longwatch channels`: where alerts go, and whether they arrive there. */
+export function channelsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return commandGroup("channels", "List the channels and try them out.", io, [
+    listCommand(readConfig, io),
+    testCommand(readConfig, io),
+  ]);
+}
+
+function listCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("list", "List the configured channels.", LIST_HELP, io)
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        read.finish();
+        const channels = [...open(readConfig(), io, systemClock).values()].map(({ name, kind }) => ({
+          name,
+          kind,
+        }));
+        const lines = channels.map(({ name, kind }) => `${toLine(name, 60).padEnd(16)}  ${kind}\n`).join("");
+        if (flags.json === true) await writeJson(io.stdout, { channels });
+        else await writeOut(io.stdout, lines);
+      }),
+    );
+}
+
+function testCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("test", "Send a test message on one channel.", TEST_HELP, io)
+    .usage("[options] <name>")
+    .argument("[name]", "the channel's name")
+    .option("--json", "what happened, as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read, [typed]) => {
+        const notifiers = open(readConfig(), io, systemClock);
+        const notifier = notifiers.get(typed ?? "");
+        const known = [...notifiers.keys()].join(", ");
+        if (notifier === undefined)
+          read.mistakes.push(
+            `${typed === undefined ? "the name is missing; it" : `"${typed}"`} must be a channel: ${known}`,
+          );
+        read.finish();
+        if (notifier === undefined) return;
+        const { isDelivered, text, ...facts } = await testChannel(notifier, systemClock());
+        if (flags.json === true)
+          await writeJson(io.stdout, { channel: notifier.name, isDelivered, text, ...facts });
+        else if (isDelivered) await writeOut(io.stdout, `channel ${notifier.name}: ${text}\n`);
+        else io.stderr.write(`longwatch channels test: channel ${notifier.name}: ${text}\n`);
+        if (!isDelivered) io.setExitCode(1);
+      }),
+    );
+}
+
+/** As the service opens them; whether their settings are right is told before anything is sent. */
+function open(config: Config, { stdout }: StoreIo, clock: Clock) {
+  return openNotifiers(config.channels, { terminal: stdout, clock, metrics: createMetrics() });
+}

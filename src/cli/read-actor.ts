@@ -1,0 +1,31 @@
+import { userInfo } from "node:os";
+import type { FlagReader } from "./edge/flag-reader.ts";
+
+const MAX_NAME_CHARS = 100;
+
+/** `--by`, or who runs the command; for the audit trail, not a proof. */
+export function readActor(read: FlagReader, by: string | undefined): string {
+  return readText(read, "by", by, MAX_NAME_CHARS) ?? whoRuns();
+}
+
+function whoRuns(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container's user need not have a name.
+    return "unknown";
+  }
+}
+
+/** A short text of one line; undefined where it was left out, or was wrong. */
+export function readText(
+  read: FlagReader,
+  flag: string,
+  value: string | undefined,
+  maxChars: number,
+): string | undefined {
+  if (value === undefined) return undefined;
+  const text = value.trim();
+  const isLine = text !== "" && text.length <= maxChars && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text);
+  return isLine ? text : read.wrong(flag, value, `1 to ${maxChars} characters on one line`);
+}

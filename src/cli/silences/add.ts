@@ -1,0 +1,131 @@
+import type { Command } from "commander";
+import type { Queryable } from "../../../db/client.ts";
+import { listAlerts, readAlert } from "../../../db/queries/alert-reports.ts";
+import { writeAuditEntry } from "../../../db/queries/audit-entries.ts";
+import { insertSilence } from "../../../db/queries/silences.ts";
+import { inTransaction } from "../../../db/transaction.ts";
+import { findSilence, type Matchers } from "../../alert/silence.ts";
+import type { Config } from "../../config.ts";
+import { UsageError } from "../../errors.ts";
+import { type AlertSummary, summarise } from "../alerts/summarise.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { NotFoundError } from "../not-found-error.ts";
+import { withStore } from "../open-store.ts";
+import { many } from "../progress-bar.ts";
+import { readActor } from "../read-actor.ts";
+import { gather } from "../read-list.ts";
+import { showTime } from "../read-span.ts";
+import { readServiceClock } from "../service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { describeMatchers } from "./describe-silence.ts";
+import { readSilence, type SilenceFlags, type WantedSilence } from "./read-silence.ts";
+
+/** Alerts that are looked at to say what the silence holds back now. */
+const MAX_ALERTS = 10_000;
+const MINUTE_MS = 60_000;
+
+const HELP = `
+Held back are alerts that match every option that is given; of one option any value is enough. A resolve is told all the
+same to whoever was told of the firing, and Longwatch's alerts about itself are never held back. Whoever was not told
+hears of what still goes on when the silence ends.
+
+Examples:
+  npm run -s longwatch -- silences add --zone 101 --rule 942100 --for 2h --reason "load test"
+  npm run -s longwatch -- silences add --rule '942*' --severity info,warning --for 1d --reason "new rule set"
+  npm run -s longwatch -- silences add --alert 17 --for 30m --reason "known" --by alice`;
+
+type Flags = SilenceFlags & { readonly by?: string; readonly json?: true };
+
+export function addCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("add", "Keep alerts from the channels for a while.", HELP, io)
+    .option("--zone <ids>", "of these shield zones", gather)
+    .option("--rule <id>", "of this rule, or family (942*); may be given more than once", gather)
+    .option("--severity <names>", "of these severities: info, warning, error, critical", gather)
+    .option("--kind <names>", "of these kinds: spike, new-rule", gather)
+    .option("--alert <id>", "of the zone and the rule of this alert")
+    .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
+    .option("--reason <text>", "why (needed)")
+    .option("--by <name>", "who does it (default: who runs this)")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const wanted = readSilence(read, flags);
+        const by = readActor(read, flags.by);
+        read.finish();
+        const added = await withStore(readConfig(), async (database) => {
+          const nowMs = (await readServiceClock(database, io.clock))();
+          return inTransaction(database, ({ tx }) => add(tx, wanted, by, nowMs));
+        });
+        if (flags.json === true) await writeJson(io.stdout, added);
+        else await writeOut(io.stdout, describe(added));
+      }),
+    );
+}
+
+interface AddedSilence {
+  readonly id: number;
+  /** Epoch ms. */
+  readonly startsAt: number;
+  readonly expiresAt: number;
+  readonly matchers: Matchers;
+  readonly reason: string;
+  readonly createdBy: string;
+  /** The unresolved alerts that it holds back now. */
+  readonly alertIds: readonly number[];
+}
+
+async function add(
+  tx: Queryable,
+  wanted: WantedSilence,
+  createdBy: string,
+  nowMs: number,
+): Promise<AddedSilence> {
+  const { alertId, durationMs, reason } = wanted;
+  const matchers = alertId === null ? wanted.matchers : await readSubject(tx, alertId);
+  // Whole minutes, so that what a list prints is what holds.
+  const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
+  const expiresAt = Math.ceil((nowMs + durationMs) / MINUTE_MS) * MINUTE_MS;
+  const row = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt), createdBy, reason, matchers };
+  const id = await insertSilence(tx, row);
+  const details = { matchers, reason, expiresAt: row.expiresAt.toISOString() };
+  await writeAuditEntry(tx, { actor: createdBy, action: "silence.added", subject: `silence ${id}`, details });
+  const unresolved = await listAlerts(tx, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
+  const silence = { id, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
+  const isHeldBack = (alert: AlertSummary) =>
+    alert.kind !== "self" && findSilence([silence], alert, nowMs) !== null;
+  const alertIds = unresolved
+    .map(summarise)
+    .filter(isHeldBack)
+    .map((alert) => alert.id);
+  return { id, startsAt, expiresAt, matchers, reason, createdBy, alertIds };
+}
+
+async function readSubject(tx: Queryable, alertId: number): Promise<Matchers> {
+  const row = await readAlert(tx, alertId);
+  if (row === null) throw new NotFoundError(`there is no alert ${alertId}`);
+  const { zoneId, ruleId } = row;
+  if (zoneId === null || ruleId === null)
+    throw new UsageError([
+      `--alert ${alertId} is of Longwatch about itself: such alerts are never held back`,
+    ]);
+  if (ruleId.endsWith("*"))
+    throw new UsageError([
+      `--alert ${alertId} is of a rule that ends in *, which means a family: use --zone`,
+    ]);
+  return { zone: [zoneId], rule: [ruleId] };
+}
+
+function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
+  const held =
+    alertIds.length === 0
+      ? "It holds back none of the alerts there are now."
+      : `It holds back ${many(alertIds.length, "alert")} now: ${alertIds
+          .slice(0, 20)
+          .map((one) => `#${one}`)
+          .join(", ")}${alertIds.length > 20 ? ", ..." : ""}.`;
+  return [
+    `silence #${id} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
+    `${held} To end it: npm run -s longwatch -- silences expire ${id}\n`,
+  ].join("");
+}

@@ -1,0 +1,72 @@
+import { Matchers } from "../../alert/silence.ts";
+import { severities } from "../../channel/alert-message.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { readText } from "../read-actor.ts";
+import { readWords, readZones } from "../read-list.ts";
+import { readRowId } from "../read-row-id.ts";
+
+/** Of Longwatch's own alerts none is ever held back. */
+const KINDS = ["spike", "new-rule"] as const;
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const MAX_MS = 90 * UNIT_MS.d;
+const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
+const MAX_REASON_CHARS = 500;
+const MAX_RULE_CHARS = 255;
+
+export interface SilenceFlags {
+  readonly alert?: string;
+  readonly zone?: readonly string[];
+  readonly rule?: readonly string[];
+  readonly severity?: readonly string[];
+  readonly kind?: readonly string[];
+  readonly for?: string;
+  readonly reason?: string;
+}
+
+export interface WantedSilence {
+  /** The alert whose zone and rule it is for; null where the matchers say it. */
+  readonly alertId: number | null;
+  readonly matchers: Matchers;
+  readonly durationMs: number;
+  readonly reason: string;
+}
+
+/** What was typed; only to be used after `read.finish()`. */
+export function readSilence(read: FlagReader, flags: SilenceFlags): WantedSilence {
+  const alertId = flags.alert === undefined ? null : readRowId(read, flags.alert, "alert");
+  const matchers = readMatchers(read, flags);
+  if (alertId !== null && Object.keys(matchers).length > 0)
+    read.mistakes.push(
+      "--alert names zone and rule itself: not together with --zone, --rule, --severity or --kind",
+    );
+  if (alertId === null && Object.keys(matchers).length === 0)
+    read.mistakes.push(
+      "--zone, --rule, --severity, --kind or --alert must say which alerts: a silence of all is none",
+    );
+  const durationMs = readDuration(read, flags.for);
+  if (flags.reason === undefined) read.wrong("reason", undefined, "why the alerts need nobody's attention");
+  const reason = readText(read, "reason", flags.reason, MAX_REASON_CHARS) ?? "";
+  return { alertId, matchers, durationMs, reason };
+}
+
+function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
+  const zone = readZones(read, flags.zone);
+  const severity = readWords(read, "severity", flags.severity, severities);
+  const kind = readWords(read, "kind", flags.kind, KINDS);
+  for (const rule of flags.rule ?? [])
+    if (rule === "" || rule.length > MAX_RULE_CHARS)
+      read.wrong("rule", rule.slice(0, 40), "a rule's id, or a family such as 942*");
+  return {
+    ...(zone === undefined ? {} : { zone }),
+    ...(flags.rule === undefined ? {} : { rule: [...new Set(flags.rule)] }),
+    ...(severity === undefined ? {} : { severity }),
+    ...(kind === undefined ? {} : { kind }),
+  };
+}
+
+function readDuration(read: FlagReader, text: string | undefined): number {
+  const [, amount = "0", unit = "m"] = /^(\d{1,6})([mhd])$/.exec(text ?? "") ?? [];
+  const durationMs = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  if (durationMs < UNIT_MS.m || durationMs > MAX_MS) read.wrong("for", text, FOR_RULE);
+  return durationMs;
+}

@@ -1,0 +1,219 @@
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { alerts } from "../../db/schema/alerts.ts";
+import { notifications } from "../../db/schema/notifications.ts";
+import { alertsCommand } from "../../src/cli/alerts.ts";
+import { at } from "../alert/alert-world.ts";
+import { MINUTE_MS, NOW } from "../alert/support.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { openAlertRows } from "./alert-rows.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+let database: MigratedDatabase;
+let rows: ReturnType<typeof openAlertRows>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  rows = openAlertRows(database);
+});
+
+afterAll(() => database.drop());
+
+beforeEach(async () => {
+  await rows.clear();
+  await database.pool.query("truncate audit_entries");
+});
+
+function run(...args: string[]) {
+  return runStoreCommand(alertsCommand, { DATABASE_URL: database.url }, args, { now: NOW + MINUTE_MS });
+}
+
+test("a list holds the unresolved alerts, newest first, one line each and harmless to a terminal", async () => {
+  const first = await rows.fire();
+  const second = await rows.fire({ ruleId: "942\u001b[2J\u202e", zoneId: 102, severity: "critical" });
+  const { code, out, err } = await run("list");
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  const lines = out.split("\n");
+  expect(lines[0]).toMatch(
+    new RegExp(`^#${second}  critical  firing  since 2026-11-20 15:30 UTC  .*zone 102`),
+  );
+  expect(lines[1]).toBe(
+    `#${first}  warning   firing  since 2026-11-20 15:30 UTC  ` +
+      "SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
+  );
+  expect(lines).toHaveLength(3);
+  for (const hidden of ["\u001b", "\u202e"]) expect(out).not.toContain(hidden);
+});
+
+test("a list is narrowed by state, zone, rule family and time, and says when there are more", async () => {
+  const sql = await rows.fire({ ruleId: "942100" });
+  const other = await rows.fire({ ruleId: "931130", zoneId: 102 });
+  await run("resolve", String(other), "--by", "alice");
+  const ids = async (...args: string[]) => {
+    const { out } = await run("list", "--json", ...args);
+    return (JSON.parse(out) as { alerts: { id: number }[] }).alerts.map(({ id }) => id);
+  };
+  expect(await ids()).toEqual([sql]);
+  expect(await ids("--state", "all")).toEqual([other, sql]);
+  expect(await ids("--state", "resolved", "--state", "firing")).toEqual([other, sql]);
+  expect(await ids("--state", "all", "--zone", "102")).toEqual([other]);
+  expect(await ids("--state", "all", "--rule", "942*")).toEqual([sql]);
+  expect(await ids("--state", "all", "--rule", "942")).toEqual([]);
+  expect(await ids("--state", "all", "--since", "-1h")).toEqual([other, sql]);
+  expect(await ids("--state", "all", "--since", "now")).toEqual([]);
+  expect((await run("list", "--state", "all", "--limit", "1")).out).toContain("more than these 1 alert");
+});
+
+test("an alert is shown with its message, history, deliveries and the whole advice", async () => {
+  const id = await rows.fire();
+  const advice = Array.from({ length: 30 }, (_, line) => `advice line ${line} \u001b]0;x\u0007`).join("\n");
+  const [alert] = await rows.alerts();
+  const { message } = (alert?.details ?? {}) as { message?: object };
+  const details = { message: { ...message, advice: { state: "present", text: advice, reason: null } } };
+  await database.db.update(alerts).set({ details }).where(eq(alerts.id, id));
+  await database.db
+    .update(notifications)
+    .set({ state: "delivered", deliveredAt: at(1), attempts: 2 })
+    .where(eq(notifications.channel, "chat"));
+  await database.db
+    .update(notifications)
+    .set({ attempts: 1, lastError: "ENDPOINT_REJECTED: \u001b[31mno" })
+    .where(eq(notifications.channel, "pager"));
+  await run("ack", String(id), "--by", "alice", "--note", "on it");
+
+  const { code, out } = await run("show", `#${id}`);
+
+  expect(code).toBe(0);
+  for (const said of [
+    `alert #${id}   acknowledged`,
+    " WARNING  acknowledged · zone 101 · rule 942100 SQL injection",
+    "203.0.113.7",
+    "Silence: npm run -s longwatch -- silences add --zone 101 --rule=942100 --for 2h",
+    "advice line 29",
+    "1  2026-11-20 15:30 UTC  first         warning  to chat, pager",
+    'acknowledged  by alice  "on it"',
+    "chat          1 first     delivered 2026-11-20 15:31 UTC, 2 attempts",
+    "1 attempt  ENDPOINT_REJECTED: \\u{1b}[31mno",
+  ])
+    expect(out).toContain(said);
+  expect(out).not.toContain("\u001b");
+  const json = JSON.parse((await run("show", String(id), "--json")).out);
+  expect(json).toMatchObject({ id, state: "acknowledged", acknowledgedBy: "alice", deliveries: [{}, {}] });
+});
+
+test("an acknowledged alert is not repeated, still gets worse, and both are on record", async () => {
+  const id = await rows.fire();
+  expect((await run("ack", String(id), "--by", "alice", "--note", "mine")).out).toBe(
+    `alert #${id} is acknowledged by alice.\n`,
+  );
+  await rows.runAt(5 * 60);
+  expect(await rows.outbox()).toEqual(["1 first chat", "1 first pager"]);
+  await database.pool.query("update spikes set severity = 'critical'");
+  await rows.runAt(5 * 60 + 1);
+  expect(await rows.outbox()).toEqual(["1 first chat", "1 first pager", "3 worse chat", "3 worse pager"]);
+  const [alert] = await rows.alerts();
+  expect(alert).toMatchObject({ state: "acknowledged", acknowledgedBy: "alice", transition: 3 });
+  expect(alert?.transitions).toMatchObject([
+    { reason: "first" },
+    { reason: "acknowledged", by: "alice", note: "mine", channels: [] },
+    { reason: "worse" },
+  ]);
+  expect(await rows.audit()).toEqual([
+    {
+      actor: "alice",
+      action: "alert.acknowledged",
+      subject: `alert ${id}`,
+      details: { from: "firing", channels: [], note: "mine" },
+    },
+  ]);
+});
+
+test("of two acknowledgements at once one counts, and the other says so", async () => {
+  const id = await rows.fire();
+  const ran = await Promise.all(["alice", "bob"].map((by) => run("ack", String(id), "--by", by)));
+  expect(ran.map(({ code }) => code)).toEqual([0, 0]);
+  expect(ran.filter(({ out }) => out.includes("already: nothing was changed"))).toHaveLength(1);
+  expect(await rows.audit()).toHaveLength(1);
+  expect((await rows.alerts())[0]?.transition).toBe(2);
+});
+
+test("a resolve tells every told channel once, keeps the spike from being raised again, and lets a later one", async () => {
+  const id = await rows.fire();
+  const ran = await Promise.all([
+    run("resolve", String(id), "--by", "alice"),
+    run("resolve", String(id), "--by", "bob"),
+    rows.runAt(1),
+  ]);
+  await rows.runAt(2);
+  expect(ran[0].code + ran[1].code).toBe(0);
+  expect(ran.slice(0, 2).filter((one) => one?.out.includes("to be told: chat, pager"))).toHaveLength(1);
+  expect(await rows.outbox()).toEqual([
+    "1 first chat",
+    "1 first pager",
+    "2 resolved chat",
+    "2 resolved pager",
+  ]);
+  const messages = await rows.messages();
+  const [first, , resolved] = messages.map(({ message }) => message);
+  expect(resolved).toMatchObject({ state: "resolved", transition: 2, dedupeKey: first?.dedupeKey });
+  expect(resolved?.headline).toMatch(/^Resolved by (alice|bob): SQL injection: rule 942100 in zone 101/);
+  expect(new Set(messages.map(({ dedupeKey }) => dedupeKey)).size).toBe(4);
+  expect(await rows.audit()).toMatchObject([
+    { action: "alert.resolved", details: { from: "firing", channels: ["chat", "pager"] } },
+  ]);
+
+  await rows.closeSpike((await rows.alerts())[0]?.spikeId ?? 0, 3);
+  await rows.runAt(4);
+  expect(await rows.outbox()).toHaveLength(4);
+  await rows.openSpike(10);
+  await rows.runAt(10);
+  expect((await rows.outbox()).slice(4)).toEqual(["3 worse chat", "3 worse pager"]);
+});
+
+test("a resolve beside an alert that gets worse leaves the outbox in order", async () => {
+  for (let round = 0; round < 5; round++) {
+    await rows.clear();
+    const id = await rows.fire();
+    await database.pool.query("update spikes set severity = 'critical'");
+    await Promise.all([rows.runAt(1), run("resolve", String(id), "--by", "alice")]);
+    await rows.runAt(2);
+    const [alert] = await rows.alerts();
+    expect(alert?.state).toBe("resolved");
+    const reasons = (await rows.outbox()).filter((row) => row.endsWith("chat"));
+    expect(reasons.at(-1)).toBe(`${alert?.transition} resolved chat`);
+    expect(reasons.filter((row) => row.includes("resolved"))).toHaveLength(1);
+  }
+});
+
+test("channels that were not told of the firing do not hear of its end", async () => {
+  await rows.silence({ zone: [101] }, 60);
+  const id = await rows.fire();
+  expect((await run("resolve", String(id), "--by", "alice")).out).toContain("no channel had been told of it");
+  expect(await rows.outbox()).toEqual([]);
+});
+
+test("every mistake is told at once and nothing is done", async () => {
+  const list = await run("list", "--state", "open", "--zone", "x", "--since", "soon", "--limit", "0", "more");
+  expect(list.code).toBe(2);
+  expect(list.err).toContain("longwatch alerts list: 5 mistake(s)");
+  const ack = await run("ack", "x\u001b[2J", "--by", "", "--note", "a\nb", "--force");
+  expect(ack.code).toBe(2);
+  expect(ack.err).not.toContain("\u001b");
+  for (const said of ['"x\\u001b[2J" must be the number of an alert', "--by", "--note", '"--force" is not'])
+    expect(ack.err).toContain(said);
+  expect((await run("resolve")).err).toContain("the number is missing");
+});
+
+test("an alert that is not there is an error, not a mistake in typing", async () => {
+  for (const command of ["show", "ack", "resolve"])
+    expect(await run(command, "4711")).toMatchObject({
+      code: 1,
+      err: `longwatch alerts ${command}: there is no alert 4711\n`,
+    });
+});
+
+test.each(["list", "show", "ack", "resolve"])("%s explains itself with examples", async (name) => {
+  const { code, out } = await run(name, "--help");
+  expect(code).toBe(0);
+  expect(out).toContain(`Examples:\n  npm run -s longwatch -- alerts ${name}`);
+});

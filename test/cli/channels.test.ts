@@ -1,0 +1,98 @@
+import { Webhook } from "standardwebhooks";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { channelsCommand } from "../../src/cli/channels.ts";
+import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+let receiver: ReplyQueue;
+
+beforeEach(async () => {
+  receiver = await startReplyQueue();
+});
+
+afterEach(() => receiver.close());
+
+function run(args: readonly string[], over: Record<string, string> = {}) {
+  const environment = {
+    LONGWATCH_WEBHOOK_URL: `${receiver.url}/canary-path?token=canary`,
+    LONGWATCH_WEBHOOK_SECRET: SECRET,
+    LONGWATCH_SLACK_WEBHOOK_URL: `${receiver.url}/services/canary`,
+    LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
+    ...over,
+  };
+  return runStoreCommand(channelsCommand, environment, args, { now: 0 });
+}
+
+test("the configured channels are listed by name, without their addresses", async () => {
+  const { code, out } = await run(["list"]);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^terminal +terminal\nwebhook +webhook\nslack +slack\n$/);
+  expect((await run(["list"], { LONGWATCH_SLACK_WEBHOOK_URL: "" })).out).not.toContain("slack");
+});
+
+test("a test message arrives signed, says that it is a test, and two of them are not one", async () => {
+  receiver.reply(204);
+  expect(await run(["test", "webhook"])).toEqual({
+    code: 0,
+    err: "",
+    out: "channel webhook: the receiver took the test message over\n",
+  });
+  const [request] = receiver.requests;
+  const headers = request?.headers as Record<string, string>;
+  const read = new Webhook(SECRET).verify(request?.body ?? "", headers) as { data: { headline: string } };
+  expect(read.data).toMatchObject({ kind: "self", severity: "info", reason: "first", zoneId: null });
+  expect(read.data.headline).toContain("TEST of channel webhook");
+  receiver.reply(204);
+  await run(["test", "webhook"]);
+  expect(receiver.requests[1]?.headers["webhook-id"]).not.toBe(headers["webhook-id"]);
+});
+
+test("the terminal's test message is printed where the command runs", async () => {
+  const { code, out } = await run(["test", "terminal"]);
+  expect(code).toBe(0);
+  expect(out).toContain("TEST of channel terminal: it works if you can read this");
+});
+
+test.each([
+  [403, "ENDPOINT_REJECTED", "given up"],
+  [503, "ENDPOINT_UNAVAILABLE", "tried again"],
+])(
+  "a receiver that answers %i is told of with exit code 1 and without a secret",
+  async (status, code, next) => {
+    for (const channel of ["webhook", "slack"]) {
+      receiver.reply(status, "canary");
+      const ran = await run(["test", channel]);
+      expect(ran.code).toBe(1);
+      expect(ran.err).toContain(`channel ${channel}: not delivered: ${code}`);
+      expect(ran.err).toContain(`an alert would be ${next}`);
+      expect(`${ran.out}${ran.err}`).not.toMatch(/canary|whsec_/);
+    }
+    receiver.reply(status);
+    const { out } = await run(["test", "webhook", "--json"]);
+    expect(JSON.parse(out)).toMatchObject({ channel: "webhook", isDelivered: false, code });
+  },
+);
+
+test("an address that is not public is refused before anything is sent", async () => {
+  const ran = await run(["test", "webhook"], { LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "false" });
+  expect(ran.code).toBe(2);
+  expect(ran.err).toContain("is not a public address (loopback)");
+  expect(ran.err).not.toContain("canary");
+  expect(receiver.requests).toEqual([]);
+});
+
+test("an unknown channel is a mistake that names those there are", async () => {
+  for (const args of [["test", "pager\u001b[2J"], ["test"]]) {
+    const { code, err } = await run(args);
+    expect(code).toBe(2);
+    expect(err).toContain("must be a channel: terminal, webhook, slack");
+    expect(err).not.toContain("\u001b");
+  }
+});
+
+test.each(["list", "test"])("%s explains itself with examples", async (name) => {
+  const { code, out } = await run([name, "--help"]);
+  expect(code).toBe(0);
+  expect(out).toContain(`Examples:\n  npm run -s longwatch -- channels ${name}`);
+});
