@@ -26,6 +26,12 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
     firingForHours: 24,
   },
   opsgenie: { apiKey: CANARY },
+  email: {
+    host: "mail.example",
+    login: { user: "longwatch", password: CANARY },
+    from: "alerts@longwatch.example",
+    to: ["on-call@example.com"],
+  },
   teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 
