@@ -93,6 +93,20 @@ const opsgenie = z.strictObject({
   ...network,
 });
 
+const email = z.strictObject({
+  kind: z.literal("email"),
+  name,
+  host: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, "must be a host name or an address"),
+  /** 587 speaks `starttls`, 465 `implicit`. */
+  port: z.number().int().min(1).max(65_535).default(587),
+  tls: z.enum(["starttls", "implicit", "none"]).default("starttls"),
+  login: z.strictObject({ user: z.string().min(1), password: secret }).optional(),
+  /** Bare addresses, `alerts@example.com`. */
+  from: z.string().min(3).max(254),
+  to: z.array(z.string().min(3).max(254)).min(1).max(50),
+  ...network,
+});
+
 /**
  * One channel as a configuration file holds it, told apart by `kind`. Unknown fields are mistakes; credentials and the
  * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
@@ -107,6 +121,7 @@ export const channelConfig = z.discriminatedUnion("kind", [
   slackBot,
   alertmanager,
   opsgenie,
+  email,
 ]);
 
 export type ChannelConfig = z.infer<typeof channelConfig>;

@@ -4,6 +4,7 @@ import type { Secret } from "../secret.ts";
 import type { AlertMessage } from "./alert-message.ts";
 import { type DiscordMessage, toDiscordMessage, toDiscordNote } from "./discord-message.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
+import { mustRing } from "./must-ring.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "./post.ts";
@@ -21,7 +22,7 @@ export interface DiscordOptions {
 const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
 
 /**
- * Discord's webhook: one message per alert, edited in place; what gets worse is also said anew, because an edit rings
+ * Discord's webhook: one message per alert, edited in place; what must ring is also said anew, because an edit rings
  * nowhere. There is no idempotency key: after a lost reply the channel shows the message twice.
  * @throws {UsageError} for a bad URL
  */
@@ -47,7 +48,7 @@ export function createDiscordNotifier(options: DiscordOptions): Notifier {
 
   async function edit(id: string, message: AlertMessage, signal: AbortSignal): Promise<Reply> {
     const reply = await send("PATCH", id, toDiscordMessage(message), signal);
-    if (reply.status !== 404 && message.reason === "worse") {
+    if (reply.status !== 404 && mustRing(message)) {
       await send("POST", null, toDiscordNote(message), signal);
     }
     return reply;

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { createAlertmanagerNotifier } from "./alertmanager.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 import { createDiscordNotifier } from "./discord.ts";
+import { createEmailNotifier } from "./email.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { createOpsgenieNotifier } from "./opsgenie.ts";
@@ -58,6 +59,10 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
     }
     case "opsgenie":
       return createOpsgenieNotifier({ ...options, apiKey: config.apiKey, url: config.url });
+    case "email": {
+      const { host, port, tls, login, from, to } = config;
+      return createEmailNotifier({ ...options, host, port, tls, login, from, to });
+    }
     default:
       return config satisfies never;
   }

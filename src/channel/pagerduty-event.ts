@@ -1,6 +1,7 @@
 import type { AlertMessage } from "./alert-message.ts";
 import { describeReason, formatIso } from "./describe-alert.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
+import { toInert, toRowLine } from "./outline-lines.ts";
 import { cutText, toLine } from "./plain-text.ts";
 
 /**
@@ -45,14 +46,9 @@ function toDetails(message: AlertMessage): Record<string, unknown> {
     status: describeReason(message),
     facts,
     ...(sparkline === "" ? {} : { counts: sparkline }),
-    ...Object.fromEntries(
-      top.map(({ label, rows }) => [
-        label,
-        rows.map(({ value, count, share }) => `${value}: ${count} (${share})`),
-      ]),
-    ),
-    ...(advice === null ? {} : { [advice.heading]: advice.lines }),
-    ...(silence === null ? {} : { silence }),
+    ...Object.fromEntries(top.map(({ label, rows }) => [label, rows.map((row) => toInert(toRowLine(row)))])),
+    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInert) }),
+    ...(silence === null ? {} : { silence: toInert(silence) }),
   };
 }
 
@@ -63,11 +59,11 @@ function toPayload(message: AlertMessage): PagerDutyPayload {
   const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
   const summary = `${news}${subject}: ${headline}`;
   return {
-    summary: cutText(summary, PAGERDUTY_LIMITS.summary),
+    summary: cutText(toInert(summary), PAGERDUTY_LIMITS.summary),
     source: zoneId === null ? "Longwatch" : `zone ${zoneId}`,
     severity: message.severity,
     timestamp: formatIso(message.startedAt),
-    ...(ruleId === null ? {} : { component: toLine(`rule ${ruleId}`, 255) }),
+    ...(ruleId === null ? {} : { component: toInert(toLine(`rule ${ruleId}`, 255)) }),
     ...(zoneId === null ? {} : { group: `zone ${zoneId}` }),
     class: message.kind,
     custom_details: toDetails(message),
@@ -86,7 +82,7 @@ export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
     dedup_key,
     client: "Longwatch",
     ...(console === undefined ? {} : { client_url: console.href }),
-    links: links.map(({ label, href }) => ({ href, text: label })),
+    links: links.map(({ label, href }) => ({ href, text: toInert(label) })),
     payload: toPayload(message),
   };
 }

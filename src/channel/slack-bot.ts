@@ -5,6 +5,7 @@ import { createSecret, type Secret } from "../secret.ts";
 import type { AlertMessage } from "./alert-message.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
+import { mustRing } from "./must-ring.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { POST_TIMEOUT_MS, post } from "./post.ts";
@@ -76,7 +77,7 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
 }
 
 /**
- * Slack by a bot token: one message per alert, edited in place; what gets worse is also said in its thread and shown in
+ * Slack by a bot token: one message per alert, edited in place; what must ring is also said in its thread and shown in
  * the channel, because an edit rings nowhere. There is no idempotency key: after a lost reply the message is there twice.
  * @throws {UsageError} for a bad URL or token
  */
@@ -118,7 +119,7 @@ export function createSlackBotNotifier(options: SlackBotOptions): Notifier {
       if (UNEDITABLE.has(answer?.error ?? "")) return false;
       throw toFailure(answer, endpoint.host, token);
     }
-    if (message.reason === "worse") {
+    if (mustRing(message)) {
       const { text } = toSlackMessage(message);
       await say({ channel: told.channel, thread_ts: told.ts, reply_broadcast: true, text }, signal);
     }

@@ -75,12 +75,21 @@ describe("in place", () => {
     for (const { body } of receiver.requests) discordRequest.parse(JSON.parse(body));
   });
 
-  test("what gets worse is edited and also said anew, and the edited one stays the one to edit", async () => {
+  test.each(["worse", "repeat"] as const)(
+    "%s is also said anew, and the edited one stays the one to edit",
+    async (reason) => {
+      receiver.reply(200, { id: "42" });
+      receiver.reply(200, { id: "43" });
+      expect(await send({ reason }, "42")).toEqual({ providerReference: "42" });
+      expect(asked()).toEqual([EDIT, CREATE]);
+      discordRequest.parse(JSON.parse(receiver.requests[1]?.body ?? ""));
+    },
+  );
+
+  test("a reminder of what someone has taken up is an edit and no more", async () => {
     receiver.reply(200, { id: "42" });
-    receiver.reply(200, { id: "43" });
-    expect(await send({ reason: "worse" }, "42")).toEqual({ providerReference: "42" });
-    expect(asked()).toEqual([EDIT, CREATE]);
-    discordRequest.parse(JSON.parse(receiver.requests[1]?.body ?? ""));
+    await send({ reason: "repeat", state: "acknowledged" }, "42");
+    expect(asked()).toEqual([EDIT]);
   });
 
   test("a message that someone deleted is posted anew", async () => {

@@ -4,8 +4,10 @@ import { createPagerDutyNotifier } from "../../src/channel/pagerduty.ts";
 import { PAGERDUTY_LIMITS, toPagerDutyEvent } from "../../src/channel/pagerduty-event.ts";
 import { createSecret } from "../../src/secret.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
+import { stringsOf } from "./support/characters.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";
-import { messageOf } from "./support/messages.ts";
+import { HOSTILE } from "./support/hostile.ts";
+import { messageOf, messageSaying } from "./support/messages.ts";
 import { CANARY, NOW, POSTING, ROUTING_KEY, sendOptions } from "./support/receiver.ts";
 import { pagerDutyRequest } from "./support/schemas/pagerduty.ts";
 
@@ -38,6 +40,13 @@ describe.each(["x", "💥"])("a summary of %s", (unit) => {
     expect(summaryOf(sized(room))).toBe(`Longwatch: ${unit.repeat(room)}`);
     expect(summaryOf(sized(room + 1))).toBe(`Longwatch: ${unit.repeat(room - 1)}…`);
   });
+});
+
+test("what it hands on holds no markup and no mention of anybody's (F71)", () => {
+  for (const text of Object.values(HOSTILE)) {
+    const shown = stringsOf(toPagerDutyEvent(messageSaying(text))).join("\n");
+    expect(shown).not.toMatch(/[<>&`]|@(?=\w)/);
+  }
 });
 
 test("the key travels in the body and nowhere else", async () => {

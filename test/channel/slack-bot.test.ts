@@ -43,13 +43,16 @@ test("a resolve leaves in place what was known, and neither sign nor silence of 
   expect(whole).not.toMatch(/🔴|Silence/u);
 });
 
-test("what gets worse is edited, then said in the thread for the channel to see", async () => {
-  receiver.reply(200, TAKEN);
-  receiver.reply(200, { ...TAKEN, ts: "1732197999.000200" });
-  expect(await send({ reason: "worse" }, REFERENCE)).toEqual({ providerReference: REFERENCE });
-  expect(asked()).toEqual(["/api/chat.update", "/api/chat.postMessage"]);
-  expect(slackReply.parse(bodyOf(1))).toMatchObject({ channel: "C0123", thread_ts: "1732197780.000100" });
-});
+test.each(["worse", "repeat"] as const)(
+  "%s is edited, then said in the thread for the channel to see",
+  async (reason) => {
+    receiver.reply(200, TAKEN);
+    receiver.reply(200, { ...TAKEN, ts: "1732197999.000200" });
+    expect(await send({ reason }, REFERENCE)).toEqual({ providerReference: REFERENCE });
+    expect(asked()).toEqual(["/api/chat.update", "/api/chat.postMessage"]);
+    expect(slackReply.parse(bodyOf(1))).toMatchObject({ channel: "C0123", thread_ts: "1732197780.000100" });
+  },
+);
 
 test.each([
   "message_not_found",
@@ -79,6 +82,12 @@ test.each([
     expect(failure).toMatchObject({ disposition, code });
     expect(failure.message).toMatch(new RegExp(` 200, ${error}$`));
   }
+});
+
+test("a reminder of what someone has taken up is an edit and no more", async () => {
+  receiver.reply(200, TAKEN);
+  await send({ reason: "repeat", state: "acknowledged" }, REFERENCE);
+  expect(asked()).toEqual(["/api/chat.update"]);
 });
 
 test.each(["", "ok", "{}", "[]", '{"ok":"yes"}', "null"])(
