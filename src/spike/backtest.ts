@@ -57,7 +57,7 @@ export interface Backtest {
   report(): BacktestReport;
 }
 
-/** Replays counts through the detector, some four kilobytes per series however many rows there are. */
+/** Replays counts through the detector, about ten kilobytes per series however many rows there are. */
 export function createBacktest(options: BacktestOptions): Backtest {
   const { startMinute, endMinute = Number.POSITIVE_INFINITY } = options;
   const followed = new Map<string, Followed>();
