@@ -13,9 +13,9 @@ import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const HELP = `
 The file has the header series,timestamp,count and a row per series and minute with events: the timestamp is the epoch
-second at which the minute starts; minutes without events are left out. Rows of a series are in ascending order. What
-lies before --start is history. A minute is in alert from the one that reached its threshold to the last that was not
-quiet; the quarter of an hour of quiet that closes an alert is not counted.
+second at which the minute starts; minutes without events are left out. Rows of a series are in ascending order, or are
+sorted in memory. What lies before --start is history. A minute is in alert from the one that reached its threshold to
+the last that was not quiet; the quarter of an hour of quiet that closes an alert is not counted.
 
 Examples:
   npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv

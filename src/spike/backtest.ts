@@ -53,11 +53,11 @@ export interface Backtest {
    * Takes one row. Rows of a series come in ascending order, each minute once; series may alternate. Where a row
    * breaks that order, returns the minute it would have to come after.
    */
-  take(series: string, minute: number, count: number): number | undefined;
-  report(): BacktestReport;
+  readonly take: (series: string, minute: number, count: number) => number | undefined;
+  readonly report: () => BacktestReport;
 }
 
-/** Replays counts through the detector, some four kilobytes per series however many rows there are. */
+/** Replays counts through the detector, about ten kilobytes per series however many rows there are. */
 export function createBacktest(options: BacktestOptions): Backtest {
   const { startMinute, endMinute = Number.POSITIVE_INFINITY } = options;
   const followed = new Map<string, Followed>();

@@ -8,7 +8,7 @@ import { computeThresholds, createThresholds, type Thresholds } from "./threshol
 const HOUR_SUM = WINDOW_COUNT - 1;
 
 /**
- * The detector of one series, fed minute by minute: about four kilobytes however long the history gets, so that tens
+ * The detector of one series, fed minute by minute: about ten kilobytes however long the history gets, so that tens
  * of thousands can be followed at once. Finds the episodes that a scan of the whole history finds.
  */
 export interface SeriesWatch {

@@ -116,6 +116,20 @@ test("bad input is named by line, column and rule, and nothing is written", asyn
   expect(await readdir(folder)).toEqual(["counts.csv"]);
 });
 
+test("rows that are out of order are sorted, and a minute that then stands twice is named", async () => {
+  const lines = `${rows("a")}${rows("b")}`.trimEnd().split("\n");
+  const sorted = await replay(`series,timestamp,count\n${lines.join("\n")}`, "--json");
+  expect(JSON.parse(sorted.out).alerts).toHaveLength(2);
+  const mixed = lines.toReversed().join("\n");
+  expect(JSON.parse((await replay(`series,timestamp,count\n${mixed}`, "--json")).out)).toEqual({
+    ...JSON.parse(sorted.out),
+    alerts: JSON.parse(sorted.out).alerts.toReversed(),
+  });
+  const twice = await replay("series,timestamp,count\na,600,1\na,60,1\na,600,2\n");
+  expect(twice.code).toBe(2);
+  expect(twice.err).toContain('series "a", column timestamp: "600" must stand once in a series');
+});
+
 test.each([
   ["", 'line 1: ""'],
   ["a,60,1\n", 'line 1: "a,60,1"'],

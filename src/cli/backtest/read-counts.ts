@@ -12,7 +12,7 @@ const MAX_SECONDS = 4_102_444_800;
 const COLUMNS = ["series", "timestamp", "count"] as const;
 type Column = (typeof COLUMNS)[number];
 
-const ORDER_RULE = "the row before of its series (sort the file by series and timestamp, or by timestamp)";
+const ORDER_RULE = "the row before of its series";
 
 const RULES: Record<Column, string> = {
   series: "a name, not empty",
@@ -20,8 +20,8 @@ const RULES: Record<Column, string> = {
   count: `a whole number from 0 to ${MAX_COUNT.toLocaleString("en-US")}`,
 };
 
-/** Takes one row; returns the minute it would have to come after where its series is not in ascending order. */
-type TakeRow = (series: string, minute: number, count: number) => number | undefined;
+/** Takes one row; returns the minute it must come after where it is refused for its place in its series. */
+export type TakeRow = (series: string, minute: number, count: number) => number | undefined;
 
 /**
  * Reads a CSV file of counts per series and minute, at most a piece of it at a time. The header names the columns;

@@ -4,10 +4,12 @@ import { toError, UsageError } from "../../errors.ts";
 import { type BacktestOptions, type BacktestReport, createBacktest } from "../../spike/backtest.ts";
 import { count, createProgressLine, drawBar } from "../progress-bar.ts";
 import type { StoreIo } from "../store-command.ts";
-import { readCounts } from "./read-counts.ts";
+import { readCounts, type TakeRow } from "./read-counts.ts";
+import { createRowSorter } from "./row-sorter.ts";
 
 /**
- * Replays a CSV file of counts in one reading.
+ * Replays a CSV file of counts in one reading; where the rows of a series are out of order, in a second one that sorts
+ * them in memory.
  * @throws {UsageError} when the file cannot be read or says something wrong.
  */
 export async function replayFile(
@@ -16,26 +18,42 @@ export async function replayFile(
   stderr: StoreIo["stderr"],
 ): Promise<BacktestReport> {
   const backtest = createBacktest(options);
+  let isSorted = true;
+  await readFile(path, stderr, (series, minute, events) => {
+    // After the first row out of order only the mistakes are looked for.
+    const after = isSorted ? backtest.take(series, minute, events) : undefined;
+    if (after === minute) return after;
+    isSorted &&= after === undefined;
+    return undefined;
+  });
+  if (isSorted) return backtest.report();
+  const rows = createRowSorter();
+  await readFile(path, stderr, rows.add);
+  const sorted = createBacktest(options);
+  const mistakes = rows.replay(sorted.take);
+  if (mistakes.length > 0) throw new UsageError(mistakes);
+  return sorted.report();
+}
+
+async function readFile(path: string, stderr: StoreIo["stderr"], take: TakeRow): Promise<void> {
   const line = createProgressLine(stderr);
   let rows = 0;
-  const take = (series: string, minute: number, events: number) => {
-    rows += 1;
-    return backtest.take(series, minute, events);
-  };
   let mistakes: string[];
   try {
     const { size } = await stat(path);
     const chunks = watchChunks(createReadStream(path, { highWaterMark: 1 << 18 }), (bytes) =>
       line.update(`${drawBar(size > 0 ? bytes / size : 0)}  ${count(rows)} rows`),
     );
-    mistakes = await readCounts(chunks, take);
+    mistakes = await readCounts(chunks, (series, minute, events) => {
+      rows += 1;
+      return take(series, minute, events);
+    });
   } catch (thrown) {
     throw new UsageError([`--counts "${path}" must be a file that can be read: ${toError(thrown).message}`]);
   } finally {
     line.clear();
   }
   if (mistakes.length > 0) throw new UsageError(mistakes);
-  return backtest.report();
 }
 
 /** A line is drawn a few times a second, however fast the disk is. */

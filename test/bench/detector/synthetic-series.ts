@@ -49,9 +49,8 @@ function drawGamma(shape: number, fraction: Fraction): number {
 
 /**
  * One rule's traffic: from one event in twenty hours to two thousand an hour, over-dispersed minute by minute and hour
- * by hour; most have a daily rhythm, a fifth have bursts by habit, some sparse ones
- * scanners that come by, some a daily job, a lasting change of level, or begin
- * late. Two in three are attacked, up to five times in the last two weeks.
+ * by hour. Most have a daily rhythm, a fifth have bursts by habit, some sparse ones scanners that come by, some a daily
+ * job, a lasting change of level, or a late beginning. Two in three are attacked, up to five times in the last two weeks.
  */
 export function drawSeries(seed: number, index: number): SyntheticSeries {
   const fraction = createFractions(seed * 1_000_003 + index);
