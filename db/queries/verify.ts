@@ -29,17 +29,24 @@ export async function countHours(db: Queryable, zoneId: number, span: Span): Pro
   return rows;
 }
 
-/** The ids of a span's events; with `route`, of those that this one showed first. */
-export async function readLogIds(
-  db: Queryable,
-  zoneId: number,
-  { from, to, route }: Span & { route?: "list" },
-): Promise<string[]> {
-  const isRoute = route === undefined ? sql`true` : sql`${wafEvents.route} = ${route}`;
+/** The ids of a span's events. */
+export async function readLogIds(db: Queryable, zoneId: number, span: Span): Promise<string[]> {
   const { rows } = await db.execute<{ log_id: string }>(
-    sql`select log_id from ${wafEvents} where ${isWithin(zoneId, { from, to })} and ${isRoute}`,
+    sql`select log_id from ${wafEvents} where ${isWithin(zoneId, span)}`,
   );
   return rows.map(({ log_id }) => log_id);
+}
+
+/** The keys of those that the list showed first; times in epoch ms. */
+export async function readListedEvents(
+  db: Queryable,
+  zoneId: number,
+  span: Span,
+): Promise<{ occurredAt: number; logId: string }[]> {
+  const { rows } = await db.execute<{ occurredAt: number; logId: string }>(sql`
+    select (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId" from ${wafEvents}
+    where ${isWithin(zoneId, span)} and route = 'list'`);
+  return rows;
 }
 
 function isWithin(zoneId: number, { from, to }: Span): SQL {

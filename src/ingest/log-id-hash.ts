@@ -2,9 +2,12 @@ import { hash } from "node:crypto";
 
 const LOG_ID_HASH_BYTES = 8;
 
-/** Eight bytes that stand for an event's id where only "seen before or not" is asked, as lower-case hex. */
-export function hashLogId(logId: string): string {
-  return hash("sha256", logId, "hex").slice(0, 2 * LOG_ID_HASH_BYTES);
+/**
+ * Eight bytes that stand for an event where only "seen before or not" is asked, as lower-case hex. Of its time (epoch ms)
+ * and id together, which is what tells events apart: a platform that uses an id twice must not lose a record.
+ */
+export function hashEventKey({ occurredAt, logId }: { occurredAt: number; logId: string }): string {
+  return hash("sha256", `${occurredAt} ${logId}`, "hex").slice(0, 2 * LOG_ID_HASH_BYTES);
 }
 
 /** The hashes of many ids behind one another, as raw_blocks keeps them. */

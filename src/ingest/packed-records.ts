@@ -1,4 +1,4 @@
-import { hashLogId, packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
+import { hashEventKey, packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
 import type { RawEntry } from "./raw-block.ts";
 
 /** Records of a page in few pieces of memory, fit to be handed from thread to thread. */
@@ -36,7 +36,7 @@ export function packRecords(
     bytes: isView ? body : Buffer.concat(records),
     bounds,
     times: Float64Array.from(events, ({ occurredAt }) => occurredAt),
-    logIdHashes: packLogIdHashes(events.map(({ logId }) => hashLogId(logId))),
+    logIdHashes: packLogIdHashes(events.map(hashEventKey)),
   };
 }
 

@@ -118,11 +118,14 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
       });
 
       const ofAttack = () => posted.filter(({ ruleId }) => ruleId === "942100");
-      await vi.waitFor(
-        () => expect(ofAttack().map(({ reason }) => reason)).toEqual(["first", "advice"]),
-        20_000,
-      );
-      expect(ofAttack()[1]?.advice).toMatchObject({ state: "present", text: expect.stringMatching(/\w/) });
+      await vi.waitFor(() => {
+        // The recommendation comes in a message of its own, unless it was quicker than the first.
+        expect(ofAttack()[0]?.reason).toBe("first");
+        expect(ofAttack().at(-1)?.advice).toMatchObject({
+          state: "present",
+          text: expect.stringMatching(/\w/),
+        });
+      }, 20_000);
       expect(printed.join("")).toContain("rule 942100");
 
       await vi.waitFor(

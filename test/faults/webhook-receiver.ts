@@ -12,6 +12,7 @@ const Posted = z.object({
     transition: z.number(),
     reason: z.string(),
     ruleId: z.string().nullable(),
+    advice: z.looseObject({ state: z.string() }),
   }),
 });
 
@@ -22,6 +23,8 @@ interface Received {
   readonly transition: number;
   readonly reason: string;
   readonly ruleId: string | null;
+  /** Its state is "present" once the recommendation is in the message. */
+  readonly advice: { readonly state: string };
 }
 
 export interface WebhookReceiver {

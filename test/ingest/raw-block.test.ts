@@ -1,7 +1,7 @@
 import zlib from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { hashLogId, unpackLogIdHashes } from "../../src/ingest/log-id-hash.ts";
+import { hashEventKey, unpackLogIdHashes } from "../../src/ingest/log-id-hash.ts";
 import { openRawBlock, packRawBlocks, type RawEntry } from "../../src/ingest/raw-block.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 20);
@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 
 function entry(raw: string | Buffer, occurredAt = MIDNIGHT): RawEntry {
   const bytes = typeof raw === "string" ? Buffer.from(raw) : raw;
-  return { occurredAt, logIdHash: hashLogId(bytes.toString("latin1")), raw: bytes };
+  return { occurredAt, logIdHash: hashEventKey({ occurredAt, logId: bytes.toString("latin1") }), raw: bytes };
 }
 
 /** An entry as a platform may spell it: any JSON value, with any blanks inside. */
@@ -83,7 +83,9 @@ test("a block holds no more than a megabyte of entries, so that a single record 
 });
 
 test("a block that is damaged or cut anywhere does not open as something else", async () => {
-  const entries = Array.from({ length: 40 }, (_, n) => entry(JSON.stringify({ n, id: hashLogId(`${n}`) })));
+  const entries = Array.from({ length: 40 }, (_, n) =>
+    entry(JSON.stringify({ n, id: hashEventKey({ occurredAt: n, logId: `${n}` }) })),
+  );
   const { block } = (await packRawBlocks(entries))[0] ?? { block: Buffer.alloc(0) };
   const records = entries.map(({ raw }) => raw.toString());
   const readable = async (bytes: Buffer) => {

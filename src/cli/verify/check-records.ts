@@ -1,7 +1,7 @@
 import { readLogIdHashes } from "../../../db/queries/raw-blocks.ts";
-import { readLogIds } from "../../../db/queries/verify.ts";
+import { readListedEvents } from "../../../db/queries/verify.ts";
 import { HOUR_MS, toDay } from "../../coverage/horizon.ts";
-import { hashLogId, unpackLogIdHashes } from "../../ingest/log-id-hash.ts";
+import { hashEventKey, unpackLogIdHashes } from "../../ingest/log-id-hash.ts";
 import { many } from "../progress-bar.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 import { showIds } from "./show-ids.ts";
@@ -12,12 +12,12 @@ export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Pr
   let events = 0;
   for (const { from, to } of eachPart(span, HOUR_MS)) {
     onStep("raw records", (from - span.from) / (span.to - span.from));
-    const listed = await readLogIds(db, zoneId, { from, to, route: "list" });
+    const listed = await readListedEvents(db, zoneId, { from, to });
     if (listed.length === 0) continue;
     events += listed.length;
     const packed = await readLogIdHashes(db, zoneId, { fromMs: from, toMs: to, days: [toDay(from)] });
     const kept = new Set(packed.flatMap(unpackLogIdHashes));
-    const missing = listed.filter((logId) => !kept.has(hashLogId(logId)));
+    const missing = listed.filter((event) => !kept.has(hashEventKey(event)));
     if (missing.length === 0) continue;
     const found = listed.length - missing.length;
     differences.push({
@@ -25,7 +25,10 @@ export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Pr
       ruleId: null,
       expected: listed.length,
       found,
-      detail: showIds("without", missing),
+      detail: showIds(
+        "without",
+        missing.map(({ logId }) => logId),
+      ),
     });
   }
   return {
