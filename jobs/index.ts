@@ -19,6 +19,7 @@ import { createReconcileCountsJob } from "./reconcile-counts.ts";
 import { createRepairWindowJob } from "./repair-window.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
 import { createSealWindowsJob } from "./seal-windows.ts";
+import type { Fallback } from "./stand-in.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
 
@@ -33,6 +34,8 @@ export interface JobSettings {
   readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly retentionDays: number;
+  /** Null: what a channel does not take waits for it alone. */
+  readonly fallback: Fallback | null;
 }
 
 export interface JobsDeps {
@@ -46,6 +49,8 @@ export interface JobsDeps {
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly zoneIds: readonly number[];
   readonly settings: JobSettings;
+  /** Told of every digest that was taken, and of how many messages. */
+  readonly onDigest: (channel: string, messages: number) => void;
   /** Nudges a job by name. */
   readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
 }
@@ -82,7 +87,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       channels: [...notifiers.keys()],
       afterAlerts: async () => void (await ring("deliver-alerts")),
     }),
-    createDeliverAlertsJob(deps),
+    createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createSweepJob(deps),
   ];
 }
@@ -105,6 +110,8 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
+    // Also with nothing due: the fallback is told by the age of what waits.
+    { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },
   ];
 }

@@ -34,6 +34,8 @@ export interface Config {
     readonly slack: { readonly url: Secret } | null;
     readonly allowPrivate: boolean;
   };
+  /** Null: what a channel does not take waits for it alone. */
+  readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
 }
 
 type Given = Record<string, string>;
@@ -182,5 +184,12 @@ function toConfig(value: z.output<typeof Environment>): Config {
       slack: slackUrl === null ? null : { url: slackUrl },
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
     },
+    fallback:
+      value.LONGWATCH_FALLBACK_CHANNEL === undefined
+        ? null
+        : {
+            channel: value.LONGWATCH_FALLBACK_CHANNEL,
+            afterMs: value.LONGWATCH_FALLBACK_MINUTES * 60_000,
+          },
   });
 }

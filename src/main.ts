@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { backfillCommand } from "./cli/backfill.ts";
 import { configCommand } from "./cli/config.ts";
 import { coverageCommand } from "./cli/coverage.ts";
+import { deliveriesCommand } from "./cli/deliveries.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
 import { gapsCommand } from "./cli/gaps.ts";
@@ -24,6 +25,7 @@ const program = new Command("longwatch")
   .addCommand(gapsCommand(readConfig))
   .addCommand(backfillCommand(readConfig))
   .addCommand(verifyCommand(readConfig))
+  .addCommand(deliveriesCommand(readConfig))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

@@ -1,7 +1,7 @@
-import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
-import type { Database, Queryable } from "../client.ts";
+import { and, inArray, type SQL, sql } from "drizzle-orm";
+import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
+import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { inTransaction } from "../transaction.ts";
 
 /** Says whose claim it is: a row claimed again has one attempt more, and its former holder may not write any more. */
 export interface Claimed {
@@ -16,10 +16,18 @@ export interface ClaimedNotification extends Claimed {
   readonly channel: string;
   readonly dedupeKey: string;
   readonly content: unknown;
-  /** Since it was written, on Postgres's clock. */
+  /** Since it was written, or last replayed, on Postgres's clock. */
   readonly ageMs: number;
   /** What the newest delivered transition of this alert on this channel left behind. */
   readonly providerReference: string | null;
+}
+
+export interface ClaimOptions {
+  readonly channel: string;
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** Also rows that belong to a digest, one by one. */
+  readonly digestsToo?: boolean;
 }
 
 export interface Claim {
@@ -41,7 +49,13 @@ function isIdle(row: SQL): SQL {
 export const SUPERSEDED = "superseded by transition ";
 export const ORPHANED = "its firing was not delivered to this channel";
 /** Begins the lastError of a row that waits by its receiver's word. */
-const TOLD_TO_WAIT = "told to wait: ";
+export const TOLD_TO_WAIT = "told to wait: ";
+
+/** Given up although it should have been sent. */
+export function isDead(row: SQL): SQL {
+  return sql`(${row}.state = 'undeliverable' and coalesce(${row}.last_error, '') <> ${ORPHANED}
+    and not starts_with(coalesce(${row}.last_error, ''), ${SUPERSEDED}))`;
+}
 
 /** A receiver that asked for a pause asked it for everything, also for what was written since. */
 function isPaused(channel: SQL): SQL {
@@ -69,19 +83,89 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
  * channel already knows of, once the resolve waits behind it. So an outage that outlasts an episode leaves one firing,
  * the newest, and one resolve. With nothing claimed and nothing dropped, nothing is due.
  */
-export function claimDueNotifications(
-  database: Database,
-  { channel, limit, leaseMs }: { channel: string; limit: number; leaseMs: number },
+export async function claimDueNotifications(
+  tx: Queryable,
+  { channel, limit, leaseMs, digestsToo = false }: ClaimOptions,
 ): Promise<Claim> {
-  return inTransaction(database, async ({ tx }) => {
-    const due = await lockDue(tx, channel, limit);
-    if (due.length === 0) return { notifications: [], dropped: 0 };
-    const alertIds = [...new Set(due.map(({ alertId }) => alertId))];
-    const superseded = await dropSuperseded(tx, channel, alertIds);
-    const orphaned = await dropOrphanedResolves(tx, channel, alertIds);
-    const ids = due.map(({ id }) => id);
-    return { notifications: await claim(tx, ids, leaseMs), dropped: superseded + orphaned };
-  });
+  const due = await lockDue(tx, channel, limit, digestsToo);
+  const dropped = await dropNeedless(tx, channel, due);
+  const ids = due.map(({ id }) => id);
+  return { notifications: await claim(tx, ids, leaseMs), dropped };
+}
+
+/** What a digest could name, not yet claimed; the same rows as `claimDueNotifications` would take. */
+export interface Candidate {
+  readonly id: number;
+  readonly dedupeKey: string;
+  readonly content: unknown;
+}
+
+/** Locks up to `limit` due rows that may go into a digest; to be claimed by `claimDigest` in the same transaction. */
+export async function lockDigestCandidates(
+  tx: Queryable,
+  { channel, limit }: { channel: string; limit: number },
+): Promise<{ candidates: readonly Candidate[]; dropped: number }> {
+  const due = await lockDue(tx, channel, limit);
+  const dropped = await dropNeedless(tx, channel, due);
+  if (due.length === 0) return { candidates: [], dropped };
+  const rows = await tx
+    .select({ id: notifications.id, dedupeKey: notifications.dedupeKey, content: notifications.content })
+    .from(notifications)
+    .where(
+      and(
+        inArray(
+          notifications.id,
+          due.map(({ id }) => id),
+        ),
+        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null`,
+      ),
+    )
+    .orderBy(sql`(${notifications.content} ->> 'zoneId')`, notifications.reason, notifications.id);
+  return { candidates: rows, dropped };
+}
+
+/** Leases these rows as one digest; they stay together until they are delivered. */
+export async function claimDigest(
+  tx: Queryable,
+  ids: readonly number[],
+  { digestKey, leaseMs }: { digestKey: string; leaseMs: number },
+): Promise<ClaimedNotification[]> {
+  if (ids.length === 0) return [];
+  await tx
+    .update(notifications)
+    .set({ digestKey })
+    .where(inArray(notifications.id, [...ids]));
+  return claim(tx, [...ids], leaseMs);
+}
+
+/** A digest that was begun and is due again, in the same composition but for what need not be sent any more. */
+export async function claimBegunDigest(
+  tx: Queryable,
+  { channel, leaseMs }: { channel: string; leaseMs: number },
+): Promise<{ digestKey: string; notifications: readonly ClaimedNotification[] } | null> {
+  const found = await tx.execute<{ key: string }>(sql`
+    select n.digest_key as key from notifications n
+    where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now() and n.digest_key <> ''
+      and not ${isPaused(sql`${channel}`)}
+    order by n.id limit 1`);
+  const digestKey = found.rows[0]?.key;
+  if (digestKey === undefined) return null;
+  const locked = await tx.execute<{ id: string }>(sql`
+    select n.id from notifications n where n.channel = ${channel} and n.digest_key = ${digestKey}
+      and n.state in ${OPEN} and n.next_attempt_at <= now() order by n.id for update of n skip locked`);
+  const ids = locked.rows.map(({ id }) => Number(id));
+  return { digestKey, notifications: await claim(tx, ids, leaseMs) };
+}
+
+async function dropNeedless(
+  tx: Queryable,
+  channel: string,
+  due: readonly { alertId: number }[],
+): Promise<number> {
+  if (due.length === 0) return 0;
+  const alertIds = [...new Set(due.map(({ alertId }) => alertId))];
+  const superseded = await dropSuperseded(tx, channel, alertIds);
+  return superseded + (await dropOrphanedResolves(tx, channel, alertIds));
 }
 
 /** Due rows that nothing stands before, or only what they make needless. */
@@ -89,11 +173,12 @@ async function lockDue(
   tx: Queryable,
   channel: string,
   limit: number,
+  digestsToo = false,
 ): Promise<{ id: number; alertId: number }[]> {
   const due = await tx.execute(sql`
     select n.id, n.alert_id from notifications n
     where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now()
-      and not ${isPaused(sql`${channel}`)}
+      and (coalesce(n.digest_key, '') = '' or ${digestsToo}) and not ${isPaused(sql`${channel}`)}
       and not exists (${earlierOpen(sql`n`)} and not (n.reason in ${SAYS_ALL} and ${isIdle(sql`earlier`)}))
     order by n.next_attempt_at, n.id limit ${limit} for update of n skip locked`);
   return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
@@ -150,15 +235,16 @@ async function dropOrphanedResolves(tx: Queryable, channel: string, alertIds: nu
 
 /** `attempts` is the fence: it tells this claim from every other of the same row. */
 async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<ClaimedNotification[]> {
+  if (ids.length === 0) return [];
   const claimed = await tx.execute(sql`
     update notifications n set state = 'sending', attempts = n.attempts + 1, next_attempt_at = ${later(leaseMs)}
     where n.id in ${ids} and n.state in ${OPEN} and not exists (${earlierOpen(sql`n`)})
     returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
-      extract(epoch from now() - n.created_at) * 1000 as age_ms, (
+      extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms, (
         select told.provider_reference from notifications told where told.alert_id = n.alert_id
           and told.channel = n.channel and told.state = 'delivered' and told.provider_reference is not null
         order by told.transition desc limit 1) as provider_reference`);
-  return claimed.rows.map((row) => ({
+  const rows = claimed.rows.map((row) => ({
     id: Number(row.id),
     alertId: Number(row.alert_id),
     transition: Number(row.transition),
@@ -169,62 +255,96 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     ageMs: Number(row.age_ms),
     providerReference: typeof row.provider_reference === "string" ? row.provider_reference : null,
   }));
+  // A digest that is sent again has to be the same to the byte.
+  return rows.sort((one, other) => one.id - other.id);
 }
 
 /**
  * Sent. A sender whose row was dropped meanwhile still tells the truth; one whose row was claimed again does not write,
- * its successor will. False in that case.
+ * its successor will. How many were written.
  */
-export async function markDelivered(
+export function markDelivered(
   db: Queryable,
-  { id, attempts }: Claimed,
+  claimed: readonly Claimed[],
   providerReference: string | null,
-): Promise<boolean> {
-  const written = await db
-    .update(notifications)
-    .set({ state: "delivered", deliveredAt: sql`now()`, lastError: null, providerReference })
-    .where(
-      and(
-        eq(notifications.id, id),
-        eq(notifications.attempts, attempts),
-        inArray(notifications.state, ["sending", "undeliverable"]),
-      ),
-    )
-    .returning({ id: notifications.id });
-  return written.length === 1;
+): Promise<number> {
+  return write(db, claimed, ["sending", "undeliverable"], {
+    state: "delivered",
+    deliveredAt: sql`now()`,
+    lastError: null,
+    providerReference,
+  });
 }
 
-/** To be tried again in `delayMs`, and where the receiver has said so the whole channel. False when the claim was lost. */
-export async function markRetry(
+/**
+ * To be tried again in `delayMs`, and where the receiver has said so the whole channel; from a digest `isAlone` releases
+ * it. How many claims were still held.
+ */
+export function markRetry(
   db: Queryable,
-  claimed: Claimed,
-  { delayMs, error, isTold = false }: { delayMs: number; error: string; isTold?: boolean },
-): Promise<boolean> {
+  claimed: readonly Claimed[],
+  { delayMs, error, isTold = false, isAlone = false }: RetryPlan,
+): Promise<number> {
   const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
-  const written = await db
-    .update(notifications)
-    .set({ state: "pending", nextAttemptAt: later(delayMs), lastError })
-    .where(isHeld(claimed))
-    .returning({ id: notifications.id });
-  return written.length === 1;
+  return write(db, claimed, ["sending"], {
+    state: "pending",
+    nextAttemptAt: later(delayMs),
+    lastError,
+    ...(isAlone ? { digestKey: "" } : {}),
+  });
 }
 
-/** Never to be sent, from this moment on. False when the claim was lost. */
-export async function markUndeliverable(db: Queryable, claimed: Claimed, error: string): Promise<boolean> {
-  const written = await db
-    .update(notifications)
-    .set({ state: "undeliverable", lastError: error, nextAttemptAt: sql`now()` })
-    .where(isHeld(claimed))
-    .returning({ id: notifications.id });
-  return written.length === 1;
+export interface RetryPlan {
+  readonly delayMs: number;
+  readonly error: string;
+  readonly isTold?: boolean;
+  readonly isAlone?: boolean;
 }
 
-function isHeld({ id, attempts }: Claimed): SQL | undefined {
-  return and(
-    eq(notifications.id, id),
-    eq(notifications.attempts, attempts),
-    eq(notifications.state, "sending"),
-  );
+/** Not to be sent any more, from this moment on, unless a person says so. How many claims were still held. */
+export function markUndeliverable(
+  db: Queryable,
+  claimed: readonly Claimed[],
+  error: string,
+): Promise<number> {
+  return write(db, claimed, ["sending"], {
+    state: "undeliverable",
+    lastError: error,
+    nextAttemptAt: sql`now()`,
+  });
+}
+
+/**
+ * Gives up what has waited for longer than `maxAgeMs` behind others that failed: it was as due as they were. How many.
+ */
+export async function giveUpAged(
+  db: Queryable,
+  { channel, maxAgeMs, error }: { channel: string; maxAgeMs: number; error: string },
+): Promise<number> {
+  const given = await db.execute(sql`
+    with aged as materialized (
+      select n.id from notifications n where n.channel = ${channel} and n.state = 'pending'
+        and coalesce(n.replayed_at, n.created_at) < ${later(-maxAgeMs)}
+      order by n.id for update of n skip locked)
+    update notifications n set state = 'undeliverable', last_error = ${error}, next_attempt_at = now()
+    from aged where n.id = aged.id`);
+  return given.rowCount ?? 0;
+}
+
+async function write(
+  db: Queryable,
+  claimed: readonly Claimed[],
+  from: readonly ("sending" | "undeliverable")[],
+  values: PgUpdateSetSource<typeof notifications>,
+): Promise<number> {
+  const held = sql`(${notifications.id}, ${notifications.attempts}) in (select * from unnest(
+    ${sql.param(claimed.map(({ id }) => id))}::bigint[], ${sql.param(claimed.map(({ attempts }) => attempts))}::integer[]))`;
+  const written = await db
+    .update(notifications)
+    .set(values)
+    .where(and(held, inArray(notifications.state, [...from])))
+    .returning({ id: notifications.id });
+  return written.length;
 }
 
 function later(delayMs: number): SQL {

@@ -40,16 +40,24 @@ export function storeAction<Flags extends object>(
   return async (flags: Flags, command: Command): Promise<void> => {
     const read = createFlagReader(io.clock());
     read.mistakes.push(
-      ...command.args.map((excess) => `"${escapeText(excess)}" is not an argument or option of this command`),
+      ...command.args
+        .slice(command.registeredArguments.length)
+        .map((excess) => `"${escapeText(excess)}" is not an argument or option of this command`),
     );
     // A closed pipe is read from the write that fails; without a listener the event would end the process.
     io.stdout.on("error", () => {});
     try {
       await run(flags, read);
     } catch (thrown) {
-      report(io, command.name(), thrown);
+      report(io, fullName(command), thrown);
     }
   };
+}
+
+/** As it is typed: with the command it belongs to, where that is not the program. */
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent?.parent == null ? command.name() : `${parent.name()} ${command.name()}`;
 }
 
 function report(io: StoreIo, name: string, thrown: unknown): void {

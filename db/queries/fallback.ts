@@ -1,0 +1,54 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { notifications } from "../schema/notifications.ts";
+import { isDead } from "./notifications.ts";
+
+export interface Overdue {
+  readonly alertId: number;
+  readonly transition: number;
+  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  /** That has not taken it. */
+  readonly channel: string;
+  readonly content: unknown;
+}
+
+/** What died longer ago is history for the fallback as well. */
+const DEAD_SINCE = sql`interval '1 day'`;
+
+/**
+ * What the fallback channel has to be told in the place of others: what is undelivered for longer than `afterMs`, what
+ * was given up, and the resolve of whatever it was told before. Nothing that it was or will be told anyway.
+ */
+export async function readOverdue(
+  db: Queryable,
+  { fallback, afterMs, limit }: { fallback: string; afterMs: number; limit: number },
+): Promise<Overdue[]> {
+  const { rows } = await db.execute<{ [Key in keyof Overdue]: Overdue[Key] }>(sql`
+    select distinct on (n.alert_id, n.transition) n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel,
+      n.content
+    from notifications n
+    where n.channel <> ${fallback} and n.reason <> 'advice' and (
+        n.state in ('pending', 'sending')
+          and n.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
+        or ${isDead(sql`n`)} and n.next_attempt_at > now() - ${DEAD_SINCE}
+        or n.reason = 'resolved' and exists (select from notifications told where told.alert_id = n.alert_id
+          and told.channel = ${fallback} and told.stands_in_for = n.channel and told.transition < n.transition))
+      and not exists (select from notifications told where told.alert_id = n.alert_id
+        and told.channel = ${fallback} and told.transition >= n.transition)
+    order by n.alert_id, n.transition, n.channel limit ${limit}`);
+  return rows;
+}
+
+/** Copies for the fallback channel, due at once; how many were not there yet. */
+export async function insertStandIns(
+  db: Queryable,
+  rows: readonly (Omit<Overdue, "channel"> & { channel: string; standsInFor: string; dedupeKey: string })[],
+): Promise<number> {
+  if (rows.length === 0) return 0;
+  const inserted = await db
+    .insert(notifications)
+    .values([...rows])
+    .onConflictDoNothing()
+    .returning({ id: notifications.id });
+  return inserted.length;
+}
