@@ -1,6 +1,6 @@
 -- Why: replicas have to agree whether a channel is worth trying, how much of its rate is spent, which messages went out
 -- together, and what was handed to the fallback channel.
--- Locks: notifications for a moment; its new columns are null.
+-- Locks: notifications while its two small partial indexes are built; its new columns are null.
 CREATE TABLE "channel_states" (
 	"opened_at" timestamp with time zone,
 	"retry_at" timestamp with time zone DEFAULT now() NOT NULL,
@@ -15,4 +15,6 @@ CREATE TABLE "channel_states" (
 --> statement-breakpoint
 ALTER TABLE "notifications" ADD COLUMN "replayed_at" timestamp with time zone;--> statement-breakpoint
 ALTER TABLE "notifications" ADD COLUMN "digest_key" text;--> statement-breakpoint
-ALTER TABLE "notifications" ADD COLUMN "stands_in_for" text;
+ALTER TABLE "notifications" ADD COLUMN "stands_in_for" text;--> statement-breakpoint
+CREATE INDEX "notifications_given_up" ON "notifications" USING btree ("channel") WHERE state = 'undeliverable';--> statement-breakpoint
+CREATE INDEX "notifications_stand_ins" ON "notifications" USING btree ("alert_id") WHERE stands_in_for is not null;

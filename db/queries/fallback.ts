@@ -27,12 +27,16 @@ export async function readOverdue(
     select distinct on (n.alert_id, n.transition) n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel,
       n.content
     from notifications n
-    where n.channel <> ${fallback} and n.reason <> 'advice' and (
-        n.state in ('pending', 'sending')
-          and n.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
-        or ${isDead(sql`n`)} and n.next_attempt_at > now() - ${DEAD_SINCE}
-        or n.reason = 'resolved' and exists (select from notifications told where told.alert_id = n.alert_id
-          and told.channel = ${fallback} and told.stands_in_for = n.channel and told.transition < n.transition))
+    where n.channel <> ${fallback} and n.reason <> 'advice' and n.id in (
+        select late.id from notifications late where late.state in ('pending', 'sending')
+          and late.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
+        union
+        select dead.id from notifications dead
+          where ${isDead(sql`dead`)} and dead.next_attempt_at > now() - ${DEAD_SINCE}
+        union
+        select ended.id from notifications told join notifications ended on ended.alert_id = told.alert_id
+          where told.stands_in_for is not null and told.channel = ${fallback} and ended.channel = told.stands_in_for
+            and ended.reason = 'resolved' and ended.transition > told.transition)
       and not exists (select from notifications told where told.alert_id = n.alert_id
         and told.channel = ${fallback} and told.transition >= n.transition)
     order by n.alert_id, n.transition, n.channel limit ${limit}`);

@@ -41,6 +41,8 @@ export const notifications = pgTable(
   (t) => [
     unique("notifications_once").on(t.alertId, t.transition, t.channel),
     index("notifications_due").on(t.nextAttemptAt).where(sql`state in ('pending', 'sending')`),
+    index("notifications_given_up").on(t.channel).where(sql`state = 'undeliverable'`),
+    index("notifications_stand_ins").on(t.alertId).where(sql`stands_in_for is not null`),
     check("notifications_state", sql`${t.state} in ('pending', 'sending', 'delivered', 'undeliverable')`),
     check("notifications_reason", sql`${t.reason} in ('first', 'worse', 'repeat', 'advice', 'resolved')`),
   ],

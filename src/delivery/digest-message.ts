@@ -54,7 +54,7 @@ export function buildDigest(messages: readonly AlertMessage[], key: string, rate
   const names = describeMembers(members).join("; ");
   const headline = rate.digest?.in === "headline" ? `${messages.length} alerts: ${names}` : counted;
   return {
-    ...first,
+    alertId: first.alertId,
     fingerprint: key,
     dedupeKey: key,
     transition: 1,
