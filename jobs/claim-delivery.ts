@@ -16,7 +16,7 @@ import { planClaim, spend } from "../src/delivery/plan-claim.ts";
 /** Sent at once on one channel, each of another alert. */
 const BATCH = 4;
 const LEASE_MS = 60_000;
-/** Looked through for one digest; what is left makes the next. */
+/** Most that is looked through for one digest; what is left makes the next. */
 const DIGEST_LOOK = 3_000;
 
 /** One message to send: a notification, or a digest of several. */
@@ -88,7 +88,9 @@ async function claimBegun(tx: Queryable, channel: string): Promise<Claimed | nul
 }
 
 async function claimTogether(tx: Queryable, channel: string, room: DigestRoom): Promise<Claimed> {
-  const { candidates, dropped } = await lockDigestCandidates(tx, { channel, limit: DIGEST_LOOK });
+  // No more than could fit, were every name a single letter.
+  const limit = Math.min(Math.ceil(room.maxChars / (room.charsBeside + 1)), DIGEST_LOOK);
+  const { candidates, dropped } = await lockDigestCandidates(tx, { channel, limit });
   const readable = candidates.flatMap(({ id, dedupeKey, content }) => {
     const { data } = alertMessage.safeParse(content);
     return data === undefined ? [] : [{ id, dedupeKey, member: toMember(data) }];

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { replayDeliveries } from "../../db/queries/deliveries.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { createDeliverAlertsJob } from "../../jobs/deliver-alerts.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -139,7 +140,10 @@ describe("a receiver that is gone (410)", () => {
     expect(await stateOf("chat")).toMatchObject({ state: "disabled" });
     const self = receiver.received.filter(({ message }) => message.kind === "self");
     expect(self.map(({ channel, message }) => [channel, message.headline])).toEqual([
-      ["pager", expect.stringContaining("Channel chat does not deliver")],
+      [
+        "pager",
+        expect.stringMatching(/^Channel chat does not deliver .*ENDPOINT_GONE: .*disabled until a restart/),
+      ],
     ]);
 
     receiver.status("chat", 204);
@@ -147,6 +151,20 @@ describe("a receiver that is gone (410)", () => {
     expect(receiver.heard().filter((heard) => heard === "chat first")).toHaveLength(2);
     expect(await stateOf("chat")).toMatchObject({ state: "closed" });
   });
+});
+
+test("a disabled channel stays reported, also when all that was given up is to be tried again", async () => {
+  const both = ["chat", "pager"];
+  const notifiers = world.notifiers(both);
+  const job = createDeliverAlertsJob({ database, notifiers, log: pino({ level: "silent" }) });
+  const run = () => job.run({} as never, new AbortController().signal);
+  await world.raise(["first"], both);
+  receiver.status("chat", 410);
+  await run();
+  await replayDeliveries(database.db, { channel: "chat" });
+  await run();
+  expect(await world.outbox()).toContain("1 first chat pending");
+  expect((await world.alerts()).filter(({ kind }) => kind === "self")).toMatchObject([{ state: "firing" }]);
 });
 
 describe("the fallback channel", () => {
