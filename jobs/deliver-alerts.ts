@@ -6,8 +6,8 @@ import {
   markRetry,
   markUndeliverable,
   type RetryPlan,
-  readDueChannels,
-} from "../db/queries/notifications.ts";
+} from "../db/queries/delivery-outcomes.ts";
+import { readDueChannels } from "../db/queries/notifications.ts";
 import { planDelivery } from "../src/channel/delivery-backoff.ts";
 import { describeFailure } from "../src/channel/describe-failure.ts";
 import type { Notifier, SendResult } from "../src/channel/notifier.ts";

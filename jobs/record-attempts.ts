@@ -5,7 +5,7 @@ import {
   type StoredChannelState,
   saveChannelState,
 } from "../db/queries/channel-states.ts";
-import { giveUpAged } from "../db/queries/notifications.ts";
+import { giveUpAged } from "../db/queries/delivery-outcomes.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { MAX_AGE_MS } from "../src/channel/delivery-backoff.ts";
 import { type AttemptsEnded, afterAttempts } from "../src/delivery/circuit.ts";

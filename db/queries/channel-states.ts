@@ -1,7 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { channelStates } from "../schema/channel-states.ts";
-import { isDead, TOLD_TO_WAIT } from "./notifications.ts";
+import { isDead, TOLD_TO_WAIT } from "./last-errors.ts";
 
 /** Times in epoch ms, on Postgres's clock. */
 export interface StoredChannelState {

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { isDead, ORPHANED } from "./notifications.ts";
+import { isDead, ORPHANED } from "./last-errors.ts";
 
 /**
  * What became of a message. dead: given up although it should have been sent. needless: what it said was said by another,

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isDead } from "./notifications.ts";
+import { isDead } from "./last-errors.ts";
 
 export interface Overdue {
   readonly alertId: number;
