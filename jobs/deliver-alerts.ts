@@ -1,26 +1,25 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
+import { enableChannels } from "../db/queries/channel-states.ts";
 import {
-  type ClaimedNotification,
-  claimDueNotifications,
   markDelivered,
   markRetry,
   markUndeliverable,
-  readDueChannels,
-} from "../db/queries/notifications.ts";
-import { alertMessage } from "../src/channel/alert-message.ts";
+  type RetryPlan,
+} from "../db/queries/delivery-outcomes.ts";
+import { readDueChannels } from "../db/queries/notifications.ts";
 import { planDelivery } from "../src/channel/delivery-backoff.ts";
 import { describeFailure } from "../src/channel/describe-failure.ts";
 import type { Notifier, SendResult } from "../src/channel/notifier.ts";
+import { rateOf } from "../src/delivery/channel-rate.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { type ClaimedDeliveries, claimDeliveries, claimForOthers, type Delivery } from "./claim-delivery.ts";
+import { recordAttempts } from "./record-attempts.ts";
 import { reportChannels } from "./report-channels.ts";
+import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
+import { type Fallback, standIn } from "./stand-in.ts";
 
-/** Sent at once on one channel, each of another alert. */
-const BATCH = 4;
-/** Of one attempt, whatever the notifier itself allows. Shorter than the lease, so that no live sender loses its row. */
-const ATTEMPT_TIMEOUT_MS = 40_000;
-const LEASE_MS = 60_000;
 /**
  * How long a row that this process cannot send is left for another: while a deploy is under way, an old replica meets
  * channels and messages that only the new one knows.
@@ -33,6 +32,10 @@ export interface DeliverAlertsDeps {
   /** By channel name. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly log: Log;
+  /** Null or left out: what a channel does not take waits for it alone. */
+  readonly fallback?: Fallback | null;
+  /** Told of every digest that was taken, and of how many messages. */
+  readonly onDigest?: (channel: string, messages: number) => void;
   /** 0 to 1, exclusive; jitter of the back-off. */
   readonly random?: () => number;
 }
@@ -40,15 +43,22 @@ export interface DeliverAlertsDeps {
 interface Outcome {
   readonly kind: "delivered" | "retried" | "undeliverable" | "lost";
   /** Of a failure. */
-  readonly code?: string;
+  readonly error?: { readonly code: string; readonly text: string };
+  /** Whether the channel was asked at all. */
+  readonly isSent: boolean;
 }
 
 /**
- * Sends what is due, channel by channel side by side, until nothing is. Sends first and records then: killed in
- * between, it sends once more under the same key. Two copies share the rows; each is sent by one of them. A channel that
- * keeps failing is told of on the others.
+ * Sends what is due, channel by channel side by side, until nothing is or a channel may not be sent more: its circuit is
+ * open, or its rate is spent. Sends first and records then: killed in between, it sends once more under the same key. Two
+ * copies share the rows; each is sent by one of them. A channel that keeps failing is told of on the others.
  */
 export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
+  const known = new WeakSet<Notifier>();
+  const missing = deps.fallback?.channel;
+  if (missing !== undefined && !deps.notifiers.has(missing)) {
+    deps.log.error({ channel: missing }, "fallback channel not configured");
+  }
   return defineJob({
     name: "deliver-alerts",
     queue: "alerts",
@@ -56,6 +66,9 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
     attempts: 3,
     timeoutMs: 5 * 60_000,
     async run(_payload, signal) {
+      await enableNew(deps, known);
+      const { fallback } = deps;
+      if (fallback != null && deps.notifiers.has(fallback.channel)) await standIn(deps, fallback);
       const lanes: PromiseSettledResult<void>[] = [];
       do {
         const channels = await readDueChannels(deps.database.db);
@@ -69,129 +82,145 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
   });
 }
 
+/** A channel that was disabled is tried again by whoever is started or configured anew. */
+async function enableNew(
+  { database, notifiers }: DeliverAlertsDeps,
+  known: WeakSet<Notifier>,
+): Promise<void> {
+  const fresh = [...notifiers].filter(([, notifier]) => !known.has(notifier));
+  const names = fresh.map(([name]) => name);
+  await enableChannels(database.db, names);
+  for (const [, notifier] of fresh) known.add(notifier);
+}
+
 async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: AbortSignal): Promise<void> {
+  const notifier = deps.notifiers.get(channel);
   while (!signal.aborted) {
-    const claim = await claimDueNotifications(deps.database, { channel, limit: BATCH, leaseMs: LEASE_MS });
-    const { notifications, dropped } = claim;
-    if (notifications.length === 0 && dropped === 0) return;
+    const claimed =
+      notifier === undefined
+        ? await claimForOthers(deps.database, channel)
+        : await claimDeliveries(deps.database, channel, rateOf(notifier.kind));
+    const { deliveries, dropped } = claimed;
+    if (deliveries.length === 0 && dropped === 0) return;
     const settled = await Promise.allSettled(
-      notifications.map((notification) => deliver(deps, notification, signal)),
+      deliveries.map((delivery) => deliver(deps, notifier, delivery, signal)),
     );
     const outcomes = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const counts = { delivered: 0, retried: 0, undeliverable: 0, lost: 0 };
     for (const { kind } of outcomes) counts[kind] += 1;
-    const codes = [...new Set(outcomes.flatMap(({ code }) => code ?? []))];
-    deps.log[codes.length === 0 ? "info" : "warn"](
-      { channel, ...counts, dropped, codes },
+    const codes = [...new Set(outcomes.flatMap(({ error }) => error?.code ?? []))];
+    const digested = deliveries.reduce((sum, { notifications }) => sum + notifications.length - 1, 0);
+    const isWell = codes.length === 0;
+    deps.log[isWell ? "info" : "warn"](
+      { channel, ...counts, digested, dropped, codes },
       "notifications sent",
     );
+    await record(deps, channel, claimed, outcomes);
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
-    if (notifications.length > 0 && counts.retried === notifications.length) return;
+    if (deliveries.length > 0 && counts.retried === deliveries.length) return;
   }
+}
+
+async function record(
+  deps: DeliverAlertsDeps,
+  channel: string,
+  { state }: ClaimedDeliveries,
+  outcomes: readonly Outcome[],
+): Promise<void> {
+  if (state === null) return;
+  const asked = outcomes.filter(({ isSent }) => isSent);
+  const failures = asked.flatMap(({ error }) => error ?? []);
+  const last = failures.at(-1);
+  await recordAttempts(deps, channel, state, {
+    succeeded: asked.length - failures.length,
+    failed: failures.length,
+    isGone: failures.some(({ code }) => code === "ENDPOINT_GONE"),
+    lastError: last === undefined ? null : `${last.code}: ${last.text}`,
+  });
 }
 
 async function deliver(
   deps: DeliverAlertsDeps,
-  notification: ClaimedNotification,
+  notifier: Notifier | undefined,
+  delivery: Delivery,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { db } = deps.database;
-  const notifier = deps.notifiers.get(notification.channel);
   if (notifier === undefined) {
-    return leaveToOther(deps, notification, "CHANNEL_UNKNOWN", "this channel is not configured");
+    return leaveToOther(deps, delivery, "CHANNEL_UNKNOWN", "this channel is not configured");
   }
-  const message = alertMessage.safeParse(notification.content);
-  if (!message.success) {
-    const fields = message.error.issues.map(({ path }) => path.join(".")).slice(0, 5);
-    return leaveToOther(deps, notification, "CONTENT_INVALID", `not an alert message: ${fields.join(", ")}`);
-  }
+  const message = readMessage(delivery, notifier);
+  if (typeof message === "string") return leaveToOther(deps, delivery, "CONTENT_INVALID", message);
+  const { notifications, digestKey } = delivery;
   let result: SendResult;
   try {
-    result = await send(notifier, message.data, notification, signal);
+    result = await sendDelivery(notifier, message, delivery, signal);
   } catch (thrown) {
-    if (!signal.aborted) return fail(deps, notification, thrown);
+    if (!signal.aborted) return fail(deps, delivery, thrown);
     // Stopping says nothing about the channel: whoever is there next sends it, under the same key.
-    await markRetry(db, notification, {
-      delayMs: 0,
-      error: "STOPPED: the service stopped while it was sent",
-    });
+    const error = "STOPPED: the service stopped while it was sent";
+    await markRetry(db, notifications, { delayMs: 0, error });
     throw signal.reason;
   }
-  return { kind: (await markDelivered(db, notification, result.providerReference)) ? "delivered" : "lost" };
+  // A digest is no message of any one alert, and none may edit it.
+  const reference = digestKey === null ? result.providerReference : null;
+  if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
+  const written = await markDelivered(db, notifications, reference);
+  return { kind: written > 0 ? "delivered" : "lost", isSent: true };
 }
 
-/** Raced against the deadline: a notifier that ignores its signal must not hold the channel. */
-async function send(
-  notifier: Notifier,
-  message: z.infer<typeof alertMessage>,
-  { attempts: attempt, dedupeKey: deliveryKey, providerReference }: ClaimedNotification,
-  stopping: AbortSignal,
-): Promise<SendResult> {
-  const controller = new AbortController();
-  const stop = () => controller.abort(stopping.reason);
-  const timer = setTimeout(() => {
-    controller.abort(new DOMException("the attempt took too long", "TimeoutError"));
-  }, ATTEMPT_TIMEOUT_MS);
-  stopping.addEventListener("abort", stop, { once: true });
-  if (stopping.aborted) stop();
-  const { signal } = controller;
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  // A rejection that nobody waits for any more, where the send itself was the first to end.
-  ended.catch(() => undefined);
-  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  try {
-    signal.throwIfAborted();
-    const options = { signal, attempt, deliveryKey, providerReference };
-    return await Promise.race([notifier.send(message, options), ended]);
-  } finally {
-    clearTimeout(timer);
-    stopping.removeEventListener("abort", stop);
-  }
-}
-
-async function fail(
-  deps: DeliverAlertsDeps,
-  notification: ClaimedNotification,
-  thrown: unknown,
-): Promise<Outcome> {
-  const { attempts: attempt, ageMs } = notification;
+async function fail(deps: DeliverAlertsDeps, delivery: Delivery, thrown: unknown): Promise<Outcome> {
+  const { notifications, digestKey } = delivery;
   const { code, text, disposition, waitMs } = describeFailure(thrown);
+  const error = { code, text };
+  const attempt = attemptOf(notifications);
+  // Together they are as old as the youngest: none is given up before its time.
+  const ageMs = Math.min(...notifications.map((one) => one.ageMs));
   const random = (deps.random ?? Math.random)();
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
-  if (plan.kind === "give-up") {
-    return giveUp(deps, notification, code, plan.because === "refused" ? text : `too old, at last: ${text}`);
+  if (plan.kind === "again") {
+    const isTold = disposition === "wait" && waitMs !== undefined;
+    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold }, true);
   }
-  const isTold = disposition === "wait" && waitMs !== undefined;
-  return retry(deps, notification, { code, text, delayMs: plan.delayMs, isTold });
+  // What was refused may be the digest itself: its messages get a hearing each.
+  if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);
+  const why = plan.because === "refused" ? text : `too old, at last: ${text}`;
+  return giveUp(deps, delivery, { code, text: why }, true);
 }
 
 /** Not sent by this process; given up once every other has had its time. */
 function leaveToOther(
   deps: DeliverAlertsDeps,
-  notification: ClaimedNotification,
+  delivery: Delivery,
   code: string,
   text: string,
 ): Promise<Outcome> {
-  if (notification.ageMs > HANDOVER_MS) return giveUp(deps, notification, code, text);
-  return retry(deps, notification, { code, text, delayMs: HANDOVER_PAUSE_MS, isTold: false });
+  const isLate = delivery.notifications.every(({ ageMs }) => ageMs > HANDOVER_MS);
+  if (isLate) return giveUp(deps, delivery, { code, text }, false);
+  return retry(deps, delivery, { code, text }, { delayMs: HANDOVER_PAUSE_MS }, false);
 }
+
+type Failed = NonNullable<Outcome["error"]>;
 
 async function retry(
   { database }: DeliverAlertsDeps,
-  notification: ClaimedNotification,
-  { code, text, ...plan }: { code: string; text: string; delayMs: number; isTold: boolean },
+  { notifications }: Delivery,
+  failed: Failed,
+  plan: Omit<RetryPlan, "error">,
+  isSent: boolean,
 ): Promise<Outcome> {
-  const isHeld = await markRetry(database.db, notification, { ...plan, error: `${code}: ${text}` });
-  return { kind: isHeld ? "retried" : "lost", code };
+  const error = `${failed.code}: ${failed.text}`;
+  const held = await markRetry(database.db, notifications, { ...plan, error });
+  return { kind: held > 0 ? "retried" : "lost", error: failed, isSent };
 }
 
 async function giveUp(
   { database }: DeliverAlertsDeps,
-  notification: ClaimedNotification,
-  code: string,
-  text: string,
+  { notifications }: Delivery,
+  failed: Failed,
+  isSent: boolean,
 ): Promise<Outcome> {
-  const isHeld = await markUndeliverable(database.db, notification, `${code}: ${text}`);
-  return { kind: isHeld ? "undeliverable" : "lost", code };
+  const held = await markUndeliverable(database.db, notifications, `${failed.code}: ${failed.text}`);
+  return { kind: held > 0 ? "undeliverable" : "lost", error: failed, isSent };
 }

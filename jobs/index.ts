@@ -21,6 +21,7 @@ import { createReportServiceJob } from "./report-service.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
 import { createSealWindowsJob } from "./seal-windows.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./send-heartbeat.ts";
+import type { Fallback } from "./stand-in.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
 
@@ -35,6 +36,8 @@ export interface JobSettings {
   readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly retentionDays: number;
+  /** Null: what a channel does not take waits for it alone. */
+  readonly fallback: Fallback | null;
 }
 
 export interface JobsDeps {
@@ -50,6 +53,8 @@ export interface JobsDeps {
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
   readonly settings: JobSettings;
+  /** Told of every digest that was taken, and of how many messages. */
+  readonly onDigest: (channel: string, messages: number) => void;
   /** Nudges a job by name. */
   readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
 }
@@ -86,7 +91,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       channels: [...notifiers.keys()],
       afterAlerts: async () => void (await ring("deliver-alerts")),
     }),
-    createDeliverAlertsJob(deps),
+    createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
@@ -118,6 +123,8 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
+    // Also with nothing due: the fallback is told by the age of what waits.
+    { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },
     { job: "report-service", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "send-heartbeat", everyMs: MINUTE_MS, payloads: [{}] },

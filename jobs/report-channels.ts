@@ -1,6 +1,7 @@
 import type { Database } from "../db/client.ts";
 import { readNewestAlerts } from "../db/queries/alerts.ts";
-import { readFailingChannels } from "../db/queries/channel-health.ts";
+import { type FailingChannel, readFailingChannels } from "../db/queries/channel-health.ts";
+import { readChannelStandings } from "../db/queries/channel-states.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { channelFingerprint, describeTrouble } from "../src/alert/channel-alert.ts";
 import type { Log } from "../src/log.ts";
@@ -23,7 +24,7 @@ export interface ReportChannelsDeps {
  */
 export async function reportChannels({ database, notifiers, log }: ReportChannelsDeps): Promise<number> {
   const channels = [...notifiers.keys()];
-  const { nowMs, failing } = await readFailingChannels(database.db, { channels, graceMs: GRACE_MS });
+  const { nowMs, failing } = await readTrouble(database, channels);
   const rows = await readNewestAlerts(database.db, channels.map(channelFingerprint));
   const healthy = channels.filter((name) => failing.every(({ channel }) => channel !== name));
   let written = 0;
@@ -50,4 +51,21 @@ export async function reportChannels({ database, notifiers, log }: ReportChannel
     else log.error({ ...trouble }, "channel failed");
   }
   return written;
+}
+
+/** Channels that fail, and those that are disabled: these also while nothing of theirs has failed since a replay. */
+async function readTrouble(
+  { db }: Database,
+  channels: readonly string[],
+): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
+  const { nowMs, failing } = await readFailingChannels(db, { channels, graceMs: GRACE_MS });
+  const disabled = (await readChannelStandings(db))
+    .filter(({ channel, state }) => state === "disabled" && channels.includes(channel))
+    .map(({ channel, openedAtMs, waiting, dead, lastError }) => {
+      const sinceMs = Math.floor(openedAtMs ?? nowMs);
+      const why = `${lastError}; disabled until a restart or another configuration`;
+      return { channel, sinceMs, waiting, givenUp: dead, lastError: why };
+    });
+  const names = new Set(disabled.map(({ channel }) => channel));
+  return { nowMs, failing: [...failing.filter(({ channel }) => !names.has(channel)), ...disabled] };
 }

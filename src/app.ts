@@ -145,6 +145,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     partitions: createPartitionKeeper(database),
     observer: measureIngest(metrics),
     notifiers: openNotifiers(config.channels, { terminal, clock: systemClock, metrics }),
+    onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
   }).map((job) => measureJob(job, metrics, systemClock));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
@@ -172,7 +173,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
 function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, spikeZ, advicePerHour, retentionDays } = config;
+  const { pollEveryMs, spikeZ, advicePerHour, retentionDays, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     detectEveryMs: isEmulated ? 5_000 : 30_000,
@@ -180,6 +181,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
     spikeZ,
     advicePerHour,
     retentionDays,
+    fallback,
   };
 }
 

@@ -36,6 +36,8 @@ export interface Config {
   };
   /** Where a sign of life goes every minute; a secret as a whole. */
   readonly heartbeatUrl: Secret | null;
+  /** Null: what a channel does not take waits for it alone. */
+  readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
 }
 
 type Given = Record<string, string>;
@@ -185,5 +187,12 @@ function toConfig(value: z.output<typeof Environment>): Config {
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
     },
     heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
+    fallback:
+      value.LONGWATCH_FALLBACK_CHANNEL === undefined
+        ? null
+        : {
+            channel: value.LONGWATCH_FALLBACK_CHANNEL,
+            afterMs: value.LONGWATCH_FALLBACK_MINUTES * 60_000,
+          },
   });
 }

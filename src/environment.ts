@@ -154,6 +154,14 @@ export const Environment = z.object({
     rule: "true or false",
     description: "lets channels and the heartbeat post to private and loopback addresses",
   }),
+  LONGWATCH_FALLBACK_CHANNEL: optional(z.string().regex(/^[\w-]{1,64}$/), {
+    rule: "the name of a channel",
+    description: "is sent what another channel has refused, or not taken for too long",
+  }),
+  LONGWATCH_FALLBACK_MINUTES: withDefault(numberBetween(1, 1_440), "10", {
+    rule: "a whole number of minutes from 1 to 1440",
+    description: "how long a message may wait for its channel before the fallback channel is sent it",
+  }),
 });
 
 type Variable = keyof typeof Environment.shape;

@@ -5,6 +5,7 @@ import { backtestCommand } from "./cli/backtest.ts";
 import { channelsCommand } from "./cli/channels.ts";
 import { configCommand } from "./cli/config.ts";
 import { coverageCommand } from "./cli/coverage.ts";
+import { deliveriesCommand } from "./cli/deliveries.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
 import { gapsCommand } from "./cli/gaps.ts";
@@ -32,6 +33,7 @@ const program = new Command("longwatch")
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
   .addCommand(channelsCommand(() => parseServiceConfig(process.env)))
+  .addCommand(deliveriesCommand(readConfig))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

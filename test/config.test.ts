@@ -223,3 +223,18 @@ test("the table goes between its markers, and nowhere when they are missing", as
   );
   expect(() => withConfigTable("no markers")).toThrow("are missing");
 });
+
+test("a fallback channel stands in after ten minutes unless told otherwise; none is named by default", () => {
+  const read = (env: Record<string, string>) => parseConfig(env).fallback;
+  expect(read({})).toBeNull();
+  expect(read({ LONGWATCH_FALLBACK_CHANNEL: "slack" })).toEqual({ channel: "slack", afterMs: 600_000 });
+  expect(read({ LONGWATCH_FALLBACK_CHANNEL: "pager", LONGWATCH_FALLBACK_MINUTES: "3" })).toEqual({
+    channel: "pager",
+    afterMs: 180_000,
+  });
+  const wrong = { LONGWATCH_FALLBACK_CHANNEL: "a b", LONGWATCH_FALLBACK_MINUTES: "0" };
+  expect(mistakesOf(() => parseConfig(wrong))).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "a b": must be the name of a channel',
+    'LONGWATCH_FALLBACK_MINUTES: "0": must be a whole number of minutes from 1 to 1440',
+  ]);
+});

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { ORPHANED, SUPERSEDED } from "./notifications.ts";
+import { ORPHANED, SUPERSEDED } from "./last-errors.ts";
 
 export interface FailingChannel {
   readonly channel: string;

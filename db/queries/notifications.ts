@@ -1,7 +1,7 @@
-import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
-import type { Database, Queryable } from "../client.ts";
+import { and, inArray, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { inTransaction } from "../transaction.ts";
+import { isPaused, ORPHANED, SUPERSEDED } from "./last-errors.ts";
 
 /** Says whose claim it is: a row claimed again has one attempt more, and its former holder may not write any more. */
 export interface Claimed {
@@ -16,10 +16,18 @@ export interface ClaimedNotification extends Claimed {
   readonly channel: string;
   readonly dedupeKey: string;
   readonly content: unknown;
-  /** Since it was written, on Postgres's clock. */
+  /** Since it was written, or last replayed, on Postgres's clock. */
   readonly ageMs: number;
   /** What the newest delivered transition of this alert on this channel left behind. */
   readonly providerReference: string | null;
+}
+
+export interface ClaimOptions {
+  readonly channel: string;
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** Also rows that belong to a digest, one by one. */
+  readonly digestsToo?: boolean;
 }
 
 export interface Claim {
@@ -35,18 +43,6 @@ const OPEN = sql`('pending', 'sending')`;
 /** Nobody is sending the row: it waits, or its sender has not come back in time. */
 function isIdle(row: SQL): SQL {
   return sql`(${row}.state = 'pending' or (${row}.state = 'sending' and ${row}.next_attempt_at <= now()))`;
-}
-
-/** The lastErrors of rows that need not be sent: no failure of their channel. */
-export const SUPERSEDED = "superseded by transition ";
-export const ORPHANED = "its firing was not delivered to this channel";
-/** Begins the lastError of a row that waits by its receiver's word. */
-const TOLD_TO_WAIT = "told to wait: ";
-
-/** A receiver that asked for a pause asked it for everything, also for what was written since. */
-function isPaused(channel: SQL): SQL {
-  return sql`exists (select from notifications told where told.channel = ${channel} and told.state = 'pending'
-    and told.next_attempt_at > now() and starts_with(told.last_error, ${TOLD_TO_WAIT}))`;
 }
 
 /** Channels that have something due, configured or not. */
@@ -69,19 +65,89 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
  * channel already knows of, once the resolve waits behind it. So an outage that outlasts an episode leaves one firing,
  * the newest, and one resolve. With nothing claimed and nothing dropped, nothing is due.
  */
-export function claimDueNotifications(
-  database: Database,
-  { channel, limit, leaseMs }: { channel: string; limit: number; leaseMs: number },
+export async function claimDueNotifications(
+  tx: Queryable,
+  { channel, limit, leaseMs, digestsToo = false }: ClaimOptions,
 ): Promise<Claim> {
-  return inTransaction(database, async ({ tx }) => {
-    const due = await lockDue(tx, channel, limit);
-    if (due.length === 0) return { notifications: [], dropped: 0 };
-    const alertIds = [...new Set(due.map(({ alertId }) => alertId))];
-    const superseded = await dropSuperseded(tx, channel, alertIds);
-    const orphaned = await dropOrphanedResolves(tx, channel, alertIds);
-    const ids = due.map(({ id }) => id);
-    return { notifications: await claim(tx, ids, leaseMs), dropped: superseded + orphaned };
-  });
+  const due = await lockDue(tx, channel, limit, digestsToo);
+  const dropped = await dropNeedless(tx, channel, due);
+  const ids = due.map(({ id }) => id);
+  return { notifications: await claim(tx, ids, leaseMs), dropped };
+}
+
+/** What a digest could name, not yet claimed; the same rows as `claimDueNotifications` would take. */
+export interface Candidate {
+  readonly id: number;
+  readonly dedupeKey: string;
+  readonly content: unknown;
+}
+
+/** Locks up to `limit` due rows that may go into a digest; to be claimed by `claimDigest` in the same transaction. */
+export async function lockDigestCandidates(
+  tx: Queryable,
+  { channel, limit }: { channel: string; limit: number },
+): Promise<{ candidates: readonly Candidate[]; dropped: number }> {
+  const due = await lockDue(tx, channel, limit);
+  const dropped = await dropNeedless(tx, channel, due);
+  if (due.length === 0) return { candidates: [], dropped };
+  const rows = await tx
+    .select({ id: notifications.id, dedupeKey: notifications.dedupeKey, content: notifications.content })
+    .from(notifications)
+    .where(
+      and(
+        inArray(
+          notifications.id,
+          due.map(({ id }) => id),
+        ),
+        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null`,
+      ),
+    )
+    .orderBy(sql`(${notifications.content} ->> 'zoneId')`, notifications.reason, notifications.id);
+  return { candidates: rows, dropped };
+}
+
+/** Leases these rows as one digest; they stay together until they are delivered. */
+export async function claimDigest(
+  tx: Queryable,
+  ids: readonly number[],
+  { digestKey, leaseMs }: { digestKey: string; leaseMs: number },
+): Promise<ClaimedNotification[]> {
+  if (ids.length === 0) return [];
+  await tx
+    .update(notifications)
+    .set({ digestKey })
+    .where(inArray(notifications.id, [...ids]));
+  return claim(tx, [...ids], leaseMs);
+}
+
+/** A digest that was begun and is due again, in the same composition but for what need not be sent any more. */
+export async function claimBegunDigest(
+  tx: Queryable,
+  { channel, leaseMs }: { channel: string; leaseMs: number },
+): Promise<{ digestKey: string; notifications: readonly ClaimedNotification[] } | null> {
+  const found = await tx.execute<{ key: string }>(sql`
+    select n.digest_key as key from notifications n
+    where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now() and n.digest_key <> ''
+      and not ${isPaused(sql`${channel}`)}
+    order by n.id limit 1`);
+  const digestKey = found.rows[0]?.key;
+  if (digestKey === undefined) return null;
+  const locked = await tx.execute<{ id: string }>(sql`
+    select n.id from notifications n where n.channel = ${channel} and n.digest_key = ${digestKey}
+      and n.state in ${OPEN} and n.next_attempt_at <= now() order by n.id for update of n skip locked`);
+  const ids = locked.rows.map(({ id }) => Number(id));
+  return { digestKey, notifications: await claim(tx, ids, leaseMs) };
+}
+
+async function dropNeedless(
+  tx: Queryable,
+  channel: string,
+  due: readonly { alertId: number }[],
+): Promise<number> {
+  if (due.length === 0) return 0;
+  const alertIds = [...new Set(due.map(({ alertId }) => alertId))];
+  const superseded = await dropSuperseded(tx, channel, alertIds);
+  return superseded + (await dropOrphanedResolves(tx, channel, alertIds));
 }
 
 /** Due rows that nothing stands before, or only what they make needless. */
@@ -89,11 +155,12 @@ async function lockDue(
   tx: Queryable,
   channel: string,
   limit: number,
+  digestsToo = false,
 ): Promise<{ id: number; alertId: number }[]> {
   const due = await tx.execute(sql`
     select n.id, n.alert_id from notifications n
     where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now()
-      and not ${isPaused(sql`${channel}`)}
+      and (coalesce(n.digest_key, '') = '' or ${digestsToo}) and not ${isPaused(sql`${channel}`)}
       and not exists (${earlierOpen(sql`n`)} and not (n.reason in ${SAYS_ALL} and ${isIdle(sql`earlier`)}))
     order by n.next_attempt_at, n.id limit ${limit} for update of n skip locked`);
   return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
@@ -150,15 +217,16 @@ async function dropOrphanedResolves(tx: Queryable, channel: string, alertIds: nu
 
 /** `attempts` is the fence: it tells this claim from every other of the same row. */
 async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<ClaimedNotification[]> {
+  if (ids.length === 0) return [];
   const claimed = await tx.execute(sql`
     update notifications n set state = 'sending', attempts = n.attempts + 1, next_attempt_at = ${later(leaseMs)}
     where n.id in ${ids} and n.state in ${OPEN} and not exists (${earlierOpen(sql`n`)})
     returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
-      extract(epoch from now() - n.created_at) * 1000 as age_ms, (
+      extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms, (
         select told.provider_reference from notifications told where told.alert_id = n.alert_id
           and told.channel = n.channel and told.state = 'delivered' and told.provider_reference is not null
         order by told.transition desc limit 1) as provider_reference`);
-  return claimed.rows.map((row) => ({
+  const rows = claimed.rows.map((row) => ({
     id: Number(row.id),
     alertId: Number(row.alert_id),
     transition: Number(row.transition),
@@ -169,64 +237,11 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     ageMs: Number(row.age_ms),
     providerReference: typeof row.provider_reference === "string" ? row.provider_reference : null,
   }));
+  // A digest that is sent again has to be the same to the byte.
+  return rows.sort((one, other) => one.id - other.id);
 }
 
-/**
- * Sent. A sender whose row was dropped meanwhile still tells the truth; one whose row was claimed again does not write,
- * its successor will. False in that case.
- */
-export async function markDelivered(
-  db: Queryable,
-  { id, attempts }: Claimed,
-  providerReference: string | null,
-): Promise<boolean> {
-  const written = await db
-    .update(notifications)
-    .set({ state: "delivered", deliveredAt: sql`now()`, lastError: null, providerReference })
-    .where(
-      and(
-        eq(notifications.id, id),
-        eq(notifications.attempts, attempts),
-        inArray(notifications.state, ["sending", "undeliverable"]),
-      ),
-    )
-    .returning({ id: notifications.id });
-  return written.length === 1;
-}
-
-/** To be tried again in `delayMs`, and where the receiver has said so the whole channel. False when the claim was lost. */
-export async function markRetry(
-  db: Queryable,
-  claimed: Claimed,
-  { delayMs, error, isTold = false }: { delayMs: number; error: string; isTold?: boolean },
-): Promise<boolean> {
-  const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
-  const written = await db
-    .update(notifications)
-    .set({ state: "pending", nextAttemptAt: later(delayMs), lastError })
-    .where(isHeld(claimed))
-    .returning({ id: notifications.id });
-  return written.length === 1;
-}
-
-/** Never to be sent, from this moment on. False when the claim was lost. */
-export async function markUndeliverable(db: Queryable, claimed: Claimed, error: string): Promise<boolean> {
-  const written = await db
-    .update(notifications)
-    .set({ state: "undeliverable", lastError: error, nextAttemptAt: sql`now()` })
-    .where(isHeld(claimed))
-    .returning({ id: notifications.id });
-  return written.length === 1;
-}
-
-function isHeld({ id, attempts }: Claimed): SQL | undefined {
-  return and(
-    eq(notifications.id, id),
-    eq(notifications.attempts, attempts),
-    eq(notifications.state, "sending"),
-  );
-}
-
-function later(delayMs: number): SQL {
+/** A moment on Postgres's clock. */
+export function later(delayMs: number): SQL {
   return sql`now() + ${delayMs}::double precision * interval '1 millisecond'`;
 }

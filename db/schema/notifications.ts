@@ -17,6 +17,8 @@ export const notifications = pgTable(
     /** While sending: when the attempt counts as lost and may be taken over. */
     nextAttemptAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
     deliveredAt: timestamp({ withTimezone: true }),
+    /** When a person had it tried again: its age counts from here. */
+    replayedAt: timestamp({ withTimezone: true }),
     /** The alert's transition number. */
     transition: integer().notNull(),
     attempts: integer().notNull().default(0),
@@ -29,12 +31,18 @@ export const notifications = pgTable(
     dedupeKey: text().notNull(),
     providerReference: text(),
     lastError: text(),
+    /** The message that it is sent in together with others of the same key; empty where it has to go alone. */
+    digestKey: text(),
+    /** A copy on the fallback channel of what this channel has not taken. */
+    standsInFor: text(),
     /** What was to be said at this transition. */
     content: jsonb().notNull().default({}),
   },
   (t) => [
     unique("notifications_once").on(t.alertId, t.transition, t.channel),
     index("notifications_due").on(t.nextAttemptAt).where(sql`state in ('pending', 'sending')`),
+    index("notifications_given_up").on(t.channel).where(sql`state = 'undeliverable'`),
+    index("notifications_stand_ins").on(t.alertId).where(sql`stands_in_for is not null`),
     check("notifications_state", sql`${t.state} in ('pending', 'sending', 'delivered', 'undeliverable')`),
     check("notifications_reason", sql`${t.reason} in ('first', 'worse', 'repeat', 'advice', 'resolved')`),
   ],

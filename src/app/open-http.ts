@@ -1,4 +1,5 @@
 import type { Database } from "../../db/client.ts";
+import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
@@ -73,5 +74,7 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
     hoursToLoss: hoursToLoss(now, await readCoveredHours(database.db, zoneId, range)),
   });
   const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
-  return { ...work, requestBudget, zones: await Promise.all(zones.map(read)) };
+  const standings = await readChannelStandings(database.db);
+  const channels = standings.map((one) => ({ ...one, isOpen: one.state !== "closed" }));
+  return { ...work, requestBudget, channels, zones: await Promise.all(zones.map(read)) };
 }

@@ -8,6 +8,7 @@ const topList = z.array(
 const time = z.number().int();
 const count = z.number().int().nonnegative();
 
+const reasons = ["first", "worse", "repeat", "advice", "resolved"] as const;
 export const severities = ["info", "warning", "error", "critical"] as const;
 
 /**
@@ -21,7 +22,7 @@ export const alertMessage = z.object({
   dedupeKey: z.string().min(1).max(255),
   /** From 1, rising by one; delivered in this order on every channel. */
   transition: z.number().int().positive(),
-  reason: z.enum(["first", "worse", "repeat", "advice", "resolved"]),
+  reason: z.enum(reasons),
   state: z.enum(["firing", "acknowledged", "resolved"]),
   severity: z.enum(severities),
   kind: z.enum(["spike", "new-rule", "self"]),
@@ -64,6 +65,18 @@ export const alertMessage = z.object({
   links: z.array(z.object({ label: z.string(), url: z.string() })),
   /** A command to copy; null where there is none. */
   howToSilence: z.string().nullable(),
+  /** Where one message stands for many: all of them, each by a harmless name. */
+  digest: z
+    .array(
+      z.object({
+        alertId: z.number().int(),
+        reason: z.enum(reasons),
+        severity: z.enum(severities),
+        zoneId: z.number().int().nullable(),
+        name: z.string(),
+      }),
+    )
+    .optional(),
 });
 
 export type AlertMessage = z.infer<typeof alertMessage>;

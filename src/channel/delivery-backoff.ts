@@ -7,7 +7,7 @@ const MIN_DELAY_MS = 1_000;
 /** The longest wait that is believed: no header may silence a channel for a day. */
 const MAX_WAIT_MS = 60 * 60_000;
 /** After that the message is history and its channel has long been reported as failing. */
-const MAX_AGE_MS = 3 * 24 * 60 * 60_000;
+export const MAX_AGE_MS = 3 * 24 * 60 * 60_000;
 
 export type DeliveryPlan =
   | { readonly kind: "again"; readonly delayMs: number }

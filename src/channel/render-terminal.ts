@@ -14,6 +14,7 @@ import {
   TOP_KEYS,
   TOP_LABELS,
 } from "./describe-alert.ts";
+import { describeMembers } from "./describe-digest.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { toLine, toLines } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
@@ -26,6 +27,7 @@ const TOP_ROWS = 3;
 const LABEL_COLUMNS = 12;
 const BAR_COLUMNS = 12;
 const LABEL_LIMIT = 30;
+const DIGEST_LINE_CHARS = 600;
 const ADVICE_LIMITS = { maxLines: 12, maxChars: 1_200 };
 
 const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
@@ -71,6 +73,10 @@ function renderHelp(message: AlertMessage, { paint, columns }: Page): string[] {
     ({ label, href }) => `${cutToWidth(label, LABEL_LIMIT)}: ${href}`,
   );
   return [...silence, ...links].map((line) => paint("dim", line));
+}
+
+function renderDigest({ digest }: AlertMessage, columns: number): string[] {
+  return describeMembers(digest, DIGEST_LINE_CHARS).flatMap((line) => wrapText(toLine(line, 1_000), columns));
 }
 
 function renderCounts(message: AlertMessage, { paint, columns }: Page): string[] {
@@ -130,7 +136,7 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
   return frame(
     head,
     BADGES[message.severity],
-    [facts, renderTop(message, page), advice, renderHelp(message, page)],
+    [facts, renderDigest(message, columns), renderTop(message, page), advice, renderHelp(message, page)],
     page,
   );
 }
@@ -138,5 +144,6 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
 function renderResolved(message: AlertMessage, { paint, columns }: Page): string {
   const subject = toLine(describeSubject({ ...message, ruleTitle: null }), 200);
   const title = cutToWidth(`${subject} · ${toLine(message.headline, 200)}`, columns - 9);
-  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n`;
+  const named = renderDigest(message, columns).map((line) => `  ${line}\n`);
+  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n${named.join("")}`;
 }

@@ -14,6 +14,7 @@ import {
   TOP_KEYS,
   TOP_LABELS,
 } from "./describe-alert.ts";
+import { describeMembers } from "./describe-digest.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { toLine } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
@@ -104,6 +105,20 @@ function renderAdvice(message: AlertMessage): SlackBlock {
   return section(`*${ADVICE_HEADING}*\n${quote}`);
 }
 
+const DIGEST_LINE_CHARS = 300;
+
+/** A digest's alerts: as many sections as they need, the digest's own budget is below the limit over all blocks. */
+function renderDigest({ digest }: AlertMessage): SlackBlock[] {
+  const texts: string[] = [];
+  for (const line of describeMembers(digest, DIGEST_LINE_CHARS)) {
+    const escaped = toMrkdwn(line, SLACK_LIMITS.section - 200);
+    const last = texts.at(-1);
+    if (last === undefined || last.length + escaped.length + 1 > SLACK_LIMITS.section) texts.push(escaped);
+    else texts[texts.length - 1] = `${last}\n${escaped}`;
+  }
+  return texts.map(section);
+}
+
 /** No block where there is nothing to say: Slack refuses an empty one. */
 function renderHelp(message: AlertMessage): SlackBlock[] {
   // Half a link leads nowhere: one that is too long once escaped is left out.
@@ -124,7 +139,10 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
     const about = toMrkdwn(subject, 200);
     return {
       text: `✅ Resolved: ${about}: ${headline}`,
-      blocks: [section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`)],
+      blocks: [
+        section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`),
+        ...renderDigest(message),
+      ],
     };
   }
   if (message.reason === "advice") {
@@ -139,6 +157,7 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
     blocks: [
       header(`${title} · ${subject}`),
       section(renderFacts(message)),
+      ...renderDigest(message),
       ...renderTop(message),
       ...(message.kind === "self" ? [] : [renderAdvice(message)]),
       ...renderHelp(message),

@@ -6,6 +6,13 @@ export interface Backlog {
   readonly notificationsPending: number;
   /** The request budget that all replicas share; null before the first request. */
   readonly requestBudget: { readonly tokens: number; readonly isPaused: boolean } | null;
+  /** Every channel that was ever sent to. */
+  readonly channels: readonly {
+    readonly channel: string;
+    readonly isOpen: boolean;
+    readonly waiting: number;
+    readonly dead: number;
+  }[];
   readonly zones: readonly {
     readonly zoneId: number;
     /** Age of the newest stored event; null before the first. */
@@ -67,6 +74,11 @@ export function createMetrics() {
       "1 while the shared request budget does not answer and this process spends a quarter of the rate.",
     ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
+    digested: counter(
+      "notifications_digested_total",
+      "Notifications that were sent in a digest, because their channel's rate was spent.",
+      ["channel"],
+    ),
     queueRingFailures: counter("queue_ring_failures_total", "Nudges that the queue's store did not take."),
     jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
       jobRuns.inc({ job, outcome });
@@ -93,6 +105,15 @@ function createBacklogGauges(gauge: CreateGauge) {
     "notifications_pending",
     "Notifications that their channel has not taken.",
   );
+  const circuitOpen = gauge(
+    "channel_circuit_open",
+    "1 while a channel is not tried: it keeps failing, or is disabled.",
+    ["channel"],
+  );
+  const waiting = gauge("channel_notifications_pending", "Notifications that wait for a channel.", [
+    "channel",
+  ]);
+  const dead = gauge("channel_notifications_dead", "Notifications that were given up.", ["channel"]);
   const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
   const edgePaused = gauge("edge_paused", "1 while the platform asked for silence (429).");
   const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ["zone"]);
@@ -103,11 +124,16 @@ function createBacklogGauges(gauge: CreateGauge) {
   return {
     set(backlog: Backlog | null): void {
       isReadable.set(backlog === null ? 0 : 1);
-      for (const part of [ingestLag, hoursToLoss]) part.reset();
+      for (const part of [ingestLag, hoursToLoss, circuitOpen, waiting, dead]) part.reset();
       spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
       notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
       edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
       edgePaused.set(backlog === null ? Number.NaN : Number(backlog.requestBudget?.isPaused ?? false));
+      for (const { channel, ...standing } of backlog?.channels ?? []) {
+        circuitOpen.set({ channel }, Number(standing.isOpen));
+        waiting.set({ channel }, standing.waiting);
+        dead.set({ channel }, standing.dead);
+      }
       for (const { zoneId, ingestLagSeconds, hoursToLoss: hours } of backlog?.zones ?? []) {
         const zone = String(zoneId);
         if (ingestLagSeconds !== null) ingestLag.set({ zone }, ingestLagSeconds);

@@ -12,6 +12,7 @@ const TABLES = [
   "api_keys",
   "audit_entries",
   "backfills",
+  "channel_states",
   "coverage_windows",
   "differing_cells",
   "dirty_buckets",

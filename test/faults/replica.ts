@@ -73,11 +73,13 @@ export function createReplica(options: ReplicaOptions): Replica {
       spikeZ: 6,
       advicePerHour: 100,
       retentionDays: 400,
+      fallback: null,
     },
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: { pageStored: () => undefined },
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
+    onDigest: () => undefined,
     ring: async () => true,
   };
   const jobs = createJobs(deps);

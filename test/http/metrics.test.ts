@@ -42,6 +42,10 @@ test("the service's backlog is read at every scrape", async () => {
       spikesOpen: spikesOpen++,
       notificationsPending: 7,
       requestBudget: { tokens: 2.5, isPaused: true },
+      channels: [
+        { channel: "slack", isOpen: true, waiting: 4, dead: 2 },
+        { channel: "terminal", isOpen: false, waiting: 0, dead: 0 },
+      ],
       zones: [
         { zoneId: 101, ingestLagSeconds: 12.5, hoursToLoss: 71 },
         { zoneId: 102, ingestLagSeconds: null, hoursToLoss: null },
@@ -55,6 +59,10 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain("longwatch_notifications_pending 7\n");
   expect(text).toContain("longwatch_edge_budget_tokens 2.5\n");
   expect(text).toContain("longwatch_edge_paused 1\n");
+  expect(text).toContain('longwatch_channel_circuit_open{channel="slack"} 1\n');
+  expect(text).toContain('longwatch_channel_circuit_open{channel="terminal"} 0\n');
+  expect(text).toContain('longwatch_channel_notifications_pending{channel="slack"} 4\n');
+  expect(text).toContain('longwatch_channel_notifications_dead{channel="slack"} 2\n');
   expect(text).toContain('longwatch_ingest_lag_seconds{zone="101"} 12.5\n');
   expect(text).toContain('longwatch_hours_to_loss{zone="101"} 71\n');
   expect(text).not.toContain('zone="102"');
@@ -74,6 +82,7 @@ test.each([
             spikesOpen: 3,
             notificationsPending: 0,
             requestBudget: null,
+            channels: [{ channel: "slack", isOpen: true, waiting: 4, dead: 2 }],
             zones: [{ zoneId: 101, ingestLagSeconds: 1, hoursToLoss: 1 }],
           },
   });
@@ -83,6 +92,7 @@ test.each([
   expect(text).toContain("longwatch_backlog_readable 0\n");
   expect(text).toContain("longwatch_spikes_open Nan\n");
   expect(text).not.toContain('zone="101"');
+  expect(text).not.toContain('channel="slack"');
   expect(text).toContain("process_cpu_seconds_total ");
 });
 

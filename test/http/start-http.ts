@@ -13,7 +13,13 @@ export async function startHttp(
   const app = createHttp({
     checks: [],
     metrics,
-    readBacklog: async () => ({ spikesOpen: 0, notificationsPending: 0, requestBudget: null, zones: [] }),
+    readBacklog: async () => ({
+      spikesOpen: 0,
+      notificationsPending: 0,
+      requestBudget: null,
+      channels: [],
+      zones: [],
+    }),
     log: createLog({ level: "debug", stream: { write: (line) => lines.push(line) } }),
     ...options,
   });

@@ -377,23 +377,6 @@ describe("a channel that this process does not know", () => {
   });
 });
 
-describe("a storm", () => {
-  test("F63: of alerts reaches a channel four at a time, each once", async () => {
-    const rows = sql`insert into alerts (fired_at, kind, fingerprint)
-      select now(), 'spike', 'storm-' || n from generate_series(1, 300) n`;
-    await database.db.execute(rows);
-    const template = await world.raise(["first"]);
-    await database.db.execute(sql`insert into notifications (alert_id, transition, reason, channel, dedupe_key, content)
-      select a.id, 1, 'first', 'chat', 'storm-' || a.id, n.content from alerts a, notifications n
-      where a.id <> ${template} and n.alert_id = ${template}`);
-    await Promise.all([world.run(), world.run()]);
-
-    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(301);
-    expect(receiver.received).toHaveLength(301);
-    expect(receiver.mostInFlight()).toBeLessThanOrEqual(8);
-  });
-});
-
 describe("a channel that fails", () => {
   const both = ["chat", "pager"] as const;
   const told = () => receiver.received.filter(({ message }) => message.kind === "self");

@@ -5,6 +5,7 @@ import { sql } from "drizzle-orm";
 import { pino } from "pino";
 import type { Database } from "../../db/client.ts";
 import { alerts } from "../../db/schema/alerts.ts";
+import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob, type DeliverAlertsDeps } from "../../jobs/deliver-alerts.ts";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
@@ -101,6 +102,7 @@ export function createDeliverWorld(database: Database, receiver: Receiver) {
     async clear(): Promise<void> {
       receiver.reset();
       await db.delete(alerts);
+      await db.delete(channelStates);
     },
     /** An alert as raise-alerts leaves it, with these transitions for these channels; its id. */
     async raise(reasons: readonly Reason[], channels: readonly string[] = ["chat"]): Promise<number> {
@@ -137,6 +139,11 @@ export function createDeliverWorld(database: Database, receiver: Receiver) {
         nextAttemptAt: earlier(notifications.nextAttemptAt),
         deliveredAt: earlier(notifications.deliveredAt),
       });
+      await db.update(channelStates).set({
+        openedAt: earlier(channelStates.openedAt),
+        retryAt: earlier(channelStates.retryAt),
+        spentUntil: earlier(channelStates.spentUntil),
+      });
     },
     run(
       channels: readonly string[] = ["chat"],
@@ -147,6 +154,7 @@ export function createDeliverWorld(database: Database, receiver: Receiver) {
       const deps = { database, notifiers, log: pino({ level: "silent" }), random: () => 0.999, ...over };
       return createDeliverAlertsJob(deps).run({} as never, signal);
     },
+    notifiers: (channels: readonly string[]) => webhooksOf(receiver.url, channels),
     /** The outbox as `transition reason channel state`. */
     async outbox(): Promise<string[]> {
       const rows = await db.select().from(notifications).orderBy(notifications.id);

@@ -1,0 +1,19 @@
+import { type SQL, sql } from "drizzle-orm";
+
+/** The lastErrors of rows that need not be sent: no failure of their channel. */
+export const SUPERSEDED = "superseded by transition ";
+export const ORPHANED = "its firing was not delivered to this channel";
+/** Begins the lastError of a row that waits by its receiver's word. */
+export const TOLD_TO_WAIT = "told to wait: ";
+
+/** Given up although it should have been sent. */
+export function isDead(row: SQL): SQL {
+  return sql`(${row}.state = 'undeliverable' and coalesce(${row}.last_error, '') <> ${ORPHANED}
+    and not starts_with(coalesce(${row}.last_error, ''), ${SUPERSEDED}))`;
+}
+
+/** A receiver that asked for a pause asked it for everything, also for what was written since. */
+export function isPaused(channel: SQL): SQL {
+  return sql`exists (select from notifications told where told.channel = ${channel} and told.state = 'pending'
+    and told.next_attempt_at > now() and starts_with(told.last_error, ${TOLD_TO_WAIT}))`;
+}

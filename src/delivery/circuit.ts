@@ -1,0 +1,59 @@
+/** So many failures in a row, of whatever messages, are the channel's. */
+const FAILURES_TO_OPEN = 5;
+const FIRST_PAUSE_MS = 30_000;
+/** A page must not wait much longer than its receiver was away. */
+const LONGEST_PAUSE_MS = 5 * 60_000;
+
+/** Whether a channel is worth trying; times in epoch ms. */
+export interface Circuit {
+  /** disabled: the receiver is gone for good (410), until a restart or another configuration. */
+  readonly state: "closed" | "open" | "disabled";
+  /** Since the last success. */
+  readonly failures: number;
+  /** Since the last success. */
+  readonly openings: number;
+  /** Null while closed. */
+  readonly openedAtMs: number | null;
+  /** While open: when one message may probe it. */
+  readonly retryAtMs: number;
+  readonly lastError: string | null;
+}
+
+export interface AttemptsEnded {
+  readonly nowMs: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  /** The receiver has said that nobody will ever listen there again. */
+  readonly isGone: boolean;
+  readonly lastError: string | null;
+}
+
+/** What the circuit is after attempts that ran side by side. One that was taken shows that the channel is alive. */
+export function afterAttempts(circuit: Circuit, ended: AttemptsEnded): Circuit {
+  const { nowMs, succeeded, failed, isGone, lastError } = ended;
+  if (isGone) return { ...circuit, state: "disabled", openedAtMs: nowMs, lastError };
+  // What was under way when it was disabled changes nothing.
+  if (circuit.state === "disabled") return circuit;
+  if (succeeded > 0) return closeCircuit(nowMs);
+  if (failed === 0) return circuit;
+  const failures = circuit.failures + failed;
+  if (failures < FAILURES_TO_OPEN) return { ...circuit, failures, lastError };
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(circuit.openings, 20), LONGEST_PAUSE_MS);
+  return {
+    state: "open",
+    failures,
+    openings: circuit.openings + 1,
+    openedAtMs: circuit.openedAtMs ?? nowMs,
+    retryAtMs: nowMs + pauseMs,
+    lastError,
+  };
+}
+
+export function closeCircuit(nowMs: number): Circuit {
+  return { state: "closed", failures: 0, openings: 0, openedAtMs: null, retryAtMs: nowMs, lastError: null };
+}
+
+/** In one word; half-open: the next message will probe it. */
+export function describeCircuit({ state, retryAtMs }: Circuit, nowMs: number): string {
+  return state === "open" && retryAtMs <= nowMs ? "half-open" : state;
+}

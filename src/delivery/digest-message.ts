@@ -1,0 +1,88 @@
+import { digest } from "../alert/fingerprint.ts";
+import { isGraver } from "../alert/severity.ts";
+import type { AlertMessage } from "../channel/alert-message.ts";
+import { describeMembers, nameMember } from "../channel/describe-digest.ts";
+import { cutText } from "../channel/plain-text.ts";
+import type { ChannelRate, DigestRoom } from "./channel-rate.ts";
+
+export type DigestMember = NonNullable<AlertMessage["digest"]>[number];
+
+/** The same for the same messages, so that a digest that is sent again is recognised. */
+export function digestKeyOf(channel: string, dedupeKeys: readonly string[]): string {
+  return `digest-${digest([channel, ...[...dedupeKeys].sort()])}`;
+}
+
+export function toMember({
+  alertId,
+  reason,
+  severity,
+  zoneId,
+  ruleId,
+  headline,
+}: AlertMessage): DigestMember {
+  return { alertId, reason, severity, zoneId, name: nameMember(ruleId ?? headline) };
+}
+
+/** How many of these, from the first on, one message has room to name; at least one. */
+export function countFitting(members: readonly DigestMember[], room: DigestRoom): number {
+  let used = 0;
+  const groups = new Set<string>();
+  const end = members.findIndex((member) => {
+    const group = `${member.zoneId} ${member.reason}`;
+    used += costOf(member) + room.charsBeside + (groups.has(group) ? 0 : GROUP_CHARS);
+    groups.add(group);
+    return used > room.maxChars;
+  });
+  return end === -1 ? members.length : Math.max(end, 1);
+}
+
+/** A line's beginning: `zone 2147483647 · getting worse: `. */
+const GROUP_CHARS = 40;
+
+/** Escaped, a sign takes up to six characters. */
+function costOf({ name }: DigestMember): number {
+  return Array.from(name).reduce((sum, character) => sum + (/[\w .-]/.test(character) ? 1 : 6), 0);
+}
+
+/** One message in the place of all these, of one channel. Where only headlines are shown, the names are in it. */
+export function buildDigest(messages: readonly AlertMessage[], key: string, rate: ChannelRate): AlertMessage {
+  const [first] = messages;
+  if (first === undefined) throw new Error("a digest of nothing");
+  const members = messages.map(toMember);
+  const isFiring = messages.some(({ state }) => state !== "resolved");
+  const counted = `${messages.length} alerts in one message, because the channel's rate is spent`;
+  const names = describeMembers(members).join("; ");
+  const headline = rate.digest?.in === "headline" ? `${messages.length} alerts: ${names}` : counted;
+  return {
+    alertId: first.alertId,
+    fingerprint: key,
+    dedupeKey: key,
+    transition: 1,
+    reason: isFiring ? "first" : "resolved",
+    state: isFiring ? "firing" : "resolved",
+    severity: messages
+      .map(({ severity }) => severity)
+      .reduce((one, next) => (isGraver(next, one) ? next : one)),
+    kind: "self",
+    zoneId: null,
+    ruleId: null,
+    ruleTitle: null,
+    headline: cutText(headline, 2_000),
+    startedAt: Math.min(...messages.map(({ startedAt }) => startedAt)),
+    endedAt: isFiring ? null : Math.max(...messages.map(({ endedAt, startedAt }) => endedAt ?? startedAt)),
+    windowMinutes: 1,
+    count: 0,
+    usual: 0,
+    threshold: 0,
+    score: 0,
+    peak: 0,
+    times: null,
+    actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
+    top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
+    sparkline: [],
+    advice: { state: "unavailable", text: null, reason: null },
+    links: [],
+    howToSilence: null,
+    digest: members,
+  };
+}

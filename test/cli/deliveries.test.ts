@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { deliveriesCommand } from "../../src/cli/deliveries.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../jobs/deliver-world.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+let database: MigratedDatabase;
+let receiver: Receiver;
+let world: ReturnType<typeof createDeliverWorld>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  receiver = await startReceiver();
+  world = createDeliverWorld(database, receiver);
+});
+
+afterAll(async () => {
+  await receiver.close();
+  await database.drop();
+});
+
+beforeEach(() => world.clear());
+
+function run(...args: string[]) {
+  return runStoreCommand(deliveriesCommand, { DATABASE_URL: database.url }, args, { now: Date.now() });
+}
+
+interface Listed {
+  readonly channels: { readonly channel: string; readonly circuit: string }[];
+  readonly deliveries: { readonly id: number; readonly state: string; readonly reason: string }[];
+}
+
+async function list(...args: string[]): Promise<Listed> {
+  return JSON.parse((await run("list", "--json", ...args)).out) as Listed;
+}
+
+/** An alert whose messages so far the channel has refused for good. */
+async function refused(...reasons: Parameters<typeof world.raise>[0]): Promise<number> {
+  const id = await world.raise(reasons);
+  receiver.status("chat", 404);
+  await world.run();
+  receiver.status("chat", 204);
+  return id;
+}
+
+describe("deliveries list", () => {
+  test("shows every channel's circuit, and the newest deliveries with state and reason", async () => {
+    await refused("first", "resolved");
+    await world.raise(["first"], ["chat"]);
+    await world.run();
+    const { code, err, out } = await run("list");
+
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/^channel chat: closed, 0 waiting, 1 dead\n/);
+    expect(
+      out
+        .split("\n")
+        .filter((line) => /^\d/.test(line))
+        .map((line) => line.split("  ")[2]),
+    ).toEqual(["delivered, 1 attempt", "needless, 0 attempts", "dead, 1 attempt"]);
+    expect(out).toMatch(/\n {4}ENDPOINT_REJECTED: 127\.0\.0\.1:\d+ answered 404\n/);
+  });
+
+  test("is narrowed by state, channel and number", async () => {
+    await refused("first", "resolved");
+    await world.raise(["first"], ["chat", "pager"]);
+    await world.run(["chat"]);
+
+    expect((await list("--state", "dead")).deliveries.map(({ state }) => state)).toEqual(["dead"]);
+    expect((await list("--state", "pending")).deliveries).toMatchObject([{ channel: "pager" }]);
+    expect((await list("--channel", "chat")).deliveries).toHaveLength(3);
+    expect((await list("--limit", "2")).deliveries).toHaveLength(2);
+    expect((await run("list", "--channel", "nobody")).out).toBe("No such delivery.\n");
+  });
+
+  test("shows a circuit that is open, and half-open once it may be probed", async () => {
+    for (let alert = 0; alert < 8; alert += 1) await world.raise(["first"]);
+    receiver.status("chat", 500);
+    await world.run();
+    await world.run();
+    expect((await list()).channels).toMatchObject([{ channel: "chat", circuit: "open", waiting: 8 }]);
+    await world.pass(MINUTE_MS);
+    expect((await list()).channels).toMatchObject([{ channel: "chat", circuit: "half-open" }]);
+  });
+
+  test("is harmless to a terminal whatever an alert says", async () => {
+    await world.raise(["first"]);
+    const hostile = JSON.stringify({ headline: "\u001b[2J\u202eevil" });
+    await database.pool.query("update notifications set content = content || $1::jsonb", [hostile]);
+
+    expect((await run("list")).out).toContain("\\u001b[2J\\u202eevil");
+  });
+
+  test("names every mistake at once", async () => {
+    expect(await run("list", "--state", "lost", "--limit", "0", "extra")).toEqual({
+      code: 2,
+      out: "",
+      err: [
+        "longwatch deliveries list: 3 mistake(s), nothing was read or stored",
+        '  - "extra" is not an argument or option of this command',
+        '  - --state "lost" must be one of pending, sending, delivered, dead, needless',
+        '  - --limit "0" must be a whole number from 1 to 10000',
+        "",
+      ].join("\n"),
+    });
+  });
+});
+
+describe("deliveries replay", () => {
+  test("sends one dead delivery again, under its own key, and the resolve that was dropped for it", async () => {
+    await refused("first", "resolved");
+    const [dead] = (await list("--state", "dead")).deliveries;
+    const ran = await run("replay", String(dead?.id));
+    expect(ran).toEqual({ code: 0, err: "", out: "due again: 2.\n" });
+    await world.run();
+
+    expect(receiver.heard()).toEqual(["chat first", "chat first", "chat resolved"]);
+    expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id);
+    expect((await list("--state", "dead")).deliveries).toEqual([]);
+  });
+
+  test("of a channel brings back all that is dead there and nothing else", async () => {
+    await refused("first");
+    await refused("first");
+    await world.raise(["first"], ["pager"]);
+    receiver.status("pager", 404);
+    await world.run(["chat", "pager"]);
+    const before = receiver.received.length;
+    expect((await run("replay", "--channel", "chat")).out).toBe("due again: 2.\n");
+    await world.run(["chat", "pager"]);
+
+    expect(receiver.heard().slice(before)).toEqual(["chat first", "chat first"]);
+    expect((await run("replay", "--channel", "chat")).out).toBe("due again: 0.\n");
+  });
+
+  test("has three new days, however old the delivery is", async () => {
+    await refused("first");
+    await world.pass(5 * 24 * 60 * MINUTE_MS);
+    await run("replay", "--channel", "chat");
+    receiver.status("chat", 503);
+    await world.run();
+
+    expect(await world.outbox()).toEqual(["1 first chat pending"]);
+  });
+
+  test("leaves alone what a later message has overtaken", async () => {
+    const id = await refused("first");
+    await world.add(id, 2, "worse");
+    await world.run();
+    const [dead] = (await list("--state", "dead")).deliveries;
+    const { code, err } = await run("replay", String(dead?.id));
+
+    expect(code).toBe(2);
+    expect(err).toContain(`delivery ${dead?.id} was overtaken`);
+    expect((await run("replay", "--channel", "chat")).out).toBe(
+      "due again: 0; 1 overtaken by later messages and left.\n",
+    );
+  });
+
+  test("refuses what is not dead, not there, not a number or not said", async () => {
+    await world.raise(["first"]);
+    const [pending] = (await list()).deliveries;
+    const errors = [];
+    for (const args of [[String(pending?.id)], ["999999"], ["x"], [], ["1", "--channel", "chat"]]) {
+      const { code, err } = await run("replay", ...args);
+      expect(code).toBe(2);
+      errors.push(err.split("\n")[1]);
+    }
+    expect(errors).toEqual([
+      `  - delivery ${pending?.id} is not dead`,
+      "  - there is no delivery 999999",
+      '  - "x" must be a delivery\'s number',
+      "  - either a delivery's number or --channel must be given",
+      "  - either a delivery's number or --channel must be given",
+    ]);
+  });
+});

@@ -1,0 +1,115 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect, test } from "vitest";
+import { alertMessage } from "../../src/channel/alert-message.ts";
+import { describeMembers } from "../../src/channel/describe-digest.ts";
+import { renderTerminal } from "../../src/channel/render-terminal.ts";
+import { SLACK_LIMITS, toSlackMessage } from "../../src/channel/slack-blocks.ts";
+import { paintPlain } from "../../src/channel/terminal-style.ts";
+import { MAX_BODY_BYTES, toWebhookBody } from "../../src/channel/webhook-body.ts";
+import { rateOf } from "../../src/delivery/channel-rate.ts";
+import { buildDigest, countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
+import { messageOf } from "../channel/support/messages.ts";
+
+const HOSTILE = '<!channel> *x* `y` \u001b[31m"\\ <script>&amp; 😀 \u202e'.repeat(6);
+const many = (count: number, over: (index: number) => Parameters<typeof messageOf>[0] = () => ({})) =>
+  Array.from({ length: count }, (_, index) =>
+    messageOf({ alertId: index + 1, ruleId: `9${String(index).padStart(5, "0")}`, ...over(index) }),
+  );
+
+/** As many of these as one digest of this kind takes, as that digest. */
+function fill(kind: string, messages: ReturnType<typeof many>) {
+  const rate = rateOf(kind);
+  if (rate.digest === null) throw new Error(`${kind} takes no digest`);
+  const fitting = messages.slice(0, countFitting(messages.map(toMember), rate.digest));
+  return buildDigest(fitting, "digest-1", rate);
+}
+
+const shapes: [string, ReturnType<typeof many>][] = [
+  ["plain rules", many(5_000)],
+  ["a zone each", many(5_000, (index) => ({ zoneId: 2_147_480_000 + (index % 3_000) }))],
+  ["hostile rules", many(5_000, () => ({ ruleId: HOSTILE }))],
+  [
+    "resolved",
+    many(5_000, () => ({ reason: "resolved", state: "resolved", endedAt: Date.UTC(2026, 10, 21, 15) })),
+  ],
+];
+
+test.each(shapes)(
+  "a full digest of %s keeps within Slack's limits and shows every name",
+  (_what, messages) => {
+    const digest = fill("slack", messages);
+    const { blocks } = toSlackMessage(digest);
+    expect(blocks.length).toBeLessThanOrEqual(SLACK_LIMITS.blocks);
+    expect(JSON.stringify(blocks).length).toBeLessThan(SLACK_LIMITS.total + 2_000);
+    const texts = blocks.map((block) => ("text" in block ? block.text.text : ""));
+    for (const text of texts) expect(Array.from(text).length).toBeLessThanOrEqual(SLACK_LIMITS.section);
+    const shown = texts.join("\n");
+    if (messages[0]?.ruleId === HOSTILE) return;
+    expect(shown).not.toContain("…");
+    for (const { name } of digest.digest ?? []) expect(shown).toContain(name);
+  },
+);
+
+test.each(shapes)("a full digest of %s keeps below the webhook's limit, untrimmed", (_what, messages) => {
+  const body = toWebhookBody(fill("webhook", messages), 0);
+  expect(Buffer.byteLength(body)).toBeLessThan(MAX_BODY_BYTES);
+  expect(JSON.parse(body)).toMatchObject({ trimmed: false });
+});
+
+test.each(shapes)(
+  "a full digest of %s shows every name on a terminal, and no control character",
+  (_what, messages) => {
+    const digest = fill("terminal", messages);
+    const text = renderTerminal(digest, { columns: 80, paint: paintPlain });
+    expect(stripVTControlCharacters(text)).toBe(text);
+    const words = text.replace(/\s|│/g, "");
+    for (const { name } of digest.digest ?? []) expect(words).toContain(name.replaceAll(" ", ""));
+  },
+);
+
+test("a digest is an alert message: firing while any of its alerts is, as grave as the gravest", () => {
+  const messages = [
+    messageOf({ severity: "info", state: "resolved", reason: "resolved", endedAt: 0 }),
+    messageOf({ severity: "error", alertId: 8 }),
+  ];
+  const digest = buildDigest(messages, "digest-1", rateOf("slack"));
+  expect(alertMessage.parse(digest)).toEqual(digest);
+  expect(digest).toMatchObject({
+    state: "firing",
+    reason: "first",
+    severity: "error",
+    dedupeKey: "digest-1",
+  });
+});
+
+test("alerts are named by zone and news; those about Longwatch itself by their headline", () => {
+  const members = [
+    messageOf({ ruleId: "1" }),
+    messageOf({ ruleId: "2", zoneId: 102 }),
+    messageOf({ ruleId: "3", reason: "resolved" }),
+    messageOf({ ruleId: "4" }),
+    messageOf({ ruleId: null, zoneId: null, kind: "self", headline: "Channel chat does not deliver" }),
+  ].map(toMember);
+  expect(describeMembers(members)).toEqual([
+    "zone 101 · firing: 1, 4",
+    "zone 102 · firing: 2",
+    "zone 101 · resolved: 3",
+    "Longwatch · firing: Channel chat does not deliver",
+  ]);
+});
+
+test("the same messages make the same key in whatever order, on each channel another", () => {
+  expect(digestKeyOf("chat", ["a", "b"])).toBe(digestKeyOf("chat", ["b", "a"]));
+  const keys = [
+    digestKeyOf("chat", ["a", "b"]),
+    digestKeyOf("pager", ["a", "b"]),
+    digestKeyOf("chat", ["ab"]),
+  ];
+  expect(new Set(keys).size).toBe(3);
+  for (const key of keys) expect(key).toMatch(/^[\w-]{1,64}$/);
+});
+
+test("a name that alone is too long still goes: nothing is dropped", () => {
+  const room = { in: "headline", maxChars: 10, charsBeside: 2 } as const;
+  expect(countFitting(many(3, () => ({ ruleId: HOSTILE })).map(toMember), room)).toBe(1);
+});
