@@ -36,6 +36,8 @@ export interface Config {
     readonly slack: { readonly url: Secret } | null;
     readonly allowPrivate: boolean;
   };
+  /** Whether LONGWATCH_CONFIG names a file. */
+  readonly hasFile: boolean;
   /** From the file that LONGWATCH_CONFIG names, or what holds without one. */
   readonly alerting: Alerting;
   /**
@@ -226,6 +228,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
     retentionDays: value.LONGWATCH_RETENTION_DAYS,
+    hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {
       webhook:
         webhook.url === null || webhook.secret === null ? null : { url: webhook.url, secret: webhook.secret },
