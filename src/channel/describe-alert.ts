@@ -17,6 +17,13 @@ export function formatShare(share: number): string {
   return `${whole.format(share * 100)} %`;
 }
 
+const LAST_OF_9999_MS = 253_402_300_799_999;
+
+/** ISO 8601 in UTC with a year of four digits; what lies outside of 1970 to 9999 is the nearer end. */
+export function formatIso(atMs: number): string {
+  return new Date(Math.min(Math.max(atMs, 0), LAST_OF_9999_MS)).toISOString();
+}
+
 /** `2026-11-21 14:03 UTC`, or without the day. */
 function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
   const iso = Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";

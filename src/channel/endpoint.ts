@@ -44,3 +44,15 @@ export function openEndpoint(channel: string, url: Secret, policy: NetworkPolicy
     dispatcher: createGuardedDispatcher(policy),
   };
 }
+
+/** The same receiver at a path below, with more of a query; what is put into the path is escaped by the caller. */
+export function extendEndpoint(
+  endpoint: Endpoint,
+  below: string,
+  query: Readonly<Record<string, string>> = {},
+): Endpoint {
+  const url = new URL(`${endpoint.origin}${endpoint.path.reveal()}`);
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}${below}`;
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return { ...endpoint, path: createSecret(`${url.pathname}${url.search}`) };
+}

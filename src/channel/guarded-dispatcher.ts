@@ -58,11 +58,8 @@ export function guardConnector(
   };
 }
 
-/**
- * Connects to public addresses only, as the policy says, whatever the name or notation. Ignores proxies of the
- * environment and keeps no connection, so every request is checked anew.
- */
-export function createGuardedDispatcher(policy: NetworkPolicy): Dispatcher {
+/** Connects to public addresses only, as the policy says, whatever the name or notation. */
+export function createGuardedConnector(policy: NetworkPolicy): buildConnector.connector {
   const allowPrivateNetworks = policy.allowPrivateNetworks ?? false;
   const connect = buildConnector({
     timeout: CONNECT_TIMEOUT_MS,
@@ -70,5 +67,10 @@ export function createGuardedDispatcher(policy: NetworkPolicy): Dispatcher {
     lookup: guardLookup(policy.lookup ?? dns.lookup, allowPrivateNetworks),
     ...(policy.ca === undefined ? {} : { ca: policy.ca }),
   });
-  return new Agent({ connect: guardConnector(connect, allowPrivateNetworks), pipelining: 0 });
+  return guardConnector(connect, allowPrivateNetworks);
+}
+
+/** For HTTP: ignores proxies of the environment and keeps no connection, so every request is checked anew. */
+export function createGuardedDispatcher(policy: NetworkPolicy): Dispatcher {
+  return new Agent({ connect: createGuardedConnector(policy), pipelining: 0 });
 }

@@ -1,10 +1,19 @@
 import type { Clock } from "../clock.ts";
+import { createAlertmanagerNotifier } from "./alertmanager.ts";
 import type { ChannelConfig } from "./channel-config.ts";
+import { createDiscordNotifier } from "./discord.ts";
+import { createEmailNotifier } from "./email.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
+import { createOpsgenieNotifier } from "./opsgenie.ts";
+import { createPagerDutyNotifier } from "./pagerduty.ts";
 import { createSlackNotifier } from "./slack.ts";
+import { createSlackBotNotifier } from "./slack-bot.ts";
+import { createTeamsNotifier } from "./teams.ts";
 import { createTerminalNotifier, type TerminalStream } from "./terminal.ts";
 import { createWebhookNotifier } from "./webhook.ts";
+
+const HOUR_MS = 3_600_000;
 
 /** What every channel of a process has in common. */
 export interface SharedSurroundings {
@@ -33,6 +42,27 @@ export function openNotifier(config: ChannelConfig, shared: SharedSurroundings):
       return createWebhookNotifier({ ...options, url: config.url, secrets: config.secrets });
     case "slack":
       return createSlackNotifier({ ...options, url: config.url });
+    case "pagerduty":
+      return createPagerDutyNotifier({ ...options, routingKey: config.routingKey, url: config.url });
+    case "teams":
+      return createTeamsNotifier({ ...options, url: config.url });
+    case "discord":
+      return createDiscordNotifier({ ...options, url: config.url });
+    case "slack-bot": {
+      const { token, channel, url } = config;
+      return createSlackBotNotifier({ ...options, token, channel, url });
+    }
+    case "alertmanager": {
+      const { url, authorization, labels, firingForHours } = config;
+      const firingForMs = firingForHours === undefined ? undefined : firingForHours * HOUR_MS;
+      return createAlertmanagerNotifier({ ...options, url, authorization, labels, firingForMs });
+    }
+    case "opsgenie":
+      return createOpsgenieNotifier({ ...options, apiKey: config.apiKey, url: config.url });
+    case "email": {
+      const { host, port, tls, login, from, to } = config;
+      return createEmailNotifier({ ...options, host, port, tls, login, from, to });
+    }
     default:
       return config satisfies never;
   }

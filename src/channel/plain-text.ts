@@ -56,3 +56,12 @@ export function toLines(text: string, limits: { maxLines: number; maxChars: numb
   }
   return shown;
 }
+
+/** Joins pieces up to `maxChars` code points, whole pieces only: half an entity or escape would be text. */
+export function joinWithin(pieces: readonly string[], maxChars: number): string {
+  const sizes = pieces.map((piece) => Array.from(piece).length);
+  if (sizes.reduce((sum, size) => sum + size, 0) <= maxChars) return pieces.join("");
+  let used = 1;
+  const kept = pieces.findIndex((_, index) => (used += sizes[index] ?? 0) > maxChars);
+  return `${pieces.slice(0, kept).join("")}…`;
+}

@@ -145,3 +145,22 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
     ],
   };
 }
+
+/** All that is known of an alert, as one message to be edited in place: what was told stays when more comes or it ends. */
+export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
+  if (message.state !== "resolved" && message.reason !== "resolved") {
+    return toSlackMessage(message.reason === "advice" ? { ...message, reason: "first" } : message);
+  }
+  const subject = toLine(describeSubject(message), 100);
+  const headline = toMrkdwn(message.headline, 300);
+  return {
+    text: `✅ Resolved: ${toMrkdwn(subject, 200)}: ${headline}`,
+    blocks: [
+      header(`✅ Resolved · ${subject}`),
+      section(`${headline}\n${describeEnd(message)}`),
+      ...renderTop(message),
+      ...(message.kind === "self" ? [] : [renderAdvice(message)]),
+      ...renderHelp({ ...message, howToSilence: null }),
+    ],
+  };
+}

@@ -1,4 +1,4 @@
-import { toLine, toLines } from "./plain-text.ts";
+import { joinWithin, toLine, toLines } from "./plain-text.ts";
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 /** Formatting marks of mrkdwn, as characters that look alike and mean nothing. */
@@ -6,15 +6,6 @@ const LOOKALIKES: Readonly<Record<string, string>> = { "*": "∗", _: "ˍ", "~":
 const PLAIN_LOOKALIKES: Readonly<Record<string, string>> = { "&": "＆", "<": "‹", ">": "›" };
 /** Keeps `@channel`, `#general` and `:smile:` from being read as what they name. */
 const MENTIONS = /([@#])(?=[\p{L}\p{N}_])|:(?=[\w+-]+:)/gu;
-
-/** Joins pieces up to `maxChars` code points, whole pieces only: half an entity would be text. */
-function joinWithin(pieces: readonly string[], maxChars: number): string {
-  const sizes = pieces.map((piece) => Array.from(piece).length);
-  if (sizes.reduce((sum, size) => sum + size, 0) <= maxChars) return pieces.join("");
-  let used = 1;
-  const kept = pieces.findIndex((_, index) => (used += sizes[index] ?? 0) > maxChars);
-  return `${pieces.slice(0, kept).join("")}…`;
-}
 
 /** Hostile text for a plain_text object, which formats nothing but may decode entities: it is left none to decode. */
 export function toSlackPlain(text: string, maxChars: number): string {

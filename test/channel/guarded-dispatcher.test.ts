@@ -46,7 +46,7 @@ function request(timeoutMs = 5_000) {
   return { headers: {}, body: "{}", timeoutMs, clock: Date.now, signal };
 }
 
-function postTo(url: string, policy: NetworkPolicy): Promise<void> {
+function postTo(url: string, policy: NetworkPolicy): Promise<unknown> {
   return post(openEndpoint("hook", createSecret(url), policy), request());
 }
 

@@ -3,7 +3,16 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { type ChannelConfig, channelConfig } from "../../src/channel/channel-config.ts";
 import { openNotifier, type SharedSurroundings } from "../../src/channel/open-notifier.ts";
-import { CANARY, NOW, SIGNING_SECRET } from "./support/receiver.ts";
+import { messageOf } from "./support/messages.ts";
+import {
+  CANARY,
+  failureOf,
+  NOW,
+  ROUTING_KEY,
+  SIGNING_SECRET,
+  scriptedLookup,
+  sendOptions,
+} from "./support/receiver.ts";
 
 const shared: SharedSurroundings = {
   terminal: { write: (_text, done) => (done(), true) },
@@ -16,6 +25,23 @@ const EVERY_KIND: Readonly<Record<ChannelConfig["kind"], object>> = {
   terminal: {},
   webhook: { url: `https://hooks.example/${CANARY}`, secrets: [SIGNING_SECRET] },
   slack: { url: `https://hooks.slack.example/services/${CANARY}` },
+  pagerduty: { routingKey: ROUTING_KEY },
+  discord: { url: `https://discord.example/api/webhooks/1/${CANARY}` },
+  "slack-bot": { token: CANARY, channel: "C0123" },
+  alertmanager: {
+    url: `https://alerts.example/${CANARY}`,
+    authorization: `Bearer ${CANARY}`,
+    labels: { team: "edge" },
+    firingForHours: 24,
+  },
+  opsgenie: { apiKey: CANARY },
+  email: {
+    host: "mail.example",
+    login: { user: "longwatch", password: CANARY },
+    from: "alerts@longwatch.example",
+    to: ["on-call@example.com"],
+  },
+  teams: { url: `https://flows.example/workflows/x?sig=${CANARY}` },
 };
 
 test.each(Object.entries(EVERY_KIND))("a %s channel opens from its configuration", (kind, fields) => {
@@ -53,6 +79,30 @@ test("a channel's own opt-in to private networks comes before everybody's", () =
   expect(open({ allowPrivateNetworks: true }, false)).not.toThrow();
   expect(open({ allowPrivateNetworks: false }, true)).toThrow("is not a public address (private)");
 });
+
+const DIALLING = Object.entries(EVERY_KIND).filter(([kind]) => kind !== "terminal");
+
+test.each(DIALLING)(
+  "a %s channel dials no name that resolves to a private address (F73)",
+  async (kind, fields) => {
+    const network = { lookup: scriptedLookup(["10.0.0.7"]) };
+    const config = channelConfig.parse({ kind, name: "it", ...fields });
+    const error = await failureOf(
+      openNotifier(config, { ...shared, network }).send(messageOf(), sendOptions()),
+    );
+    expect(error).toMatchObject({ code: "ADDRESS_REFUSED", disposition: "retry" });
+    expect(error.message).not.toContain(CANARY);
+  },
+);
+
+test.each(DIALLING)(
+  "a %s channel is refused an address of instance metadata, opt-in or not (F73)",
+  (kind, fields) => {
+    const where = kind === "email" ? { host: "169.254.169.254" } : { url: "http://169.254.169.254/x" };
+    const config = channelConfig.parse({ kind, name: "it", ...fields, ...where, allowPrivateNetworks: true });
+    expect(() => openNotifier(config, shared)).toThrow("is not a public address (metadata)");
+  },
+);
 
 test("the kinds are published as a JSON schema in the form a file has them", () => {
   const schema = JSON.stringify(z.toJSONSchema(channelConfig, { io: "input" }));

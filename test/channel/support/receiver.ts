@@ -1,6 +1,12 @@
 import type { LookupFunction } from "node:net";
+import { createAlertmanagerNotifier } from "../../../src/channel/alertmanager.ts";
+import { createDiscordNotifier } from "../../../src/channel/discord.ts";
 import type { Notifier, SendOptions } from "../../../src/channel/notifier.ts";
+import { createOpsgenieNotifier } from "../../../src/channel/opsgenie.ts";
+import { createPagerDutyNotifier } from "../../../src/channel/pagerduty.ts";
 import { createSlackNotifier } from "../../../src/channel/slack.ts";
+import { createSlackBotNotifier } from "../../../src/channel/slack-bot.ts";
+import { createTeamsNotifier } from "../../../src/channel/teams.ts";
 import { createWebhookNotifier } from "../../../src/channel/webhook.ts";
 import { createSecret } from "../../../src/secret.ts";
 
@@ -10,6 +16,8 @@ export const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes
 
 export const NOW = Date.UTC(2026, 10, 21, 14, 10);
 const network = { allowPrivateNetworks: true };
+
+export const ROUTING_KEY = `${CANARY}-0123456789abc`;
 
 /** The channels that post, each pointed at `origin`, with the canary in path and query. */
 export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: number) => Notifier>> = {
@@ -30,6 +38,79 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       network,
       timeoutMs,
     }),
+  pagerduty: (origin, timeoutMs = 20_000) =>
+    createPagerDutyNotifier({
+      name: "pager",
+      routingKey: createSecret(ROUTING_KEY),
+      url: `${origin}/v2/enqueue`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  teams: (origin, timeoutMs = 20_000) =>
+    createTeamsNotifier({
+      name: "team",
+      url: createSecret(`${origin}/workflows/${CANARY}/triggers/manual?sig=${CANARY}`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  discord: (origin, timeoutMs = 20_000) =>
+    createDiscordNotifier({
+      name: "guild",
+      url: createSecret(`${origin}/api/webhooks/1/${CANARY}?thread_id=9`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  "slack-bot": (origin, timeoutMs = 20_000) =>
+    createSlackBotNotifier({
+      name: "bot",
+      token: createSecret(CANARY),
+      channel: "#alerts",
+      url: `${origin}/api/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  alertmanager: (origin, timeoutMs = 20_000) =>
+    createAlertmanagerNotifier({
+      name: "prom",
+      url: createSecret(`${origin}/${CANARY}/?token=${CANARY}`),
+      authorization: createSecret(`Bearer ${CANARY}`),
+      clock: () => NOW,
+      network,
+      timeoutMs,
+    }),
+  opsgenie: (origin, timeoutMs = 20_000) =>
+    createOpsgenieNotifier({
+      name: "genie",
+      apiKey: createSecret(CANARY),
+      url: `${origin}/${CANARY}/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+};
+
+/** What a receiver of a kind answers, the reference that is taken from it, and what an answer cut off counts for. */
+interface Answer {
+  readonly body: unknown;
+  readonly reference: string | null;
+  readonly cut: { readonly providerReference: string | null } | { readonly code: "ENDPOINT_UNAVAILABLE" };
+}
+
+export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { providerReference: null } };
+
+/** Kinds whose answer says more than its status. */
+export const ANSWERS: Readonly<Record<string, Answer>> = {
+  discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
+  alertmanager: { body: "", reference: "critical", cut: { providerReference: "critical" } },
+  "slack-bot": {
+    body: { ok: true, channel: "C0123", ts: "1732197780.000100" },
+    reference: "C0123:1732197780.000100",
+    cut: { code: "ENDPOINT_UNAVAILABLE" },
+  },
 };
 
 export function sendOptions(over: Partial<SendOptions> = {}): SendOptions {

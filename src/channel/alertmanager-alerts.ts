@@ -1,0 +1,95 @@
+import { type AlertMessage, severities } from "./alert-message.ts";
+import { formatIso } from "./describe-alert.ts";
+import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
+import { toInert, toRowLine } from "./outline-lines.ts";
+import { toLine } from "./plain-text.ts";
+
+type Severity = AlertMessage["severity"];
+
+/** One element of `POST /api/v2/alerts`. */
+export interface AlertmanagerAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** RFC 3339. */
+  readonly startsAt: string;
+  readonly endsAt: string;
+  readonly generatorURL?: string;
+}
+
+const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
+  spike: "LongwatchSpike",
+  "new-rule": "LongwatchNewRule",
+  self: "LongwatchSelf",
+};
+const LABEL_CHARS = 200;
+/** Annotations have no limit of their own, but what is built from them has: a chat message, a page. */
+const CAPS = { ...FULL_CAPS, advice: { maxLines: 12, maxChars: 1_200 } };
+
+/** Labels are identity there: of a rule's alert they never change but for the severity. */
+function toLabels(message: AlertMessage, severity: Severity): Record<string, string> {
+  const { zoneId, ruleId, kind, fingerprint } = message;
+  const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
+  return {
+    alertname: NAMES[kind],
+    severity,
+    fingerprint: toLine(fingerprint, 255),
+    ...(zoneId === null ? {} : { zone_id: String(zoneId) }),
+    ...(rule === "" ? {} : { rule_id: rule }),
+  };
+}
+
+function toAnnotations(message: AlertMessage): Record<string, string> {
+  const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
+  const { subject, headline, facts, sparkline, top, advice, silence } = outlineAlert(whole, "whole", CAPS);
+  const annotations: Record<string, string> = {
+    summary: headline === "" ? subject : headline,
+    description: [subject, ...facts].join("\n"),
+    counts: sparkline,
+    ...Object.fromEntries(
+      top.map(({ label, rows }) => [
+        `top_${label.toLowerCase().replaceAll(/\W+/g, "_")}`,
+        rows.map(toRowLine).join("\n"),
+      ]),
+    ),
+    advice: advice === null ? "" : [advice.heading, ...advice.lines].join("\n"),
+    silence: silence ?? "",
+  };
+  const told = Object.entries(annotations).filter(([, text]) => text !== "");
+  return Object.fromEntries(told.map(([name, text]) => [name, toInert(text)]));
+}
+
+/** The severity a channel's reference holds; null for anything else. */
+export function readToldSeverity(reference: string | null): Severity | null {
+  return severities.find((severity) => severity === reference) ?? null;
+}
+
+/**
+ * An alert for Alertmanager's API v2. `told` is the severity under which it was posted before: where it has changed, the
+ * alert under the old label ends in the same request, else it would be another one that fires on. A firing alert ends by
+ * itself after `firingForMs` unless it is posted again; an end is never in the future.
+ */
+export function toAlertmanagerAlerts(
+  message: AlertMessage,
+  options: {
+    readonly atMs: number;
+    readonly told: Severity | null;
+    readonly firingForMs: number;
+    /** Put on every alert; Longwatch's own labels win. */
+    readonly labels?: Readonly<Record<string, string>>;
+  },
+): AlertmanagerAlert[] {
+  const { atMs, told, firingForMs, labels = {} } = options;
+  const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
+  const annotations = toAnnotations(message);
+  const isResolved = message.state === "resolved" || message.reason === "resolved";
+  const make = (severity: Severity, endsAtMs: number): AlertmanagerAlert => ({
+    labels: { ...labels, ...toLabels(message, severity) },
+    annotations,
+    startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
+    endsAt: formatIso(endsAtMs),
+    ...(generatorURL === undefined ? {} : { generatorURL }),
+  });
+  if (isResolved) return [make(told ?? message.severity, Math.min(message.endedAt ?? atMs, atMs))];
+  const firing = make(message.severity, atMs + firingForMs);
+  return told === null || told === message.severity ? [firing] : [make(told, atMs), firing];
+}

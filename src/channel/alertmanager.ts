@@ -1,0 +1,50 @@
+import type { Clock } from "../clock.ts";
+import type { Secret } from "../secret.ts";
+import { readToldSeverity, toAlertmanagerAlerts } from "./alertmanager-alerts.ts";
+import { extendEndpoint, openEndpoint } from "./endpoint.ts";
+import type { NetworkPolicy } from "./network-policy.ts";
+import type { Notifier } from "./notifier.ts";
+import { POST_TIMEOUT_MS, post } from "./post.ts";
+
+export interface AlertmanagerOptions {
+  readonly name: string;
+  /** Where its API is, without `/api/v2`. */
+  readonly url: Secret;
+  /** The whole Authorization header, where something in front of it asks for one. */
+  readonly authorization?: Secret | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** How long a firing alert lives without news; longer than the repeat interval. Default 24 hours. */
+  readonly firingForMs?: number | undefined;
+  readonly clock: Clock;
+  readonly network?: NetworkPolicy;
+  readonly timeoutMs?: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Prometheus Alertmanager, API v2: grouping, silences and receivers are its own. Labels make an alert that arrives twice
+ * one. The reference is the severity it was last posted under.
+ * @throws {UsageError} for a bad URL
+ */
+export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifier {
+  const { name, authorization, labels = {}, firingForMs = DAY_MS, clock } = options;
+  const endpoint = extendEndpoint(openEndpoint(name, options.url, options.network ?? {}), "/api/v2/alerts");
+  return {
+    name,
+    kind: "alertmanager",
+    async send(message, { signal, providerReference }) {
+      const told = readToldSeverity(providerReference);
+      const alerts = toAlertmanagerAlerts(message, { atMs: clock(), told, firingForMs, labels });
+      await post(endpoint, {
+        headers: authorization === undefined ? {} : { authorization: authorization.reveal() },
+        body: JSON.stringify(alerts),
+        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+        clock,
+        signal,
+        secrets: authorization === undefined ? [] : [authorization],
+      });
+      return { providerReference: message.severity };
+    },
+  };
+}

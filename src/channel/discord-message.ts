@@ -1,0 +1,122 @@
+import type { AlertMessage } from "./alert-message.ts";
+import { describeCount, formatIso } from "./describe-alert.ts";
+import { toDiscord, toDiscordCode, toDiscordQuote } from "./discord-text.ts";
+import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";
+import { cutText } from "./plain-text.ts";
+
+/**
+ * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed
+ * Limits"). The budgets below add up to less, whatever the message holds.
+ */
+export const DISCORD_LIMITS = {
+  content: 2_000,
+  title: 256,
+  description: 4_096,
+  fields: 25,
+  fieldName: 256,
+  fieldValue: 1_024,
+  footer: 2_048,
+  total: 6_000,
+} as const;
+const HEADLINE_CHARS = 600;
+const ADVICE_CHARS = 2_000;
+const LINKS_CHARS = 550;
+const VALUE_CHARS = 60;
+const FOOTER_CHARS = 300;
+
+const COLORS: Readonly<Record<AlertMessage["severity"], number>> = {
+  critical: 0xd32f2f,
+  error: 0xf57c00,
+  warning: 0xfbc02d,
+  info: 0x1976d2,
+};
+const GREEN = 0x388e3c;
+
+interface DiscordField {
+  readonly name: string;
+  readonly value: string;
+  readonly inline: true;
+}
+
+export interface DiscordMessage {
+  readonly content: string;
+  /** Nobody is ever pinged, whatever a text looks like. */
+  readonly allowed_mentions: { readonly parse: readonly never[] };
+  readonly embeds?: readonly [
+    {
+      readonly title: string;
+      readonly url?: string;
+      readonly description: string;
+      readonly color: number;
+      readonly timestamp: string;
+      readonly fields: readonly DiscordField[];
+      readonly footer?: { readonly text: string };
+    },
+  ];
+}
+
+function renderLinks({ links }: Outline): string {
+  let left = LINKS_CHARS;
+  // Half a link leads nowhere: what is too long is left out.
+  const kept = links.map(({ label, href }) => `[${toDiscord(label, 60)}](<${href}>)`);
+  return kept.filter((link) => (left -= link.length + 3) >= 0).join(" · ");
+}
+
+function renderAdvice({ advice }: Outline): string {
+  if (advice === null) return "";
+  return `**${advice.heading}**\n${toDiscordQuote(advice.lines, ADVICE_CHARS)}`;
+}
+
+function renderDescription(outline: Outline): string {
+  const { headline, facts, sparkline } = outline;
+  const parts = [
+    toDiscord(headline, HEADLINE_CHARS),
+    sparkline === "" ? "" : `\`${sparkline}\``,
+    ...facts,
+    renderAdvice(outline),
+    renderLinks(outline),
+  ];
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+function renderFields({ top }: Outline): DiscordField[] {
+  return top.map(({ label, rows }) => ({
+    name: label,
+    value: rows
+      .map(({ value, count, share }) => `${toDiscordCode(value, VALUE_CHARS)} ${count} (${share})`)
+      .join("\n"),
+    inline: true,
+  }));
+}
+
+/** All that is known of an alert, as one message to be edited in place. */
+export function toDiscordMessage(message: AlertMessage): DiscordMessage {
+  const outline = outlineAlert(message, "whole", { ...FULL_CAPS, headline: HEADLINE_CHARS });
+  const { status, standing, subject, silence, links } = outline;
+  const title = subject === "" ? standing : `${standing} · ${subject}`;
+  const [console] = links;
+  return {
+    content: toDiscord(title, DISCORD_LIMITS.title),
+    allowed_mentions: { parse: [] },
+    embeds: [
+      {
+        title: toDiscord(title, DISCORD_LIMITS.title),
+        ...(console === undefined ? {} : { url: console.href }),
+        description: renderDescription(outline),
+        color: status === "resolved" ? GREEN : COLORS[message.severity],
+        timestamp: formatIso(message.startedAt),
+        fields: renderFields(outline),
+        ...(silence === null ? {} : { footer: { text: cutText(`Silence: ${silence}`, FOOTER_CHARS) } }),
+      },
+    ],
+  };
+}
+
+/** What is said besides, where an edit alone would go unnoticed. */
+export function toDiscordNote(message: AlertMessage): DiscordMessage {
+  const { standing, subject } = outlineAlert(message, "transition");
+  const phrase = describeCount(message);
+  const counted = phrase === null ? "" : `: ${phrase.count} ${phrase.against}`;
+  const content = `${toDiscord(`${standing} · ${subject}`, 400)}${counted}`;
+  return { content, allowed_mentions: { parse: [] } };
+}

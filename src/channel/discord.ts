@@ -1,0 +1,70 @@
+import { z } from "zod";
+import type { Clock } from "../clock.ts";
+import type { Secret } from "../secret.ts";
+import type { AlertMessage } from "./alert-message.ts";
+import { type DiscordMessage, toDiscordMessage, toDiscordNote } from "./discord-message.ts";
+import { extendEndpoint, openEndpoint } from "./endpoint.ts";
+import { mustRing } from "./must-ring.ts";
+import type { NetworkPolicy } from "./network-policy.ts";
+import type { Notifier } from "./notifier.ts";
+import { POST_TIMEOUT_MS, post, type Reply } from "./post.ts";
+import { readReply } from "./read-reply.ts";
+
+export interface DiscordOptions {
+  readonly name: string;
+  /** Of a webhook, also with `?thread_id=`: a secret as a whole. */
+  readonly url: Secret;
+  readonly clock: Clock;
+  readonly network?: NetworkPolicy;
+  readonly timeoutMs?: number;
+}
+
+const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
+
+/**
+ * Discord's webhook: one message per alert, edited in place; what must ring is also said anew, because an edit rings
+ * nowhere. There is no idempotency key: after a lost reply the channel shows the message twice.
+ * @throws {UsageError} for a bad URL
+ */
+export function createDiscordNotifier(options: DiscordOptions): Notifier {
+  const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
+
+  function send(method: "POST" | "PATCH", id: string | null, body: DiscordMessage, signal: AbortSignal) {
+    // Without `wait` the answer comes before the message is stored, and without its id.
+    const target =
+      id === null
+        ? extendEndpoint(endpoint, "", { wait: "true" })
+        : extendEndpoint(endpoint, `/messages/${id}`);
+    return post(target, {
+      method,
+      headers: {},
+      body: JSON.stringify(body),
+      timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+      clock: options.clock,
+      signal,
+      ...(method === "PATCH" ? { accepts: [404] } : {}),
+    });
+  }
+
+  async function edit(id: string, message: AlertMessage, signal: AbortSignal): Promise<Reply> {
+    const reply = await send("PATCH", id, toDiscordMessage(message), signal);
+    if (reply.status !== 404 && mustRing(message)) {
+      await send("POST", null, toDiscordNote(message), signal);
+    }
+    return reply;
+  }
+
+  return {
+    name: options.name,
+    kind: "discord",
+    async send(message, { signal, providerReference }) {
+      const told = created.safeParse({ id: providerReference }).data?.id;
+      // Someone deleted it, or the webhook is gone, which the new message then finds out.
+      if (told !== undefined && (await edit(told, message, signal)).status !== 404) {
+        return { providerReference: told };
+      }
+      const { body } = await send("POST", null, toDiscordMessage(message), signal);
+      return { providerReference: readReply(body, created)?.id ?? null };
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import type { AlertMessage } from "./alert-message.ts";
+import { type Outline, outlineAlert } from "./outline-alert.ts";
+import { toPlainLines } from "./outline-lines.ts";
+import { cutText } from "./plain-text.ts";
+
+/** A subject's characters: what a phone shows, and far below what a header line may hold. */
+export const MAX_SUBJECT_CHARS = 150;
+
+export interface EmailMessage {
+  readonly messageId: string;
+  /** Of the thread's first message; absent in that one. */
+  readonly inReplyTo?: string;
+  readonly references?: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  readonly priority: "high" | "normal";
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+const COLORS: Readonly<Record<AlertMessage["severity"], string>> = {
+  critical: "#b71c1c",
+  error: "#bf360c",
+  warning: "#8d6e00",
+  info: "#0d47a1",
+};
+const GREEN = "#1b5e20";
+
+/** Mail programs make an address of every `a@b`. */
+function unlink(text: string): string {
+  return text.replaceAll("@", "@\u2060");
+}
+
+function escapeHtml(text: string): string {
+  return unlink(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** The episode's key as what may stand in a Message-ID, whatever the key holds. */
+function toThreadId({ dedupeKey }: AlertMessage): string {
+  return createHash("sha256").update(dedupeKey).digest("hex").slice(0, 32);
+}
+
+function renderHtmlTop({ top }: Outline): string {
+  if (top.length === 0) return "";
+  const rows = top.flatMap(({ label, rows }) =>
+    rows.map(({ value, count, share }, index) => {
+      const heading = index === 0 ? escapeHtml(label) : "";
+      const code = `<code>${escapeHtml(value)}</code>`;
+      return `<tr><td>${heading}</td><td>${code}</td><td align="right">${count}</td><td align="right">${share}</td></tr>`;
+    }),
+  );
+  return `<table cellpadding="3">\n${rows.join("\n")}\n</table>`;
+}
+
+function renderHtml(outline: Outline, color: string): string {
+  const { standing, subject, headline, facts, sparkline, advice, silence, links } = outline;
+  const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
+  const parts = [
+    `<h2 style="color:${color}">${escapeHtml(standing)}</h2>`,
+    `<p><b>${escapeHtml(subject)}</b><br>${escapeHtml(headline)}</p>`,
+    sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
+    `<p>${facts.map(escapeHtml).join("<br>\n")}</p>`,
+    renderHtmlTop(outline),
+    advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
+    silence === null ? "" : `<p>Silence: <code>${escapeHtml(silence)}</code></p>`,
+    links.length === 0
+      ? ""
+      : `<p>${links.map(({ label, href }) => `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(label)}</a>`).join(" · ")}</p>`,
+  ];
+  const body = parts.filter((part) => part !== "").join("\n");
+  return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
+}
+
+function renderText(outline: Outline): string {
+  const { standing, subject, links } = outline;
+  const shown = [`${standing}: ${subject}`, ...toPlainLines(outline)].map(unlink);
+  return `${[...shown, ...links.map(({ label, href }) => `${unlink(label)}: ${href}`)].join("\n")}\n`;
+}
+
+/**
+ * An alert as mail. Every transition of an episode is in one thread: their Message-IDs follow from the episode's key, so
+ * one sent twice has the same, and their subject is one, without what changes, because some programs thread by it too.
+ */
+export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
+  const outline = outlineAlert(message, message.reason === "resolved" ? "transition" : "whole");
+  const { status, subject } = outline;
+  const thread = `longwatch.${toThreadId(message)}`;
+  const root = `<${thread}@${domain}>`;
+  const isFirst = message.transition === 1;
+  const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
+  const title = cutText(`[Longwatch] ${unlink(subject)}`, MAX_SUBJECT_CHARS);
+  return {
+    messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
+    ...(isFirst ? {} : { inReplyTo: root, references: root }),
+    subject: isFirst ? title : `Re: ${title}`,
+    text: renderText(outline),
+    html: renderHtml(outline, status === "resolved" ? GREEN : COLORS[message.severity]),
+    priority: isUrgent && message.reason !== "advice" ? "high" : "normal",
+    headers: {
+      "auto-submitted": "auto-generated",
+      "x-auto-response-suppress": "All",
+      "x-longwatch-state": message.state,
+      "x-longwatch-severity": message.severity,
+    },
+  };
+}

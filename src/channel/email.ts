@@ -1,0 +1,111 @@
+import nodemailer from "nodemailer";
+import type SMTPTransport from "nodemailer/lib/smtp-transport/index.js";
+import type { Clock } from "../clock.ts";
+import { startDeadline } from "../edge/deadline.ts";
+import { UsageError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import { DeliveryError } from "./delivery-error.ts";
+import { toEmailMessage } from "./email-message.ts";
+import { createGuardedConnector } from "./guarded-dispatcher.ts";
+import type { NetworkPolicy } from "./network-policy.ts";
+import type { Notifier } from "./notifier.ts";
+import { POST_TIMEOUT_MS } from "./post.ts";
+import { refuseHost } from "./refuse-address.ts";
+import { toSmtpFailure } from "./smtp-failure.ts";
+
+export interface EmailOptions {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+  /** `starttls`: in the clear at first and never a mail before it is not; `implicit`: from the first byte; `none`: private networks only. */
+  readonly tls: "starttls" | "implicit" | "none";
+  readonly login?: { readonly user: string; readonly password: Secret } | undefined;
+  /** Bare addresses. */
+  readonly from: string;
+  readonly to: readonly string[];
+  readonly clock: Clock;
+  readonly network?: NetworkPolicy;
+  readonly timeoutMs?: number;
+}
+
+const ADDRESS = /^[^\s<>()[\],;:"@\\]+@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)$/;
+const never = new AbortController().signal;
+
+function findMistakes({ host, tls, from, to, network = {} }: EmailOptions): string[] {
+  const allowPrivate = network.allowPrivateNetworks ?? false;
+  const range = refuseHost(host, allowPrivate);
+  const mistakes = [from, ...to]
+    .filter((address) => !ADDRESS.test(address))
+    .map((address) => `${JSON.stringify(address)} is not a bare address`);
+  if (range !== null) mistakes.push(`host: ${host} is not a public address (${range})`);
+  if (to.length === 0) mistakes.push("to: needs an address");
+  if (tls === "none" && !allowPrivate) mistakes.push("tls: none only with allowPrivateNetworks");
+  return mistakes;
+}
+
+function toTransport({ host, port, tls, login, network = {} }: EmailOptions): SMTPTransport.Options {
+  const connect = createGuardedConnector(network);
+  return {
+    host,
+    port,
+    secure: tls === "implicit",
+    requireTLS: tls === "starttls",
+    ignoreTLS: tls === "none",
+    // Whom the connection was made to is checked before a byte is sent; TLS starts over that very socket.
+    getSocket(_options, callback) {
+      connect({ hostname: host, host, port: String(port), protocol: "smtp:" }, (...[error, connection]) => {
+        if (error === null) callback(null, { connection });
+        else callback(error);
+      });
+    },
+    tls: { ...(network.ca === undefined ? {} : { ca: network.ca }), minVersion: "TLSv1.2" },
+    ...(login === undefined ? {} : { auth: { user: login.user, pass: login.password.reveal() } }),
+    // A message is what it says: nothing in it may be read from a file or fetched.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  };
+}
+
+/** Of several recipients some may be put off: all get it again, under the same Message-ID. Refused for good, the others have it. */
+function checkRejected({ rejectedErrors = [] }: SMTPTransport.SentMessageInfo, host: string): void {
+  const putOff = rejectedErrors.find(({ responseCode = 0 }) => responseCode >= 400 && responseCode < 500);
+  if (putOff !== undefined) throw toSmtpFailure(putOff, host);
+}
+
+/**
+ * Mail by SMTP, one thread per alert. The Message-ID makes a mail that arrives twice one for most programs.
+ * @throws {UsageError} for a bad host or address, listing every mistake
+ */
+export function createEmailNotifier(options: EmailOptions): Notifier {
+  const { name, host, from, to, clock, timeoutMs = POST_TIMEOUT_MS } = options;
+  const mistakes = findMistakes(options);
+  if (mistakes.length > 0) throw new UsageError(mistakes.map((mistake) => `channel ${name}: ${mistake}`));
+  const domain = ADDRESS.exec(from)?.[1] ?? "";
+  return {
+    name,
+    kind: "email",
+    async send(message, { signal }) {
+      const deadline = startDeadline(timeoutMs, signal, never);
+      try {
+        deadline.signal.throwIfAborted();
+        const mail = {
+          ...toEmailMessage(message, domain),
+          from: { name: "Longwatch", address: from },
+          to: [...to],
+          date: new Date(clock()),
+          signal: deadline.signal,
+        };
+        // Made anew each time: it holds the password as plain text, and every connection is checked.
+        checkRejected(await nodemailer.createTransport(toTransport(options)).sendMail(mail), host);
+        return { providerReference: null };
+      } catch (thrown) {
+        if (deadline.endedBy() === "caller") throw signal.reason;
+        if (deadline.endedBy() !== "timeout") throw toSmtpFailure(thrown, host);
+        const text = `no answer from ${host} in ${timeoutMs / 1_000} s`;
+        throw new DeliveryError({ code: "ENDPOINT_TIMEOUT", disposition: "retry", text });
+      } finally {
+        deadline.release();
+      }
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { AlertMessage } from "./alert-message.ts";
+import { describeReason } from "./describe-alert.ts";
+import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
+import { toInert, toPlainLines } from "./outline-lines.ts";
+import { cutText, toLine } from "./plain-text.ts";
+
+/** Of the Alert API, in characters; `details` over all its keys and values (docs.opsgenie.com, "Create Alert"). */
+export const OPSGENIE_LIMITS = {
+  message: 130,
+  alias: 512,
+  description: 15_000,
+  tag: 50,
+  details: 8_000,
+  entity: 512,
+  source: 100,
+  note: 25_000,
+} as const;
+
+export interface OpsgenieRequest {
+  readonly method: "POST" | "PUT";
+  /** Below the API's base, its alias escaped. */
+  readonly path: string;
+  readonly byAlias: boolean;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+const PRIORITIES: Readonly<Record<AlertMessage["severity"], string>> = {
+  critical: "P1",
+  error: "P2",
+  warning: "P3",
+  info: "P5",
+};
+const SOURCE = "Longwatch";
+
+function toDescription(message: AlertMessage, maxChars: number): string {
+  const outline = outlineAlert(
+    { ...message, reason: message.reason === "advice" ? "first" : message.reason },
+    "whole",
+  );
+  const links = outline.links.map(({ label, href }) => `${toInert(label)}: ${href}`);
+  return cutText([...toPlainLines(outline).map(toInert), ...links].join("\n"), maxChars);
+}
+
+function createAlert(message: AlertMessage): OpsgenieRequest {
+  const { subject, headline } = outlineAlert(message, "whole", {
+    ...FULL_CAPS,
+    title: OPSGENIE_LIMITS.entity,
+  });
+  const { severity, kind, zoneId, ruleId, dedupeKey } = message;
+  const rule = ruleId === null ? "" : toInert(toLine(ruleId, 200));
+  const body = {
+    message: cutText(toInert(headline === "" ? subject : headline), OPSGENIE_LIMITS.message),
+    alias: dedupeKey,
+    description: toDescription(message, OPSGENIE_LIMITS.description),
+    entity: cutText(toInert(subject), OPSGENIE_LIMITS.entity),
+    source: SOURCE,
+    priority: PRIORITIES[severity],
+    tags: ["longwatch", kind, ...(zoneId === null ? [] : [`zone-${zoneId}`])],
+    details: {
+      severity,
+      ...(zoneId === null ? {} : { zoneId: String(zoneId) }),
+      ...(rule === "" ? {} : { ruleId: rule }),
+    },
+  };
+  return { method: "POST", path: "/v2/alerts", byAlias: false, body };
+}
+
+/**
+ * What a transition asks of the Alert API, in order; each is harmless when it arrives twice. The alias keeps it one alert
+ * there; late news of one that is over never opens another.
+ */
+export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
+  const { state, reason, severity, dedupeKey } = message;
+  const about = (method: "POST" | "PUT", verb: string, body: OpsgenieRequest["body"]): OpsgenieRequest => {
+    return { method, path: `/v2/alerts/${encodeURIComponent(dedupeKey)}/${verb}`, byAlias: true, body };
+  };
+  const note = () => toDescription(message, OPSGENIE_LIMITS.note);
+  if (state === "resolved" || reason === "resolved") {
+    return [about("POST", "close", { source: SOURCE, note: note() })];
+  }
+  if (reason === "advice") return [about("POST", "notes", { source: SOURCE, note: note() })];
+  if (reason === "repeat" && state === "acknowledged") {
+    return [about("POST", "acknowledge", { source: SOURCE, note: describeReason(message) })];
+  }
+  // Of an alert that is open already, only its count rises: the priority has a request of its own.
+  const raise = about("PUT", "priority", { priority: PRIORITIES[severity] });
+  return reason === "worse" ? [createAlert(message), raise] : [createAlert(message)];
+}

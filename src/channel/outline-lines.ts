@@ -1,0 +1,29 @@
+import type { Outline } from "./outline-alert.ts";
+
+/** What programs further on may take for markup or a mention, as characters that look alike and mean nothing. */
+const LOOKALIKES: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆", "`": "ˋ" };
+
+/** Text for a receiver that hands it on to others, each with a markup of its own. */
+export function toInert(text: string): string {
+  return text
+    .replace(/[<>&`]/g, (mark) => LOOKALIKES[mark] ?? mark)
+    .replace(/@(?=[\p{L}\p{N}_])/gu, "@\u2060");
+}
+
+/** `203.0.113.7 612 (72 %)`. */
+export function toRowLine({ value, count, share }: Outline["top"][number]["rows"][number]): string {
+  return `${value} ${count} (${share})`;
+}
+
+/** An outline as plain text, line by line, an empty line between its parts; what it links to and its title apart. */
+export function toPlainLines({ headline, facts, sparkline, top, advice, silence }: Outline): string[] {
+  const parts = [
+    [headline, sparkline, ...facts].filter((line) => line !== ""),
+    top.flatMap(({ label, rows }) => [`${label}:`, ...rows.map((row) => `  ${toRowLine(row)}`)]),
+    advice === null ? [] : [advice.heading, ...advice.lines.map((line) => `  ${line}`)],
+    silence === null ? [] : [`Silence: ${silence}`],
+  ];
+  return parts
+    .filter((part) => part.length > 0)
+    .flatMap((part, index) => (index === 0 ? part : ["", ...part]));
+}

@@ -1,0 +1,88 @@
+import type { AlertMessage } from "./alert-message.ts";
+import { describeReason, formatIso } from "./describe-alert.ts";
+import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
+import { toInert, toRowLine } from "./outline-lines.ts";
+import { cutText, toLine } from "./plain-text.ts";
+
+/**
+ * Of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com, "Send an
+ * alert event" and "Limits"). What the pieces below may hold adds up to far less than the bytes.
+ */
+export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
+
+interface PagerDutyPayload {
+  readonly summary: string;
+  readonly source: string;
+  readonly severity: AlertMessage["severity"];
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly component?: string;
+  readonly group?: string;
+  readonly class: string;
+  readonly custom_details: Readonly<Record<string, unknown>>;
+}
+
+/** An event without its routing key. */
+export type PagerDutyEvent =
+  | { readonly event_action: "acknowledge" | "resolve"; readonly dedup_key: string }
+  | {
+      readonly event_action: "trigger";
+      readonly dedup_key: string;
+      readonly client: "Longwatch";
+      readonly client_url?: string;
+      readonly links: readonly { readonly href: string; readonly text: string }[];
+      readonly payload: PagerDutyPayload;
+    };
+
+/** Late news of an alert that is over must not trigger: under a resolved key that would open a new incident. */
+function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action"] {
+  if (state === "resolved" || reason === "resolved") return "resolve";
+  return state === "acknowledged" && reason === "repeat" ? "acknowledge" : "trigger";
+}
+
+function toDetails(message: AlertMessage): Record<string, unknown> {
+  const { facts, sparkline, top, advice, silence } = outlineAlert({ ...message, reason: "first" }, "whole");
+  return {
+    status: describeReason(message),
+    facts,
+    ...(sparkline === "" ? {} : { counts: sparkline }),
+    ...Object.fromEntries(top.map(({ label, rows }) => [label, rows.map((row) => toInert(toRowLine(row)))])),
+    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInert) }),
+    ...(silence === null ? {} : { silence: toInert(silence) }),
+  };
+}
+
+function toPayload(message: AlertMessage): PagerDutyPayload {
+  const caps = { ...FULL_CAPS, headline: PAGERDUTY_LIMITS.summary };
+  const { subject, headline } = outlineAlert(message, "whole", caps);
+  const { zoneId, ruleId } = message;
+  const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
+  const summary = `${news}${subject}: ${headline}`;
+  return {
+    summary: cutText(toInert(summary), PAGERDUTY_LIMITS.summary),
+    source: zoneId === null ? "Longwatch" : `zone ${zoneId}`,
+    severity: message.severity,
+    timestamp: formatIso(message.startedAt),
+    ...(ruleId === null ? {} : { component: toInert(toLine(`rule ${ruleId}`, 255)) }),
+    ...(zoneId === null ? {} : { group: `zone ${zoneId}` }),
+    class: message.kind,
+    custom_details: toDetails(message),
+  };
+}
+
+/** An alert as an event of Events API v2: every transition under one key, so that it stays one incident. */
+export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
+  const event_action = toAction(message);
+  const dedup_key = message.dedupeKey;
+  if (event_action !== "trigger") return { event_action, dedup_key };
+  const { links } = outlineAlert(message, "whole");
+  const console = links[0];
+  return {
+    event_action,
+    dedup_key,
+    client: "Longwatch",
+    ...(console === undefined ? {} : { client_url: console.href }),
+    links: links.map(({ label, href }) => ({ href, text: toInert(label) })),
+    payload: toPayload(message),
+  };
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import { createPagerDutyNotifier } from "../../src/channel/pagerduty.ts";
+import { PAGERDUTY_LIMITS, toPagerDutyEvent } from "../../src/channel/pagerduty-event.ts";
+import { createSecret } from "../../src/secret.ts";
+import { startReplyQueue } from "../edge/support/reply-queue.ts";
+import { stringsOf } from "./support/characters.ts";
+import { describeFormat, ENDED } from "./support/format-promises.ts";
+import { HOSTILE } from "./support/hostile.ts";
+import { messageOf, messageSaying } from "./support/messages.ts";
+import { CANARY, NOW, POSTING, ROUTING_KEY, sendOptions } from "./support/receiver.ts";
+import { pagerDutyRequest } from "./support/schemas/pagerduty.ts";
+
+const render = (message: AlertMessage) => ({ routing_key: "0".repeat(32), ...toPagerDutyEvent(message) });
+const summaryOf = (message: AlertMessage) => {
+  const event = toPagerDutyEvent(message);
+  return event.event_action === "trigger" ? event.payload.summary : "";
+};
+
+describeFormat("pagerduty", render, pagerDutyRequest);
+
+test.each<[string, Partial<AlertMessage>, string]>([
+  ["a new alert", {}, "trigger"],
+  ["a worse one", { reason: "worse" }, "trigger"],
+  ["a worse one that is acknowledged", { reason: "worse", state: "acknowledged" }, "trigger"],
+  ["a repeat", { reason: "repeat" }, "trigger"],
+  ["a repeat of an acknowledged one", { reason: "repeat", state: "acknowledged" }, "acknowledge"],
+  ["advice", { reason: "advice" }, "trigger"],
+  ["advice that comes after the end", { reason: "advice", ...ENDED }, "resolve"],
+  ["a resolve", { reason: "resolved", ...ENDED }, "resolve"],
+])("%s is sent as what keeps one incident of it", (_what, over, action) => {
+  expect(toPagerDutyEvent(messageOf(over))).toMatchObject({ event_action: action, dedup_key: "episode-7" });
+});
+
+describe.each(["x", "💥"])("a summary of %s", (unit) => {
+  const sized = (size: number) => messageOf({ kind: "self", zoneId: null, headline: unit.repeat(size) });
+  const room = PAGERDUTY_LIMITS.summary - "Longwatch: ".length;
+
+  test("keeps as many code points as allowed and cuts one more cleanly", () => {
+    expect(summaryOf(sized(room))).toBe(`Longwatch: ${unit.repeat(room)}`);
+    expect(summaryOf(sized(room + 1))).toBe(`Longwatch: ${unit.repeat(room - 1)}…`);
+  });
+});
+
+test("what it hands on holds no markup and no mention of anybody's (F71)", () => {
+  for (const text of Object.values(HOSTILE)) {
+    const shown = stringsOf(toPagerDutyEvent(messageSaying(text))).join("\n");
+    expect(shown).not.toMatch(/[<>&`]|@(?=\w)/);
+  }
+});
+
+test("the key travels in the body and nowhere else", async () => {
+  const receiver = await startReplyQueue();
+  receiver.reply(202, { status: "success", message: "Event processed", dedup_key: "episode-7" });
+  await POSTING.pagerduty?.(receiver.url).send(messageOf(), sendOptions());
+  await receiver.close();
+  const [request] = receiver.requests;
+  expect(request).toMatchObject({ method: "POST", path: "/v2/enqueue" });
+  expect(pagerDutyRequest.parse(JSON.parse(request?.body ?? ""))).toMatchObject({ routing_key: ROUTING_KEY });
+  expect(JSON.stringify(request?.headers)).not.toContain(CANARY);
+});
+
+test("a key of the wrong length is told without the key", () => {
+  const routingKey = createSecret(CANARY);
+  const open = () => createPagerDutyNotifier({ name: "pager", routingKey, clock: () => NOW });
+  expect(open).toThrow("channel pager: routingKey: must be 32 characters");
+});
