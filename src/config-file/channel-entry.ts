@@ -9,6 +9,8 @@ export interface ChannelField {
   readonly key: string;
   readonly secret: "no" | "one" | "many";
   readonly isRequired: boolean;
+  /** Of a field that has fields of its own. */
+  readonly fields: readonly ChannelField[] | null;
   readonly schema: z.ZodType;
 }
 
@@ -30,7 +32,11 @@ function toField(name: string, schema: z.ZodType): ChannelField {
   const bare = unwrap(schema);
   const item = bare instanceof z.ZodArray ? unwrap(bare.element as z.ZodType) : null;
   const secret = holdsSecret(bare) ? "one" : item !== null && holdsSecret(item) ? "many" : "no";
-  return { name, key, secret, isRequired, schema };
+  const fields =
+    bare instanceof z.ZodObject
+      ? Object.entries(bare.shape as Record<string, z.ZodType>).map(([inner, one]) => toField(inner, one))
+      : null;
+  return { name, key, secret, isRequired, fields, schema };
 }
 
 function unwrap(schema: z.ZodType): z.ZodType {
@@ -51,15 +57,23 @@ const variable = z
   .describe("the environment variable that holds the secret");
 
 function toEntrySchema(kind: string, fields: readonly ChannelField[]) {
-  const shape: Record<string, z.ZodType> = { kind: z.literal(kind) };
-  for (const { key, secret, schema } of fields) {
-    if (secret === "no") shape[key] = schema;
+  const shape = { kind: z.literal(kind), ...toShape(fields) };
+  return z.strictObject(shape as { kind: z.ZodLiteral<string> });
+}
+
+function toShape(fields: readonly ChannelField[]): Record<string, z.ZodType> {
+  const shape: Record<string, z.ZodType> = {};
+  for (const { key, secret, schema, isRequired, fields: inner } of fields) {
+    if (inner !== null) {
+      const object = z.strictObject(toShape(inner));
+      shape[key] = isRequired ? object : object.optional();
+    } else if (secret === "no") shape[key] = schema;
     else {
       shape[`${key}_file`] = (secret === "one" ? file : z.array(file).min(1)).optional();
       shape[`${key}_env`] = (secret === "one" ? variable : z.array(variable).min(1)).optional();
     }
   }
-  return z.strictObject(shape as { kind: z.ZodLiteral<string> });
+  return shape;
 }
 
 const [first, ...rest] = [...channelFields].map(([kind, fields]) => toEntrySchema(kind, fields));

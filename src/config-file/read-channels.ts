@@ -21,13 +21,12 @@ export function readChannel(
   mistakes: string[],
 ): ChannelConfig | null {
   const before = mistakes.length;
-  const values: Record<string, unknown> = { kind: entry.kind, name };
-  for (const field of channelFields.get(entry.kind) ?? []) {
-    const at = `channels.${name}`;
-    const value =
-      field.secret === "no" ? entry[field.key] : readSecrets(at, field, entry, surroundings, mistakes);
-    if (value !== undefined) values[field.name] = value;
-  }
+  const fields = channelFields.get(entry.kind) ?? [];
+  const values = {
+    ...readFields(`channels.${name}`, fields, entry, surroundings, mistakes),
+    kind: entry.kind,
+    name,
+  };
   if (mistakes.length > before) return null;
   const parsed = channelConfig.safeParse(values);
   if (!parsed.success) {
@@ -38,6 +37,28 @@ export function readChannel(
     return null;
   }
   return checkOpening(parsed.data, surroundings, mistakes) ? parsed.data : null;
+}
+
+function readFields(
+  at: string,
+  fields: readonly ChannelField[],
+  entry: Readonly<Record<string, unknown>>,
+  surroundings: Surroundings,
+  mistakes: string[],
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const field of fields) {
+    const given = entry[field.key];
+    const inner = given as Readonly<Record<string, unknown>>;
+    const value =
+      field.fields !== null && given !== undefined
+        ? readFields(`${at}.${field.key}`, field.fields, inner, surroundings, mistakes)
+        : field.secret === "no"
+          ? given
+          : readSecrets(at, field, entry, surroundings, mistakes);
+    if (value !== undefined) values[field.name] = value;
+  }
+  return values;
 }
 
 /** What the channel itself has against its addresses and secrets; it connects nowhere yet. */
@@ -57,7 +78,7 @@ function checkOpening(config: ChannelConfig, surroundings: Surroundings, mistake
 function readSecrets(
   at: string,
   { key, secret, isRequired }: ChannelField,
-  entry: ChannelEntry,
+  entry: Readonly<Record<string, unknown>>,
   surroundings: Surroundings,
   mistakes: string[],
 ): unknown {

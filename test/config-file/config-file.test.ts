@@ -135,6 +135,7 @@ test("a secret in the wrong place is refused and never shown", () => {
     "channels: { hook: { kind: webhook, url_env: HOOK, secrets_env: [HOOK] } }",
     "channels: { Hook: { kind: slack, url: https://SECRET } }",
     "channels: { hook: https://SECRET: }",
+    "channels: { m: { kind: email, host: h, from: a@b.nl, to: [a@b.nl], login: { user: u, password: SECRET } } }",
     "channels: { hook: { kind: slack, url_env: HOOK, url_file: SECRET } }",
   ];
   for (const text of texts) {
