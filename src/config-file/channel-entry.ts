@@ -58,7 +58,7 @@ const variable = z
 
 function toEntrySchema(kind: string, fields: readonly ChannelField[]) {
   const shape = { kind: z.literal(kind), ...toShape(fields) };
-  return z.strictObject(shape as { kind: z.ZodLiteral<string> });
+  return z.strictObject(shape);
 }
 
 function toShape(fields: readonly ChannelField[]): Record<string, z.ZodType> {
