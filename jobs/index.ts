@@ -9,6 +9,7 @@ import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { createNudge } from "../src/nudge.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
+import type { Routing } from "../src/routing/routing.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
 import { createFetchAdviceJob } from "./fetch-advice.ts";
@@ -33,7 +34,6 @@ export interface JobSettings {
   readonly detectEveryMs: number;
   /** How often hours are compared with the platform's counts, and sealed. */
   readonly proveEveryMs: number;
-  readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly retentionDays: number;
   /** Null: what a channel does not take waits for it alone. */
@@ -49,6 +49,9 @@ export interface JobsDeps {
   readonly log: Log;
   readonly observer: IngestObserver;
   readonly notifiers: ReadonlyMap<string, Notifier>;
+  /** Who hears of what, and how a series is judged: as it is now, it may be told otherwise. */
+  readonly routing: () => Routing;
+  readonly sensitivity: (zoneId: number, ruleId: string) => { readonly z: number };
   readonly zoneIds: readonly number[];
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
@@ -61,7 +64,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers, heartbeat = null } = deps;
+  const { settings, ring, notifiers, sensitivity, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -80,7 +83,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
-    createDetectSpikesJob({ ...deps, afterSpikes, z: () => settings.spikeZ }),
+    createDetectSpikesJob({ ...deps, afterSpikes, z: (zoneId, ruleId) => sensitivity(zoneId, ruleId).z }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
@@ -88,7 +91,6 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     }),
     createRaiseAlertsJob({
       ...deps,
-      channels: [...notifiers.keys()],
       afterAlerts: async () => void (await ring("deliver-alerts")),
     }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../db/client.ts";
 import { readAdviceText, readAsks } from "../db/queries/advice.ts";
+import { readOpenGroups } from "../db/queries/alert-groups.ts";
 import {
   type AlertRow,
   changeAlert,
@@ -8,7 +9,6 @@ import {
   insertAlert,
   insertNotifications,
   lockSpike,
-  type NewNotification,
   readNewestAlerts,
   readRaisableSpikes,
   readSilences,
@@ -20,17 +20,22 @@ import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
 import { buildMessage } from "../src/alert/build-message.ts";
-import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
 import { fingerprintOf } from "../src/alert/fingerprint.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
 import { pickChannels } from "../src/alert/pick-channels.ts";
+import type { Severity } from "../src/alert/severity.ts";
 import { Matchers, type Silence } from "../src/alert/silence.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { AlertMessage } from "../src/channel/alert-message.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { planTelling } from "../src/routing/plan-telling.ts";
+import type { Routing } from "../src/routing/routing.ts";
+import { raiseGroups } from "./raise-groups.ts";
 import { reportCoverage } from "./report-coverage.ts";
+import { resolveUntold } from "./resolve-untold.ts";
+import { toNotifications } from "./to-notifications.ts";
 
 /** A spike that opened and closed while nothing was raised is told late, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
@@ -39,8 +44,8 @@ export interface RaiseAlertsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** Names of the configured channels; every alert goes to all of them. */
-  readonly channels: readonly string[];
+  /** Who hears of what; asked anew at every run, because a running service may be told otherwise. */
+  readonly routing: () => Routing;
   /** The configured zones: hours of others concern nobody any more. */
   readonly zoneIds: readonly number[];
   /** Told when something was written for the channels. */
@@ -65,7 +70,7 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
     async run(_payload, signal) {
       // Neither kind of alert waits for the other to be well.
       const runs = await Promise.allSettled([
-        reportCoverage({ ...deps, overdueSince }),
+        reportCoverage({ ...deps, overdueSince, channelsOf: createSelfRouter(deps) }),
         raiseSpikes(deps, signal),
       ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
@@ -74,21 +79,42 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
   });
 }
 
+/** Of what Longwatch says about itself nothing waits for the morning: quiet hours hold back what is told again then. */
+function createSelfRouter({ routing, clock }: RaiseAlertsDeps) {
+  return (zoneId: number, severity: Severity): readonly string[] => {
+    const { channels, held } = planTelling(
+      routing(),
+      { kind: "self", zoneId, ruleId: null, severity },
+      clock(),
+    );
+    return [...channels, ...held];
+  };
+}
+
 /** How many transitions were written. */
 async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<number> {
   const { database, log } = deps;
   const nowMs = deps.clock();
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
-  if (rows.length === 0) return 0;
-  const scene = await readScene(deps, nowMs);
+  const open = await readOpenGroups(database.db);
+  if (rows.length + open.length === 0) return 0;
   const spikes = rows.map(toAlertSpike);
-  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const reasons: NotifyReason[] = [];
-  const failures: unknown[] = [];
+  const scene = await readScene(deps, spikes, nowMs);
+  let alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+  // First what is said once for many: then nobody says it again for each.
+  const groups = await raiseGroups(database, { spikes, alerts, open, scene });
+  const reasons: NotifyReason[] = [...groups.reasons];
+  const failures: unknown[] = [...groups.failures];
+  for (const failure of failures) log.error({ err: failure }, "group of alerts not raised");
+  const quiet = await resolveUntold(database.db, spikes, alerts, scene);
+  reasons.push(...Array<NotifyReason>(quiet).fill("resolved"));
+  // Also where another runner was first: what it has done need not be looked at one by one.
+  alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+  const speaking = new Set((await readOpenGroups(database.db)).map(({ fingerprint }) => fingerprint));
   for (const spike of spikes) {
     signal.throwIfAborted();
     try {
-      if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene)) continue;
+      if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene, speaking)) continue;
       reasons.push(...(await raise(database, spike.id, scene)));
     } catch (thrown) {
       failures.push(thrown);
@@ -100,7 +126,11 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   return reasons.length;
 }
 
-async function readScene({ database, channels, log }: RaiseAlertsDeps, nowMs: number): Promise<Scene> {
+async function readScene(
+  { database, routing, log }: RaiseAlertsDeps,
+  spikes: readonly AlertSpike[],
+  nowMs: number,
+): Promise<Scene> {
   const span = { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
   const asks = await readAsks(database.db, span);
   const silences: Silence[] = [];
@@ -116,13 +146,19 @@ async function readScene({ database, channels, log }: RaiseAlertsDeps, nowMs: nu
         matchers: parsed.data,
       });
   }
-  return { nowMs, channels, asks, silences };
+  const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
+  return { nowMs, routing: routing(), asks, silences, firing };
 }
 
 /** Looked at without a lock: most runs find nothing to say about most spikes. */
-function hasNews(spike: AlertSpike, row: AlertRow | null, scene: Scene): boolean {
+function hasNews(
+  spike: AlertSpike,
+  row: AlertRow | null,
+  scene: Scene,
+  speaking: ReadonlySet<string>,
+): boolean {
   const alert = row === null ? null : toAlertRecord(row);
-  const { reason, standing } = assessAlert(spike, alert, scene);
+  const { reason, standing } = assessAlert(spike, alert, scene, (key) => speaking.has(key));
   return reason !== "none" || (row !== null && isOutdated(row, readMessage(row), spike, standing));
 }
 
@@ -151,18 +187,26 @@ async function advance(
   scene: Scene,
 ): Promise<NotifyReason | "none"> {
   const before = row === null ? null : toAlertRecord(row);
-  const { reason, standing, silence } = assessAlert(spike, before, scene);
+  const { groupKey } = assessAlert(spike, before, scene, () => false);
+  // Read again under the spike's lock: another runner may have let a group speak meanwhile.
+  const group = groupKey === null ? undefined : (await readNewestAlerts(tx, [groupKey])).get(groupKey);
+  const isGroupOpen = () => group !== undefined && group.state !== "resolved";
+  const assessment = assessAlert(spike, before, scene, isGroupOpen);
+  const { reason, standing, silence, mutedBy, telling, due } = assessment;
   if (reason === "none") {
     if (row !== null && isOutdated(row, readMessage(row), spike, standing))
       await describe(tx, row, spike, standing);
     return reason;
   }
-  const { channels: configured, nowMs } = scene;
-  const isSilenced = silence !== null;
-  const channels = pickChannels({ reason, alert: before, channels: configured, isSilenced });
+  const { routing, nowMs } = scene;
+  const isSilenced = silence !== null || mutedBy !== null;
+  const listeners = { channels: telling.channels, configured: routing.channels, due };
+  const channels = pickChannels({ reason, alert: before, ...listeners, isSilenced });
   const hasAdvice = standing.state === "present";
   const silencedBy = silence?.id ?? null;
-  const alert = nextAlert(before, { reason, spike, channels, silencedBy, hasAdvice, nowMs });
+  const { held } = telling;
+  const muted = { silencedBy, mutedBy, held };
+  const alert = nextAlert(before, { reason, spike, channels, ...muted, hasAdvice, nowMs });
   const alertId = await store(tx, row, alert, reason, spike);
   if (alertId === null) return "none";
   const advice = await readAdvice(tx, spike, standing);
@@ -170,18 +214,6 @@ async function advance(
   await describeAlert(tx, alertId, { details: { message }, spikeId: spike.id });
   await insertNotifications(tx, toNotifications(message, channels));
   return reason;
-}
-
-function toNotifications(message: AlertMessage, channels: readonly string[]): NewNotification[] {
-  const { alertId, transition, reason, dedupeKey } = message;
-  return channels.map((channel) => ({
-    alertId,
-    transition,
-    reason,
-    channel,
-    dedupeKey: notificationKeyOf(dedupeKey, transition, channel),
-    content: message,
-  }));
 }
 
 /** The alert's id, or null when another runner or a person has moved it meanwhile. */

@@ -9,6 +9,7 @@ import {
   gapFingerprint,
   lossFingerprint,
 } from "../src/alert/coverage-alert.ts";
+import type { Severity } from "../src/alert/severity.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, HOUR_MS, horizonAt } from "../src/coverage/horizon.ts";
@@ -24,8 +25,8 @@ export interface ReportCoverageDeps {
   readonly zoneIds: readonly number[];
   readonly clock: Clock;
   readonly log: Log;
-  /** Names of the configured channels. */
-  readonly channels: readonly string[];
+  /** Names of the channels that hear of a zone's trouble. */
+  readonly channelsOf: (zoneId: number, severity: Severity) => readonly string[];
   /** Since when each zone was seen with hours that have expired undecided, by this process; kept between the calls. */
   readonly overdueSince: Map<number, number>;
 }
@@ -97,7 +98,7 @@ interface Telling {
 
 /** True when a transition was written. */
 async function tell(
-  { database, log, channels }: ReportCoverageDeps,
+  { database, log, channelsOf }: ReportCoverageDeps,
   { zoneId, fingerprint, row, news, nowMs }: Telling,
 ): Promise<boolean> {
   if (news === null) return false;
@@ -107,6 +108,7 @@ async function tell(
     return false;
   }
   const open = reason === "first" ? null : row;
+  const channels = channelsOf(zoneId, severity);
   const change = { fingerprint, zoneId, row: open, severity, headline, openedAtMs, nowMs, channels };
   if (!(await inTransaction(database, ({ tx }) => writeSelfAlert(tx, { ...change, reason })))) return false;
   const facts = { zoneId, severity, headline };

@@ -4,10 +4,10 @@ import { createPartitionKeeper } from "../db/partition-keeper.ts";
 import { claimDue } from "../db/queries/leases.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
+import { openAlerting } from "./app/open-alerting.ts";
 import { openClock } from "./app/open-clock.ts";
 import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
-import { openNotifiers } from "./app/open-notifiers.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
@@ -51,6 +51,8 @@ export interface RunningApp {
   readonly zoneIds: readonly number[];
   /** Null where this process serves no HTTP. */
   readonly httpUrl: string | null;
+  /** Reads the configuration file again; one with a mistake changes nothing. */
+  readonly reload: () => void;
 }
 
 export interface App {
@@ -132,6 +134,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
+  const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
   let bell: Bell | undefined;
   const jobs = createJobs({
     database,
@@ -144,8 +147,10 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: measureIngest(metrics),
-    notifiers: openNotifiers(config.channels, { terminal, clock: systemClock, metrics }),
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
+    notifiers: alerting.notifiers,
+    routing: alerting.routing,
+    sensitivity: alerting.sensitivity,
     ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
   }).map((job) => measureJob(job, metrics, systemClock));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
@@ -168,17 +173,16 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
-  return { database, edge, clock, platform, zoneIds, httpUrl };
+  return { database, edge, clock, platform, zoneIds, httpUrl, reload: () => alerting.reload() };
 }
 
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
 function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, spikeZ, advicePerHour, retentionDays, fallback } = config;
+  const { pollEveryMs, advicePerHour, retentionDays, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     detectEveryMs: isEmulated ? 5_000 : 30_000,
     proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
-    spikeZ,
     advicePerHour,
     retentionDays,
     fallback,

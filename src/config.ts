@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { z } from "zod";
+import type { ChannelConfig } from "./channel/channel-config.ts";
 import { closestName } from "./closest-name.ts";
+import { type Alerting, defaultAlerting, readConfigFile } from "./config-file.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { toError, UsageError } from "./errors.ts";
 import { createSecret, type Secret } from "./secret.ts";
@@ -38,6 +40,15 @@ export interface Config {
   readonly heartbeatUrl: Secret | null;
   /** Null: what a channel does not take waits for it alone. */
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
+  /** Whether LONGWATCH_CONFIG names a file. */
+  readonly hasFile: boolean;
+  /** From the file that LONGWATCH_CONFIG names, or what holds without one. */
+  readonly alerting: Alerting;
+  /**
+   * The same, read anew.
+   * @throws {UsageError} listing every mistake.
+   */
+  readonly rereadAlerting: () => Alerting;
 }
 
 type Given = Record<string, string>;
@@ -94,8 +105,49 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
     mistakes.push(`${name}: ${isSecret === true ? "[secret]" : show(given[name])}: must be ${rule}`);
   }
   mistakes.push(...findMore(given));
-  if (!parsed.success || mistakes.length > 0) throw new UsageError(mistakes);
-  return toConfig(parsed.data);
+  if (!parsed.success) throw new UsageError([...mistakes, ...findFileMistakes(given, env)]);
+  const rereadAlerting = createAlertingReader(parsed.data, env);
+  let alerting: Alerting | null = null;
+  try {
+    alerting = rereadAlerting();
+  } catch (thrown) {
+    if (!(thrown instanceof UsageError)) throw thrown;
+    mistakes.push(...thrown.mistakes);
+  }
+  if (alerting === null || mistakes.length > 0) throw new UsageError(mistakes);
+  return Object.freeze({ ...toConfig(parsed.data), alerting, rereadAlerting });
+}
+
+/** Those of the file, where the environment has others: a person wants to see all of them. */
+function findFileMistakes({ LONGWATCH_CONFIG: file }: Given, env: NodeJS.ProcessEnv): readonly string[] {
+  if (file === undefined) return [];
+  try {
+    readConfigFile(path.resolve(file), { env, allowPrivateNetworks: true, channels: [], spikeZ: 1 });
+    return [];
+  } catch (thrown) {
+    if (thrown instanceof UsageError) return thrown.mistakes;
+    throw thrown;
+  }
+}
+
+function createAlertingReader(value: z.output<typeof Environment>, env: NodeJS.ProcessEnv): () => Alerting {
+  const { LONGWATCH_CONFIG: file, LONGWATCH_SPIKE_Z: spikeZ } = value;
+  const { channels } = toConfig(value);
+  const named = toChannelConfigs(channels);
+  if (file === undefined) return () => defaultAlerting({ channels: named, spikeZ });
+  const options = { env, allowPrivateNetworks: channels.allowPrivate, channels: named, spikeZ };
+  return () => readConfigFile(path.resolve(file), options);
+}
+
+/** The channels of the environment; the terminal always is one. */
+function toChannelConfigs({ webhook, slack }: Config["channels"]): ChannelConfig[] {
+  return [
+    { kind: "terminal", name: "terminal" },
+    ...(webhook === null
+      ? []
+      : [{ kind: "webhook" as const, name: "webhook", url: webhook.url, secrets: [webhook.secret] }]),
+    ...(slack === null ? [] : [{ kind: "slack" as const, name: "slack", url: slack.url }]),
+  ];
 }
 
 function show(value: string | undefined): string {
@@ -156,14 +208,14 @@ function findIncomplete(given: Given): string[] {
   return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
 }
 
-function toConfig(value: z.output<typeof Environment>): Config {
+function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" | "rereadAlerting"> {
   const secret = (text: string | undefined) => (text === undefined ? null : createSecret(text));
   const webhook = {
     url: secret(value.LONGWATCH_WEBHOOK_URL),
     secret: secret(value.LONGWATCH_WEBHOOK_SECRET),
   };
   const slackUrl = secret(value.LONGWATCH_SLACK_WEBHOOK_URL);
-  return Object.freeze({
+  return {
     edge: {
       url: value.EDGE_API_URL ?? null,
       key: secret(value.EDGE_API_KEY),
@@ -180,6 +232,7 @@ function toConfig(value: z.output<typeof Environment>): Config {
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
     retentionDays: value.LONGWATCH_RETENTION_DAYS,
+    hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {
       webhook:
         webhook.url === null || webhook.secret === null ? null : { url: webhook.url, secret: webhook.secret },
@@ -194,5 +247,5 @@ function toConfig(value: z.output<typeof Environment>): Config {
             channel: value.LONGWATCH_FALLBACK_CHANNEL,
             afterMs: value.LONGWATCH_FALLBACK_MINUTES * 60_000,
           },
-  });
+  };
 }

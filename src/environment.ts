@@ -130,6 +130,10 @@ export const Environment = z.object({
     rule: "a whole number of days from 4 to 36500",
     description: "how long events are kept; never less than the platform does",
   }),
+  LONGWATCH_CONFIG: optional(anyText, {
+    rule: "a YAML file",
+    description: "channels, routes, quiet hours and detection (docs/routing.md); read again on SIGHUP",
+  }),
   LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
     rule: "an http or https URL",
     description: "where the webhook channel posts alerts",

@@ -20,6 +20,8 @@ export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
     state: "acknowledged",
     severity: null,
     silencedBy: null,
+    mutedBy: null,
+    held: [],
     channels: [],
     hasAdvice: false,
     ...signatureOf(act),

@@ -13,7 +13,11 @@ const Transition = z.object({
   severity: z.enum(severities).nullish().default(null),
   /** The silence that kept it from the channels. */
   silencedBy: z.int().nullish().default(null),
+  /** What else did: a graver alert that inhibits it, or a group that speaks for it. */
+  mutedBy: z.enum(["inhibition", "group"]).nullish().default(null),
   channels: z.array(z.string()).default([]),
+  /** Those that are to hear after their quiet hours. */
+  held: z.array(z.string()).default([]),
   /** Whether its message carried a recommendation. */
   hasAdvice: z.boolean().default(false),
   /** Of a person's act: who, and what they wrote. Hostile text. */
@@ -56,12 +60,30 @@ export function gravestSeverity(alert: AlertRecord): Severity {
 /** When the channels heard of the latest transition; null when a silence has kept it from them. */
 export function lastToldAt(alert: AlertRecord): number | null {
   const latest = alert.transitions.findLast((entry) => NOTIFYING.includes(entry.reason));
-  return latest === undefined || latest.silencedBy !== null ? null : latest.at;
+  return latest === undefined || isMuted(latest) ? null : latest.at;
+}
+
+function isMuted({ silencedBy, mutedBy }: Transition): boolean {
+  return silencedBy !== null || mutedBy !== null;
+}
+
+/**
+ * When a channel last heard of the alert; null when it is owed a message, because that was muted or fell into its quiet
+ * hours. A channel that was not there yet hears when the others do.
+ */
+export function lastHeardAt(alert: AlertRecord, channel: string): number | null {
+  const start = alert.transitions.findLastIndex((entry) => entry.reason === "resolved") + 1;
+  for (const entry of alert.transitions.slice(start).reverse()) {
+    if (!NOTIFYING.includes(entry.reason)) continue;
+    if (entry.channels.includes(channel)) return entry.at;
+    if (isMuted(entry) || entry.held.includes(channel)) return null;
+  }
+  return lastToldAt(alert);
 }
 
 /** Whether the channels have been given a recommendation. */
 export function hasToldAdvice(alert: AlertRecord): boolean {
-  return alert.transitions.some((entry) => entry.hasAdvice && entry.silencedBy === null);
+  return alert.transitions.some((entry) => entry.hasAdvice && !isMuted(entry));
 }
 
 /** Every channel that has a notification of this alert and no resolve after it. */

@@ -1,35 +1,71 @@
 import type { AdviceRow } from "../advice/advice-row.ts";
 import { type AdviceStanding, adviceStanding } from "../advice/advice-standing.ts";
 import type { AlertMessage } from "../channel/alert-message.ts";
-import type { AlertRecord, NotifyReason } from "./alert-record.ts";
+import { findInhibition } from "../routing/find-inhibition.ts";
+import { planTelling, type Telling } from "../routing/plan-telling.ts";
+import type { Routing, Subject } from "../routing/routing.ts";
+import { groupKeyOf } from "./alert-group.ts";
+import { type AlertRecord, type NotifyReason, type Transition, toldChannels } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { notifyReason } from "./notify-reason.ts";
+import { findDueChannels } from "./pick-channels.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
 /** What the decisions of one moment rest on, the same for every alert. */
 export interface Scene {
   readonly nowMs: number;
-  /** Names of the configured channels. */
-  readonly channels: readonly string[];
+  readonly routing: Routing;
   readonly asks: readonly AdviceRow[];
   readonly silences: readonly Silence[];
+  /** What spikes now. */
+  readonly firing: readonly Subject[];
 }
 
 export interface Assessment {
   readonly reason: NotifyReason | "none";
   readonly standing: AdviceStanding;
   readonly silence: Silence | null;
+  readonly mutedBy: Transition["mutedBy"];
+  readonly telling: Telling;
+  /** Of `telling.channels`, those that are to hear again. */
+  readonly due: readonly string[];
+  /** Names the group that may speak for it; null where every alert speaks for itself. */
+  readonly groupKey: string | null;
 }
 
-/** What is to be said about one spike now; `alert` is the newest of its fingerprint. */
-export function assessAlert(spike: AlertSpike, alert: AlertRecord | null, scene: Scene): Assessment {
-  const { asks, silences, nowMs } = scene;
+/**
+ * What is to be said about one spike now; `alert` is the newest of its fingerprint, `isGroupOpen` says of a key whether
+ * its group speaks. The first word waits for companions; a group speaks for those that nobody has heard of.
+ */
+export function assessAlert(
+  spike: AlertSpike,
+  alert: AlertRecord | null,
+  scene: Scene,
+  isGroupOpen: (groupKey: string) => boolean,
+): Assessment {
+  const { asks, silences, nowMs, routing } = scene;
   const standing = adviceStanding(spike, asks, nowMs);
   const silence = findSilence(silences, spike, nowMs);
+  const telling = planTelling(routing, spike, nowMs);
+  const groupKey = groupKeyOf(telling, spike);
+  const isUntold = alert === null || toldChannels(alert).size === 0;
+  const isGrouped = isUntold && groupKey !== null && isGroupOpen(groupKey);
+  const mutedBy = isInhibited(spike, scene) ? "inhibition" : isGrouped ? "group" : null;
   const hasAdvice = standing.state === "present";
-  const isSilenced = silence !== null;
-  const reason = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs });
-  return { reason, standing, silence };
+  const isSilenced = silence !== null || mutedBy !== null;
+  const due = alert === null ? [] : findDueChannels(alert, telling, nowMs);
+  const isRepeatDue = due.length > 0;
+  const said = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs, isRepeatDue });
+  const isWaiting =
+    said === "first" &&
+    !isSilenced &&
+    spike.closedAtMs === null &&
+    nowMs - spike.openedAtMs < telling.timing.groupWaitMs;
+  return { reason: isWaiting ? "none" : said, standing, silence, mutedBy, telling, due, groupKey };
+}
+
+function isInhibited(spike: AlertSpike, { routing, firing }: Scene): boolean {
+  return spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null;
 }
 
 /**

@@ -7,6 +7,9 @@ export interface TransitionFacts {
   readonly channels: readonly string[];
   /** The silence in force, whether or not it held this transition back. */
   readonly silencedBy: number | null;
+  readonly mutedBy?: Transition["mutedBy"];
+  /** Channels that are to hear later. */
+  readonly held?: readonly string[];
   readonly hasAdvice: boolean;
   readonly nowMs: number;
 }
@@ -23,7 +26,9 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
     state,
     severity: spike.severity,
     silencedBy: reason === "resolved" ? null : facts.silencedBy,
+    mutedBy: reason === "resolved" ? null : (facts.mutedBy ?? null),
     channels: [...facts.channels],
+    held: [...(facts.held ?? [])],
     hasAdvice: facts.hasAdvice,
   };
   return {

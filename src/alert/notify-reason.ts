@@ -38,8 +38,11 @@ export function notifyReason(now: {
   readonly alert: AlertRecord | null;
   readonly spike: Occurrence;
   readonly hasAdvice: boolean;
+  /** By a silence, an inhibition or a group. */
   readonly isSilenced: boolean;
   readonly nowMs: number;
+  /** Whether a channel is to hear again; every four hours without. */
+  readonly isRepeatDue?: boolean;
 }): NotifyReason | "none" {
   const { alert, spike, nowMs } = now;
   if (alert === null) return "first";
@@ -47,7 +50,7 @@ export function notifyReason(now: {
   if (spike.closedAtMs !== null) return isHeld(alert, spike.closedAtMs, nowMs) ? "none" : "resolved";
   if (isGraver(spike.severity, gravestSeverity(alert))) return "worse";
   if (now.isSilenced) return "none";
-  if (alert.state === "firing" && isRepeatDue(alert, nowMs)) return "repeat";
+  if (alert.state === "firing" && (now.isRepeatDue ?? isRepeatDue(alert, nowMs))) return "repeat";
   return now.hasAdvice && !hasToldAdvice(alert) ? "advice" : "none";
 }
 

@@ -63,6 +63,21 @@ export const alertMessage = z.object({
     reason: z.string().nullable(),
   }),
   links: z.array(z.object({ label: z.string(), url: z.string() })),
+  /**
+   * Of a message that speaks for many rules at once: every one of them, gravest first. The counts above are then sums.
+   */
+  members: z
+    .array(
+      z.object({
+        zoneId: z.number().int(),
+        ruleId: z.string(),
+        severity: z.enum(severities),
+        count,
+        windowMinutes: z.number().positive(),
+        usual: z.number().nonnegative(),
+      }),
+    )
+    .optional(),
   /** A command to copy; null where there is none. */
   howToSilence: z.string().nullable(),
   /** Where one message stands for many: all of them, each by a harmless name. */

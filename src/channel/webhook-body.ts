@@ -29,6 +29,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
+    ...(message.members === undefined ? {} : { members: message.members.slice(0, caps.points) }),
     ruleId: cut(message.ruleId),
     ruleTitle: cut(message.ruleTitle),
     headline: cut(message.headline),

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { openNotifiers } from "../app/open-notifiers.ts";
+import type { Notifier } from "../channel/notifier.ts";
+import { openNotifier } from "../channel/open-notifier.ts";
 import { toLine } from "../channel/plain-text.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { createMetrics } from "../http/metrics.ts";
 import { testChannel } from "./channels/test-channel.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -79,6 +79,7 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
 }
 
 /** As the service opens them; whether their settings are right is told before anything is sent. */
-function open(config: Config, { stdout }: StoreIo, clock: Clock) {
-  return openNotifiers(config.channels, { terminal: stdout, clock, metrics: createMetrics() });
+function open({ alerting, channels }: Config, { stdout }: StoreIo, clock: Clock): Map<string, Notifier> {
+  const surroundings = { terminal: stdout, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
+  return new Map(alerting.channels.map((channel) => [channel.name, openNotifier(channel, surroundings)]));
 }

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Command } from "commander";
+import { toJsonSchema } from "../config-file/config-file-schema.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 
 /**
@@ -8,7 +9,9 @@ import { configTable, withConfigTable } from "./config-table.ts";
  */
 export function configCommand(checkConfig: () => unknown): Command {
   return new Command("config")
-    .description("Check the environment's settings, or list what can be set.")
+    .description(
+      "Check the settings of the environment and of the configuration file, or list what can be set.",
+    )
     .addCommand(
       new Command("check").description("List every mistake; exit code 2 when there is one.").action(() => {
         checkConfig();
@@ -23,5 +26,10 @@ export function configCommand(checkConfig: () => unknown): Command {
           if (write === undefined) process.stdout.write(configTable());
           else writeFileSync(write, withConfigTable(readFileSync(write, "utf8")));
         }),
+    )
+    .addCommand(
+      new Command("schema").description("Print the configuration file's JSON Schema.").action(() => {
+        process.stdout.write(`${JSON.stringify(toJsonSchema(), null, 2)}\n`);
+      }),
     );
 }

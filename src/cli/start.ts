@@ -4,6 +4,7 @@ import type { Config } from "../config.ts";
 import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
 import { createLog } from "../log.ts";
+import type { Secret } from "../secret.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
@@ -58,7 +59,18 @@ async function run(config: Config): Promise<void> {
   followParent((reason) => void stop(reason));
 
   try {
-    const running = await app.start();
+    const starting = app.start();
+    // Without a file the signal stays what it was: the terminal is gone.
+    if (config.hasFile)
+      process.on(
+        "SIGHUP",
+        () =>
+          void starting.then(
+            ({ reload }) => reload(),
+            () => undefined,
+          ),
+      );
+    const running = await starting;
     const stored = await watchBackfill(running, process.stdout, stopping.signal);
     if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config)}`);
   } catch (thrown) {
@@ -79,7 +91,12 @@ function listSecrets(config: Config) {
     channels.webhook?.secret,
     channels.slack?.url,
     heartbeatUrl,
+    ...config.alerting.channels.flatMap((channel) => Object.values(channel).flat().filter(isSecret)),
   ].filter((secret) => secret !== null && secret !== undefined);
+}
+
+function isSecret(value: unknown): value is Secret {
+  return typeof value === "object" && value !== null && "reveal" in value;
 }
 
 function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Config): string {

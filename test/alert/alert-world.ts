@@ -8,6 +8,7 @@ import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import { createRaiseAlertsJob, type RaiseAlertsDeps } from "../../jobs/raise-alerts.ts";
 import { alertMessage } from "../../src/channel/alert-message.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
 import { insertSpike } from "./insert-spike.ts";
 import { MINUTE_MS, NOW } from "./support.ts";
 
@@ -22,12 +23,15 @@ export function createAlertWorld(database: Database) {
     async clear(): Promise<void> {
       for (const table of [alerts, advice, spikes, silences]) await db.delete(table);
     },
-    runAt(minutes: number, over: Partial<RaiseAlertsDeps> = {}): Promise<void> {
+    runAt(
+      minutes: number,
+      over: Partial<RaiseAlertsDeps> & { channels?: readonly string[] } = {},
+    ): Promise<void> {
       const clock = () => NOW + minutes * MINUTE_MS;
       const deps = {
         database,
         clock,
-        channels: ["chat", "pager"],
+        routing: () => routeToAll(over.channels ?? ["chat", "pager"]),
         zoneIds: [101],
         afterAlerts: async () => {},
         ...over,

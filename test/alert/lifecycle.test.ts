@@ -35,7 +35,14 @@ function act(world: World, alerts: AlertRecord[], { act, minutes, severity }: St
     alerts.pop();
     const transition = alert.transition + 1;
     const entry = { transition, at: nowMs, reason: "acknowledged", state: "acknowledged" } as const;
-    const rest = { severity: null, silencedBy: null, channels: [], hasAdvice: false };
+    const rest = {
+      severity: null,
+      silencedBy: null,
+      mutedBy: null,
+      channels: [],
+      held: [],
+      hasAdvice: false,
+    };
     alerts.push({
       ...alert,
       transition,

@@ -8,6 +8,7 @@ import type { Clock } from "../../src/clock.ts";
 import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../src/edge/transport.ts";
 import { createListPageWorkers } from "../../src/list-page-workers.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
 import { createSecret } from "../../src/secret.ts";
 
 export const ZONE = 101;
@@ -70,7 +71,6 @@ export function createReplica(options: ReplicaOptions): Replica {
       pollEveryMs: 30_000,
       detectEveryMs: 30_000,
       proveEveryMs: 300_000,
-      spikeZ: 6,
       advicePerHour: 100,
       retentionDays: 400,
       fallback: null,
@@ -78,6 +78,8 @@ export function createReplica(options: ReplicaOptions): Replica {
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     observer: { pageStored: () => undefined },
+    routing: () => routeToAll(["pager"]),
+    sensitivity: () => ({ z: 6 }),
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,
     ring: async () => true,

@@ -4,6 +4,7 @@ import { decideHours } from "../../db/queries/seal-windows.ts";
 import { createRaiseAlertsJob } from "../../jobs/raise-alerts.ts";
 import { createSealWindowsJob } from "../../jobs/seal-windows.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../../src/coverage/horizon.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
 import { createAlertWorld } from "../alert/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
@@ -24,7 +25,12 @@ function createTeller(on: MigratedDatabase, clock: () => number) {
   const deps = { database: on, clock, log: silent };
   const done = async () => undefined;
   const seal = createSealWindowsJob({ ...deps, settleMs: 15 * MINUTE_MS, afterSeal: done });
-  const raise = createRaiseAlertsJob({ ...deps, channels: ALL, zoneIds: [ZONE], afterAlerts: done });
+  const raise = createRaiseAlertsJob({
+    ...deps,
+    routing: () => routeToAll(ALL),
+    zoneIds: [ZONE],
+    afterAlerts: done,
+  });
   const world = createAlertWorld(on);
   return {
     seal: () => seal.run({ zoneId: ZONE } as never, never),

@@ -11,6 +11,7 @@ import { createRaiseAlertsJob } from "../../jobs/raise-alerts.ts";
 import { createSweepJob } from "../../jobs/sweep.ts";
 import { createBell } from "../../src/queue/bell.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
 import { insertSpike } from "../alert/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createBackend } from "../queue/support/backend.ts";
@@ -160,7 +161,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
           database,
           clock: Date.now,
           log,
-          channels: ["chat"],
+          routing: () => routeToAll(["chat"]),
           zoneIds: [],
           afterAlerts,
         }),

@@ -1,0 +1,85 @@
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { alerts } from "../schema/alerts.ts";
+import { spikes } from "../schema/spikes.ts";
+import type { AlertRow, SpikeRow } from "./alerts.ts";
+
+/** Marks the alerts that speak for many. */
+export const GROUP_KIND = "group";
+const CHUNK = 500;
+
+export function readOpenGroups(db: Queryable): Promise<AlertRow[]> {
+  return db
+    .select()
+    .from(alerts)
+    .where(and(eq(alerts.kind, GROUP_KIND), sql`${alerts.state} <> 'resolved'`))
+    .orderBy(asc(alerts.id));
+}
+
+/** The spikes as they are now, for this transaction alone; in one order everywhere, so that nobody waits in a circle. */
+export async function lockSpikes(tx: Queryable, ids: readonly number[]): Promise<SpikeRow[]> {
+  const rows: SpikeRow[] = [];
+  const ordered = ids.toSorted((a, b) => a - b);
+  for (let start = 0; start < ordered.length; start += CHUNK) {
+    const chunk = ordered.slice(start, start + CHUNK);
+    rows.push(
+      ...(await tx
+        .select()
+        .from(spikes)
+        .where(inArray(spikes.id, chunk))
+        .orderBy(asc(spikes.id))
+        .for("no key update")),
+    );
+  }
+  return rows;
+}
+
+type NewAlert = Omit<typeof alerts.$inferInsert, "id">;
+
+/** Alerts whose details hold a message; each message learns its alert's id. Those that are open already stay as they are. */
+export async function insertAlerts(tx: Queryable, rows: readonly NewAlert[]): Promise<void> {
+  for (let start = 0; start < rows.length; start += CHUNK) {
+    const inserted = await tx
+      .insert(alerts)
+      .values(rows.slice(start, start + CHUNK))
+      .onConflictDoNothing()
+      .returning({ id: alerts.id });
+    const ids = inserted.map(({ id }) => id);
+    if (ids.length === 0) continue;
+    await tx
+      .update(alerts)
+      .set({ details: sql`jsonb_set(${alerts.details}, '{message,alertId}', to_jsonb(${alerts.id}))` })
+      .where(inArray(alerts.id, ids));
+  }
+}
+
+/** A resolve that nobody hears of. */
+export interface QuietResolve {
+  readonly id: number;
+  /** As it was read; one that has moved since stays as it is. */
+  readonly seen: number;
+  readonly entry: unknown;
+  /** What changes of the message the alert last said. */
+  readonly said: unknown;
+}
+
+/** How many were resolved; without outbox rows no other rows are concerned. */
+export async function resolveQuietly(
+  db: Queryable,
+  resolves: readonly QuietResolve[],
+  nowMs: number,
+): Promise<number> {
+  let count = 0;
+  for (let start = 0; start < resolves.length; start += CHUNK) {
+    const chunk = JSON.stringify(resolves.slice(start, start + CHUNK));
+    const { rowCount } = await db.execute(sql`
+      update alerts a set state = 'resolved', resolved_at = ${new Date(nowMs).toISOString()}::timestamptz,
+        transition = a.transition + 1, transitions = a.transitions || jsonb_build_array(r.entry),
+        details = case when a.details ? 'message'
+          then jsonb_set(a.details, '{message}', (a.details -> 'message') || r.said) else a.details end
+      from jsonb_to_recordset(${chunk}::jsonb) as r(id bigint, seen integer, entry jsonb, said jsonb)
+      where a.id = r.id and a.transition = r.seen and a.state <> 'resolved'`);
+    count += rowCount ?? 0;
+  }
+  return count;
+}

@@ -1,0 +1,61 @@
+import type { Notifier } from "../channel/notifier.ts";
+import { openNotifier } from "../channel/open-notifier.ts";
+import type { TerminalStream } from "../channel/terminal.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Alerting } from "../config-file.ts";
+import { UsageError } from "../errors.ts";
+import type { Metrics } from "../http/metrics.ts";
+import type { Log } from "../log.ts";
+import { sensitivityOf } from "../routing/detection.ts";
+import { measureNotifier } from "./measure-notifier.ts";
+
+export interface AlertingParts {
+  readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels">;
+  readonly terminal: TerminalStream;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+/**
+ * Channels, routes and detection as they are now. `reload` reads the configuration file again and puts all of it in
+ * place at once; a file with a mistake changes nothing, and every mistake is logged.
+ */
+export function openAlerting(parts: AlertingParts) {
+  const { config, log } = parts;
+  let alerting = config.alerting;
+  // Whoever holds it sees the channels of the moment: what is swapped is its content.
+  const notifiers = new Map(openAll(alerting, parts));
+  return {
+    notifiers: notifiers as ReadonlyMap<string, Notifier>,
+    routing: () => alerting.routing,
+    sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
+    reload(): void {
+      try {
+        const next = config.rereadAlerting();
+        const opened = openAll(next, parts);
+        notifiers.clear();
+        for (const [name, notifier] of opened) notifiers.set(name, notifier);
+        alerting = next;
+        log.info({ channels: [...notifiers.keys()] }, "configuration file read again");
+      } catch (thrown) {
+        if (!(thrown instanceof UsageError)) throw thrown;
+        const { mistakes } = thrown;
+        for (const mistake of mistakes) log.error({ mistake }, "configuration file refused");
+        log.error({ mistakes: mistakes.length }, "configuration kept as it was");
+      }
+    },
+  };
+}
+
+function openAll(
+  { channels }: Alerting,
+  { config, terminal, clock, metrics }: AlertingParts,
+): [string, Notifier][] {
+  const network = { allowPrivateNetworks: config.channels.allowPrivate };
+  return channels.map((channel) => [
+    channel.name,
+    measureNotifier(openNotifier(channel, { terminal, clock, network }), metrics),
+  ]);
+}

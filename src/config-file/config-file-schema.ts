@@ -1,0 +1,134 @@
+import { z } from "zod";
+import { severities } from "../channel/alert-message.ts";
+import { WEEKDAYS } from "../routing/routing.ts";
+import { channelEntry } from "./channel-entry.ts";
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const LONGEST_MS = 30 * 86_400_000;
+
+function toMs(text: string): number {
+  return [...text.matchAll(/(\d+)([smhd])/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
+    0,
+  );
+}
+
+const DURATION_RULE = "must be a time such as 30s, 5m, 4h or 1h30m, at most 30d";
+/** Comes out in milliseconds. */
+const duration = z
+  .string(DURATION_RULE)
+  .regex(/^(\d{1,6}[smhd])+$/, DURATION_RULE)
+  .refine((text) => toMs(text) <= LONGEST_MS, DURATION_RULE)
+  .transform(toMs);
+
+const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
+/** Comes out in minutes after midnight. */
+const clockTime = z
+  .string(CLOCK_RULE)
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, CLOCK_RULE)
+  .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
+
+const ZONE_RULE = "must be a time zone such as Europe/Amsterdam or UTC";
+const timeZone = z.string(ZONE_RULE).refine(isTimeZone, ZONE_RULE);
+
+function isTimeZone(text: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en-US", { timeZone: text }) instanceof Intl.DateTimeFormat;
+  } catch {
+    return false;
+  }
+}
+
+const channelName = z.string();
+const zones = z.array(z.int().positive()).min(1);
+const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
+const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
+const labels = z.array(z.enum(["zone", "rule"]));
+
+const matchers = z
+  .strictObject({
+    zone: zones.optional(),
+    rule: rules.optional(),
+    severity: z.array(z.enum(severities)).min(1).optional(),
+    kind: z
+      .array(z.enum(["spike", "new-rule", "self"]))
+      .min(1)
+      .optional(),
+  })
+  .describe("every member named must match, one of its values is enough; empty matches everything");
+
+const timing = {
+  group_by: labels.optional().describe("alerts that agree in these may become one message"),
+  group_from: z.int().min(2).max(10_000).optional().describe("from this many at once they do"),
+  group_wait: duration.optional().describe("how long the first message waits for companions"),
+  group_interval: duration.optional().describe("between two messages that tell of a group's new members"),
+  repeat_interval: duration.optional().describe("after which a channel is told that an alert still fires"),
+};
+
+const plainRoute = z.strictObject({
+  matchers: matchers.optional(),
+  channels: z.array(channelName).optional().describe("those of the route above where there are none"),
+  continue: z.boolean().optional().describe("whether the next route beside this one is looked at as well"),
+  ...timing,
+});
+export interface RouteEntry extends z.output<typeof plainRoute> {
+  readonly routes?: readonly RouteEntry[] | undefined;
+}
+const route: z.ZodType<RouteEntry> = plainRoute.extend({
+  get routes() {
+    return z.array(route).optional();
+  },
+});
+
+const inhibition = z.strictObject({
+  source: matchers,
+  target: matchers,
+  equal: labels.optional().describe("in which source and target must agree"),
+});
+
+const quietHours = z.strictObject({
+  time_zone: timeZone,
+  days: z.array(z.enum(WEEKDAYS)).min(1).optional().describe("on which they begin; every day without"),
+  from: clockTime,
+  to: clockTime,
+  channels: z.array(channelName).min(1).optional(),
+  matchers: matchers.optional(),
+  critical: z.enum(["tell", "hold"]).optional().describe("what happens to critical alerts; tell without"),
+});
+
+const sensitivity = {
+  z: z.number().min(1).max(10).optional().describe("how unusual a count must be; higher pages less"),
+  floor: z.int().min(1).max(1_000_000).optional().describe("the count below which nothing is a spike"),
+};
+
+/** The configuration file, as typed on the way in; times come out as numbers. */
+export const configFile = z
+  .strictObject({
+    $schema: z.string().optional(),
+    channels: z
+      .record(
+        z
+          .string()
+          .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63"),
+        channelEntry,
+      )
+      .optional(),
+    route: route.optional(),
+    inhibit: z.array(inhibition).optional(),
+    quiet_hours: z.array(quietHours).optional(),
+    detection: z
+      .strictObject({
+        ...sensitivity,
+        overrides: z
+          .array(z.strictObject({ zone: zones.optional(), rule: rules.optional(), ...sensitivity }))
+          .optional(),
+      })
+      .optional(),
+  })
+  .meta({ title: "Longwatch configuration file" });
+export type ConfigFile = z.output<typeof configFile>;
+
+/** The file's JSON Schema, for editors. */
+export function toJsonSchema(): unknown {
+  return z.toJSONSchema(configFile, { io: "input" });
+}

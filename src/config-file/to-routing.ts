@@ -1,0 +1,71 @@
+import { closestName } from "../closest-name.ts";
+import {
+  DEFAULT_TIMING,
+  type Route,
+  type Routing,
+  routeToAll,
+  type Timing,
+  WEEKDAYS,
+} from "../routing/routing.ts";
+import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
+
+/** The file's routes with everything filled in that they leave out; a route takes from the one above it. */
+export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
+  const { route, inhibit = [], quiet_hours: quiet = [] } = file;
+  return {
+    channels,
+    root: route === undefined ? routeToAll(channels).root : toRoute(route, channels, DEFAULT_TIMING),
+    inhibitions: inhibit.map(({ source, target, equal = ["zone"] }) => ({ source, target, equal })),
+    quietHours: quiet.map((hours) => ({
+      timeZone: hours.time_zone,
+      days: hours.days ?? WEEKDAYS,
+      fromMinute: hours.from,
+      toMinute: hours.to,
+      channels: hours.channels ?? null,
+      matchers: hours.matchers ?? {},
+      critical: hours.critical ?? "tell",
+    })),
+  };
+}
+
+function toRoute(entry: RouteEntry, above: readonly string[], timingAbove: Timing): Route {
+  const channels = entry.channels ?? above;
+  const timing: Timing = {
+    groupBy: entry.group_by ?? timingAbove.groupBy,
+    groupFrom: entry.group_from ?? timingAbove.groupFrom,
+    groupWaitMs: entry.group_wait ?? timingAbove.groupWaitMs,
+    groupIntervalMs: entry.group_interval ?? timingAbove.groupIntervalMs,
+    repeatIntervalMs: entry.repeat_interval ?? timingAbove.repeatIntervalMs,
+  };
+  const routes = (entry.routes ?? []).map((child) => toRoute(child, channels, timing));
+  return { matchers: entry.matchers ?? {}, channels, timing, continue: entry.continue ?? false, routes };
+}
+
+/** What is wrong between the parts of a file each of which is right. */
+export function findMismatches(file: ConfigFile, channels: readonly string[]): string[] {
+  const mistakes: string[] = [];
+  const check = (at: string, names: readonly string[] = []) => {
+    for (const [index, name] of names.entries()) {
+      if (channels.includes(name)) continue;
+      const meant = closestName(name, channels);
+      const rule = meant === null ? `must be one of ${channels.join(", ")}` : `did you mean ${meant}?`;
+      mistakes.push(`${at}.channels[${index}]: ${JSON.stringify(name)}: is not a channel: ${rule}`);
+    }
+  };
+  const walk = (at: string, entry: RouteEntry) => {
+    check(at, entry.channels);
+    for (const [index, child] of (entry.routes ?? []).entries()) walk(`${at}.routes[${index}]`, child);
+  };
+  if (file.route !== undefined) {
+    walk("route", file.route);
+    for (const key of ["matchers", "continue"] as const) {
+      if (file.route[key] !== undefined)
+        mistakes.push(`route.${key}: must be left out: the first route takes everything`);
+    }
+  }
+  for (const [index, hours] of (file.quiet_hours ?? []).entries()) {
+    check(`quiet_hours[${index}]`, hours.channels);
+    if (hours.from === hours.to) mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
+  }
+  return mistakes;
+}

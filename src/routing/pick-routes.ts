@@ -1,0 +1,17 @@
+import { matchesSubject } from "./match-subject.ts";
+import type { Route, Subject } from "./routing.ts";
+
+/**
+ * The routes that speak for a subject, as Alertmanager's tree has it: children in order, the first that matches and
+ * after it, for as long as `continue` says so, the next; a route none of whose children matches speaks for itself. The
+ * root takes what nobody else does. At least one.
+ */
+export function pickRoutes(root: Route, subject: Subject): readonly Route[] {
+  const picked: Route[] = [];
+  for (const child of root.routes) {
+    if (!matchesSubject(child.matchers, subject)) continue;
+    picked.push(...pickRoutes(child, subject));
+    if (!child.continue) break;
+  }
+  return picked.length > 0 ? picked : [root];
+}

@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { startServiceProcess } from "../faults/service-process.ts";
+
+const PATIENCE = { timeout: 30_000, interval: 50 };
+
+test("a running service takes a new configuration file on SIGHUP, and keeps the old one when the new has mistakes", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-reload-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const file = path.join(folder, "longwatch.yaml");
+  writeFileSync(file, "channels: { first: { kind: terminal } }\n");
+  const service = startServiceProcess({
+    DATABASE_URL: database.url,
+    LONGWATCH_DATA_DIR: folder,
+    LONGWATCH_ROLES: "alerts",
+    LONGWATCH_CONFIG: file,
+    EDGE_API_URL: "http://127.0.0.1:9",
+    EDGE_API_KEY: "key",
+    EDGE_SHIELD_ZONES: "101",
+  });
+  onTestFinished(async () => {
+    service.child.kill("SIGKILL");
+    await service.exited;
+  });
+  await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
+
+  writeFileSync(file, "channels: { second: { kind: terminal }, third: { kind: terminal } }\n");
+  service.child.kill("SIGHUP");
+  await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["second","third"]');
+
+  writeFileSync(file, "channels: { fourth: { kind: termnal } }\nchanels: {}\ndetection: { z: 99 }\n");
+  service.child.kill("SIGHUP");
+  await expect.poll(() => service.printed(), PATIENCE).toContain("configuration kept as it was");
+  const printed = service.printed();
+  for (const part of [
+    "channels.fourth.kind",
+    "chanels: is not a setting: did you mean channels?",
+    "detection.z: 99",
+  ])
+    expect(printed).toContain(part);
+
+  // It is alive, and what is right again is taken.
+  writeFileSync(file, "channels: { fifth: { kind: terminal } }\n");
+  service.child.kill("SIGHUP");
+  await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["fifth"]');
+  expect(service.child.exitCode).toBeNull();
+}, 90_000);

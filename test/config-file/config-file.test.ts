@@ -1,0 +1,160 @@
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { inspect } from "node:util";
+import { expect, test } from "vitest";
+import { parseConfig, parseServiceConfig } from "../../src/config.ts";
+import { toJsonSchema } from "../../src/config-file/config-file-schema.ts";
+import { UsageError } from "../../src/errors.ts";
+import { sensitivityOf } from "../../src/routing/detection.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
+
+const DOCS = path.join(import.meta.dirname, "..", "..", "docs");
+const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+
+function writeConfig(text: string): string {
+  const file = path.join(mkdtempSync(path.join(tmpdir(), "longwatch-file-")), "longwatch.yaml");
+  writeFileSync(file, text);
+  return file;
+}
+
+function mistakesIn(text: string, env: Record<string, string> = {}): string[] {
+  const file = writeConfig(text);
+  try {
+    parseServiceConfig({ ...env, LONGWATCH_CONFIG: file });
+    return [];
+  } catch (thrown) {
+    if (!(thrown instanceof UsageError)) throw thrown;
+    return thrown.mistakes.map((mistake) => mistake.replace(`${file}: `, ""));
+  }
+}
+
+test("the published JSON Schema is the one that files are read with", () => {
+  const published = JSON.parse(readFileSync(path.join(DOCS, "longwatch.schema.json"), "utf8"));
+  expect(published, "npm run -s longwatch -- config schema > docs/longwatch.schema.json").toEqual(
+    toJsonSchema(),
+  );
+});
+
+test("the example file is right, and says what it seems to", () => {
+  const example = readFileSync(path.join(DOCS, "longwatch.example.yaml"), "utf8");
+  const file = writeConfig(example);
+  mkdirSync(path.join(path.dirname(file), "secrets"));
+  writeFileSync(path.join(path.dirname(file), "secrets", "slack-url"), "https://hooks.example.com/T0\n");
+  writeFileSync(path.join(path.dirname(file), "secrets", "pager-signing-key"), SIGNING_SECRET);
+  const env = { LONGWATCH_CONFIG: file, PAGER_URL: "https://pager.example.com/in" };
+  const { alerting } = parseServiceConfig(env);
+  expect(alerting.channels).toMatchObject([
+    { name: "terminal", kind: "terminal" },
+    { name: "chat", kind: "slack" },
+    { name: "pager", kind: "webhook" },
+  ]);
+  const { root, quietHours, inhibitions } = alerting.routing;
+  expect(root.routes[0]).toMatchObject({
+    channels: ["pager"],
+    continue: true,
+    timing: { groupBy: ["zone"], groupWaitMs: 30_000, repeatIntervalMs: 3_600_000 },
+  });
+  expect(root.routes[3]?.timing.repeatIntervalMs).toBe(4 * 3_600_000);
+  expect(quietHours).toMatchObject([{ fromMinute: 22 * 60, toMinute: 7 * 60, critical: "tell" }]);
+  expect(inhibitions).toMatchObject([{ equal: ["zone"] }]);
+  expect(sensitivityOf(alerting.detection, 102, "920100")).toEqual({ z: 4.5, floor: 50 });
+  expect(sensitivityOf(alerting.detection, 101, "920100")).toEqual({ z: 3.5, floor: 10 });
+  expect(`${inspect(alerting, { depth: 9 })}${JSON.stringify(alerting)}`).not.toMatch(
+    /T0|whsec_|pager\.example/,
+  );
+});
+
+test("without a file every channel of the environment hears of everything at once", () => {
+  const env = { LONGWATCH_WEBHOOK_URL: "https://example.com", LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET };
+  const { alerting } = parseServiceConfig({ ...env, LONGWATCH_SPIKE_Z: "4" });
+  expect(alerting.routing).toEqual(routeToAll(["terminal", "webhook"]));
+  expect(alerting.routing.root.timing.groupWaitMs).toBe(0);
+  expect(alerting.detection).toEqual({ z: 4, floor: 10, overrides: [] });
+});
+
+test("a file without channels routes to those of the environment, and an empty file changes nothing", () => {
+  const detecting = parseConfig({ LONGWATCH_CONFIG: writeConfig("detection: { z: 5 }") });
+  expect(detecting.alerting.detection.z).toBe(5);
+  const empty = parseConfig({ LONGWATCH_CONFIG: writeConfig("") });
+  expect(empty.alerting).toEqual(parseConfig({}).alerting);
+});
+
+test("every mistake of the file and of the environment is listed at once, with path, value and rule", () => {
+  const text = `
+channels:
+  chat: { kind: slak, url_file: x }
+  t: { kind: terminal }
+route:
+  chanels: [t]
+  group_wait: 30
+  routes:
+    - matchers: { zone: 101, severity: [critcal], rule: [942100] }
+      routes: [{ repeat_interval: 5 hours }]
+quiet_hours:
+  - { time_zone: Europe/Amsterdm, from: 22:00, to: "25:00" }
+detection: { z: 99, overrides: [{ flor: 3 }] }
+`;
+  expect(mistakesIn(text, { LONGWATCH_PORT: "x" })).toEqual([
+    'LONGWATCH_PORT: "x": must be a whole number from 0 to 65535',
+    expect.stringMatching(/^channels\.chat\.kind: "slak": must be one of terminal, webhook, slack\b/),
+    "route.group_wait: 30: must be a time such as 30s, 5m, 4h or 1h30m, at most 30d",
+    "route.routes[0].matchers.zone: 101: must be a list",
+    'route.routes[0].matchers.rule[0]: 942100: must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")',
+    'route.routes[0].matchers.severity[0]: "critcal": must be one of info, warning, error, critical',
+    'route.routes[0].routes[0].repeat_interval: "5 hours": must be a time such as 30s, 5m, 4h or 1h30m, at most 30d',
+    "route.chanels: is not a setting: did you mean channels?",
+    'quiet_hours[0].time_zone: "Europe/Amsterdm": must be a time zone such as Europe/Amsterdam or UTC',
+    'quiet_hours[0].to: "25:00": must be a time of day between 00:00 and 23:59, in quotes',
+    "detection.z: 99: must be at most 10",
+    "detection.overrides[0].flor: is not a setting: did you mean floor?",
+  ]);
+});
+
+test("what does not go together is listed too", () => {
+  const text = `
+channels: { chat: { kind: terminal } }
+route: { continue: true, channels: [chatt] }
+quiet_hours: [{ time_zone: UTC, from: "22:00", to: "22:00", channels: [zzz] }]
+`;
+  const env = { LONGWATCH_SLACK_WEBHOOK_URL: "https://example.com" };
+  expect(mistakesIn(text, env)).toEqual([
+    "channels: must be left out, or the LONGWATCH_WEBHOOK_ and LONGWATCH_SLACK_ variables must be",
+    'route.channels[0]: "chatt": is not a channel: must be one of chat',
+    "route.continue: must be left out: the first route takes everything",
+    'quiet_hours[0].channels[0]: "zzz": is not a channel: must be one of chat',
+    "quiet_hours[0].to: must not be the same as from",
+  ]);
+});
+
+test("a secret in the wrong place is refused and never shown", () => {
+  const texts = [
+    "channels: { hook: { kind: webhook, url: https://SECRET, secrets_file: [x], url_file: x } }",
+    "channels: { hook: { kind: webhook, url_file: https://SECRET, secrets_file: SECRET } }",
+    "channels: { hook: { kind: webhook, url_file: SECRET, secrets_env: [SECRET] } }",
+    "channels: { hook: { kind: webhook, url_env: HOOK, secrets_env: [HOOK] } }",
+    "channels: { Hook: { kind: slack, url: https://SECRET } }",
+    "channels: { hook: https://SECRET: }",
+    "channels: { m: { kind: email, host: h, from: a@b.nl, to: [a@b.nl], login: { user: u, password: SECRET } } }",
+    "channels: { hook: { kind: slack, url_env: HOOK, url_file: SECRET } }",
+  ];
+  for (const text of texts) {
+    const mistakes = mistakesIn(text, { HOOK: "https://SECRET" });
+    expect(mistakes).not.toEqual([]);
+    expect(mistakes.join("\n")).not.toMatch(/SECRET\b/);
+  }
+  expect(mistakesIn(texts[0] ?? "")).toContain(
+    "channels.hook.url: is not a setting: a secret is given as url_file or url_env",
+  );
+});
+
+test("what is not YAML is told by line and column, and a missing file by its name", () => {
+  expect(mistakesIn('a: [1\nb: 2\na: "SECRET')).toEqual([
+    expect.stringMatching(/^line 2, column 1: must be YAML \(bad indent\)$/),
+    expect.stringMatching(/^line 3/),
+    expect.stringMatching(/^line 3/),
+  ]);
+  expect(() => parseConfig({ LONGWATCH_CONFIG: "/no/such.yaml" })).toThrow(
+    'LONGWATCH_CONFIG: "/no/such.yaml": must be a readable file (ENOENT)',
+  );
+});
