@@ -98,7 +98,6 @@ const quietHours = z.strictObject({
 
 const sensitivity = {
   z: z.number().min(1).max(10).optional().describe("how unusual a count must be; higher pages less"),
-  floor: z.int().min(1).max(1_000_000).optional().describe("the count below which nothing is a spike"),
 };
 
 /** The configuration file, as typed on the way in; times come out as numbers. */

@@ -3,8 +3,6 @@ import { matchesRule } from "./match-subject.ts";
 interface Sensitivity {
   /** How unusual a count must be. */
   readonly z: number;
-  /** The count below which nothing is a spike. */
-  readonly floor: number;
 }
 
 export interface Detection extends Sensitivity {
@@ -17,11 +15,11 @@ export interface Detection extends Sensitivity {
 
 /** How one series is judged. */
 export function sensitivityOf(detection: Detection, zoneId: number, ruleId: string): Sensitivity {
-  const { z, floor, overrides } = detection;
+  const { z, overrides } = detection;
   const found = overrides.find(
     ({ zone, rule }) =>
       (zone === undefined || zone.includes(zoneId)) &&
       (rule === undefined || rule.some((pattern) => matchesRule(pattern, ruleId))),
   );
-  return { z: found?.z ?? z, floor: found?.floor ?? floor };
+  return { z: found?.z ?? z };
 }
