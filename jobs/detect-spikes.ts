@@ -3,11 +3,11 @@ import type { Database, Queryable } from "../db/client.ts";
 import { collectEvidence, noEvidence } from "../db/queries/spike-evidence.ts";
 import {
   openSpike,
-  readCoveredHours,
   readHourCounts,
   readMinuteCounts,
   readOpenSpikes,
   readRecentClosings,
+  readSearchedThrough,
   readStaleSeries,
   type SeriesKey,
   type SpikeRow,
@@ -114,7 +114,7 @@ async function readTick(
   const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, span.endMinute * MINUTE_MS];
   // Marks before buckets: a roll-up between the two reads has then been waited for, not missed.
   const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
-  const covered = await readCoveredHours(db, { afterMs: oldestMs, untilMs: nowMs });
+  const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
   const open = await readOpenSpikes(db);
   const closings = await readRecentClosings(db, Math.min(fromMs, ...open.map(windowStartMs)));
   const active = await readMinuteCounts(db, { fromMs, toMs, atLeast: FLOOR });

@@ -82,7 +82,7 @@ export async function readStaleSeries(
 }
 
 /** Coverage of every zone's hours that begin in (afterMs, untilMs]. */
-export async function readCoveredHours(
+export async function readSearchedThrough(
   db: Queryable,
   { afterMs, untilMs }: { afterMs: number; untilMs: number },
 ) {

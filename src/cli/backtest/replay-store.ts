@@ -1,6 +1,6 @@
 import type { Queryable } from "../../../db/client.ts";
 import { readActiveRules, readReplayCounts } from "../../../db/queries/replay-counts.ts";
-import { readCoveredHours } from "../../../db/queries/spikes.ts";
+import { readSearchedThrough } from "../../../db/queries/spikes.ts";
 import { type BacktestReport, createBacktest } from "../../spike/backtest.ts";
 import { HISTORY_HOURS } from "../../spike/thresholds.ts";
 import { viewZone } from "../../spike/zone-view.ts";
@@ -21,7 +21,7 @@ export async function replayStore(db: Queryable, asked: StoredReplay): Promise<B
   const startMinute = endMinute - days * 1_440;
   const toMs = endMinute * MINUTE_MS;
   const fromMs = startMinute * MINUTE_MS - (HISTORY_HOURS + 2) * HOUR_MS;
-  const covered = await readCoveredHours(db, { afterMs: fromMs, untilMs: nowMs });
+  const covered = await readSearchedThrough(db, { afterMs: fromMs, untilMs: nowMs });
   const { isUnknownHour } = viewZone(
     covered.filter((hour) => hour.zoneId === zoneId),
     nowMs,
