@@ -1,4 +1,5 @@
 import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import { NO_EVENTS } from "../channel/no-events.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { episodeKeyOf } from "./dedupe-key.ts";
 import type { Severity } from "./severity.ts";
@@ -30,18 +31,6 @@ export function buildSelfMessage(news: SelfNews): AlertMessage {
     ruleTitle: null,
     startedAt: alert.firedAtMs,
     endedAt: alert.resolvedAtMs,
-    windowMinutes: 1,
-    count: 0,
-    usual: 0,
-    threshold: 0,
-    score: 0,
-    peak: 0,
-    times: null,
-    actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
-    top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
-    sparkline: [],
-    advice: { state: "unavailable", text: null, reason: null },
-    links: [],
-    howToSilence: null,
+    ...NO_EVENTS,
   });
 }

@@ -2,6 +2,7 @@ import { digest } from "../alert/fingerprint.ts";
 import { isGraver } from "../alert/severity.ts";
 import type { AlertMessage } from "../channel/alert-message.ts";
 import { describeMembers, nameMember } from "../channel/describe-digest.ts";
+import { NO_EVENTS } from "../channel/no-events.ts";
 import { cutText } from "../channel/plain-text.ts";
 import type { ChannelRate, DigestRoom } from "./channel-rate.ts";
 
@@ -70,19 +71,7 @@ export function buildDigest(messages: readonly AlertMessage[], key: string, rate
     headline: cutText(headline, 2_000),
     startedAt: Math.min(...messages.map(({ startedAt }) => startedAt)),
     endedAt: isFiring ? null : Math.max(...messages.map(({ endedAt, startedAt }) => endedAt ?? startedAt)),
-    windowMinutes: 1,
-    count: 0,
-    usual: 0,
-    threshold: 0,
-    score: 0,
-    peak: 0,
-    times: null,
-    actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
-    top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
-    sparkline: [],
-    advice: { state: "unavailable", text: null, reason: null },
-    links: [],
-    howToSilence: null,
+    ...NO_EVENTS,
     digest: members,
   };
 }

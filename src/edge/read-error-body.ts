@@ -1,3 +1,4 @@
+import { isObject } from "../is-object.ts";
 import { ExtendedProblem, LegacyError, MinimalError, ProblemDetails } from "./contract/errors.ts";
 import { GenericRequestResponse } from "./contract/generic-request-response.ts";
 
@@ -11,10 +12,6 @@ export interface ErrorReading {
 }
 
 const SILENT: ErrorReading = { message: null, errorKey: null, field: null, statusCode: null };
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 function filled(text: string | null | undefined): string | null {
   return text === null || text === undefined || text.trim() === "" ? null : text;

@@ -1,5 +1,6 @@
+import { isObject } from "../is-object.ts";
 import type { EdgeErrorCode } from "./edge-error.ts";
-import { type ErrorReading, isObject, readBlock, readErrorBody } from "./read-error-body.ts";
+import { type ErrorReading, readBlock, readErrorBody } from "./read-error-body.ts";
 
 export interface Failure {
   readonly code: EdgeErrorCode;

@@ -1,4 +1,4 @@
-import { toDay } from "../coverage/horizon.ts";
+import { startOfDay, toDay } from "../coverage/horizon.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";
@@ -53,10 +53,8 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
   };
 }
 
-const DAY_MS = 86_400_000;
-
 /** The UTC days of events, `yyyy-mm-dd`. */
 export function listDays(events: readonly { readonly occurredAt: number }[]): string[] {
-  const days = new Set(events.map(({ occurredAt }) => occurredAt - (occurredAt % DAY_MS)));
+  const days = new Set(events.map(({ occurredAt }) => startOfDay(occurredAt)));
   return [...days].map(toDay);
 }

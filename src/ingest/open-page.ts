@@ -1,4 +1,5 @@
 import { parseJson } from "../edge/parse-json.ts";
+import { isObject } from "../is-object.ts";
 import { sliceEntries } from "./slice-entries.ts";
 
 /** A page as received, opened into its entries. */
@@ -105,8 +106,4 @@ function parsePlain(text: string): unknown {
     // A byte order mark, or no JSON at all.
     return parseJson(text);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isObject } from "../is-object.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
 import { readAction } from "./read-action.ts";
 import type { WafEvent } from "./waf-event.ts";
@@ -71,8 +72,4 @@ function findUserAgent(headers: readonly unknown[]): string | null {
 
 function toText(text: string, maxChars: number): string | null {
   return text === "" ? null : cleanText(text, maxChars);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
