@@ -5,6 +5,7 @@ import { claimDue } from "../db/queries/leases.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
 import { openAlerting } from "./app/open-alerting.ts";
+import { openArchive } from "./app/open-archive.ts";
 import { openClock } from "./app/open-clock.ts";
 import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
@@ -163,8 +164,10 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stopping.throwIfAborted();
   schedule.start();
 
-  const parts = { config, log, metrics, database, queues, clock, zoneIds, requestsPerSecond };
-  const httpUrl = config.roles.includes("http") ? await openHttp(parts, stack) : null;
+  const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
+  const httpUrl = config.roles.includes("http")
+    ? await openHttp({ ...parts, archive: openArchive(parts, stack) }, stack)
+    : null;
   writeRuntimeFile(config.dataDir, {
     pid: process.pid,
     databaseUrl: databaseUrl.reveal(),

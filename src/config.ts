@@ -25,7 +25,13 @@ export interface Config {
   /** Absolute. */
   readonly dataDir: string;
   readonly roles: readonly Role[];
-  readonly http: { readonly host: string; readonly port: number };
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    readonly queryTimeoutMs: number;
+    readonly queryConnections: number;
+    readonly areMetricsPublic: boolean;
+  };
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
   readonly spikeZ: number;
@@ -226,7 +232,13 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     redisUrl: secret(value.REDIS_URL),
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
     roles: value.LONGWATCH_ROLES,
-    http: { host: value.LONGWATCH_HOST, port: value.LONGWATCH_PORT },
+    http: {
+      host: value.LONGWATCH_HOST,
+      port: value.LONGWATCH_PORT,
+      queryTimeoutMs: value.LONGWATCH_QUERY_TIMEOUT_SECONDS * 1_000,
+      queryConnections: value.LONGWATCH_QUERY_CONNECTIONS,
+      areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
+    },
     logLevel: value.LONGWATCH_LOG_LEVEL,
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,

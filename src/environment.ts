@@ -110,6 +110,18 @@ export const Environment = z.object({
     rule: "a whole number from 0 to 65535",
     description: "where HTTP listens; 0 takes a free port",
   }),
+  LONGWATCH_QUERY_TIMEOUT_SECONDS: withDefault(numberBetween(1, 600), "20", {
+    rule: "a whole number of seconds from 1 to 600",
+    description: "how long one question to the archive may keep the database busy before it is refused",
+  }),
+  LONGWATCH_QUERY_CONNECTIONS: withDefault(numberBetween(1, 100), "6", {
+    rule: "a whole number from 1 to 100",
+    description: "most questions to the archive that the database works on at once, of this process",
+  }),
+  LONGWATCH_METRICS_PUBLIC: withDefault(flag, "false", {
+    rule: "true or false",
+    description: "answers /metrics without a key; otherwise it asks for one with the role reader",
+  }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,
     description: "the least important line that is logged",

@@ -1,17 +1,23 @@
+import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/client.ts";
+import { findApiKey } from "../../db/queries/api-keys.ts";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
+import { readServerSecret } from "../../db/queries/server-secrets.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { hoursToLoss } from "../coverage/hours-to-loss.ts";
 import { UsageError } from "../errors.ts";
+import { createAuthenticate } from "../http/authenticate.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
+import { createPageCursors } from "../http/page-cursor.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
+import { listRoutes } from "./list-routes.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
@@ -20,6 +26,8 @@ export interface HttpParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
+  /** What questions of clients are answered from. */
+  readonly archive: Database;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
   readonly zoneIds: readonly number[];
@@ -31,7 +39,8 @@ export interface HttpParts {
  * @throws {UsageError} when the port is taken.
  */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
-  const { config, log, metrics, database, queues } = parts;
+  const { config, log, metrics, database, archive, queues } = parts;
+  const cursors = createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32)));
   const http = createHttp({
     log,
     metrics,
@@ -47,10 +56,13 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       { name: "queues", isRequired: false, check: () => queues.check() },
     ],
     readBacklog: () => readBacklog(parts),
+    areMetricsPublic: config.http.areMetricsPublic,
+    authenticate: createAuthenticate({ find: (keyId) => findApiKey(database.db, keyId) }),
+    routes: listRoutes({ archive, cursors }),
   });
   stack.defer("http", () => http.close());
   try {
-    return await http.listen(config.http);
+    return await http.listen({ host: config.http.host, port: config.http.port });
   } catch (thrown) {
     if (!isTaken(thrown)) throw thrown;
     throw new UsageError([

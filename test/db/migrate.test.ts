@@ -27,6 +27,7 @@ const TABLES = [
   "rule_buckets",
   "rule_metrics",
   "rule_peaks",
+  "server_secrets",
   "silences",
   "spikes",
   "waf_events",

@@ -21,6 +21,9 @@ export async function startHttp(
       zones: [],
     }),
     log: createLog({ level: "debug", stream: { write: (line) => lines.push(line) } }),
+    authenticate: async () => null,
+    routes: [],
+    areMetricsPublic: true,
     ...options,
   });
   extend(app);

@@ -1,0 +1,48 @@
+import type { FastifyReply } from "fastify";
+import { readSqlState } from "../../db/sql-state.ts";
+import { wordError } from "./error-form.ts";
+import { type ProblemAbout, problemOf } from "./problem.ts";
+import { Refusal } from "./refusal.ts";
+import { SECURITY_HEADERS } from "./security-headers.ts";
+
+/** Of Postgres: the statement was cancelled, here by its time limit. */
+const QUERY_CANCELED = "57014";
+
+const QUERY_TOO_SLOW = new Refusal(503, {
+  slug: "query-too-slow",
+  detail:
+    "The query took too long and was stopped. Ask for a shorter time range, name the zone, or filter by rule or address.",
+});
+
+export interface AnyError {
+  readonly statusCode?: number | undefined;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+/** What is told to the client; a statement that Postgres stopped is the query's fault. */
+export function toTold(error: AnyError): AnyError {
+  return readSqlState(error) === QUERY_CANCELED ? QUERY_TOO_SLOW : error;
+}
+
+/** In the form of the route that was asked. */
+export function sendProblem(reply: FastifyReply, requestId: string, error: AnyError): FastifyReply {
+  const claimed = error.statusCode ?? 500;
+  const status = claimed >= 400 && claimed <= 599 ? claimed : 500;
+  const form = reply.routeOptions?.config.errorForm ?? "native";
+  const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error), requestId }));
+  const headers = error instanceof Refusal ? error.headers : {};
+  return reply
+    .code(status)
+    .headers({ ...SECURITY_HEADERS, ...headers })
+    .type(type)
+    .serializer(JSON.stringify)
+    .send(body);
+}
+
+/** Only what was meant for the client, or the framework says about the request itself: other text may hold SQL. */
+function aboutOf(status: number, error: AnyError): ProblemAbout {
+  if (error instanceof Refusal) return error;
+  const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;
+  return isAboutRequest ? { detail: error.message } : {};
+}
