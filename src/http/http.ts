@@ -60,6 +60,8 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     handlerTimeout: options.handlerTimeoutMs ?? 30_000,
     // Node looks for late requests only every 30 s by itself.
     http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
+    // A page token in a path is longer than any other parameter.
+    routerOptions: { maxParamLength: 2_048 },
     return503OnClosing: false,
     genReqId: () => randomUUID(),
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
@@ -82,6 +84,10 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   limitKeys(app, limits);
   addPermissions(app, { clock, note });
   addConcurrencyLimit(app, options.limits);
+  app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
+    const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
+    options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
+  });
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   app.setNotFoundHandler((request, reply) => sendProblem(reply, request.id, { statusCode: 404 }));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
