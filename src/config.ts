@@ -42,6 +42,7 @@ export interface Config {
   readonly pollEveryMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
+  readonly adviceOnRequest: boolean;
   readonly retentionDays: number;
   readonly channels: {
     readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
@@ -254,6 +255,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
+    adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,
     retentionDays: value.LONGWATCH_RETENTION_DAYS,
     hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {

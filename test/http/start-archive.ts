@@ -3,8 +3,9 @@ import { onTestFinished } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readServerSecret } from "../../db/queries/server-secrets.ts";
-import { listRoutes } from "../../src/app/list-routes.ts";
+import { listRoutes, type RouteParts } from "../../src/app/list-routes.ts";
 import { openKeys } from "../../src/app/open-keys.ts";
+import { systemClock } from "../../src/clock.ts";
 import type { Role } from "../../src/http/access.ts";
 import type { HttpOptions } from "../../src/http/http.ts";
 import { issueKey } from "../../src/http/issue-key.ts";
@@ -16,7 +17,11 @@ import { createStopStack } from "../../src/stop-stack.ts";
 import { startHttp } from "./start-http.ts";
 
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
-export async function startArchive(url: string, options: Partial<HttpOptions> = {}) {
+export async function startArchive(
+  url: string,
+  options: Partial<HttpOptions> = {},
+  parts: Partial<RouteParts> = {},
+) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
   const stack = createStopStack(() => undefined);
@@ -30,6 +35,11 @@ export async function startArchive(url: string, options: Partial<HttpOptions> = 
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),
+    clock: systemClock,
+    zoneIds: [],
+    retentionDays: 400,
+    askAdvice: null,
+    ...parts,
   });
   const http = await startHttp({
     log,
@@ -51,13 +61,13 @@ export async function startArchive(url: string, options: Partial<HttpOptions> = 
 export async function makeKey(
   database: Database,
   role: Role,
-  more: { zoneIds?: number[]; name?: string } = {},
+  more: { zoneIds?: number[]; name?: string; isMasked?: boolean } = {},
 ) {
   const wanted = {
     name: more.name ?? role,
     role,
     zoneIds: more.zoneIds ?? null,
-    isMasked: false,
+    isMasked: more.isMasked ?? false,
     expiresInMs: null,
   };
   const { key, listed } = await issueKey(database, wanted, "test");

@@ -21,7 +21,7 @@ const NDJSON = /\bapplication\/(?:x-)?ndjson\b/i;
  * does not look like a whole one.
  */
 export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
-  const config = { access: { scope: "export" }, errorForm: "bare" } as const;
+  const config = { access: { scope: "export" }, errorForm: "bare", heavy: "export" } as const;
   const options = { config, handlerTimeout: LONGEST_EXPORT_MS };
   app.post("/shield/event-logs/:shieldZoneId/export", options, async (request, reply) => {
     const wanted = await readSearchRequest(deps, request, reply, "export");

@@ -11,10 +11,7 @@ export type AskedAdvice =
   /** The hour's budget is spent, or a refusal is in force, or somebody else asks at this moment. */
   | { readonly kind: "not-now" };
 
-export type AskAdvice = (
-  rule: { zoneId: number; ruleId: string },
-  signal: AbortSignal,
-) => Promise<AskedAdvice>;
+export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
 export interface PlatformDeps {
   /** What questions of clients are answered from. */

@@ -21,7 +21,7 @@ interface Answer {
 
 /** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
-  const config = { access: { scope: "read" }, errorForm: "bare" } as const;
+  const config = { access: { scope: "read" }, errorForm: "bare", heavy: "search" } as const;
   app.post("/shield/event-logs/:shieldZoneId/search", { config }, async (request, reply) => {
     const wanted = await readSearchRequest(deps, request, reply, "search");
     if (wanted === null) return reply;
