@@ -1,6 +1,7 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyError, FastifyInstance } from "fastify";
 import { addExportEventLogs } from "./export-event-logs.ts";
 import { addListEventLogs } from "./list-event-logs.ts";
+import { sendBareProblem } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { addJsonParser } from "./read-json-body.ts";
 import { addRecommendRule } from "./recommend-rule.ts";
@@ -11,6 +12,11 @@ import { addSearchEventLogs } from "./search-event-logs.ts";
 export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
   void app.register(async (scope) => {
     addJsonParser(scope);
+    scope.setErrorHandler<FastifyError>((error, _request, reply) => {
+      // What the framework takes for no media type at all is refused like any other one.
+      if (error.statusCode === 415) return sendBareProblem(reply, 415);
+      throw error;
+    });
     addSearchEventLogs(scope, deps);
     addExportEventLogs(scope, deps);
     addListEventLogs(scope, deps);

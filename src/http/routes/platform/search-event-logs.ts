@@ -1,8 +1,9 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { runCancellable } from "../../../../db/cancellable.ts";
 import { searchGroups } from "../../../../db/queries/search-groups.ts";
 import { searchRows } from "../../../../db/queries/search-rows.ts";
 import { toSearchRow } from "../../../archive/to-search-row.ts";
+import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readRecords } from "./read-records.ts";
@@ -27,7 +28,7 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone")
       return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
-    const { rows, groups, total, source } = await answer(deps, request, wanted);
+    const { rows, groups, total, source } = await answer(deps, clientGone(reply), wanted);
     const { page, pageSize } = wanted.plan;
     const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
     void reply.header("x-longwatch-source", source);
@@ -35,16 +36,16 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-async function answer(deps: PlatformDeps, request: FastifyRequest, wanted: SearchRequest): Promise<Answer> {
+async function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
   if (!wanted.plan.isCountable || wanted.plan.groupBy.length === 0) await refuseLargeWindow(deps, wanted);
   return wanted.plan.groupBy.length === 0
-    ? answerRows(deps, request, wanted)
-    : answerGroups(deps, request, wanted);
+    ? answerRows(deps, signal, wanted)
+    : answerGroups(deps, signal, wanted);
 }
 
 async function answerRows(
   deps: PlatformDeps,
-  { signal }: FastifyRequest,
+  signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
 ): Promise<Answer> {
   const found = await runCancellable(deps.archive, signal, (database) => searchRows(database, zoneId, plan));
@@ -55,7 +56,7 @@ async function answerRows(
 
 async function answerGroups(
   deps: PlatformDeps,
-  { signal }: FastifyRequest,
+  signal: AbortSignal,
   { zoneId, plan }: SearchRequest,
 ): Promise<Answer> {
   const found = await runCancellable(deps.archive, signal, (database) =>
