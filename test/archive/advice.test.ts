@@ -54,7 +54,9 @@ it("answers unknown rules and what the plan does not allow as the platform does"
     emulator.setSwitches({ advice });
     const theirs = await platform(path);
     for (const ours of [await ask(path), await ask(path)])
-      expect(`${ours.status} ${ours.type} ${ours.text}`).toBe(`${theirs.status} ${theirs.type} ${theirs.text}`);
+      expect(`${ours.status} ${ours.type} ${ours.text}`).toBe(
+        `${theirs.status} ${theirs.type} ${theirs.text}`,
+      );
   }
 });
 

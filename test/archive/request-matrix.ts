@@ -73,7 +73,13 @@ const REFUSED: Readonly<Record<string, unknown>> = {
   "another member of a filter": { ...WINDOW, filters: [{ field: "ip", op: "eq", value: ["x"], not: true }] },
   "a cidr of another field": { ...WINDOW, filters: [{ field: "url", op: "cidr", value: ["10.0.0.0/8"] }] },
   "a cidr that is none": { ...WINDOW, filters: [{ field: "ip", op: "cidr", value: ["10.0.0.0/33", "x"] }] },
-  "everything wrong at once": { from: "a", to: -1, query: [], filters: [{ field: 1, op: 2, value: 3 }], more: 1 },
+  "everything wrong at once": {
+    from: "a",
+    to: -1,
+    query: [],
+    filters: [{ field: 1, op: 2, value: 3 }],
+    more: 1,
+  },
 };
 
 const SEARCH_ONLY: Readonly<Record<string, object>> = {
@@ -129,7 +135,11 @@ const bodies: MatrixRequest[] = [
     path: SEARCH,
     init: post(body),
   })),
-  { name: "export: refuses a page", path: EXPORT, init: post({ ...WINDOW, page: 0, groupBy: [], buckets: 1 }) },
+  {
+    name: "export: refuses a page",
+    path: EXPORT,
+    init: post({ ...WINDOW, page: 0, groupBy: [], buckets: 1 }),
+  },
 ];
 
 const mediaTypes: MatrixRequest[] = [
@@ -149,13 +159,28 @@ const brokenBodies: MatrixRequest[] = [
 ];
 
 const ZONES = ["999", "0", "-1", "-0", "abc", "1e3", "2147483647", "2147483648", "99999999999", "%20101"];
-const RULES = ["930130", "942100", "941100", "000000", "a_b-C", "a.b", "a b", "%00", "x".repeat(64), "x".repeat(65)];
+const RULES = [
+  "930130",
+  "942100",
+  "941100",
+  "000000",
+  "a_b-C",
+  "a.b",
+  "a b",
+  "%00",
+  "x".repeat(64),
+  "x".repeat(65),
+];
 
 const METRICS = "/shield/metrics/shield-zone";
 
 const zones: MatrixRequest[] = ZONES.flatMap((zone) => [
   { name: `search: zone ${zone}`, path: `/shield/event-logs/${zone}/search`, init: post(WINDOW) },
-  { name: `search: zone ${zone} and a wrong body`, path: `/shield/event-logs/${zone}/search`, init: post({}) },
+  {
+    name: `search: zone ${zone} and a wrong body`,
+    path: `/shield/event-logs/${zone}/search`,
+    init: post({}),
+  },
   { name: `export: zone ${zone}`, path: `/shield/event-logs/${zone}/export`, init: post(WINDOW) },
   { name: `list: zone ${zone}`, path: `/shield/event-logs/${zone}/11-20-2026` },
   { name: `list: zone ${zone} of a day long ago`, path: `/shield/event-logs/${zone}/01-01-1999` },
@@ -165,7 +190,13 @@ const zones: MatrixRequest[] = ZONES.flatMap((zone) => [
 const lists: MatrixRequest[] = [
   ...["11-20-2026", "11-20-2026/", "11-20-2026/start", "11-19-2026", "11-18-2026/"],
   ...["2026-11-20", "20-11-2026", "1-2-2026", "02-30-2026", "13-01-2026", "today", "11-20-2026x", "%00"],
-  ...["11-20-2026/nonsense", "11-20-2026/c1.W10.AAAA", "11-20-2026/%2F%2F%3D", "11-20-2026/c1..", "11-20-2026/%20"],
+  ...[
+    "11-20-2026/nonsense",
+    "11-20-2026/c1.W10.AAAA",
+    "11-20-2026/%2F%2F%3D",
+    "11-20-2026/c1..",
+    "11-20-2026/%20",
+  ],
 ].map((path) => ({ name: `list: ${path}`, path: `/shield/event-logs/101/${path}` }));
 
 const metrics: MatrixRequest[] = RULES.map((rule) => ({

@@ -1,9 +1,9 @@
 import { onTestFinished } from "vitest";
-import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { rollUpBatch } from "../../db/queries/roll-up.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { RouteParts } from "../../src/app/list-routes.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/emulator.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { openIngest, ZONE } from "../jobs/ingest-support.ts";
 
@@ -34,10 +34,18 @@ export function createClient(baseUrl: string, accessKey: string): Ask {
 
 /** The emulator, everything it shows copied by the real jobs, and the archive's HTTP over it. */
 export async function openArchive(
-  options: EmulatorOptions & { readonly upTo?: (emulator: Emulator) => void; readonly parts?: Partial<RouteParts> } = {},
+  options: EmulatorOptions & {
+    readonly upTo?: (emulator: Emulator) => void;
+    readonly parts?: Partial<RouteParts>;
+  } = {},
 ) {
   const { upTo, parts, ...given } = options;
-  const emulator = await createEmulator({ eventsPerSecond: 0.3, historyHours: 30, clock: () => NOW, ...given });
+  const emulator = await createEmulator({
+    eventsPerSecond: 0.3,
+    historyHours: 30,
+    clock: () => NOW,
+    ...given,
+  });
   onTestFinished(() => emulator.close());
   const ingest = await openIngest(emulator);
   const { database } = ingest;
