@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
-import { toCondition, toMoment } from "./search-condition.ts";
+import { toCondition } from "./search-condition.ts";
 import { type GroupQuery, SEARCH_COLUMNS, type SearchDimension } from "./search-query.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
 
