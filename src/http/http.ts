@@ -52,7 +52,6 @@ export interface HttpOptions {
 export function createHttp(options: HttpOptions): FastifyInstance {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
-  const clock = options.clock ?? systemClock;
   const app = Fastify({
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
@@ -74,16 +73,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
   });
-  const note = createSecurityEvents({
-    write: options.writeSecurityEvent,
-    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
-  });
-  const limits = { limits: options.limits, clock, note };
-  limitAddresses(app, limits);
-  addGuard(app, { authenticate: options.authenticate, clock, note });
-  limitKeys(app, limits);
-  addPermissions(app, { clock, note });
-  addConcurrencyLimit(app, options.limits);
+  protect(app, options);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
@@ -106,4 +96,19 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
   for (const addRoutes of options.routes) addRoutes(app);
   return app;
+}
+
+/** In this order: what costs least to refuse comes first. */
+function protect(app: FastifyInstance, options: HttpOptions): void {
+  const clock = options.clock ?? systemClock;
+  const note = createSecurityEvents({
+    write: options.writeSecurityEvent,
+    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
+  });
+  const limits = { limits: options.limits, clock, note };
+  limitAddresses(app, limits);
+  addGuard(app, { authenticate: options.authenticate, clock, note });
+  limitKeys(app, limits);
+  addPermissions(app, { clock, note });
+  addConcurrencyLimit(app, options.limits);
 }
