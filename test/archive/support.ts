@@ -6,12 +6,13 @@ import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/e
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { openIngest, ZONE } from "../jobs/ingest-support.ts";
+import { NOW } from "./now.ts";
 
 export { ZONE } from "../jobs/ingest-support.ts";
 
 export const HOUR_MS = 3_600_000;
-/** A Friday afternoon; every test's clock stands here until it moves it. */
-export const NOW = Date.UTC(2026, 10, 20, 15, 30);
+
+export { NOW } from "./now.ts";
 
 export interface Answer {
   readonly status: number;

@@ -37,10 +37,15 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
 }
 
 async function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
-  if (!wanted.plan.isCountable || wanted.plan.groupBy.length === 0) await refuseLargeWindow(deps, wanted);
+  if (readsEvents(wanted.plan)) await refuseLargeWindow(deps, wanted);
   return wanted.plan.groupBy.length === 0
     ? answerRows(deps, signal, wanted)
     : answerGroups(deps, signal, wanted);
+}
+
+/** Whether the events of the window are looked at: pages of all events, and groups of what is counted, are found without. */
+function readsEvents({ groupBy, clauses, isCountable }: SearchRequest["plan"]): boolean {
+  return groupBy.length === 0 ? clauses.length > 0 : !isCountable;
 }
 
 async function answerRows(
