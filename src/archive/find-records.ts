@@ -4,6 +4,8 @@ import { planSpans, type Span } from "./plan-spans.ts";
 
 /** Of `logIdHashes`, per entry. */
 const HASH_BYTES = 8;
+/** Decompression has four threads; while one block is taken apart others are on their way. */
+const LANES = 6;
 
 export interface EventKey {
   /** Epoch ms. */
@@ -47,19 +49,27 @@ async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly Eve
   const read = await store.readBlocks(missing.map(({ block }) => block));
   const records = new Map<string, Buffer>();
   let wasMoved = false;
-  await Promise.all(
-    places.map(async ({ block: { blockId }, entries: wanted }) => {
-      const bytes = read.get(blockId);
-      const entries = opened.get(blockId) ?? (bytes && (await opened.open(blockId, bytes)));
-      if (entries === undefined) wasMoved = true;
-      for (const { hash, index } of wanted) {
-        const record = entries?.[index];
-        // A copy: a view would keep its whole block.
-        if (record !== undefined) records.set(hash, Buffer.from(record));
-      }
-    }),
-  );
+  await inLanes(places, async ({ block: { blockId, logIdHashes }, entries: wanted }) => {
+    const bytes = read.get(blockId);
+    const entries =
+      opened.get(blockId) ?? (bytes && (await opened.open(blockId, bytes, logIdHashes.length / HASH_BYTES)));
+    if (entries === undefined) wasMoved = true;
+    for (const { hash, index } of wanted) {
+      const record = entries?.[index];
+      // A copy: a view would keep its whole block.
+      if (record !== undefined) records.set(hash, Buffer.from(record));
+    }
+  });
   return { records, wasMoved };
+}
+
+/** So many at a time: an opened block takes half a megabyte until its entries are copied out. */
+async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values();
+  const lane = async () => {
+    for (const item of queue) await work(item);
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
 }
 
 interface Place {

@@ -27,8 +27,8 @@ export function createOpenedBlocks(maxBytes: number) {
       return found.entries;
     },
     /** @throws {Error} zlib's, when the block is damaged. */
-    async open(blockId: string, block: Buffer): Promise<readonly Buffer[]> {
-      const entries = await openRawBlock(block);
+    async open(blockId: string, block: Buffer, entryCount?: number): Promise<readonly Buffer[]> {
+      const entries = await openRawBlock(block, entryCount);
       const size = entries.reduce((sum, entry) => sum + entry.length, 0);
       bytes += size - (opened.get(blockId)?.bytes ?? 0);
       opened.delete(blockId);
