@@ -4,12 +4,12 @@ import type { Database } from "./client.ts";
 
 /**
  * Runs statements on one connection and has Postgres stop the one under way when the signal aborts: a question that
- * nobody waits for any more must not keep a connection. Rejects with the statement's own error, 57014.
+ * nobody waits for any more must not keep a connection. Rejects with the signal's reason then.
  */
 export async function runCancellable<T>(
   database: Database,
   signal: AbortSignal,
-  run: (database: Database) => Promise<T>,
+  run: (database: Database, client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted();
   const client = await database.pool.connect();
@@ -20,7 +20,11 @@ export async function runCancellable<T>(
   signal.addEventListener("abort", cancel, { once: true });
   try {
     signal.throwIfAborted();
-    return await run({ ...database, db: drizzle(client, { casing: "snake_case" }) as Database["db"] });
+    const db = drizzle(client, { casing: "snake_case" }) as Database["db"];
+    return await run({ ...database, db }, client);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    throw thrown;
   } finally {
     signal.removeEventListener("abort", cancel);
     // Before the connection is anybody else's: a late cancellation would stop their statement.

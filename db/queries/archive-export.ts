@@ -1,5 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";
+import type pg from "pg";
+import { runCancellable } from "../cancellable.ts";
 import type { Database } from "../client.ts";
 import { toCondition, toMoment } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";
@@ -25,28 +27,31 @@ const dialect = new PgDialect();
  * Every event a query finds, newest first, those of a millisecond by id, the greatest first, part by part. Each part is a
  * statement of its own that goes on where the last one ended: a slow reader holds neither a connection nor a
  * snapshot. The next part is read while one is written. Events that arrive meanwhile may be in it.
+ * The signal stops the statement under way.
  */
 export async function* readExport(
-  database: Pick<Database, "pool">,
+  database: Database,
   zoneId: number,
   query: EventQuery,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly ExportedRow[], void, undefined> {
-  let reading: Promise<readonly ExportedRow[]> | null = readPart(database, zoneId, query, null);
-  try {
-    while (reading !== null) {
-      const rows: readonly ExportedRow[] = await reading;
-      const last = rows.length === ROWS_PER_PART ? rows.at(-1) : undefined;
-      reading = last === undefined ? null : readPart(database, zoneId, query, last);
-      if (rows.length > 0) yield rows;
-    }
-  } finally {
-    // Left early: the part under way ends by itself, and its failure is nobody's.
-    reading?.catch(() => undefined);
+  const read = (after: ExportedRow | null) => {
+    const part = runCancellable(database, signal, (_, client) => readPart(client, zoneId, query, after));
+    // It may fail while the part before it is still being written, when nobody listens yet.
+    part.catch(() => undefined);
+    return part;
+  };
+  let reading: Promise<readonly ExportedRow[]> | null = read(null);
+  while (reading !== null) {
+    const rows: readonly ExportedRow[] = await reading;
+    const last = rows.length === ROWS_PER_PART ? rows.at(-1) : undefined;
+    reading = last === undefined ? null : read(last);
+    if (rows.length > 0) yield rows;
   }
 }
 
 async function readPart(
-  { pool }: Pick<Database, "pool">,
+  client: pg.PoolClient,
   zoneId: number,
   query: EventQuery,
   after: ExportedRow | null,
@@ -60,7 +65,7 @@ async function readPart(
     select ${COLUMNS} from waf_events e where ${condition}
     order by e.occurred_at desc, e.log_id desc limit ${ROWS_PER_PART}`);
   // As arrays: an object per row would cost as much as everything else of it.
-  const { rows } = await pool.query<[string, string, ...string[]]>({
+  const { rows } = await client.query<[string, string, ...string[]]>({
     text,
     values: params,
     rowMode: "array",

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { maskAddress, maskRecord } from "../../src/archive/mask.ts";
 import { toCsvLine } from "../../src/archive/csv-line.ts";
+import { maskAddress, maskRecord } from "../../src/archive/mask.ts";
 import { toSearchRow } from "../../src/archive/to-search-row.ts";
 
 const FIELDS = {

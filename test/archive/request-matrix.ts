@@ -143,8 +143,15 @@ const bodies: MatrixRequest[] = [
 ];
 
 const mediaTypes: MatrixRequest[] = [
-  ...["application/json", "text/json", "application/vnd.a+json", "APPLICATION/JSON; charset=utf-8"],
-  ...["text/plain", "application/xml", "application/jsonp", "multipart/form-data", "nonsense"],
+  "application/json",
+  "text/json",
+  "application/vnd.a+json",
+  "APPLICATION/JSON; charset=utf-8",
+  "text/plain",
+  "application/xml",
+  "application/jsonp",
+  "multipart/form-data",
+  "nonsense",
 ].flatMap((type) => both(`sent as ${type}`, post({ ...WINDOW, query: "sql" }, { "content-type": type })));
 
 const accepted: MatrixRequest[] = ["text/plain", "application/json", "text/json", "text/csv", "*/*"].flatMap(
@@ -188,15 +195,26 @@ const zones: MatrixRequest[] = ZONES.flatMap((zone) => [
 ]);
 
 const lists: MatrixRequest[] = [
-  ...["11-20-2026", "11-20-2026/", "11-20-2026/start", "11-19-2026", "11-18-2026/"],
-  ...["2026-11-20", "20-11-2026", "1-2-2026", "02-30-2026", "13-01-2026", "today", "11-20-2026x", "%00"],
-  ...[
-    "11-20-2026/nonsense",
-    "11-20-2026/c1.W10.AAAA",
-    "11-20-2026/%2F%2F%3D",
-    "11-20-2026/c1..",
-    "11-20-2026/%20",
-  ],
+  "11-20-2026",
+  "11-20-2026/",
+  "11-20-2026/start",
+  "11-19-2026",
+  "11-18-2026/",
+  "2026-11-20",
+  "20-11-2026",
+  "1-2-2026",
+  "02-30-2026",
+  "13-01-2026",
+  "today",
+  "11-20-2026x",
+  "%00",
+
+  "11-20-2026/nonsense",
+  "11-20-2026/c1.W10.AAAA",
+  "11-20-2026/%2F%2F%3D",
+  "11-20-2026/c1..",
+  "11-20-2026/%20",
+  ,
 ].map((path) => ({ name: `list: ${path}`, path: `/shield/event-logs/101/${path}` }));
 
 const metrics: MatrixRequest[] = RULES.map((rule) => ({
@@ -205,19 +223,16 @@ const metrics: MatrixRequest[] = RULES.map((rule) => ({
 }));
 
 const advice = "/shield/waf/rules/review-triggered/ai-recommendation/101/930130";
+const DOORS: readonly [name: string, path: string, init?: RequestInit][] = [
+  ["search", SEARCH, post(WINDOW)],
+  ["search with a wrong body", SEARCH, post("{")],
+  ["export", EXPORT, post(WINDOW)],
+  ["list", "/shield/event-logs/101/11-20-2026"],
+  ["metrics", `${METRICS}/101/waf-rule/930130`],
+  ["advice", advice],
+];
 const keys: MatrixRequest[] = [null, "wrong"].flatMap((key) =>
-  [
-    ["search", SEARCH, post(WINDOW)],
-    ["search with a wrong body", SEARCH, post("{")],
-    ["export", EXPORT, post(WINDOW)],
-    ["list", "/shield/event-logs/101/11-20-2026", {}],
-    ["metrics", `${METRICS}/101/waf-rule/930130`, {}],
-    ["advice", advice, {}],
-  ].map(([name, path, init]) => ({
-    name: `${String(name)}: key ${String(key)}`,
-    path: String(path),
-    init: { ...(init as RequestInit), key },
-  })),
+  DOORS.map(([name, path, init]) => ({ name: `${name}: key ${key}`, path, init: { ...init, key } })),
 );
 
 export const REQUESTS: readonly MatrixRequest[] = [

@@ -8,8 +8,6 @@ import { makeKey, startArchive } from "../http/start-archive.ts";
 import { openIngest, ZONE } from "../jobs/ingest-support.ts";
 import { NOW } from "./now.ts";
 
-export { ZONE } from "../jobs/ingest-support.ts";
-
 export const HOUR_MS = 3_600_000;
 
 export { NOW } from "./now.ts";
@@ -34,13 +32,8 @@ export function createClient(baseUrl: string, accessKey: string): Ask {
 }
 
 /** The emulator, everything it shows copied by the real jobs, and the archive's HTTP over it. */
-export async function openArchive(
-  options: EmulatorOptions & {
-    readonly upTo?: (emulator: Emulator) => void;
-    readonly parts?: Partial<RouteParts>;
-  } = {},
-) {
-  const { upTo, parts, ...given } = options;
+export async function openArchive(options: EmulatorOptions & { readonly parts?: Partial<RouteParts> } = {}) {
+  const { parts, ...given } = options;
   const emulator = await createEmulator({
     eventsPerSecond: 0.3,
     historyHours: 30,
@@ -66,7 +59,7 @@ export async function serve(database: MigratedDatabase, emulator: Emulator, part
   return { http, key, ask, platform: createClient(emulator.url, emulator.accessKey) };
 }
 
-export async function rollUp(database: MigratedDatabase): Promise<void> {
+async function rollUp(database: MigratedDatabase): Promise<void> {
   for (;;) {
     const batch = await inTransaction(database, ({ tx }) => rollUpBatch(tx, { zoneId: ZONE, limit: 5_000 }));
     if (batch.counted === 0) return;

@@ -4,6 +4,7 @@ import { type ExportedRow, readExport } from "../../../../db/queries/archive-exp
 import { toCsvLine } from "../../../archive/csv-line.ts";
 import { maskAddress } from "../../../archive/mask.ts";
 import { DIMENSIONS } from "../../../search/search.ts";
+import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readSearchRequest } from "./read-search-request.ts";
@@ -29,7 +30,8 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
     const { zoneId, plan, isMasked } = wanted;
     const isNdjson = NDJSON.test(request.headers.accept ?? "");
-    const parts = mapParts(readExport(deps.archive, zoneId, plan), isMasked, isNdjson ? toLine : toCsvLine);
+    const rows = readExport(deps.archive, zoneId, plan, clientGone(reply));
+    const parts = mapParts(rows, isMasked, isNdjson ? toLine : toCsvLine);
     const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
     // What fails before anything was sent is answered as any failure.
     const first = await parts.next();
