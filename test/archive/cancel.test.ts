@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
+import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
 import { NOW, openArchive, post } from "./support.ts";
 
 const WINDOW = { from: NOW - 3_600_000, to: NOW, query: "a" };
@@ -28,4 +29,23 @@ it("stops the statement of a client that left, and uses its connection again", a
     for (let round = 0; round < 3; round++) expect((await ask(path, post(WINDOW))).status).toBe(200);
   }
   expect(http.lines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+});
+
+it("refuses what would read more events than a question may, in the platform's form, and nothing else", async () => {
+  const { ask } = await openArchive({
+    historyHours: 2,
+    parts: { refuseCostly: createRefuseCostly(100) },
+  });
+  const search = (more: object) =>
+    ask("/shield/event-logs/101/search", post({ ...WINDOW, query: "", ...more }));
+  for (const more of [{ query: "a" }, { groupBy: ["ip"] }]) {
+    const refused = await search(more);
+    expect(refused.status).toBe(400);
+    expect(JSON.parse(refused.text)).toMatchObject({
+      title: "Bad Request",
+      detail: expect.stringContaining("at most 100 are allowed") as string,
+    });
+  }
+  for (const more of [{}, { groupBy: ["ruleId"] }, { query: "a", from: NOW - 1 }])
+    expect((await search(more)).status).toBe(200);
 });

