@@ -8,6 +8,7 @@ import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { createNudge } from "../src/nudge.ts";
+import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
@@ -35,7 +36,7 @@ export interface JobSettings {
   /** How often hours are compared with the platform's counts, and sealed. */
   readonly proveEveryMs: number;
   readonly advicePerHour: number;
-  readonly retentionDays: number;
+  readonly retention: Retention;
   /** Null: what a channel does not take waits for it alone. */
   readonly fallback: Fallback | null;
 }
@@ -72,7 +73,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   return [
-    createManagePartitionsJob({ ...deps, retentionDays: settings.retentionDays }),
+    createManagePartitionsJob({ ...deps, retention: settings.retention }),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
     createWalkDaysJob({ ...ingest, fullEveryMs: 15 * MINUTE_MS }),
     createReconcileCountsJob({

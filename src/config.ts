@@ -6,6 +6,7 @@ import { closestName } from "./closest-name.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./config-file.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { toError, UsageError } from "./errors.ts";
+import { type Retention, settleRetention } from "./privacy/retention.ts";
 import { createSecret, type Secret } from "./secret.ts";
 
 type Role = (typeof ROLES)[number];
@@ -30,7 +31,9 @@ export interface Config {
   readonly pollEveryMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
-  readonly retentionDays: number;
+  readonly retention: Retention;
+  /** Null: in a file of `dataDir`. */
+  readonly pseudonymKey: Secret | null;
   readonly channels: {
     readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
     readonly slack: { readonly url: Secret } | null;
@@ -231,7 +234,13 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
-    retentionDays: value.LONGWATCH_RETENTION_DAYS,
+    retention: settleRetention({
+      rawDays: value.LONGWATCH_RAW_DAYS,
+      ipDays: value.LONGWATCH_IP_DAYS,
+      eventDays: value.LONGWATCH_RETENTION_DAYS,
+      rollUpDays: value.LONGWATCH_ROLL_UP_DAYS,
+    }),
+    pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
     hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {
       webhook:

@@ -72,7 +72,7 @@ export function createReplica(options: ReplicaOptions): Replica {
       detectEveryMs: 30_000,
       proveEveryMs: 300_000,
       advicePerHour: 100,
-      retentionDays: 400,
+      retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
       fallback: null,
     },
     digestListPage: workers.digest,
