@@ -109,7 +109,7 @@ export async function rewriteDerived(
     let after: readonly string[] | null = null;
     do {
       const behind: readonly string[] | null = after;
-      const page = await inTransaction(database, ({ tx }) =>
+      const page: RewrittenPage = await inTransaction(database, ({ tx }) =>
         rewritePage(tx, table, { scope, behind }, rewrite),
       );
       counts[table.name] += page.changed;
