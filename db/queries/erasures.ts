@@ -36,11 +36,11 @@ export const NOTHING_ERASED: ErasedCounts = {
 export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<OpenedErasure> {
   const { zoneId, family, prefix, keyId, hash, masked } = erasure;
   const [requestedAt, untilAt] = [new Date(erasure.requestedAt), new Date(erasure.untilAt)];
-  const { rows } = await tx.execute<{ id: string; untilAt: number; isResumed: boolean }>(sql`
-    with before as (
-      select id, ended_at from erasures
-      where zone_id is not distinct from ${zoneId}::integer and key_id = ${keyId} and hash = ${hash}
-        and include_masked = ${masked !== null} for update)
+  const { rows: before } = await tx.execute<{ endedAt: Date | null }>(sql`
+    select ended_at as "endedAt" from erasures
+    where zone_id is not distinct from ${zoneId}::integer and key_id = ${keyId} and hash = ${hash}
+      and include_masked = ${masked !== null} for update`);
+  const { rows } = await tx.execute<{ id: string; untilAt: number }>(sql`
     insert into erasures as e (requested_at, until_at, zone_id, family, prefix, include_masked, key_id, hash,
       masked_hash, masked_prefix, counts)
     values (${requestedAt}, ${untilAt}, ${zoneId}, ${family}, ${prefix}, ${masked !== null}, ${keyId}, ${hash},
@@ -48,11 +48,10 @@ export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<O
     on conflict on constraint erasures_once do update set requested_at = excluded.requested_at,
       until_at = greatest(e.until_at, excluded.until_at), ended_at = null,
       counts = case when e.ended_at is null then e.counts else excluded.counts end
-    returning id, (extract(epoch from until_at) * 1000)::float8 as "untilAt",
-      exists (select from before where ended_at is null) as "isResumed"`);
+    returning id, (extract(epoch from until_at) * 1000)::float8 as "untilAt"`);
   const row = rows[0];
   if (row === undefined) throw new Error("an erasure was neither begun nor taken up");
-  return { ...row, id: Number(row.id) };
+  return { ...row, id: Number(row.id), isResumed: before.some(({ endedAt }) => endedAt === null) };
 }
 
 /** Adds what a part of the work changed, in the transaction that changed it. */

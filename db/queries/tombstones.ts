@@ -26,10 +26,15 @@ export async function holdTombstones(
   { zoneId, sinceMs }: { zoneId: number; sinceMs: number },
 ): Promise<TombstoneRow[]> {
   const [, rows] = await inOneTrip(client, () => [
-    tx.execute(sql`select pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.erasures})`),
+    keepErasuresWaiting(tx),
     readRows(tx, sql`(zone_id = ${zoneId} or zone_id is null) and until_at >= ${new Date(sinceMs)}`),
   ]);
   return rows;
+}
+
+/** A function of its own: a bare statement would only be sent behind the ones that functions have sent. */
+async function keepErasuresWaiting(tx: Queryable): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.erasures})`);
 }
 
 /** Waits for the transactions of ingest that are under way, and keeps others from beginning until this one ends. */
