@@ -16,7 +16,7 @@ import { type Ran, runStoreCommand } from "../cli/run-store-command.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../jobs/ingest-support.ts";
 
-const KEY_TEXT = "a-key-of-thirty-two-characters-or-more";
+export const KEY_TEXT = "a-key-of-thirty-two-characters-or-more";
 export const KEY = createPseudonymKey(createSecret(KEY_TEXT));
 export const GUARD = createErasureGuard(() => Promise.resolve(KEY));
 
