@@ -1,12 +1,12 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { z } from "zod";
 import type { ChannelConfig } from "./channel/channel-config.ts";
 import { closestName } from "./closest-name.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./config-file.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
-import { toError, UsageError } from "./errors.ts";
+import { UsageError } from "./errors.ts";
 import { type Retention, settleRetention } from "./privacy/retention.ts";
+import { readSecretFiles } from "./read-secret-files.ts";
 import { createSecret, type Secret } from "./secret.ts";
 
 type Role = (typeof ROLES)[number];
@@ -167,29 +167,6 @@ function findUnknown(given: Given): string[] {
       // Its value is not shown: it may be a secret under a wrong name.
       return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
     });
-}
-
-/** Fills in what is given as a file: its text without the last line end. */
-function readSecretFiles(given: Given): string[] {
-  const mistakes: string[] = [];
-  for (const name of SECRETS) {
-    const file = given[`${name}_FILE`];
-    if (file === undefined) continue;
-    if (given[name] !== undefined) {
-      mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be set together with ${name}`);
-      continue;
-    }
-    try {
-      const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
-      if (text !== "") given[name] = text;
-      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
-    } catch (thrown) {
-      mistakes.push(
-        `${name}_FILE: ${JSON.stringify(file)}: must be a readable file (${toError(thrown).message})`,
-      );
-    }
-  }
-  return mistakes;
 }
 
 /** Variables of which one says nothing, or the wrong thing, without the other. */

@@ -18,7 +18,7 @@ export interface PseudonymKeyring {
    * The key in use: the configured one, or that of the data folder, made there at the first use.
    * @throws {PseudonymKeyError} where the database knows of another.
    */
-  open(): Promise<PseudonymKey>;
+  readonly open: () => Promise<PseudonymKey>;
 }
 
 /** Asks the database each time which key is in use: another command may have put in a new one. */

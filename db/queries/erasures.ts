@@ -21,7 +21,7 @@ export interface OpenedErasure {
   readonly isResumed: boolean;
 }
 
-export const NOTHING_ERASED: ErasedCounts = {
+const NOTHING_ERASED: ErasedCounts = {
   events: 0,
   records: 0,
   quarantined: 0,

@@ -10,7 +10,6 @@ import {
   eraseAddress,
 } from "../../jobs/erase-address.ts";
 import type { Config } from "../config.ts";
-import { UsageError } from "../errors.ts";
 import { createPseudonymKeyring } from "../pseudonym-keyring.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";

@@ -44,9 +44,9 @@ export interface ErasureTarget {
   readonly hash: Buffer;
   readonly masked: { readonly prefix: number; readonly hash: Buffer } | null;
   /** Whether an event of this address is meant, full, masked or as a pseudonym. */
-  covers(ip: string): boolean;
+  readonly covers: (ip: string) => boolean;
   /** Whether a masked address may be meant, whatever was asked for. */
-  mayBeMasked(ip: string): boolean;
+  readonly mayBeMasked: (ip: string) => boolean;
 }
 
 /** `includeMasked`: masked addresses that may stand for one of the network are meant as well. */

@@ -39,12 +39,7 @@ function rawOf({ logId, occurredAt }: NewEvent) {
 /** A page as ingest stores it; its transaction stays open until `mayCommit`. */
 async function store(
   events: readonly NewEvent[],
-  {
-    expectNew = true,
-    withRecords = false,
-    mayCommit = Promise.resolve() as Promise<unknown>,
-    onStored = () => {},
-  } = {},
+  { expectNew = true, withRecords = false, mayCommit = Promise.resolve(), onStored = () => {} } = {},
 ) {
   const name = `test.${Math.random()}`;
   const fence = await acquireLease(database.db, { name, holder: name, ttlMs: 600_000 });

@@ -66,9 +66,9 @@ export async function dumpDatabase({ pool }: MigratedDatabase): Promise<string> 
   }
   const { rows: blocks } = await pool.query<{ block: Buffer }>("select block from raw_blocks");
   for (const { block } of blocks)
-    texts.push(...(await openRawBlock(block)).map((record) => `record ${record}`));
+    texts.push(...(await openRawBlock(block)).map((record) => `record ${String(record)}`));
   const { rows: unreadable } = await pool.query<{ raw: Buffer }>("select raw from quarantined_entries");
-  texts.push(...unreadable.map(({ raw }) => `unreadable ${raw}`));
+  texts.push(...unreadable.map(({ raw }) => `unreadable ${String(raw)}`));
   return texts.join("\n");
 }
 
