@@ -17,27 +17,10 @@ export interface ErasureGuard extends RecordEraser {
   eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
 }
 
-/** Empties the covered events of a page before any of them reaches the table. */
-export async function eraseStaged(tx: Queryable, match: (ip: string) => number | null): Promise<void> {
-  const { rows } = await tx.execute<{ ip: string }>(
-    sql`select distinct ip from staged_events where ip <> ''`,
-  );
-  const covered = rows.flatMap(({ ip }) => {
-    const untilAt = match(ip);
-    return untilAt === null ? [] : [{ ip, untilAt }];
-  });
-  if (covered.length === 0) return;
-  await tx.execute(sql`
-    update staged_events s set ip = ${ERASED_IP}, ua = '', url = '', ja4 = '', message = ''
-    from unnest(${sql.param(covered.map(({ ip }) => ip))}::text[],
-      ${sql.param(covered.map(({ untilAt }) => untilAt))}::float8[]) as c(ip, until)
-    where s.ip = c.ip and s.occurred_at <= to_timestamp(c.until / 1000)`);
-}
-
 /**
- * Empties what the table holds of covered events in the page's time, and returns the keys of all that are erased there:
- * one may have been here before, under a masked address that nobody could match, and an erasure that runs beside this
- * page has perhaps not come to it yet and would not see the page's records.
+ * Empties the covered events in a page's time, once the page is merged, and returns the keys of all that are erased there.
+ * Not only the page's own: one may have been here before, under a masked address that nobody could match, and an
+ * erasure that runs beside this page has perhaps not come to it yet and would not see the page's records.
  */
 export async function eraseCovered(
   tx: Queryable,

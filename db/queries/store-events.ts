@@ -80,14 +80,13 @@ export async function recordCounts(
 /**
  * Stores events of which some may be known, marks the minutes they make stale and counts the new ones into their hours.
  * Events that are here already gain what they lack and lose nothing; a full address replaces a masked one, never the
- * reverse. `beforeInsert` may change what is staged.
+ * reverse.
  * @throws the driver's 23514 when a day has no partition.
  */
 export async function mergeEvents(
   transaction: Transaction,
   { zoneId, storedAt }: { zoneId: number; storedAt: number },
   { rows, size, firstAt, lastAt }: NewEvents,
-  beforeInsert?: (tx: Queryable) => Promise<void>,
 ): Promise<StoredEvents> {
   if (size === 0) return { inserted: 0, filled: 0 };
   const { tx, client } = transaction;
@@ -95,7 +94,6 @@ export async function mergeEvents(
     "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
   );
   await copy(client, "staged_events", rows);
-  await beforeInsert?.(tx);
   const inserted = await insertStaged(transaction, zoneId, storedAt);
   if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0 };
   const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, firstAt, lastAt));

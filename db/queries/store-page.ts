@@ -2,13 +2,7 @@ import type { Database, Queryable } from "../client.ts";
 import { inOneTrip } from "../one-trip.ts";
 import { readSqlState } from "../sql-state.ts";
 import { inTransaction, type Transaction } from "../transaction.ts";
-import {
-  type ErasureGuard,
-  eraseCovered,
-  eraseFromBlocks,
-  eraseFromQuarantine,
-  eraseStaged,
-} from "./guard-page.ts";
+import { type ErasureGuard, eraseCovered, eraseFromBlocks, eraseFromQuarantine } from "./guard-page.ts";
 import { assertFence } from "./leases.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
@@ -126,7 +120,7 @@ async function mergeGuarded(
   const { zoneId, erasures: guard, events } = page;
   if (guard === undefined) throw new Error("a page that an erasure may cover has nobody to keep it out");
   const match = await guard.match(tombstones);
-  const merged = await mergeEvents(transaction, page, events, (staged) => eraseStaged(staged, match));
+  const merged = await mergeEvents(transaction, page, events);
   const { firstAt, lastAt } = events;
   const erased =
     firstAt === null || lastAt === null || events.size === 0

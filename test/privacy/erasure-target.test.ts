@@ -26,8 +26,10 @@ function isWithin(ip: string, cidr: string): boolean {
 }
 
 const v4 = fc.tuple(fc.ipV4(), fc.ipV4(), fc.integer({ min: 14, max: 32 }));
+/** The library reads `::1.2.3.4` as the IPv4 address as well; of such a one there is no IPv6 network. */
+const ipv6 = fc.ipV6().filter((ip) => ipaddr.process(ip).kind() === "ipv6");
 const v6 = fc.tuple(
-  fc.ipV6(),
+  ipv6,
   fc.ipV6(),
   fc.oneof(fc.integer({ min: 53, max: 64 }), fc.integer({ min: 117, max: 128 })),
 );
@@ -107,7 +109,7 @@ test.each([
   "203.0.113.7:80",
   "",
   "::g",
-  "a".repeat(10_000),
+  "a:".repeat(30),
 ])("%j is no address", (text) => {
   expect(singleAddress(text)).toBeNull();
   expect(target(singleAddress("127.0.0.1"), true).covers(text)).toBe(false);
