@@ -29,6 +29,7 @@ export function openAlerting(parts: AlertingParts) {
   const notifiers = new Map(openAll(alerting, parts));
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
+    current: () => alerting,
     routing: () => alerting.routing,
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
     reload(): void {

@@ -45,6 +45,28 @@ export async function openRawBlock(block: Buffer): Promise<Buffer[]> {
   return sliceArray(await decompress(block), 0).items;
 }
 
+/** The same block with some of its entries, by their positions, replaced by others. */
+export async function rewriteRawBlock(
+  block: Buffer,
+  positions: readonly number[],
+  replace: (raw: Buffer) => Buffer,
+): Promise<Buffer> {
+  const entries = await openRawBlock(block);
+  for (const position of positions) {
+    const raw = entries[position];
+    if (raw !== undefined) entries[position] = replace(raw);
+  }
+  return compress(joinEntries(entries), COMPRESSION);
+}
+
+function joinEntries(entries: readonly Buffer[]): Buffer {
+  return Buffer.concat([
+    OPEN,
+    ...entries.flatMap((raw, index) => (index === 0 ? [raw] : [SEPARATOR, raw])),
+    CLOSE,
+  ]);
+}
+
 function groupEntries(entries: readonly RawEntry[]): RawEntry[][] {
   const groups: RawEntry[][] = [];
   const open = new Map<number, { group: RawEntry[]; bytes: number }>();
@@ -63,22 +85,19 @@ function groupEntries(entries: readonly RawEntry[]): RawEntry[][] {
 }
 
 async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
-  const pieces: Buffer[] = [];
   let firstAt = Number.POSITIVE_INFINITY;
   let lastAt = Number.NEGATIVE_INFINITY;
-  for (const [index, { occurredAt, raw }] of entries.entries()) {
-    pieces.push(index === 0 ? OPEN : SEPARATOR, raw);
+  for (const { occurredAt } of entries) {
     firstAt = Math.min(firstAt, occurredAt);
     lastAt = Math.max(lastAt, occurredAt);
   }
-  pieces.push(CLOSE);
   return {
     day: new Date(firstAt).toISOString().slice(0, 10),
     firstAt,
     lastAt,
     entryCount: entries.length,
     logIdHashes: packLogIdHashes(entries.map(({ logIdHash }) => logIdHash)),
-    block: await compress(Buffer.concat(pieces), COMPRESSION),
+    block: await compress(joinEntries(entries.map(({ raw }) => raw)), COMPRESSION),
   };
 }
 

@@ -7,6 +7,7 @@ import { at } from "../alert/alert-world.ts";
 import { MINUTE_MS, NOW } from "../alert/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
+import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
@@ -21,7 +22,7 @@ afterAll(() => database.drop());
 
 beforeEach(async () => {
   await rows.clear();
-  await database.pool.query("truncate audit_entries");
+  await clearAudit(database);
 });
 
 function run(...args: string[]) {
