@@ -1,12 +1,13 @@
 import type { Episode, Severity } from "./episode.ts";
+import { createHindsight, type Hindsight } from "./hindsight.ts";
 import type { SpikePolicy } from "./policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "./series-watch.ts";
 
-/** At the beginning of a record nothing has a history, and everyday traffic would look new. */
+/** At the beginning of a record nothing has a history, and everyday traffic looks new: it is judged in hindsight. */
 const LEARNING_MINUTES = 180;
 /** A series seen this early was surely there before the record began. */
 const FIRST_SEEN_MINUTES = 60;
-/** So long every rule is new to the record, and that is no news. Shorter records are judged throughout. */
+/** So long every rule is new to the record. Shorter records are judged as they are. */
 const NEW_RECORD_MINUTES = 1_440;
 
 /** Minutes are numbered since the epoch; a span is half-open. */
@@ -46,6 +47,8 @@ interface Followed {
   readonly series: string;
   readonly watch: SeriesWatch;
   readonly firstMinute: number;
+  readonly hindsight: Hindsight;
+  readonly keep: (episode: Episode) => void;
 }
 
 export interface Backtest {
@@ -64,18 +67,30 @@ export function createBacktest(options: BacktestOptions): Backtest {
   const closed: { one: Followed; episode: Episode }[] = [];
   let current: Followed | undefined;
   let [first, last, rows, events] = [Number.POSITIVE_INFINITY, 0, 0, 0];
-  const keep = (episode: Episode) => void closed.push({ one: current as Followed, episode });
+
+  function follow(series: string, firstMinute: number): Followed {
+    const watch = createSeriesWatch();
+    const hindsight = createHindsight(watch, options);
+    const one: Followed = { series, watch, firstMinute, hindsight, keep };
+    function keep(episode: Episode): void {
+      closed.push({ one, episode });
+      // How early in the record that is, is only known at its end.
+      if (episode.openedAt - firstMinute <= NEW_RECORD_MINUTES) hindsight.expect(episode);
+    }
+    return one;
+  }
 
   function take(series: string, minute: number, count: number): number | undefined {
     // Files are mostly sorted by series: the last one is the likeliest.
     if (current?.series !== series) current = followed.get(series);
     if (minute >= endMinute) return undefined;
     if (current === undefined) {
-      current = { series, watch: createSeriesWatch(), firstMinute: minute };
+      current = follow(series, minute);
       followed.set(series, current);
     }
-    const { watch } = current;
+    const { watch, hindsight, keep } = current;
     if (watch.next !== null && minute < watch.next) return watch.next - 1;
+    hindsight.reach(minute, keep);
     takeMinute(watch, minute, count, options, keep);
     first = Math.min(first, minute);
     last = Math.max(last, minute);
@@ -88,15 +103,19 @@ export function createBacktest(options: BacktestOptions): Backtest {
     const recordStart = Math.min(first, startMinute ?? first);
     const fromMinute = startMinute ?? (rows === 0 ? 0 : first);
     const toMinute = Math.max(fromMinute, Number.isFinite(endMinute) ? endMinute : last + 1);
-    const found = [...closed];
-    for (const one of followed.values()) {
-      passMinutes(one.watch, toMinute, options, (episode) => void found.push({ one, episode }));
-      if (one.watch.episode !== null) found.push({ one, episode: one.watch.episode });
+    for (const { watch, hindsight, keep } of followed.values()) {
+      hindsight.reach(toMinute, keep);
+      passMinutes(watch, toMinute, options, keep);
     }
-    const isLearning = createLearning(recordStart, toMinute);
+    const open = [...followed.values()].flatMap((one) =>
+      one.watch.episode === null ? [] : [{ one, episode: one.watch.episode }],
+    );
+    const isEarly = createEarly(recordStart, toMinute);
     const order = new Map([...followed.values()].map((one, place) => [one, place]));
-    const alerts = found
-      .filter(({ one, episode }) => !isLearning(one.firstMinute, episode))
+    const alerts = [...closed, ...open]
+      .filter(({ one, episode }) => {
+        return !(isEarly(one.firstMinute, episode) && one.hindsight.isEveryday(episode, toMinute));
+      })
       .toSorted(
         (a, b) =>
           (order.get(a.one) ?? 0) - (order.get(b.one) ?? 0) || a.episode.openedAt - b.episode.openedAt,
@@ -109,8 +128,8 @@ export function createBacktest(options: BacktestOptions): Backtest {
   return { take, report };
 }
 
-/** Whether an episode only shows that the record has just begun. */
-function createLearning(recordStart: number, recordEnd: number) {
+/** Whether an episode may only show that the record has just begun. */
+function createEarly(recordStart: number, recordEnd: number) {
   if (recordEnd - recordStart < NEW_RECORD_MINUTES) return () => false;
   return (firstMinute: number, { openedAt, kind }: Episode) => {
     const age = openedAt - recordStart;

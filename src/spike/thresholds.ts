@@ -10,6 +10,8 @@ const PRIOR_HOURS = 12;
 const PRIOR_DEVIATION = 0.6;
 const CLIP_DEVIATIONS = 2;
 const RESIDUAL_DEVIATIONS = 3;
+/** Pull of no change on the recent level, in hours; two in the published form, which follows every quiet hour down. */
+const RECENT_WEIGHT = 4;
 const SILENT_SHARE = 0.8;
 const RECORD_CAP = 200;
 const CLUMP_POWER = 0.7;
@@ -140,7 +142,7 @@ function recentLevel(count: number, hour: number, deviation: number): number {
     sum += Math.min(Math.max(residual, -reach), reach);
     found += 1;
   }
-  return sum / (found + 2);
+  return sum / (found + RECENT_WEIGHT);
 }
 
 /** Hours with events, the damped geometric mean of their counts, and the mean count of comparable hours. */
