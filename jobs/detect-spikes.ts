@@ -19,7 +19,15 @@ import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { assessSeries, type SeriesOutcome } from "../src/spike/assess-series.ts";
 import type { Episode } from "../src/spike/episode.ts";
 import { createHourHistory, putHour, resetHours } from "../src/spike/hour-history.ts";
-import { type Candidate, keyOf, planTick, spanOfTick, type TickSpan } from "../src/spike/plan-tick.ts";
+import {
+  type Candidate,
+  keyOf,
+  planTick,
+  type Sensitivity,
+  spanOfTick,
+  type TickInput,
+  type TickSpan,
+} from "../src/spike/plan-tick.ts";
 import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "../src/spike/policy.ts";
 import {
   isSameEpisode,
@@ -43,7 +51,10 @@ export interface DetectSpikesDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  readonly z?: (zoneId: number, ruleId: string) => number;
+  /** How a series is judged; by default as without a configuration. */
+  readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
+  /** The least of all floors. */
+  readonly lowestFloor?: () => number;
   /** Told when a spike opened, changed or closed. */
   readonly afterSpikes: () => unknown;
 }
@@ -82,12 +93,13 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
 
 /** One tick. */
 async function detectSpikes(
-  deps: Pick<DetectSpikesDeps, "database" | "clock" | "z">,
+  deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
   cache: ThresholdCache = createThresholdCache(),
 ): Promise<DetectedSpikes> {
   const { db } = deps.database;
   const nowMs = deps.clock();
-  const tick = await readTick(db, nowMs, deps.z ?? (() => DEFAULT_Z));
+  const { sensitivity = () => ({ z: DEFAULT_Z, floor: FLOOR }), lowestFloor = () => FLOOR } = deps;
+  const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
   await fillCache(db, tick, cache);
   cache.prune(nowMs);
   return writeOutcomes(
@@ -107,7 +119,7 @@ interface Tick {
 async function readTick(
   db: Queryable,
   nowMs: number,
-  zOf: (zoneId: number, ruleId: string) => number,
+  { sensitivityOf, atLeast }: Pick<TickInput<SpikeRow>, "sensitivityOf"> & { atLeast: number },
 ): Promise<Tick> {
   const span = spanOfTick(nowMs);
   const { oldestMs, settledMs } = span;
@@ -117,12 +129,12 @@ async function readTick(
   const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
   const open = await readOpenSpikes(db);
   const closings = await readRecentClosings(db, Math.min(fromMs, ...open.map(windowStartMs)));
-  const active = await readMinuteCounts(db, { fromMs, toMs, atLeast: FLOOR });
-  return { span, candidates: planTick(span, { active, open, closings, stale, covered, zOf }) };
+  const active = await readMinuteCounts(db, { fromMs, toMs, atLeast });
+  return { span, candidates: planTick(span, { active, open, closings, stale, covered, sensitivityOf }) };
 }
 
-function cacheKey({ zoneId, ruleId, z, view }: OpenSpike, hour: number): ThresholdsKey {
-  return { zoneId, ruleId, hour, z, fingerprint: view.fingerprint };
+function cacheKey({ zoneId, ruleId, z, floor, view }: OpenSpike, hour: number): ThresholdsKey {
+  return { zoneId, ruleId, hour, z, floor, fingerprint: view.fingerprint };
 }
 
 /** Computes the thresholds that are not in the cache, from one read for all of them. */
@@ -142,7 +154,8 @@ async function fillCache(db: Queryable, { span, candidates }: Tick, cache: Thres
     for (const [hour, events, ...peaks] of remembered.hours) putHour(history, hour, events, peaks);
     const firstHour = remembered.firstHour ?? Number.POSITIVE_INFINITY;
     history.firstHour = firstHour;
-    const policy = { z: candidate.z, isUnknownHour: candidate.view.isUnknownHour };
+    const { z, floor } = candidate;
+    const policy = { z, floor, isUnknownHour: candidate.view.isUnknownHour };
     for (const hour of candidate.testedHours) {
       const thresholds = computeThresholds(history, hour, policy);
       cache.set(cacheKey(candidate, hour), { thresholds, firstHour }, nowMs);

@@ -9,6 +9,7 @@ import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { createNudge } from "../src/nudge.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
+import type { Sensitivity } from "../src/routing/detection.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
@@ -51,7 +52,8 @@ export interface JobsDeps {
   readonly notifiers: ReadonlyMap<string, Notifier>;
   /** Who hears of what, and how a series is judged: as it is now, it may be told otherwise. */
   readonly routing: () => Routing;
-  readonly sensitivity: (zoneId: number, ruleId: string) => { readonly z: number };
+  readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
+  readonly lowestFloor: () => number;
   readonly zoneIds: readonly number[];
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
@@ -64,7 +66,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers, sensitivity, heartbeat = null } = deps;
+  const { settings, ring, notifiers, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -83,7 +85,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
-    createDetectSpikesJob({ ...deps, afterSpikes, z: (zoneId, ruleId) => sensitivity(zoneId, ruleId).z }),
+    createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,

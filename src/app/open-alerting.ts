@@ -7,7 +7,7 @@ import type { Alerting } from "../config-file.ts";
 import { UsageError } from "../errors.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Log } from "../log.ts";
-import { sensitivityOf } from "../routing/detection.ts";
+import { lowestFloor, sensitivityOf } from "../routing/detection.ts";
 import { measureNotifier } from "./measure-notifier.ts";
 
 export interface AlertingParts {
@@ -31,6 +31,7 @@ export function openAlerting(parts: AlertingParts) {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
     routing: () => alerting.routing,
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
+    lowestFloor: () => lowestFloor(alerting.detection),
     reload(): void {
       try {
         const next = config.rereadAlerting();

@@ -1,5 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "../trend/bucket.ts";
-import { LONGEST_WINDOW } from "./policy.ts";
+import { LONGEST_WINDOW, type SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds.ts";
 import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
 
@@ -8,6 +8,8 @@ import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
  * opens no spike, so a first start or a restart does not page for yesterday.
  */
 const TESTED_MINUTES = 15;
+
+export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
 
 export interface SeriesKey {
   readonly zoneId: number;
@@ -54,7 +56,7 @@ export interface TickInput<Row extends SeriesKey> {
   /** Series whose history is being recounted. */
   readonly stale: readonly SeriesKey[];
   readonly covered: readonly (CoveredHour & { zoneId: number })[];
-  readonly zOf: (zoneId: number, ruleId: string) => number;
+  readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
 }
 
 /** A series to judge at this tick. */
@@ -67,6 +69,7 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
   readonly freshFrom: number;
   readonly row: Row | undefined;
   readonly z: number;
+  readonly floor: number;
   readonly view: ZoneView;
 }
 
@@ -93,7 +96,7 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
       counts: spread(span, active.get(key)),
       freshFrom: freshFrom.get(key) ?? 0,
       row: rows.get(key),
-      z: input.zOf(zoneId, ruleId),
+      ...input.sensitivityOf(zoneId, ruleId),
       ...viewed,
     });
   }

@@ -4,7 +4,7 @@ export type WindowMinutes = (typeof WINDOWS)[number];
 export const WINDOW_COUNT = WINDOWS.length;
 export const LONGEST_WINDOW = 60;
 
-/** No window below this count is a spike, however quiet the rule. */
+/** No window below this count is a spike, however quiet the rule; unless the configuration says otherwise. */
 export const FLOOR = 10;
 
 export const DEFAULT_Z = 3.5;
@@ -13,6 +13,8 @@ export const DEFAULT_Z = 3.5;
 export interface SpikePolicy {
   /** The one knob: 3 is sensitive, 3.5 normal, 4.5 for a pager. */
   readonly z: number;
+  /** Of every window; FLOOR where it is left out. */
+  readonly floor?: number;
   /** Hours (since the epoch) whose events are not all known; they leave the history instead of entering as zeros. */
   readonly isUnknownHour?: (hour: number) => boolean;
 }

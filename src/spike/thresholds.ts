@@ -59,6 +59,7 @@ export function computeThresholds(
 ): Thresholds {
   advanceHours(history, hour);
   const count = gatherHours(history, hour, policy);
+  const { z, floor = FLOOR } = policy;
   const activity = summariseActivity(history, count, hour % 24);
   for (let window = 0; window < WINDOW_COUNT; window += 1) {
     let record = 0;
@@ -69,11 +70,11 @@ export function computeThresholds(
     }
     const deviation = fitClipped(count);
     const level = (expected[hour % 24] as number) + recentLevel(count, hour, deviation);
-    let threshold = Math.max(FLOOR, Math.exp(level + policy.z * deviation) - 1);
+    let threshold = Math.max(floor, Math.exp(level + z * deviation) - 1);
     // A rule silent in more than a fifth of its hours: its record and its habit of coming in clumps count too.
     if (activity.active < SILENT_SHARE * count) {
       threshold = Math.max(threshold, Math.min(2 * (record + 1) - 1, RECORD_CAP));
-      threshold = Math.max(threshold, FLOOR * activity.clump ** CLUMP_POWER);
+      threshold = Math.max(threshold, floor * activity.clump ** CLUMP_POWER);
     }
     out.threshold[window] = threshold;
     out.level[window] = level;

@@ -11,12 +11,13 @@ interface StoredReplay {
   readonly ruleId: string | undefined;
   readonly days: number;
   readonly z: number;
+  readonly floor: number;
   readonly nowMs: number;
 }
 
 /** Replays the stored minutes of a zone's rules; hours that are not wholly known leave the history, as in the service. */
 export async function replayStore(db: Queryable, asked: StoredReplay): Promise<BacktestReport> {
-  const { zoneId, ruleId, days, z, nowMs } = asked;
+  const { zoneId, ruleId, days, z, floor, nowMs } = asked;
   const endMinute = Math.floor(nowMs / MINUTE_MS);
   const startMinute = endMinute - days * 1_440;
   const toMs = endMinute * MINUTE_MS;
@@ -26,7 +27,7 @@ export async function replayStore(db: Queryable, asked: StoredReplay): Promise<B
     covered.filter((hour) => hour.zoneId === zoneId),
     nowMs,
   );
-  const backtest = createBacktest({ z, isUnknownHour, startMinute, endMinute });
+  const backtest = createBacktest({ z, floor, isUnknownHour, startMinute, endMinute });
   const rules =
     ruleId === undefined
       ? await readActiveRules(db, zoneId, { fromMs: startMinute * MINUTE_MS, toMs })
