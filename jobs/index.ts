@@ -23,6 +23,7 @@ import { createReportServiceJob } from "./report-service.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
 import { createSealWindowsJob } from "./seal-windows.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./send-heartbeat.ts";
+import { createSnapshotRuleMetricsJob } from "./snapshot-rule-metrics.ts";
 import type { Fallback } from "./stand-in.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
@@ -85,6 +86,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
+    createSnapshotRuleMetricsJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
@@ -126,6 +128,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
+    { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Also with nothing due: the fallback is told by the age of what waits.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

@@ -16,6 +16,8 @@ export interface BacktestOptions extends SpikePolicy {
   readonly startMinute?: number | undefined;
   /** Counts from here on are left out. By default they end the judging. */
   readonly endMinute?: number | undefined;
+  /** What is otherwise for a series. */
+  readonly policyOf?: ((series: string) => Partial<SpikePolicy>) | undefined;
 }
 
 /** One alert and the minutes it covers: from the one that reached its threshold to the last that was not quiet. */
@@ -46,6 +48,7 @@ export interface BacktestReport {
 interface Followed {
   readonly series: string;
   readonly watch: SeriesWatch;
+  readonly policy: SpikePolicy;
   readonly firstMinute: number;
   readonly hindsight: Hindsight;
   readonly keep: (episode: Episode) => void;
@@ -70,8 +73,9 @@ export function createBacktest(options: BacktestOptions): Backtest {
 
   function follow(series: string, firstMinute: number): Followed {
     const watch = createSeriesWatch();
-    const hindsight = createHindsight(watch, options);
-    const one: Followed = { series, watch, firstMinute, hindsight, keep };
+    const policy = { ...options, ...options.policyOf?.(series) };
+    const hindsight = createHindsight(watch, policy);
+    const one: Followed = { series, watch, policy, firstMinute, hindsight, keep };
     function keep(episode: Episode): void {
       closed.push({ one, episode });
       // How early in the record that is, is only known at its end.
@@ -88,10 +92,10 @@ export function createBacktest(options: BacktestOptions): Backtest {
       current = follow(series, minute);
       followed.set(series, current);
     }
-    const { watch, hindsight, keep } = current;
+    const { watch, policy, hindsight, keep } = current;
     if (watch.next !== null && minute < watch.next) return watch.next - 1;
     hindsight.reach(minute, keep);
-    takeMinute(watch, minute, count, options, keep);
+    takeMinute(watch, minute, count, policy, keep);
     first = Math.min(first, minute);
     last = Math.max(last, minute);
     rows += 1;
@@ -103,9 +107,9 @@ export function createBacktest(options: BacktestOptions): Backtest {
     const recordStart = Math.min(first, startMinute ?? first);
     const fromMinute = startMinute ?? (rows === 0 ? 0 : first);
     const toMinute = Math.max(fromMinute, Number.isFinite(endMinute) ? endMinute : last + 1);
-    for (const { watch, hindsight, keep } of followed.values()) {
+    for (const { watch, policy, hindsight, keep } of followed.values()) {
       hindsight.reach(toMinute, keep);
-      passMinutes(watch, toMinute, options, keep);
+      passMinutes(watch, toMinute, policy, keep);
     }
     const open = [...followed.values()].flatMap((one) =>
       one.watch.episode === null ? [] : [{ one, episode: one.watch.episode }],

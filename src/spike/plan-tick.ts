@@ -1,4 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "../trend/bucket.ts";
+import { type ConfirmedAttack, toAttackHours } from "./attack-hours.ts";
 import { LONGEST_WINDOW, type SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds.ts";
 import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
@@ -56,6 +57,8 @@ export interface TickInput<Row extends SeriesKey> {
   /** Series whose history is being recounted. */
   readonly stale: readonly SeriesKey[];
   readonly covered: readonly (CoveredHour & { zoneId: number })[];
+  /** Confirmed attacks, of which no trace is to stay in the history. */
+  readonly attacks: readonly (SeriesKey & ConfirmedAttack)[];
   readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
 }
 
@@ -70,7 +73,9 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
   readonly row: Row | undefined;
   readonly z: number;
   readonly floor: number;
-  readonly view: ZoneView;
+  /** Of the hours that make up its history: changes when they do. */
+  readonly fingerprint: string;
+  readonly isUnknownHour: (hour: number) => boolean;
 }
 
 /**
@@ -83,13 +88,15 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
   const freshFrom = new Map(input.closings.map((one) => [keyOf(one), Math.ceil(one.closedAtMs / MINUTE_MS)]));
   const stale = new Set(input.stale.map(keyOf));
   const covered = Map.groupBy(input.covered, ({ zoneId }) => zoneId);
+  const attacks = Map.groupBy(input.attacks, keyOf);
   const views = new Map<number, ReturnType<typeof viewTested>>();
 
   const candidates: Candidate<Row>[] = [];
   for (const [key, { zoneId, ruleId }] of new Map<string, SeriesKey>([...rows, ...active])) {
     const viewed = views.get(zoneId) ?? viewTested(span, covered.get(zoneId) ?? []);
     views.set(zoneId, viewed);
-    if (!viewed.view.isReady || viewed.tested.length === 0 || stale.has(key)) continue;
+    const { view, ...minutes } = viewed;
+    if (!view.isReady || minutes.tested.length === 0 || stale.has(key)) continue;
     candidates.push({
       zoneId,
       ruleId,
@@ -97,10 +104,21 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
       freshFrom: freshFrom.get(key) ?? 0,
       row: rows.get(key),
       ...input.sensitivityOf(zoneId, ruleId),
-      ...viewed,
+      ...minutes,
+      ...withoutAttacks(view, attacks.get(key)),
     });
   }
   return candidates;
+}
+
+function withoutAttacks(view: ZoneView, attacks: readonly ConfirmedAttack[] = []) {
+  const { fingerprint, isUnknownHour } = view;
+  if (attacks.length === 0) return { fingerprint, isUnknownHour };
+  const left = toAttackHours(attacks);
+  return {
+    fingerprint: `${fingerprint}-${[...left].join()}`,
+    isUnknownHour: (hour: number) => left.has(hour) || isUnknownHour(hour),
+  };
 }
 
 function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly CoveredHour[]) {

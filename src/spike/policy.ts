@@ -1,3 +1,5 @@
+import type { RulePrior } from "./rule-prior.ts";
+
 /** Minutes. A series is judged by the counts of its last 3, 15 and 60 closed minutes. */
 export const WINDOWS = [3, 15, 60] as const;
 export type WindowMinutes = (typeof WINDOWS)[number];
@@ -17,4 +19,6 @@ export interface SpikePolicy {
   readonly floor?: number;
   /** Hours (since the epoch) whose events are not all known; they leave the history instead of entering as zeros. */
   readonly isUnknownHour?: (hour: number) => boolean;
+  /** Stands in for the history where there is less than a day of it. */
+  readonly prior?: RulePrior | null;
 }

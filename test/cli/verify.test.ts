@@ -63,6 +63,7 @@ test("what was kept whole is alike in everything, with exit code 0 and a bar bes
       "    after 2026-11-20 15:00 UTC: events may still appear",
       `  event ids         3 hours, ${sampled.length} ids: alike`,
       "    after 2026-11-20 15:00 UTC: events may still appear",
+      "  daily counts      0 counts of a rule on a sealed day: none higher there",
       "  hour counts       6 hours: alike",
       "  roll-ups          the buckets of 1 day: alike",
       "  raw records       0 events of the list: alike",

@@ -27,6 +27,7 @@ const TABLES = [
   "rule_buckets",
   "rule_metrics",
   "rule_peaks",
+  "rule_snapshots",
   "silences",
   "spikes",
   "waf_events",
