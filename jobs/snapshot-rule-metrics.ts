@@ -103,8 +103,8 @@ async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Ask
   };
   try {
     const { zoneId: shieldZoneId, ruleId } = rule;
-    const days = toDailyCounts(await deps.edge.getRuleMetrics({ shieldZoneId, ruleId }, signal));
-    await keep(days, DAY_MS);
+    const told = toDailyCounts(await deps.edge.getRuleMetrics({ shieldZoneId, ruleId }, signal));
+    await keep(told.filter(isPlausible(askedAtMs)), DAY_MS);
     run.told.push(rule);
   } catch (thrown) {
     if (!(thrown instanceof EdgeError)) throw thrown;
@@ -117,6 +117,14 @@ async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Ask
       await keep([], REFUSED_MS, code);
     } else await keep([], disposition === "retry" ? RETRY_MS : DAY_MS, code);
   }
+}
+
+/** A day from now at most, and no older than what the platform tells of. */
+function isPlausible(nowMs: number): (counts: DailyCounts) => boolean {
+  return ({ day }) => {
+    const age = nowMs - Date.parse(day);
+    return age > -DAY_MS && age < (OVERVIEW_DAYS + 2) * DAY_MS;
+  };
 }
 
 /** Evidence, not proof: nothing follows from it but a line for whoever looks. */
