@@ -105,7 +105,7 @@ export async function readDaysBefore(db: Queryable, series: readonly SeriesKey[]
   return found.rows;
 }
 
-export interface DayBeyond {
+interface DayBeyond {
   readonly ruleId: string;
   /** `yyyy-MM-dd`. */
   readonly day: string;

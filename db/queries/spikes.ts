@@ -134,16 +134,20 @@ export async function readAttacks(
 ): Promise<AttackSpan[]> {
   const isNew = and(eq(spikes.mark, "attack"), gt(spikes.lastActiveAt, new Date(afterMs)));
   const rows = await db
-    .select()
+    .select({
+      zoneId: spikes.zoneId,
+      ruleId: spikes.ruleId,
+      openedAt: spikes.openedAt,
+      lastActiveAt: spikes.lastActiveAt,
+      windowMinutes: spikes.windowMinutes,
+    })
     .from(spikes)
     .where(zoneId === undefined ? isNew : and(isNew, eq(spikes.zoneId, zoneId)))
     .orderBy(asc(spikes.id));
   return rows.map((row) => ({
-    zoneId: row.zoneId,
-    ruleId: row.ruleId,
+    ...row,
     openedAt: Math.floor(row.openedAt.getTime() / 60_000),
     lastActiveAt: Math.floor(row.lastActiveAt.getTime() / 60_000),
-    windowMinutes: row.windowMinutes,
   }));
 }
 
