@@ -27,7 +27,7 @@ import {
   type TickSpan,
 } from "../src/spike/plan-tick.ts";
 import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "../src/spike/policy.ts";
-import { countCompanions, raiseSeverity } from "../src/spike/raise-severity.ts";
+import { createCompany, raiseSeverity } from "../src/spike/raise-severity.ts";
 import {
   isSameEpisode,
   type StoredEpisode,
@@ -150,13 +150,12 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
 /** Counts, for a spike, the other rules of its zone that rose with it; they raise its severity. */
 function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
   const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
+  const companies = new Map(
+    [...zones].map(([zoneId, inZone]) => [zoneId, createCompany(inZone.map(({ episode }) => episode))]),
+  );
   return (one) => {
     const { row, zoneId, z } = one.candidate;
-    const others = (zones.get(zoneId) ?? []).filter((other) => other !== one);
-    const rising = countCompanions(
-      one.episode,
-      others.map(({ episode }) => episode),
-    );
+    const rising = companies.get(zoneId)?.(one.episode) ?? 0;
     // Those that have closed by now rose all the same.
     const companions = Math.max(rising, row?.companions ?? 0);
     const graded = gradeSeverity(one.episode.score, z);

@@ -13,7 +13,7 @@ export const DEFAULT_Z = 3.5;
 
 /** How a series is judged. */
 export interface SpikePolicy {
-  /** The one knob: 3 is sensitive, 3.5 normal, 4.5 for a pager. */
+  /** The knob that matters: 3 is sensitive, 3.5 normal, 4.5 for a pager. */
   readonly z: number;
   /** Of every window; FLOOR where it is left out. */
   readonly floor?: number;

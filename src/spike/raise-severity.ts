@@ -7,15 +7,21 @@ const TOGETHER_MINUTES = 15;
 /** What of a spike tells whether it rose with another; minutes since the epoch. */
 export type Rising = Pick<Episode, "openedAt" | "kind">;
 
-/** How many of the others rise in the same minutes; new rules are no companions and have none. */
-export function countCompanions(one: Rising, others: Iterable<Rising>): number {
-  if (one.kind !== "spike") return 0;
-  let count = 0;
-  for (const other of others) {
-    const isTogether = Math.abs(other.openedAt - one.openedAt) <= TOGETHER_MINUTES;
-    if (other.kind === "spike" && isTogether) count += 1;
-  }
-  return count;
+/**
+ * For each of a zone's spikes, how many of the others rise in the same minutes; new rules are no company and have none.
+ * Quick for thousands.
+ */
+export function createCompany(all: readonly Rising[]): (one: Rising) => number {
+  const openings = new Map<number, number>();
+  for (const { openedAt, kind } of all)
+    if (kind === "spike") openings.set(openedAt, (openings.get(openedAt) ?? 0) + 1);
+  return ({ openedAt, kind }) => {
+    if (kind !== "spike") return 0;
+    let count = -1;
+    for (let at = openedAt - TOGETHER_MINUTES; at <= openedAt + TOGETHER_MINUTES; at += 1)
+      count += openings.get(at) ?? 0;
+    return count;
+  };
 }
 
 /** One step graver where other rules of the zone rose too. Never less grave than it was. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countCompanions, raiseSeverity } from "../../src/spike/raise-severity.ts";
+import { createCompany, raiseSeverity } from "../../src/spike/raise-severity.ts";
 
 test("other rules that rise raise the severity by one step, however many, and never beyond critical", () => {
   expect((["warning", "error", "critical"] as const).map((one) => raiseSeverity(one, 1))).toEqual([
@@ -21,7 +21,9 @@ test("a severity never falls while the spike lasts, and is not raised twice by t
 test("company are the spikes that opened within a quarter of an hour; new rules are none and have none", () => {
   const spike = (openedAt: number) => ({ openedAt, kind: "spike" as const });
   const news = { openedAt: 100, kind: "new-rule" as const };
-  expect(countCompanions(spike(100), [spike(85), spike(115), spike(84), spike(116), news])).toBe(2);
-  expect(countCompanions(news, [spike(100), spike(101)])).toBe(0);
-  expect(countCompanions(spike(100), [])).toBe(0);
+  const [one, early] = [spike(100), spike(84)];
+  const companyOf = createCompany([one, early, spike(85), spike(115), spike(116), news]);
+  expect([companyOf(one), companyOf(early), companyOf(news)]).toEqual([2, 1, 0]);
+  expect(createCompany([one])(one)).toBe(0);
+  expect(createCompany([one, spike(100)])(one)).toBe(1);
 });
