@@ -12,6 +12,7 @@ import { createNudge } from "../src/nudge.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
+import type { Sensitivity } from "../src/routing/detection.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
@@ -27,6 +28,7 @@ import { createReportServiceJob } from "./report-service.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
 import { createSealWindowsJob } from "./seal-windows.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./send-heartbeat.ts";
+import { createSnapshotRuleMetricsJob } from "./snapshot-rule-metrics.ts";
 import type { Fallback } from "./stand-in.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
@@ -60,7 +62,8 @@ export interface JobsDeps {
   readonly notifiers: ReadonlyMap<string, Notifier>;
   /** Who hears of what, and how a series is judged: as it is now, it may be told otherwise. */
   readonly routing: () => Routing;
-  readonly sensitivity: (zoneId: number, ruleId: string) => { readonly z: number };
+  readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
+  readonly lowestFloor: () => number;
   readonly zoneIds: readonly number[];
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
@@ -73,7 +76,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers, sensitivity, heartbeat = null } = deps;
+  const { settings, ring, notifiers, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -94,7 +97,8 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
-    createDetectSpikesJob({ ...deps, afterSpikes, z: (zoneId, ruleId) => sensitivity(zoneId, ruleId).z }),
+    createSnapshotRuleMetricsJob(deps),
+    createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
@@ -137,6 +141,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
+    { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Also with nothing due: the fallback is told by the age of what waits.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

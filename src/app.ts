@@ -168,6 +168,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     notifiers: alerting.notifiers,
     routing: alerting.routing,
     sensitivity: alerting.sensitivity,
+    lowestFloor: alerting.lowestFloor,
     ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
   }).map((job) => measureJob(job, metrics, systemClock));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });

@@ -33,6 +33,7 @@ const TABLES = [
   "rule_buckets",
   "rule_metrics",
   "rule_peaks",
+  "rule_snapshots",
   "server_secrets",
   "silences",
   "spikes",
