@@ -3,7 +3,7 @@ import type { Database, Queryable } from "../db/client.ts";
 import { collectEvidence, noEvidence } from "../db/queries/spike-evidence.ts";
 import {
   openSpike,
-  readHourCounts,
+  readAttacks,
   readMinuteCounts,
   readOpenSpikes,
   readRecentClosings,
@@ -17,10 +17,17 @@ import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import { assessSeries, type SeriesOutcome } from "../src/spike/assess-series.ts";
-import type { Episode } from "../src/spike/episode.ts";
-import { createHourHistory, putHour, resetHours } from "../src/spike/hour-history.ts";
-import { type Candidate, keyOf, planTick, spanOfTick, type TickSpan } from "../src/spike/plan-tick.ts";
+import { type Episode, gradeSeverity } from "../src/spike/episode.ts";
+import {
+  type Candidate,
+  planTick,
+  type Sensitivity,
+  spanOfTick,
+  type TickInput,
+  type TickSpan,
+} from "../src/spike/plan-tick.ts";
 import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "../src/spike/policy.ts";
+import { createCompany, raiseSeverity } from "../src/spike/raise-severity.ts";
 import {
   isSameEpisode,
   type StoredEpisode,
@@ -28,13 +35,9 @@ import {
   toMinute,
   toStoredEpisode,
 } from "../src/spike/stored-episode.ts";
-import {
-  createThresholdCache,
-  type ThresholdCache,
-  type ThresholdsKey,
-} from "../src/spike/threshold-cache.ts";
-import { computeThresholds, HISTORY_HOURS } from "../src/spike/thresholds.ts";
+import { createThresholdCache, type ThresholdCache } from "../src/spike/threshold-cache.ts";
 import { HOUR_MS, MINUTE_MS } from "../src/trend/bucket.ts";
+import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 
 /** Spikes whose events are looked at in one tick; the rest of a storm is looked at in the next ones. */
 const EVIDENCE_PER_TICK = 50;
@@ -43,7 +46,10 @@ export interface DetectSpikesDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  readonly z?: (zoneId: number, ruleId: string) => number;
+  /** How a series is judged; by default as without a configuration. */
+  readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
+  /** The least of all floors. */
+  readonly lowestFloor?: () => number;
   /** Told when a spike opened, changed or closed. */
   readonly afterSpikes: () => unknown;
 }
@@ -82,19 +88,17 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
 
 /** One tick. */
 async function detectSpikes(
-  deps: Pick<DetectSpikesDeps, "database" | "clock" | "z">,
+  deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
   cache: ThresholdCache = createThresholdCache(),
 ): Promise<DetectedSpikes> {
   const { db } = deps.database;
   const nowMs = deps.clock();
-  const tick = await readTick(db, nowMs, deps.z ?? (() => DEFAULT_Z));
-  await fillCache(db, tick, cache);
+  const { sensitivity = () => ({ z: DEFAULT_Z, floor: FLOOR }), lowestFloor = () => FLOOR } = deps;
+  const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
+  await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
-  return writeOutcomes(
-    db,
-    tick,
-    tick.candidates.flatMap((candidate) => assess(tick, candidate, cache)),
-  );
+  const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
+  return writeOutcomes(db, tick, assessed.map(compareWithin(assessed)));
 }
 
 type OpenSpike = Candidate<SpikeRow>;
@@ -107,7 +111,7 @@ interface Tick {
 async function readTick(
   db: Queryable,
   nowMs: number,
-  zOf: (zoneId: number, ruleId: string) => number,
+  { sensitivityOf, atLeast }: Pick<TickInput<SpikeRow>, "sensitivityOf"> & { atLeast: number },
 ): Promise<Tick> {
   const span = spanOfTick(nowMs);
   const { oldestMs, settledMs } = span;
@@ -117,42 +121,18 @@ async function readTick(
   const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
   const open = await readOpenSpikes(db);
   const closings = await readRecentClosings(db, Math.min(fromMs, ...open.map(windowStartMs)));
-  const active = await readMinuteCounts(db, { fromMs, toMs, atLeast: FLOOR });
-  return { span, candidates: planTick(span, { active, open, closings, stale, covered, zOf }) };
-}
-
-function cacheKey({ zoneId, ruleId, z, view }: OpenSpike, hour: number): ThresholdsKey {
-  return { zoneId, ruleId, hour, z, fingerprint: view.fingerprint };
-}
-
-/** Computes the thresholds that are not in the cache, from one read for all of them. */
-async function fillCache(db: Queryable, { span, candidates }: Tick, cache: ThresholdCache): Promise<void> {
-  const { nowMs } = span;
-  const isMissing = (one: OpenSpike) =>
-    one.testedHours.some((hour) => cache.get(cacheKey(one, hour), nowMs) === undefined);
-  const missing = new Map(candidates.filter(isMissing).map((one) => [keyOf(one), one]));
-  if (missing.size === 0) return;
-  const nowHour = Math.floor(nowMs / HOUR_MS);
-  const range = { fromHour: nowHour - HISTORY_HOURS - 1, toHour: nowHour };
-  const history = createHourHistory();
-  for (const remembered of await readHourCounts(db, [...missing.values()], range)) {
-    const candidate = missing.get(keyOf(remembered));
-    if (candidate === undefined) continue;
-    resetHours(history);
-    for (const [hour, events, ...peaks] of remembered.hours) putHour(history, hour, events, peaks);
-    const firstHour = remembered.firstHour ?? Number.POSITIVE_INFINITY;
-    history.firstHour = firstHour;
-    const policy = { z: candidate.z, isUnknownHour: candidate.view.isUnknownHour };
-    for (const hour of candidate.testedHours) {
-      const thresholds = computeThresholds(history, hour, policy);
-      cache.set(cacheKey(candidate, hour), { thresholds, firstHour }, nowMs);
-    }
-  }
+  const attacks = await readAttacks(db, { afterMs: oldestMs });
+  const active = await readMinuteCounts(db, { fromMs, toMs, atLeast });
+  return {
+    span,
+    candidates: planTick(span, { active, open, closings, stale, covered, attacks, sensitivityOf }),
+  };
 }
 
 interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
+  readonly companions: number;
 }
 
 function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): Assessed[] {
@@ -162,9 +142,26 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
     firstMinute: span.firstMinute,
     episode: row === undefined ? null : toEpisode(row),
     firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
-    thresholdsOf: (hour) => cache.get(cacheKey(candidate, hour), span.nowMs),
+    thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
   });
-  return episode === null ? [] : [{ episode, closedAt, candidate }];
+  return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0 }];
+}
+
+/** Counts, for a spike, the other rules of its zone that rose with it; they raise its severity. */
+function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
+  const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
+  const companies = new Map(
+    [...zones].map(([zoneId, inZone]) => [zoneId, createCompany(inZone.map(({ episode }) => episode))]),
+  );
+  return (one) => {
+    const { row, zoneId, z } = one.candidate;
+    const rising = companies.get(zoneId)?.(one.episode) ?? 0;
+    // Those that have closed by now rose all the same.
+    const companions = Math.max(rising, row?.companions ?? 0);
+    const graded = gradeSeverity(one.episode.score, z);
+    const severity = raiseSeverity(graded, companions, one.episode.severity);
+    return { ...one, companions, episode: { ...one.episode, severity } };
+  };
 }
 
 async function writeOutcomes(

@@ -1,5 +1,6 @@
 import type { Database } from "../db/client.ts";
 import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import type { ErasureGuard } from "../db/queries/guard-page.ts";
 import type { Notifier } from "../src/channel/notifier.ts";
 import type { Clock } from "../src/clock.ts";
 import { SETTLE_MS } from "../src/coverage/settle.ts";
@@ -8,13 +9,18 @@ import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { createNudge } from "../src/nudge.ts";
+import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
+import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
+import type { Sensitivity } from "../src/routing/detection.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
+import { createEraseLeftoversJob } from "./erase-leftovers.ts";
 import { createFetchAdviceJob } from "./fetch-advice.ts";
 import { createManagePartitionsJob } from "./manage-partitions.ts";
 import { createPollEventsJob } from "./poll-events.ts";
+import { createPseudonymiseIpsJob } from "./pseudonymise-ips.ts";
 import { createRaiseAlertsJob } from "./raise-alerts.ts";
 import { createReconcileCountsJob } from "./reconcile-counts.ts";
 import { createRepairWindowJob } from "./repair-window.ts";
@@ -22,6 +28,7 @@ import { createReportServiceJob } from "./report-service.ts";
 import { createRollUpTrendsJob } from "./roll-up-trends.ts";
 import { createSealWindowsJob } from "./seal-windows.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./send-heartbeat.ts";
+import { createSnapshotRuleMetricsJob } from "./snapshot-rule-metrics.ts";
 import type { Fallback } from "./stand-in.ts";
 import { createSweepJob } from "./sweep.ts";
 import { createWalkDaysJob } from "./walk-days.ts";
@@ -35,7 +42,7 @@ export interface JobSettings {
   /** How often hours are compared with the platform's counts, and sealed. */
   readonly proveEveryMs: number;
   readonly advicePerHour: number;
-  readonly retentionDays: number;
+  readonly retention: Retention;
   /** Null: what a channel does not take waits for it alone. */
   readonly fallback: Fallback | null;
 }
@@ -45,13 +52,18 @@ export interface JobsDeps {
   readonly partitions: PartitionKeeper;
   readonly edge: EdgeClient;
   readonly digestListPage: DigestListPage;
+  /** Keeps out what was erased. */
+  readonly erasures: ErasureGuard;
+  /** @throws {PseudonymKeyError} where this process has not the key that is in use. */
+  readonly openKey: () => Promise<PseudonymKey>;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: IngestObserver;
   readonly notifiers: ReadonlyMap<string, Notifier>;
   /** Who hears of what, and how a series is judged: as it is now, it may be told otherwise. */
   readonly routing: () => Routing;
-  readonly sensitivity: (zoneId: number, ruleId: string) => { readonly z: number };
+  readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
+  readonly lowestFloor: () => number;
   readonly zoneIds: readonly number[];
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
@@ -64,7 +76,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers, sensitivity, heartbeat = null } = deps;
+  const { settings, ring, notifiers, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -72,7 +84,9 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   return [
-    createManagePartitionsJob({ ...deps, retentionDays: settings.retentionDays }),
+    createManagePartitionsJob({ ...deps, retention: settings.retention }),
+    createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
+    createEraseLeftoversJob(deps),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
     createWalkDaysJob({ ...ingest, fullEveryMs: 15 * MINUTE_MS }),
     createReconcileCountsJob({
@@ -83,7 +97,8 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
-    createDetectSpikesJob({ ...deps, afterSpikes, z: (zoneId, ruleId) => sensitivity(zoneId, ruleId).z }),
+    createSnapshotRuleMetricsJob(deps),
+    createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
@@ -119,11 +134,14 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
   const perZone = zoneIds.map((zoneId) => ({ zoneId }));
   return [
     { job: "manage-partitions", everyMs: 60 * MINUTE_MS, payloads: [{}] },
+    { job: "pseudonymise-ips", everyMs: 60 * MINUTE_MS, payloads: [{}] },
+    { job: "erase-leftovers", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "poll-events", everyMs: settings.pollEveryMs, payloads: perZone },
     { job: "walk-days", everyMs: MINUTE_MS, payloads: perZone },
     { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
+    { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Also with nothing due: the fallback is told by the age of what waits.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

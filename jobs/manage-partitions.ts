@@ -1,9 +1,11 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../db/partitions.ts";
+import { deleteExpired } from "../db/queries/retention.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, toDay } from "../src/coverage/horizon.ts";
 import type { Log } from "../src/log.ts";
+import { keptFrom, type Retention } from "../src/privacy/retention.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 
 /** The platform's three days, and enough ahead that a day's first event finds its partition after a long outage too. */
@@ -14,16 +16,14 @@ export interface ManagePartitionsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  readonly retentionDays: number;
+  readonly retention: Retention;
 }
 
-/** Creates the days to come and drops those past retention, whole partitions at a time. Safe beside itself. */
-export function createManagePartitionsJob({
-  database,
-  clock,
-  log,
-  retentionDays,
-}: ManagePartitionsDeps): AnyJob {
+/**
+ * Creates the days to come and drops those past retention: events and records by whole partitions, what is not partitioned
+ * in small batches. Safe beside itself.
+ */
+export function createManagePartitionsJob({ database, clock, log, retention }: ManagePartitionsDeps): AnyJob {
   return defineJob({
     name: "manage-partitions",
     queue: "derive",
@@ -36,11 +36,16 @@ export function createManagePartitionsJob({
         toDay(now + (index - DAYS_BACK) * DAY_MS),
       );
       const created = await ensurePartitions(database, days);
-      const firstKept = toDay(now - retentionDays * DAY_MS);
+      const keptSince = (keptDays: number) => toDay(keptFrom(now, keptDays));
       const dropped = [
-        ...(await dropPartitionsBefore(database, "waf_events", firstKept)),
-        ...(await dropPartitionsBefore(database, "raw_blocks", firstKept)),
+        ...(await dropPartitionsBefore(database, "waf_events", keptSince(retention.eventDays))),
+        ...(await dropPartitionsBefore(database, "raw_blocks", keptSince(retention.rawDays))),
       ];
+      await deleteExpired(database.db, {
+        rawFrom: keptFrom(now, retention.rawDays),
+        eventsFrom: keptFrom(now, retention.eventDays),
+        rollUpsFrom: keptFrom(now, retention.rollUpDays),
+      });
       if (created.length + dropped.length > 0) log.info({ created, dropped }, "partitions managed");
     },
   });

@@ -1,6 +1,7 @@
 import type { Database, Queryable } from "../db/client.ts";
 import { toEventRows } from "../db/event-rows.ts";
 import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import type { ErasureGuard } from "../db/queries/guard-page.ts";
 import { type StoredPage, storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
 import { acceptedAt } from "../src/ingest/accepted-times.ts";
@@ -18,6 +19,8 @@ export interface StoreEntriesDeps {
   readonly observer: IngestObserver;
   /** Told after each page that changed something. */
   readonly afterPage: () => unknown;
+  /** Keeps out what was erased; without one a page that may hold some is refused. */
+  readonly erasures?: ErasureGuard;
 }
 
 /** Entries of a span, as the platform gave them and how they become events. */
@@ -38,14 +41,23 @@ export async function storeEntries<Entry>(
   deps: StoreEntriesDeps,
   page: EntriesToStore<Entry>,
 ): Promise<{ events: number; inserted: number }> {
-  const { database, partitions, clock, observer } = deps;
+  const { database, partitions, clock, observer, erasures } = deps;
   const { zoneId, lease, entries, bytes, expectNew, schema, toEvent, conclude } = page;
   const storedAt = clock();
   const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(storedAt) } as const;
   const { events, quarantined, firstAt, lastAt } = preparePage(entries, source);
   const rows = toEventRows(zoneId, events);
   const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
-  const newPage = { zoneId, lease, events: newEvents, expectNew, storedAt, quarantined, rawBlocks: [] };
+  const newPage = {
+    zoneId,
+    lease,
+    events: newEvents,
+    expectNew,
+    storedAt,
+    quarantined,
+    rawBlocks: [],
+    erasures,
+  };
   const { stored } = await partitions.withDays(listDays(events), () =>
     storePage(database, newPage, conclude),
   );

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import type { Database, Queryable } from "../db/client.ts";
 import type { PartitionKeeper } from "../db/partition-keeper.ts";
+import type { ErasureGuard } from "../db/queries/guard-page.ts";
 import {
   beginListPass,
   type ListPass,
@@ -36,6 +37,8 @@ export interface WalkDayDeps {
   readonly observer: IngestObserver;
   /** Told after each page that changed something. */
   readonly afterPage: () => unknown;
+  /** Keeps out what was erased; without one a page that may hold some is refused. */
+  readonly erasures?: ErasureGuard;
 }
 
 export interface DayToWalk {
@@ -158,7 +161,7 @@ async function storeListPage(
   { current, page, expectNew }: WalkedPage,
   resultOf: (newEntries: number) => PassResult | null,
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
-  const { database, partitions, clock } = deps;
+  const { database, partitions, clock, erasures } = deps;
   const { content, isKnown, rawBlocks } = page;
   const day = toDay(dayStart);
   const conclude = async (tx: Queryable, stored: StoredPage) => {
@@ -179,7 +182,7 @@ async function storeListPage(
   };
   const events = isKnown ? { ...content, size: 0 } : content;
   const quarantined = isKnown ? [] : content.quarantined;
-  const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined };
+  const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined, erasures };
   const { stored, concluded } = await partitions.withDays(content.days, () =>
     storePage(database, newPage, conclude),
   );

@@ -4,6 +4,7 @@ import { createPartitionKeeper } from "../db/partition-keeper.ts";
 import { claimDue } from "../db/queries/leases.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
+import { auditConfig } from "./app/audit-config.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
 import { openAdminKey } from "./app/open-admin-key.ts";
 import { openAlerting } from "./app/open-alerting.ts";
@@ -23,10 +24,13 @@ import { type Clock, systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { createEdgeClient, type EdgeClient } from "./edge/edge-client.ts";
 import { createEdgeTransport } from "./edge/transport.ts";
+import { toError } from "./errors.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createListPageWorkers } from "./list-page-workers.ts";
 import type { Log } from "./log.ts";
 import { measureJob } from "./measure-job.ts";
+import { createErasureGuard } from "./privacy/erasure-guard.ts";
+import { createPseudonymKeyring } from "./pseudonym-keyring.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
@@ -141,6 +145,11 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
+  const keyring = createPseudonymKeyring(config, database);
+  // Made now, so that no other command makes it elsewhere first; only what needs it stops without it.
+  await keyring
+    .open()
+    .catch((thrown) => log.warn({ err: toError(thrown) }, "no key for pseudonyms and tombstones"));
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
   let bell: Bell | undefined;
   const watched = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
@@ -154,11 +163,14 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     heartbeat: openHeartbeat(config, systemClock),
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
+    openKey: keyring.open,
+    erasures: createErasureGuard(keyring.open),
     observer: measureIngest(metrics),
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     notifiers: alerting.notifiers,
     routing: alerting.routing,
     sensitivity: alerting.sensitivity,
+    lowestFloor: alerting.lowestFloor,
     ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
   }).map((job) => measureJob(job, metrics, systemClock));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
@@ -171,6 +183,13 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stopping.throwIfAborted();
   schedule.start();
 
+  await auditConfig(database, config, alerting.current());
+  const reload = () => {
+    alerting.reload();
+    auditConfig(database, config, alerting.current()).catch((thrown) =>
+      log.warn({ err: toError(thrown) }, "settings not entered into the audit trail"),
+    );
+  };
   const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
@@ -186,18 +205,18 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
-  return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload: () => alerting.reload() };
+  return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }
 
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
 function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, advicePerHour, retentionDays, fallback } = config;
+  const { pollEveryMs, advicePerHour, retention, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     detectEveryMs: isEmulated ? 5_000 : 30_000,
     proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
     advicePerHour,
-    retentionDays,
+    retention,
     fallback,
   };
 }

@@ -10,6 +10,7 @@ import { findMismatches, toRouting } from "./config-file/to-routing.ts";
 import { toError, UsageError } from "./errors.ts";
 import type { Detection } from "./routing/detection.ts";
 import { type Routing, routeToAll } from "./routing/routing.ts";
+import { FLOOR } from "./spike/policy.ts";
 
 /** What becomes an alert, who hears of it and how: all that a running service reads anew. */
 export interface Alerting {
@@ -31,7 +32,7 @@ export function defaultAlerting({
   spikeZ,
 }: Pick<ConfigFileOptions, "channels" | "spikeZ">): Alerting {
   const routing = routeToAll(channels.map(({ name }) => name));
-  return { channels, routing, detection: { z: spikeZ, overrides: [] } };
+  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, overrides: [] } };
 }
 
 /**
@@ -58,11 +59,11 @@ export function readConfigFile(file: string, options: ConfigFileOptions): Alerti
   const names = entries === undefined ? channels.map(({ name }) => name) : Object.keys(entries);
   mistakes.push(...findMismatches(parsed.data, names));
   if (mistakes.length > 0) throw new UsageError(mistakes.map((mistake) => `${file}: ${mistake}`));
-  const { z = options.spikeZ, overrides = [] } = detection;
+  const { z = options.spikeZ, floor = FLOOR, overrides = [] } = detection;
   return {
     channels,
     routing: toRouting(parsed.data, names),
-    detection: { z, overrides: overrides.map(dropUnset) },
+    detection: { z, floor, overrides: overrides.map(dropUnset) },
   };
 }
 

@@ -1,11 +1,12 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { z } from "zod";
 import type { ChannelConfig } from "./channel/channel-config.ts";
 import { closestName } from "./closest-name.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./config-file.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
-import { toError, UsageError } from "./errors.ts";
+import { UsageError } from "./errors.ts";
+import { type Retention, settleRetention } from "./privacy/retention.ts";
+import { readSecretFiles } from "./read-secret-files.ts";
 import { createSecret, type Secret } from "./secret.ts";
 
 type Role = (typeof ROLES)[number];
@@ -43,7 +44,9 @@ export interface Config {
   readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly adviceOnRequest: boolean;
-  readonly retentionDays: number;
+  readonly retention: Retention;
+  /** Null: in a file of `dataDir`. */
+  readonly pseudonymKey: Secret | null;
   readonly channels: {
     readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
     readonly slack: { readonly url: Secret } | null;
@@ -179,29 +182,6 @@ function findUnknown(given: Given): string[] {
     });
 }
 
-/** Fills in what is given as a file: its text without the last line end. */
-function readSecretFiles(given: Given): string[] {
-  const mistakes: string[] = [];
-  for (const name of SECRETS) {
-    const file = given[`${name}_FILE`];
-    if (file === undefined) continue;
-    if (given[name] !== undefined) {
-      mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be set together with ${name}`);
-      continue;
-    }
-    try {
-      const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
-      if (text !== "") given[name] = text;
-      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
-    } catch (thrown) {
-      mistakes.push(
-        `${name}_FILE: ${JSON.stringify(file)}: must be a readable file (${toError(thrown).message})`,
-      );
-    }
-  }
-  return mistakes;
-}
-
 /** Variables of which one says nothing, or the wrong thing, without the other. */
 const BELONGS_TO: readonly (readonly [string, string])[] = [
   ["EDGE_API_URL", "EDGE_API_KEY"],
@@ -256,7 +236,13 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
     adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,
-    retentionDays: value.LONGWATCH_RETENTION_DAYS,
+    retention: settleRetention({
+      rawDays: value.LONGWATCH_RAW_DAYS,
+      ipDays: value.LONGWATCH_IP_DAYS,
+      eventDays: value.LONGWATCH_RETENTION_DAYS,
+      rollUpDays: value.LONGWATCH_ROLL_UP_DAYS,
+    }),
+    pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
     hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {
       webhook:

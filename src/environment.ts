@@ -179,6 +179,24 @@ export const Environment = z.object({
     rule: "a whole number of days from 4 to 36500",
     description: "how long events are kept; never less than the platform does",
   }),
+  LONGWATCH_RAW_DAYS: withDefault(numberBetween(4, 36_500), "90", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long records are kept as received; never longer than full addresses or events",
+  }),
+  LONGWATCH_IP_DAYS: withDefault(numberBetween(4, 36_500), "90", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long full IP addresses are kept; older ones become pseudonyms (docs/privacy.md)",
+  }),
+  LONGWATCH_ROLL_UP_DAYS: withDefault(numberBetween(4, 36_500), "800", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long counts, spikes and alerts are kept; never shorter than events",
+  }),
+  LONGWATCH_PSEUDONYM_KEY: optional(z.string().regex(/^\S{32,1024}$/), {
+    rule: "32 to 1024 random characters without blanks",
+    description:
+      "makes pseudonyms and tombstones, the same for every process; without it a file in the data folder",
+    isSecret: true,
+  }),
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
     description: "channels, routes, quiet hours and detection (docs/routing.md); read again on SIGHUP",

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { alertsCommand } from "./cli/alerts.ts";
+import { auditCommand } from "./cli/audit.ts";
 import { backfillCommand } from "./cli/backfill.ts";
 import { backtestCommand } from "./cli/backtest.ts";
 import { channelsCommand } from "./cli/channels.ts";
@@ -8,8 +9,10 @@ import { coverageCommand } from "./cli/coverage.ts";
 import { deliveriesCommand } from "./cli/deliveries.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
+import { eraseCommand } from "./cli/erase.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys.ts";
+import { privacyCommand } from "./cli/privacy.ts";
 import { silencesCommand } from "./cli/silences.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
@@ -36,6 +39,9 @@ const program = new Command("longwatch")
   .addCommand(channelsCommand(() => parseServiceConfig(process.env)))
   .addCommand(deliveriesCommand(readConfig))
   .addCommand(keysCommand(readConfig))
+  .addCommand(eraseCommand(readConfig))
+  .addCommand(privacyCommand(readConfig))
+  .addCommand(auditCommand(readConfig))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

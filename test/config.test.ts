@@ -63,7 +63,8 @@ test("without any variable the service runs on its own", () => {
     http: { host: "127.0.0.1", port: 8_080 },
     pollEveryMs: 30_000,
     spikeZ: 3.5,
-    retentionDays: 400,
+    retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
+    pseudonymKey: null,
     channels: { webhook: null, slack: null, allowPrivate: false },
   });
 });

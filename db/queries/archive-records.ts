@@ -12,6 +12,8 @@ export interface RecordSpan {
 export interface BlockDirectory {
   readonly day: string;
   readonly blockId: string;
+  /** Another one when an entry was erased in it. */
+  readonly version: string;
   /** Eight bytes per entry, in the order of the entries. */
   readonly logIdHashes: Buffer;
 }
@@ -25,13 +27,13 @@ export async function findRecordBlocks(
   if (spans.length === 0) return [];
   const column = <T>(read: (span: RecordSpan) => T) => sql.param(spans.map(read));
   // Span by span along the key of the times (`offset 0` keeps the lateral from becoming a join of whole days).
-  const found = await db.execute<{ day: string; blockId: string; logIdHashes: Buffer }>(sql`
-    select day::text, block_id as "blockId", log_id_hashes as "logIdHashes" from (
+  const found = await db.execute<BlockDirectory & Record<string, unknown>>(sql`
+    select day::text, block_id as "blockId", version, log_id_hashes as "logIdHashes" from (
       select distinct on (r.day, r.first_at, r.block_id) r.*
       from unnest(${column((s) => s.day)}::date[], ${column((s) => s.fromMs)}::float8[],
         ${column((s) => s.toMs)}::float8[]) as span(day, from_ms, to_ms)
       cross join lateral (
-        select b.day, b.first_at, b.block_id, b.log_id_hashes from raw_blocks b
+        select b.day, b.first_at, b.block_id, b.xmin::text as version, b.log_id_hashes from raw_blocks b
         where b.zone_id = ${zoneId} and b.day = span.day
           and b.first_at <= to_timestamp(span.to_ms / 1000) and b.last_at >= to_timestamp(span.from_ms / 1000)
         offset 0) r

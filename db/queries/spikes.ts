@@ -120,6 +120,37 @@ export async function readRecentClosings(
   return rows.map(({ closedAt, ...key }) => ({ ...key, closedAtMs: Date.parse(closedAt) }));
 }
 
+export interface AttackSpan extends SeriesKey {
+  /** Minutes since the epoch; times are the ends of minutes. */
+  readonly openedAt: number;
+  readonly lastActiveAt: number;
+  readonly windowMinutes: number;
+}
+
+/** Spikes marked as attacks that were active after `afterMs`; of one zone or of all. */
+export async function readAttacks(
+  db: Queryable,
+  { afterMs, zoneId }: { afterMs: number; zoneId?: number },
+): Promise<AttackSpan[]> {
+  const isNew = and(eq(spikes.mark, "attack"), gt(spikes.lastActiveAt, new Date(afterMs)));
+  const rows = await db
+    .select({
+      zoneId: spikes.zoneId,
+      ruleId: spikes.ruleId,
+      openedAt: spikes.openedAt,
+      lastActiveAt: spikes.lastActiveAt,
+      windowMinutes: spikes.windowMinutes,
+    })
+    .from(spikes)
+    .where(zoneId === undefined ? isNew : and(isNew, eq(spikes.zoneId, zoneId)))
+    .orderBy(asc(spikes.id));
+  return rows.map((row) => ({
+    ...row,
+    openedAt: Math.floor(row.openedAt.getTime() / 60_000),
+    lastActiveAt: Math.floor(row.lastActiveAt.getTime() / 60_000),
+  }));
+}
+
 /**
  * The new spike's id; null where the series has an open one, as when another replica was first, or one that closed
  * later than this opens: another replica was so much faster that the attack is over and told.

@@ -1,13 +1,23 @@
 import type { Database, Queryable } from "../client.ts";
 import { inOneTrip } from "../one-trip.ts";
 import { readSqlState } from "../sql-state.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, type Transaction } from "../transaction.ts";
+import { type ErasureGuard, eraseCovered, eraseFromBlocks, eraseFromQuarantine } from "./guard-page.ts";
 import { assertFence } from "./leases.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
-import { copyNewEvents, mergeEvents, type NewEvents, recordCounts } from "./store-events.ts";
+import {
+  copyNewEvents,
+  mergeEvents,
+  type NewEvents,
+  recordCounts,
+  type StoredEvents,
+} from "./store-events.ts";
+import { holdTombstones, type TombstoneRow } from "./tombstones.ts";
 
 const UNIQUE_VIOLATION = "23505";
+/** Longer ago no event of a page is: ingest takes none that is older than ten days. */
+const OLDEST_ENTRY_MS = 11 * 86_400_000;
 
 export interface NewPage {
   readonly zoneId: number;
@@ -18,6 +28,8 @@ export interface NewPage {
   readonly storedAt: number;
   readonly quarantined: readonly NewQuarantinedEntry[];
   readonly rawBlocks: readonly NewRawBlock[];
+  /** Without one, a page that a tombstone may cover is refused. */
+  readonly erasures?: ErasureGuard | undefined;
 }
 
 export interface StoredPage {
@@ -32,7 +44,8 @@ type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
  * One page of the platform in one transaction: events, stale minutes, hour counts, records, what was set aside, and
  * whatever `conclude` adds (ledger, cursor). All of it or, when the lease has passed to another, nothing.
  * With `expectNew` the events are copied straight into the table, and staged in a second transaction only when one of
- * them turns out to be known: say so where the page before brought nothing but new events.
+ * them turns out to be known: say so where the page before brought nothing but new events. Of what was erased nothing
+ * comes back.
  * @throws {FenceLostError}
  */
 export async function storePage<T>(
@@ -42,16 +55,18 @@ export async function storePage<T>(
 ): Promise<{ stored: StoredPage; concluded: T }> {
   if (!page.expectNew || page.events.size === 0) return mergePage(database, page, conclude);
   try {
-    return await copyPage(database, page, conclude);
+    return (await copyPage(database, page, conclude)) ?? (await mergePage(database, page, conclude));
   } catch (thrown) {
     if (readSqlState(thrown) !== UNIQUE_VIOLATION) throw thrown;
     return mergePage(database, page, conclude);
   }
 }
 
+/** Null, and nothing stored, where a tombstone may cover an event: then it has to be staged. */
 function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
   return inTransaction(database, async ({ tx, client }) => {
     const { zoneId, events, lease, storedAt } = page;
+    if ((await readCovering({ tx, client }, page)).length > 0) return null;
     await copyNewEvents(client, events);
     const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
     const stored = { inserted: events.size, filled: 0, quarantined };
@@ -69,14 +84,51 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
   return inTransaction(database, async (transaction) => {
     const { tx, client } = transaction;
     const { zoneId, lease } = page;
-    const merged = await mergeEvents(transaction, page, page.events);
-    const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
+    const tombstones = await readCovering(transaction, page);
+    const { merged, ...others } =
+      tombstones.length === 0
+        ? { merged: await mergeEvents(transaction, page, page.events), ...page }
+        : await mergeGuarded(transaction, page, tombstones);
+    const quarantined = await quarantineEntries(tx, zoneId, others.quarantined);
     const stored = { ...merged, quarantined };
     const [, concluded] = await inOneTrip(client, () => [
-      insertRawBlocks(tx, zoneId, page.rawBlocks),
+      insertRawBlocks(tx, zoneId, others.rawBlocks),
       conclude(tx, stored),
       assertFence(tx, lease.name, lease.fence),
     ]);
     return { stored, concluded };
   });
+}
+
+/** A page that brings nothing, because it is known, needs none. */
+async function readCovering({ tx, client }: Transaction, page: NewPage): Promise<TombstoneRow[]> {
+  const { zoneId, events, quarantined, storedAt } = page;
+  if (events.size === 0 && quarantined.length === 0) return [];
+  return holdTombstones(tx, client, { zoneId, sinceMs: events.firstAt ?? storedAt - OLDEST_ENTRY_MS });
+}
+
+interface GuardedPage extends Pick<NewPage, "quarantined" | "rawBlocks"> {
+  readonly merged: StoredEvents;
+}
+
+async function mergeGuarded(
+  transaction: Transaction,
+  page: NewPage,
+  tombstones: readonly TombstoneRow[],
+): Promise<GuardedPage> {
+  const { tx } = transaction;
+  const { zoneId, erasures: guard, events } = page;
+  if (guard === undefined) throw new Error("a page that an erasure may cover has nobody to keep it out");
+  const match = await guard.match(tombstones);
+  const merged = await mergeEvents(transaction, page, events);
+  const { firstAt, lastAt } = events;
+  const erased =
+    firstAt === null || lastAt === null || events.size === 0
+      ? []
+      : await eraseCovered(tx, zoneId, { firstAt, lastAt }, { match, eraser: guard });
+  return {
+    merged,
+    quarantined: await eraseFromQuarantine(page.quarantined, match, guard),
+    rawBlocks: await eraseFromBlocks(page.rawBlocks, erased, guard),
+  };
 }

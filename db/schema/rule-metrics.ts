@@ -2,7 +2,7 @@ import { date, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm
 
 /**
  * The platform's own daily counts per rule, 28 days back. Written by snapshot-rule-metrics; read by detect-spikes
- * (baseline before there is history) and reconcile-counts (second completeness check).
+ * (baseline before there is history) and `longwatch verify` (second completeness check).
  */
 export const ruleMetrics = pgTable(
   "rule_metrics",

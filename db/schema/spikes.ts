@@ -65,17 +65,27 @@ export const spikes = pgTable(
     /** The window's present count. */
     windowCount: integer().notNull(),
     windowMinutes: integer().notNull(),
+    /** The most other rules of the zone that were spiking in the same minutes. */
+    companions: integer().notNull().default(0),
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
     severity: text({ enum: ["warning", "error", "critical"] }).notNull(),
     /** `new-rule`: the rule was first seen within a day and its burst is small; milder. */
     kind: text({ enum: ["spike", "new-rule"] }).notNull(),
+    /** What a person found it to be; the hours of an attack leave the rule's history. Null while nobody has said. */
+    mark: text({ enum: ["attack", "noise"] }),
+    markedAt: timestamp({ withTimezone: true }),
     evidence: jsonb().$type<SpikeEvidence>().notNull(),
   },
   (t) => [
     uniqueIndex("spikes_open").on(t.zoneId, t.ruleId).where(sql`closed_at is null`),
     index("spikes_opened").on(t.zoneId, t.openedAt),
     index("spikes_closed").on(t.closedAt),
+    index("spikes_marked").on(t.zoneId, t.ruleId, t.openedAt).where(sql`mark is not null`),
+    check(
+      "spikes_mark",
+      sql`${t.mark} in ('attack', 'noise') and ${t.markedAt} is not null or ${t.mark} is null`,
+    ),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
     check("spikes_window", sql`${t.windowMinutes} in (3, 15, 60)`),
     check("spikes_severity", sql`${t.severity} in ('warning', 'error', 'critical')`),

@@ -17,6 +17,8 @@ export interface StoredSpike {
   readonly threshold: number;
   readonly score: number;
   readonly peak: number;
+  /** Other rules of the zone that rose in the same minutes. */
+  readonly companions?: number;
   readonly evidence: {
     readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;
     readonly sparkline: readonly number[];

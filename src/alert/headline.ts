@@ -14,14 +14,19 @@ function round(value: number): string {
  * Holds the rule's id, which is the log's text.
  */
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
-  const { zoneId, ruleId, windowMinutes, windowCount, baseline, peak } = spike;
+  const { zoneId, ruleId, windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
   const title = ruleTitle(ruleId);
   const subject = `${title === null ? "" : `${title}: `}rule ${ruleId} in zone ${zoneId}`;
   if (state === "resolved")
     return `${subject} is back to normal, peak ${round(peak)} in ${windowMinutes} min`;
   const active = `${round(windowCount)} events in ${windowMinutes} min`;
   if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
-  return baseline > 0
-    ? `${subject} is spiking, ${active}, ${round(windowCount / baseline)} times the usual ${round(baseline)}`
-    : `${subject} is spiking, ${active}, usually none`;
+  const compared =
+    baseline > 0 ? `${round(windowCount / baseline)} times the usual ${round(baseline)}` : "usually none";
+  return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
+}
+
+function describeCompany(companions: number): string {
+  if (companions === 0) return "";
+  return `; ${companions} other ${companions === 1 ? "rule" : "rules"} of the zone rose too`;
 }

@@ -7,7 +7,7 @@ import type { Alerting } from "../config-file.ts";
 import { UsageError } from "../errors.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Log } from "../log.ts";
-import { sensitivityOf } from "../routing/detection.ts";
+import { lowestFloor, sensitivityOf } from "../routing/detection.ts";
 import { measureNotifier } from "./measure-notifier.ts";
 
 export interface AlertingParts {
@@ -29,8 +29,10 @@ export function openAlerting(parts: AlertingParts) {
   const notifiers = new Map(openAll(alerting, parts));
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
+    current: () => alerting,
     routing: () => alerting.routing,
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
+    lowestFloor: () => lowestFloor(alerting.detection),
     reload(): void {
       try {
         const next = config.rereadAlerting();

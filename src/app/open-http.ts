@@ -24,7 +24,7 @@ import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retentionDays">;
+  readonly config: Pick<Config, "http" | "retention">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -72,7 +72,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       refuseCostly: createRefuseCostly(config.http.queryMaxRows),
       clock: parts.clock,
       zoneIds: parts.zoneIds,
-      retentionDays: config.retentionDays,
+      retentionDays: config.retention.eventDays,
       askAdvice: parts.askAdvice,
     }),
   });

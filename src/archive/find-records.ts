@@ -1,5 +1,5 @@
 import { hashEventKey } from "../ingest/log-id-hash.ts";
-import type { OpenedBlocks } from "./opened-blocks.ts";
+import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
 import { planSpans, type Span } from "./plan-spans.ts";
 
 /** Of `logIdHashes`, per entry. */
@@ -13,9 +13,8 @@ export interface EventKey {
   readonly logId: string;
 }
 
-interface Directory {
+interface Directory extends BlockState {
   readonly day: string;
-  readonly blockId: string;
   readonly logIdHashes: Buffer;
 }
 
@@ -45,14 +44,14 @@ async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly Eve
     await store.findBlocks(planSpans(keys.map(({ occurredAt }) => occurredAt))),
     keys,
   );
-  const missing = places.filter(({ block }) => opened.get(block.blockId) === undefined);
+  const missing = places.filter(({ block }) => opened.get(block) === undefined);
   const read = await store.readBlocks(missing.map(({ block }) => block));
   const records = new Map<string, Buffer>();
   let wasMoved = false;
-  await inLanes(places, async ({ block: { blockId, logIdHashes }, entries: wanted }) => {
-    const bytes = read.get(blockId);
-    const entries =
-      opened.get(blockId) ?? (bytes && (await opened.open(blockId, bytes, logIdHashes.length / HASH_BYTES)));
+  await inLanes(places, async ({ block, entries: wanted }) => {
+    const bytes = read.get(block.blockId);
+    const count = block.logIdHashes.length / HASH_BYTES;
+    const entries = opened.get(block) ?? (bytes && (await opened.open(block, bytes, count)));
     if (entries === undefined) wasMoved = true;
     for (const { hash, index } of wanted) {
       const record = entries?.[index];

@@ -1,11 +1,13 @@
 import { isObject } from "../is-object.ts";
+import { ERASED, isPseudonym, splitPseudonym } from "../privacy/pseudonym.ts";
 
 /**
  * An address without what names one visitor: the last octet of IPv4, as the platform writes it in its records, and all
- * but the first 48 bits of IPv6. A text that is no address is hidden.
+ * but the first 48 bits of IPv6; of a pseudonym the part of its network stays. A text that is no address is hidden.
  */
 export function maskAddress(address: string): string {
-  if (address === "") return "";
+  if (address === "" || address === ERASED) return address;
+  if (isPseudonym(address)) return `anon-${splitPseudonym(address).network}-*`;
   const octets = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.(?:\d{1,3}|\*)$/.exec(address);
   if (octets !== null) return `${octets[1]}.*`;
   if (!/^[0-9a-f:.]*:[0-9a-f:.]*$/i.test(address)) return "*";

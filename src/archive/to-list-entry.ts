@@ -11,6 +11,8 @@ const STATUSES = new Map([
   ["bypass", "Bypassed"],
 ]);
 
+const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
+
 /**
  * An entry of the date-paged list (platform API spec 2.7) as JSON. With its record it is what the platform sent, byte for
  * byte; without one (the platform refused the list, or the record is past its retention) it is made of what the
@@ -26,7 +28,7 @@ function makeEntry({ logId, occurredAt, fields, message }: ArchivedEvent, isMask
   const { ip, ua, url, asn, country, ruleId, action } = fields;
   const Headers = ua === "" || isMasked ? [] : [{ Name: "User-Agent", Value: ua }];
   // The platform hides the last octet of an IPv4 address in its records and leaves IPv6 as it is.
-  const RemoteIp = isMasked || !ip.includes(":") ? maskAddress(ip) : ip;
+  const RemoteIp = isMasked || IPV4.test(ip) ? maskAddress(ip) : ip;
   const log = { ServerZoneId: null, Message: message, Url: url, RemoteIp, UrlEncodedBody: null, Headers };
   const status = STATUSES.get(action) ?? action;
   return {

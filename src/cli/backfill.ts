@@ -8,6 +8,8 @@ import { horizonAt, startOfDay, startOfHour } from "../coverage/horizon.ts";
 import type { EdgeClient } from "../edge/edge-client.ts";
 import { createListPageWorkers } from "../list-page-workers.ts";
 import { createLog } from "../log.ts";
+import { createErasureGuard } from "../privacy/erasure-guard.ts";
+import { createPseudonymKeyring } from "../pseudonym-keyring.ts";
 import { createBackfillProgress } from "./backfill/backfill-progress.ts";
 import { pickRoute } from "./backfill/pick-route.ts";
 import { type BackfillFlags, ROUTES, readBackfillFlags } from "./backfill/read-backfill-flags.ts";
@@ -99,6 +101,7 @@ async function run(
     edge,
     clock,
     partitions: createPartitionKeeper(database),
+    erasures: createErasureGuard(createPseudonymKeyring(config, database).open),
     observer: progress.observer,
     digestListPage: workers.digest,
     log: createLog({

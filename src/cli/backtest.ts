@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
-import { DEFAULT_Z } from "../spike/policy.ts";
+import { DEFAULT_Z, FLOOR } from "../spike/policy.ts";
 import { describeReport, toReportJson } from "./backtest/describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./backtest/read-backtest-flags.ts";
 import { replayFile } from "./backtest/replay-file.ts";
@@ -32,6 +32,7 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
     .option("--rule <id>", "only this rule of the zone (default: all)")
     .option("--days <count>", "that many days up to now (default: 7)")
     .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
+    .option("--floor <count>", `events that a window must have at least (default: ${FLOOR})`)
     .option("--alerts <file>", "write series,timestamp for every minute in alert")
     .option("--json", "summary and alerts as JSON")
     .action(
@@ -39,14 +40,16 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
         const now = io.clock();
         const asked = readBacktestFlags(read, flags, now);
         if (asked === undefined) return;
-        const { source, z } = asked;
+        const { source, ...policy } = asked;
         const report =
           source.kind === "file"
-            ? await replayFile(source.path, { z, ...source }, io.stderr)
-            : await withStore(readConfig(), ({ db }) => replayStore(db, { ...source, z, nowMs: now }));
+            ? await replayFile(source.path, { ...policy, ...source }, io.stderr)
+            : await withStore(readConfig(), ({ db }) =>
+                replayStore(db, { ...source, ...policy, nowMs: now }),
+              );
         if (flags.alerts !== undefined) await writeAlertMinutes(flags.alerts, report.alerts);
-        if (flags.json === true) await writeJson(io.stdout, toReportJson(report, z));
-        else await writeOut(io.stdout, describeReport(report, z));
+        if (flags.json === true) await writeJson(io.stdout, toReportJson(report, policy));
+        else await writeOut(io.stdout, describeReport(report, policy));
       }),
     );
 }

@@ -1,4 +1,4 @@
-import { userInfo } from "node:os";
+import { whoRuns } from "../who-runs.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 
 const MAX_NAME_CHARS = 100;
@@ -6,15 +6,6 @@ const MAX_NAME_CHARS = 100;
 /** `--by`, or who runs the command; for the audit trail, not a proof. */
 export function readActor(read: FlagReader, by: string | undefined): string {
   return readText(read, "by", by, MAX_NAME_CHARS) ?? whoRuns();
-}
-
-function whoRuns(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container's user need not have a name.
-    return "unknown";
-  }
 }
 
 /** A short text of one line; undefined where it was left out, or was wrong. */

@@ -16,6 +16,7 @@ import { readSpan, readZone, type Span, type SpanFlags } from "./read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 import type { Check, Checked } from "./verify/check.ts";
 import { checkCounts } from "./verify/check-counts.ts";
+import { checkDays } from "./verify/check-days.ts";
 import { checkHours } from "./verify/check-hours.ts";
 import { checkIds } from "./verify/check-ids.ts";
 import { checkRecords } from "./verify/check-records.ts";
@@ -26,6 +27,7 @@ const HELP = `
 Compares, and changes nothing:
   platform counts   events of each rule in each hour, there and here, where the platform still has them
   event ids         with --ids: every event of three hours of the span, id by id
+  daily counts      what the platform last said of whole days; more there than here is named, and is no difference
   hour counts       the count of each hour with its events
   roll-ups          buckets of minutes, hours and days with their events
   raw records       each event that the list showed first with its record
@@ -105,7 +107,7 @@ async function runChecks(
   const line = createProgressLine(io.stderr);
   const counts = { name: "platform counts", check: checkCounts };
   const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
-  const ofStore = [checkHours, checkRollUps, checkRecords];
+  const ofStore = [checkDays, checkHours, checkRollUps, checkRecords];
   const all = ofPlatform.length + ofStore.length;
   const checks: Check[] = [];
   const checked: Checked = {

@@ -98,6 +98,12 @@ const quietHours = z.strictObject({
 
 const sensitivity = {
   z: z.number().min(1).max(10).optional().describe("how unusual a count must be; higher pages less"),
+  floor: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe("events that 3, 15 or 60 minutes must have at least; 10 without"),
 };
 
 /** The configuration file, as typed on the way in; times come out as numbers. */

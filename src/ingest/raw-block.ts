@@ -11,6 +11,8 @@ const TARGET_BYTES = 524_288;
 /** On blocks of this size level 3 gains 1 % and costs a tenth more; what gains more costs three times as much. */
 const LEVEL = 1;
 const DAY_MS = 86_400_000;
+/** Bytes that one byte of a block commonly stands for, at most; when it is more, there are more pieces. */
+const MOST_COMPRESSED = 24;
 
 const compress = promisify(zlib.zstdCompress);
 const decompress = promisify(zlib.zstdDecompress);
@@ -42,9 +44,17 @@ export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBl
  * @throws {Error} zlib's, when the block is damaged or cut.
  */
 export async function openRawBlock(block: Buffer, entryCount?: number): Promise<Buffer[]> {
-  const array = await decompress(block, DECOMPRESSION);
+  const array = await decompress(block, { chunkSize: piecesOf(block) });
   const cut = entryCount === undefined ? null : cutAtSeparators(array, entryCount);
   return cut ?? sliceArray(array, 0).items;
+}
+
+/**
+ * Most blocks come out in one piece: by default each 16 KiB would wait for a thread of its own. A small block must not
+ * take a large piece, since its entries are views of it.
+ */
+function piecesOf(block: Buffer): number {
+  return Math.min(Math.max(MOST_COMPRESSED * block.length, 16_384), 2 * TARGET_BYTES);
 }
 
 /** Each separator is one; when there are no more of them than it takes, none of them lies inside an entry. */
@@ -57,6 +67,28 @@ function cutAtSeparators(array: Buffer, entryCount: number): Buffer[] | null {
   }
   entries.push(array.subarray(from, array.length - CLOSE.length));
   return entries.length === entryCount ? entries : null;
+}
+
+/** The same block with some of its entries, by their positions, replaced by others. */
+export async function rewriteRawBlock(
+  block: Buffer,
+  positions: readonly number[],
+  replace: (raw: Buffer) => Buffer,
+): Promise<Buffer> {
+  const entries = await openRawBlock(block);
+  for (const position of positions) {
+    const raw = entries[position];
+    if (raw !== undefined) entries[position] = replace(raw);
+  }
+  return compress(joinEntries(entries), COMPRESSION);
+}
+
+function joinEntries(entries: readonly Buffer[]): Buffer {
+  return Buffer.concat([
+    OPEN,
+    ...entries.flatMap((raw, index) => (index === 0 ? [raw] : [SEPARATOR, raw])),
+    CLOSE,
+  ]);
 }
 
 function groupEntries(entries: readonly RawEntry[]): RawEntry[][] {
@@ -77,22 +109,19 @@ function groupEntries(entries: readonly RawEntry[]): RawEntry[][] {
 }
 
 async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
-  const pieces: Buffer[] = [];
   let firstAt = Number.POSITIVE_INFINITY;
   let lastAt = Number.NEGATIVE_INFINITY;
-  for (const [index, { occurredAt, raw }] of entries.entries()) {
-    pieces.push(index === 0 ? OPEN : SEPARATOR, raw);
+  for (const { occurredAt } of entries) {
     firstAt = Math.min(firstAt, occurredAt);
     lastAt = Math.max(lastAt, occurredAt);
   }
-  pieces.push(CLOSE);
   return {
     day: new Date(firstAt).toISOString().slice(0, 10),
     firstAt,
     lastAt,
     entryCount: entries.length,
     logIdHashes: packLogIdHashes(entries.map(({ logIdHash }) => logIdHash)),
-    block: await compress(Buffer.concat(pieces), COMPRESSION),
+    block: await compress(joinEntries(entries.map(({ raw }) => raw)), COMPRESSION),
   };
 }
 
@@ -100,8 +129,6 @@ async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
 const COMPRESSION = {
   params: { [zlib.constants.ZSTD_c_compressionLevel]: LEVEL, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
 };
-/** Most blocks come out in one piece: by default each 16 KiB would wait for a thread of its own. */
-const DECOMPRESSION = { chunkSize: 2 * TARGET_BYTES };
 const OPEN = Buffer.from("[");
 const SEPARATOR = Buffer.from(",\n");
 const CLOSE = Buffer.from("]");

@@ -1,12 +1,13 @@
 import type { Episode, Severity } from "./episode.ts";
+import { createHindsight, type Hindsight } from "./hindsight.ts";
 import type { SpikePolicy } from "./policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "./series-watch.ts";
 
-/** At the beginning of a record nothing has a history, and everyday traffic would look new. */
+/** At the beginning of a record nothing has a history, and everyday traffic looks new: it is judged in hindsight. */
 const LEARNING_MINUTES = 180;
 /** A series seen this early was surely there before the record began. */
 const FIRST_SEEN_MINUTES = 60;
-/** So long every rule is new to the record, and that is no news. Shorter records are judged throughout. */
+/** So long every rule is new to the record. Shorter records are judged as they are. */
 const NEW_RECORD_MINUTES = 1_440;
 
 /** Minutes are numbered since the epoch; a span is half-open. */
@@ -15,6 +16,8 @@ export interface BacktestOptions extends SpikePolicy {
   readonly startMinute?: number | undefined;
   /** Counts from here on are left out. By default they end the judging. */
   readonly endMinute?: number | undefined;
+  /** What is otherwise for a series. */
+  readonly policyOf?: ((series: string) => Partial<SpikePolicy>) | undefined;
 }
 
 /** One alert and the minutes it covers: from the one that reached its threshold to the last that was not quiet. */
@@ -45,7 +48,10 @@ export interface BacktestReport {
 interface Followed {
   readonly series: string;
   readonly watch: SeriesWatch;
+  readonly policy: SpikePolicy;
   readonly firstMinute: number;
+  readonly hindsight: Hindsight;
+  readonly keep: (episode: Episode) => void;
 }
 
 export interface Backtest {
@@ -64,19 +70,32 @@ export function createBacktest(options: BacktestOptions): Backtest {
   const closed: { one: Followed; episode: Episode }[] = [];
   let current: Followed | undefined;
   let [first, last, rows, events] = [Number.POSITIVE_INFINITY, 0, 0, 0];
-  const keep = (episode: Episode) => void closed.push({ one: current as Followed, episode });
+
+  function follow(series: string, firstMinute: number): Followed {
+    const watch = createSeriesWatch();
+    const policy = { ...options, ...options.policyOf?.(series) };
+    const hindsight = createHindsight(watch, policy);
+    const one: Followed = { series, watch, policy, firstMinute, hindsight, keep };
+    function keep(episode: Episode): void {
+      closed.push({ one, episode });
+      // How early in the record that is, is only known at its end.
+      if (episode.openedAt - firstMinute <= NEW_RECORD_MINUTES) hindsight.expect(episode);
+    }
+    return one;
+  }
 
   function take(series: string, minute: number, count: number): number | undefined {
     // Files are mostly sorted by series: the last one is the likeliest.
     if (current?.series !== series) current = followed.get(series);
     if (minute >= endMinute) return undefined;
     if (current === undefined) {
-      current = { series, watch: createSeriesWatch(), firstMinute: minute };
+      current = follow(series, minute);
       followed.set(series, current);
     }
-    const { watch } = current;
+    const { watch, policy, hindsight, keep } = current;
     if (watch.next !== null && minute < watch.next) return watch.next - 1;
-    takeMinute(watch, minute, count, options, keep);
+    hindsight.reach(minute, keep);
+    takeMinute(watch, minute, count, policy, keep);
     first = Math.min(first, minute);
     last = Math.max(last, minute);
     rows += 1;
@@ -88,15 +107,19 @@ export function createBacktest(options: BacktestOptions): Backtest {
     const recordStart = Math.min(first, startMinute ?? first);
     const fromMinute = startMinute ?? (rows === 0 ? 0 : first);
     const toMinute = Math.max(fromMinute, Number.isFinite(endMinute) ? endMinute : last + 1);
-    const found = [...closed];
-    for (const one of followed.values()) {
-      passMinutes(one.watch, toMinute, options, (episode) => void found.push({ one, episode }));
-      if (one.watch.episode !== null) found.push({ one, episode: one.watch.episode });
+    for (const { watch, policy, hindsight, keep } of followed.values()) {
+      hindsight.reach(toMinute, keep);
+      passMinutes(watch, toMinute, policy, keep);
     }
-    const isLearning = createLearning(recordStart, toMinute);
+    const open = [...followed.values()].flatMap((one) =>
+      one.watch.episode === null ? [] : [{ one, episode: one.watch.episode }],
+    );
+    const isEarly = createEarly(recordStart, toMinute);
     const order = new Map([...followed.values()].map((one, place) => [one, place]));
-    const alerts = found
-      .filter(({ one, episode }) => !isLearning(one.firstMinute, episode))
+    const alerts = [...closed, ...open]
+      .filter(({ one, episode }) => {
+        return !(isEarly(one.firstMinute, episode) && one.hindsight.isEveryday(episode, toMinute));
+      })
       .toSorted(
         (a, b) =>
           (order.get(a.one) ?? 0) - (order.get(b.one) ?? 0) || a.episode.openedAt - b.episode.openedAt,
@@ -109,8 +132,8 @@ export function createBacktest(options: BacktestOptions): Backtest {
   return { take, report };
 }
 
-/** Whether an episode only shows that the record has just begun. */
-function createLearning(recordStart: number, recordEnd: number) {
+/** Whether an episode may only show that the record has just begun. */
+function createEarly(recordStart: number, recordEnd: number) {
   if (recordEnd - recordStart < NEW_RECORD_MINUTES) return () => false;
   return (firstMinute: number, { openedAt, kind }: Episode) => {
     const age = openedAt - recordStart;

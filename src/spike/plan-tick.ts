@@ -1,5 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "../trend/bucket.ts";
-import { LONGEST_WINDOW } from "./policy.ts";
+import { type ConfirmedAttack, toAttackHours } from "./attack-hours.ts";
+import { LONGEST_WINDOW, type SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds.ts";
 import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
 
@@ -8,6 +9,8 @@ import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
  * opens no spike, so a first start or a restart does not page for yesterday.
  */
 const TESTED_MINUTES = 15;
+
+export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
 
 export interface SeriesKey {
   readonly zoneId: number;
@@ -54,7 +57,9 @@ export interface TickInput<Row extends SeriesKey> {
   /** Series whose history is being recounted. */
   readonly stale: readonly SeriesKey[];
   readonly covered: readonly (CoveredHour & { zoneId: number })[];
-  readonly zOf: (zoneId: number, ruleId: string) => number;
+  /** Confirmed attacks, of which no trace is to stay in the history. */
+  readonly attacks: readonly (SeriesKey & ConfirmedAttack)[];
+  readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
 }
 
 /** A series to judge at this tick. */
@@ -67,7 +72,10 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
   readonly freshFrom: number;
   readonly row: Row | undefined;
   readonly z: number;
-  readonly view: ZoneView;
+  readonly floor: number;
+  /** Of the hours that make up its history: changes when they do. */
+  readonly fingerprint: string;
+  readonly isUnknownHour: (hour: number) => boolean;
 }
 
 /**
@@ -80,24 +88,37 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
   const freshFrom = new Map(input.closings.map((one) => [keyOf(one), Math.ceil(one.closedAtMs / MINUTE_MS)]));
   const stale = new Set(input.stale.map(keyOf));
   const covered = Map.groupBy(input.covered, ({ zoneId }) => zoneId);
+  const attacks = Map.groupBy(input.attacks, keyOf);
   const views = new Map<number, ReturnType<typeof viewTested>>();
 
   const candidates: Candidate<Row>[] = [];
   for (const [key, { zoneId, ruleId }] of new Map<string, SeriesKey>([...rows, ...active])) {
     const viewed = views.get(zoneId) ?? viewTested(span, covered.get(zoneId) ?? []);
     views.set(zoneId, viewed);
-    if (!viewed.view.isReady || viewed.tested.length === 0 || stale.has(key)) continue;
+    const { view, ...minutes } = viewed;
+    if (!view.isReady || minutes.tested.length === 0 || stale.has(key)) continue;
     candidates.push({
       zoneId,
       ruleId,
       counts: spread(span, active.get(key)),
       freshFrom: freshFrom.get(key) ?? 0,
       row: rows.get(key),
-      z: input.zOf(zoneId, ruleId),
-      ...viewed,
+      ...input.sensitivityOf(zoneId, ruleId),
+      ...minutes,
+      ...withoutAttacks(view, attacks.get(key)),
     });
   }
   return candidates;
+}
+
+function withoutAttacks(view: ZoneView, attacks: readonly ConfirmedAttack[] = []) {
+  const { fingerprint, isUnknownHour } = view;
+  if (attacks.length === 0) return { fingerprint, isUnknownHour };
+  const left = toAttackHours(attacks);
+  return {
+    fingerprint: `${fingerprint}-${[...left].join()}`,
+    isUnknownHour: (hour: number) => left.has(hour) || isUnknownHour(hour),
+  };
 }
 
 function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly CoveredHour[]) {

@@ -1,18 +1,24 @@
+import type { RulePrior } from "./rule-prior.ts";
+
 /** Minutes. A series is judged by the counts of its last 3, 15 and 60 closed minutes. */
 export const WINDOWS = [3, 15, 60] as const;
 export type WindowMinutes = (typeof WINDOWS)[number];
 export const WINDOW_COUNT = WINDOWS.length;
 export const LONGEST_WINDOW = 60;
 
-/** No window below this count is a spike, however quiet the rule. */
+/** No window below this count is a spike, however quiet the rule; unless the configuration says otherwise. */
 export const FLOOR = 10;
 
 export const DEFAULT_Z = 3.5;
 
 /** How a series is judged. */
 export interface SpikePolicy {
-  /** The one knob: 3 is sensitive, 3.5 normal, 4.5 for a pager. */
+  /** The knob that matters: 3 is sensitive, 3.5 normal, 4.5 for a pager. */
   readonly z: number;
+  /** Of every window; FLOOR where it is left out. */
+  readonly floor?: number;
   /** Hours (since the epoch) whose events are not all known; they leave the history instead of entering as zeros. */
   readonly isUnknownHour?: (hour: number) => boolean;
+  /** Stands in for the history where there is less than a day of it. */
+  readonly prior?: RulePrior | null;
 }

@@ -86,7 +86,7 @@ function step(
   addMinute(history, hour, count, sums);
   watch.next = minute + 1;
   // No threshold is below the floor, and no window counts more than the hour.
-  if (watch.episode === null && (sums[HOUR_SUM] as number) < FLOOR) return;
+  if (watch.episode === null && (sums[HOUR_SUM] as number) < (policy.floor ?? FLOOR)) return;
   const thresholds = thresholdsOf(watch, hour, policy);
   if (watch.episode === null && !isSpiking(sums, thresholds)) return;
   const { z } = policy;

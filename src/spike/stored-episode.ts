@@ -15,6 +15,7 @@ export interface StoredEpisode {
   readonly peak: number;
   readonly windowCount: number;
   readonly windowMinutes: number;
+  readonly companions: number;
   readonly severity: Episode["severity"];
   readonly kind: Episode["kind"];
 }
@@ -41,7 +42,7 @@ export function toEpisode(stored: StoredEpisode): Episode {
 
 /** `lastTested`: the latest minute that was judged. */
 export function toStoredEpisode(
-  { episode, closedAt }: SeriesOutcome & { episode: Episode },
+  { episode, closedAt, companions }: SeriesOutcome & { episode: Episode; companions: number },
   lastTested: number,
 ): StoredEpisode {
   const { threshold, score, peak, severity, kind } = episode;
@@ -53,6 +54,7 @@ export function toStoredEpisode(
     baseline: episode.usual,
     windowCount: episode.count,
     windowMinutes: episode.windowMinutes,
+    companions,
     threshold,
     score,
     peak,

@@ -15,6 +15,7 @@ export interface ThresholdsKey {
   readonly ruleId: string;
   readonly hour: number;
   readonly z: number;
+  readonly floor: number;
   /** Of the zone's known hours. */
   readonly fingerprint: string;
 }
@@ -29,8 +30,8 @@ export interface ThresholdCache {
 /** Saves reading 168 hours per series at every tick. Holds nothing that cannot be computed again. */
 export function createThresholdCache(): ThresholdCache {
   const entries = new Map<string, CachedThresholds & { untilMs: number }>();
-  const textOf = ({ zoneId, ruleId, hour, z, fingerprint }: ThresholdsKey) =>
-    JSON.stringify([zoneId, hour, z, fingerprint, ruleId]);
+  const textOf = ({ zoneId, ruleId, hour, z, floor, fingerprint }: ThresholdsKey) =>
+    JSON.stringify([zoneId, hour, z, floor, fingerprint, ruleId]);
   return {
     get(key, nowMs) {
       const entry = entries.get(textOf(key));

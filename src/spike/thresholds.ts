@@ -1,5 +1,6 @@
 import { advanceHours, type HourHistory, slotOf } from "./hour-history.ts";
 import { FLOOR, type SpikePolicy, WINDOW_COUNT, WINDOWS } from "./policy.ts";
+import type { RulePrior } from "./rule-prior.ts";
 
 /** Hours back to the oldest one judged; hour and hour before are left out: a guard gap against the attack itself. */
 export const HISTORY_HOURS = 169;
@@ -8,8 +9,13 @@ const NEWEST_HOUR = 2;
 const LEVEL_WEIGHT = 3;
 const PRIOR_HOURS = 12;
 const PRIOR_DEVIATION = 0.6;
+/** With so many hours of its own a rule needs no prior. */
+export const ENOUGH_HOURS = 24;
+const PSEUDO_HOURS = 12;
 const CLIP_DEVIATIONS = 2;
 const RESIDUAL_DEVIATIONS = 3;
+/** Pull of no change on the recent level, in hours. */
+const RECENT_WEIGHT = 2;
 const SILENT_SHARE = 0.8;
 const RECORD_CAP = 200;
 const CLUMP_POWER = 0.7;
@@ -57,7 +63,9 @@ export function computeThresholds(
 ): Thresholds {
   advanceHours(history, hour);
   const count = gatherHours(history, hour, policy);
-  const activity = summariseActivity(history, count, hour % 24);
+  const { z, floor = FLOOR } = policy;
+  const belief = believe(policy, count);
+  const activity = summariseActivity(history, count, hour % 24, belief);
   for (let window = 0; window < WINDOW_COUNT; window += 1) {
     let record = 0;
     for (let i = 0; i < count; i += 1) {
@@ -65,13 +73,18 @@ export function computeThresholds(
       values[i] = logOf(peak);
       record = Math.max(record, peak);
     }
-    const deviation = fitClipped(count);
+    const pseudo = {
+      hours: belief.hours,
+      level: belief.prior?.level[window] ?? 0,
+      variance: belief.prior?.variance[window] ?? 0,
+    };
+    const deviation = fitClipped(count, pseudo);
     const level = (expected[hour % 24] as number) + recentLevel(count, hour, deviation);
-    let threshold = Math.max(FLOOR, Math.exp(level + policy.z * deviation) - 1);
+    let threshold = Math.max(floor, Math.exp(level + z * deviation) - 1);
     // A rule silent in more than a fifth of its hours: its record and its habit of coming in clumps count too.
     if (activity.active < SILENT_SHARE * count) {
       threshold = Math.max(threshold, Math.min(2 * (record + 1) - 1, RECORD_CAP));
-      threshold = Math.max(threshold, FLOOR * activity.clump ** CLUMP_POWER);
+      threshold = Math.max(threshold, floor * activity.clump ** CLUMP_POWER);
     }
     out.threshold[window] = threshold;
     out.level[window] = level;
@@ -79,6 +92,30 @@ export function computeThresholds(
     out.usual[window] = (activity.usualPerHour * (WINDOWS[window] as number)) / 60;
   }
   return out;
+}
+
+/** The platform's daily counts as hours that were not seen: fewer, the more were. */
+interface Belief {
+  readonly hours: number;
+  readonly prior: RulePrior | null;
+}
+
+interface PseudoHours {
+  readonly hours: number;
+  readonly level: number;
+  readonly variance: number;
+}
+
+const NO_BELIEF: Belief = { hours: 0, prior: null };
+
+function believe({ prior }: SpikePolicy, count: number): Belief {
+  if (prior === undefined || prior === null || count >= ENOUGH_HOURS) return NO_BELIEF;
+  return { hours: PSEUDO_HOURS * (1 - count / ENOUGH_HOURS), prior };
+}
+
+/** How many hours the history of `hour` has. */
+export function countHistory(history: HourHistory, hour: number, policy: SpikePolicy): number {
+  return gatherHours(history, hour, policy);
 }
 
 /** Fills `hours` (ascending) and `hoursOfDay`; returns how many hours there are. */
@@ -95,18 +132,18 @@ function gatherHours(history: HourHistory, hour: number, policy: SpikePolicy): n
 }
 
 /** Fits, clips the values to two deviations around the fit, and fits again: past attacks do not blind. */
-function fitClipped(count: number): number {
-  const first = fit(values, count);
+function fitClipped(count: number, pseudo: PseudoHours): number {
+  const first = fit(values, count, pseudo);
   for (let i = 0; i < count; i += 1) {
     const centre = expected[(hours[i] as number) % 24] as number;
     const reach = CLIP_DEVIATIONS * first;
     clipped[i] = Math.min(Math.max(values[i] as number, centre - reach), centre + reach);
   }
-  return fit(clipped, count);
+  return fit(clipped, count, pseudo);
 }
 
 /** Fills `expected` by hour of day; returns the deviation around it. */
-function fit(data: Float64Array, count: number): number {
+function fit(data: Float64Array, count: number, pseudo: PseudoHours): number {
   sums.fill(0);
   let total = 0;
   for (let i = 0; i < count; i += 1) {
@@ -114,7 +151,8 @@ function fit(data: Float64Array, count: number): number {
     sums[hourOfDay] = (sums[hourOfDay] as number) + (data[i] as number);
     total += data[i] as number;
   }
-  const overall = total / Math.max(count, 1);
+  const weight = count + pseudo.hours;
+  const overall = weight > 0 ? (total + pseudo.hours * pseudo.level) / weight : 0;
   for (let d = 0; d < 24; d += 1) {
     const [before, after] = [(d + 23) % 24, (d + 1) % 24];
     const sum = (sums[before] as number) + (sums[d] as number) + (sums[after] as number);
@@ -123,11 +161,11 @@ function fit(data: Float64Array, count: number): number {
     // The exact hour wins where it is higher: daily jobs.
     expected[d] = Math.max(around, ((sums[d] as number) + around) / ((hoursOfDay[d] as number) + 1));
   }
-  let squares = PRIOR_HOURS * PRIOR_DEVIATION ** 2;
+  let squares = PRIOR_HOURS * PRIOR_DEVIATION ** 2 + pseudo.hours * (PRIOR_DEVIATION ** 2 + pseudo.variance);
   for (let i = 0; i < count; i += 1) {
     squares += ((data[i] as number) - (expected[(hours[i] as number) % 24] as number)) ** 2;
   }
-  return Math.sqrt(squares / (count + PRIOR_HOURS));
+  return Math.sqrt(squares / (count + PRIOR_HOURS + pseudo.hours));
 }
 
 /** How far the two newest judged hours lie from what was expected of them, shrunk towards zero. */
@@ -140,11 +178,16 @@ function recentLevel(count: number, hour: number, deviation: number): number {
     sum += Math.min(Math.max(residual, -reach), reach);
     found += 1;
   }
-  return sum / (found + 2);
+  return sum / (found + RECENT_WEIGHT);
 }
 
 /** Hours with events, the damped geometric mean of their counts, and the mean count of comparable hours. */
-function summariseActivity(history: HourHistory, count: number, hourOfDay: number) {
+function summariseActivity(
+  history: HourHistory,
+  count: number,
+  hourOfDay: number,
+  { hours: pseudoHours, prior }: Belief,
+) {
   let active = 0;
   let logs = 0;
   let all = 0;
@@ -164,6 +207,8 @@ function summariseActivity(history: HourHistory, count: number, hourOfDay: numbe
       nearHours += 1;
     }
   }
-  const usualPerHour = nearHours > 0 ? near / nearHours : all / Math.max(count, 1);
+  const expected = pseudoHours * (prior?.eventsPerHour ?? 0);
+  const overall = (all + expected) / Math.max(count + pseudoHours, 1);
+  const usualPerHour = nearHours > 0 && pseudoHours === 0 ? near / nearHours : overall;
   return { active, clump: Math.exp(logs / (active + 1)), usualPerHour };
 }

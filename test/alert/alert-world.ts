@@ -56,6 +56,7 @@ export function createAlertWorld(database: Database) {
       const row = { startsAt: at(-60), expiresAt: at(minutes), createdBy: "test", reason: "test", matchers };
       await db.insert(silences).values(row);
     },
+    spikes: () => db.select().from(spikes).orderBy(spikes.id),
     alerts: () => db.select().from(alerts).orderBy(alerts.id),
     /** What the outbox holds, as `transition reason channel`. */
     async outbox(): Promise<string[]> {

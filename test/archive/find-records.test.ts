@@ -11,6 +11,7 @@ const MINUTE_MS = 60_000;
 interface StoredBlock {
   readonly day: string;
   readonly blockId: string;
+  readonly version: string;
   readonly firstAt: number;
   readonly lastAt: number;
   readonly logIdHashes: Buffer;
@@ -32,7 +33,7 @@ async function blockOf(blockId: string, minutes: readonly number[], text = ""): 
     }),
   );
   if (packed === undefined) throw new Error("nothing to pack");
-  return { ...packed, blockId };
+  return { ...packed, blockId, version: "1" };
 }
 
 /** Blocks in memory that tell which of them were read. */
@@ -118,26 +119,35 @@ describe("the records of events", () => {
 describe("opened blocks", () => {
   it("are kept up to their bound, those used last", async () => {
     const blocks = await Promise.all([0, 1, 2].map((n) => blockOf(`${n}`, [n])));
-    const size = recordOf(0).length;
-    const opened = createOpenedBlocks(2 * size);
-    for (const { blockId, block } of blocks.slice(0, 2)) await opened.open(blockId, block);
-    opened.get("0");
-    await opened.open("2", (blocks[2] as StoredBlock).block);
-    expect(["0", "1", "2"].map((id) => opened.get(id) !== undefined)).toEqual([true, false, true]);
+    const [any] = await createOpenedBlocks(0).open(
+      { blockId: "any", version: "1" },
+      (blocks[0] as StoredBlock).block,
+    );
+    const opened = createOpenedBlocks(2 * (any?.buffer.byteLength ?? 0));
+    for (const block of blocks.slice(0, 2)) await opened.open(block, block.block);
+    opened.get({ blockId: "0", version: "1" });
+    for (const block of blocks.slice(2)) await opened.open(block, block.block);
+    expect(blocks.map((block) => opened.get(block) !== undefined)).toEqual([true, false, true]);
   });
 
   it("hand out a block that is larger than their bound and keep none of it", async () => {
     const opened = createOpenedBlocks(1);
-    const { blockId, block } = await blockOf("a", [0]);
-    expect((await opened.open(blockId, block)).map(String)).toEqual([recordOf(0).toString()]);
-    expect(opened.get("a")).toBeUndefined();
+    const block = await blockOf("a", [0]);
+    expect((await opened.open(block, block.block)).map(String)).toEqual([recordOf(0).toString()]);
+    expect(opened.get(block)).toBeUndefined();
+  });
+
+  it("are of one state: after an erasure the one before it is not handed out", async () => {
+    const opened = createOpenedBlocks(1_000_000);
+    const block = await blockOf("a", [0]);
+    await opened.open(block, block.block);
+    expect(opened.get({ ...block, version: "2" })).toBeUndefined();
+    expect(opened.get(block)).toBeUndefined();
   });
 
   it("do not open a damaged block", async () => {
-    const { blockId, block } = await blockOf("a", [0]);
+    const { block, ...state } = await blockOf("a", [0]);
     block[block.length - 1] = (block.at(-1) ?? 0) ^ 1;
-    await expect(createOpenedBlocks(1_000).open(blockId, block)).rejects.toThrow(
-      /checksum|corrupt|data|zstd/i,
-    );
+    await expect(createOpenedBlocks(1_000).open(state, block)).rejects.toThrow(/checksum|corrupt|data|zstd/i);
   });
 });

@@ -1,6 +1,10 @@
 import { expect, it } from "vitest";
+import { eraseAddress } from "../../jobs/erase-address.ts";
 import { EventLog, EventLogEntry } from "../../src/edge/contract/event-log-list.ts";
 import { hashEventKey } from "../../src/ingest/log-id-hash.ts";
+import { singleAddress } from "../../src/privacy/erasure-target.ts";
+import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { createSecret } from "../../src/secret.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { type Ask, createClient, openArchive } from "./support.ts";
@@ -82,6 +86,34 @@ it("makes an entry of what is known where there is no record", async () => {
     expect(log).toMatchObject({ Message: recorded?.Message, RemoteIp: recorded?.RemoteIp });
     expect(log?.Url).toBe(recorded?.Url.replaceAll("\0", "\uFFFD").toWellFormed());
   }
+});
+
+it("shows nothing any more of a person who was erased since", async () => {
+  const { ask, database, emulator } = await openArchive({ historyHours: 1 });
+  const before = await readPage(ask, "");
+  const { rows } = await database.pool.query<{ ip: string; log_id: string }>(
+    "select ip, log_id from waf_events where ip = (select ip from waf_events where ip like '%.%' group by ip order by count(*) desc limit 1)",
+  );
+  const person = rows[0]?.ip ?? "";
+  const events = new Set(rows.map((row) => row.log_id));
+  const deps = {
+    database,
+    key: createPseudonymKey(createSecret("a key that only this test has, long enough")),
+    clock: () => emulator.now(),
+  };
+  const erased = { network: singleAddress(person) as never, zoneId: null, includeMasked: false };
+  await eraseAddress(
+    deps,
+    { ...erased, untilAt: emulator.now() },
+    { actor: "test", reason: null },
+    new AbortController().signal,
+  );
+  const after = await readPage(ask, "");
+  expect(events.size).toBeGreaterThan(1);
+  expect(after.logs.map(keyOf)).toEqual(before.logs.map(keyOf));
+  const isOf = ({ logId }: Page["logs"][number]) => events.has(logId);
+  expect(after.logs.filter(isOf).every(({ log }) => log === "{}")).toBe(true);
+  expect(after.logs.filter((entry) => !isOf(entry))).toEqual(before.logs.filter((entry) => !isOf(entry)));
 });
 
 it("shows a masked key neither bodies nor headers nor whole addresses, in no operation", async () => {

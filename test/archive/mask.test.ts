@@ -26,6 +26,8 @@ it("hides what names one visitor in an address of either kind, and whatever is n
     ["::ffff:203.0.113.7", "::*"],
     ["fe80::1%eth0", "*"],
     ["visitor 203.0.113.7", "*"],
+    ["anon-abcdefghijklm-nopqrstuvwxyz", "anon-abcdefghijklm-*"],
+    ["erased", "erased"],
     ["", ""],
   ] as const) {
     expect(maskAddress(address)).toBe(masked);

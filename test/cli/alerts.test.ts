@@ -7,6 +7,7 @@ import { at } from "../alert/alert-world.ts";
 import { MINUTE_MS, NOW } from "../alert/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
+import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
@@ -21,7 +22,7 @@ afterAll(() => database.drop());
 
 beforeEach(async () => {
   await rows.clear();
-  await database.pool.query("truncate audit_entries");
+  await clearAudit(database);
 });
 
 function run(...args: string[]) {
@@ -192,6 +193,93 @@ test("channels that were not told of the firing do not hear of its end", async (
   expect(await rows.outbox()).toEqual([]);
 });
 
+test("an alert is marked as attack or noise, by whom is on record, and the last word counts", async () => {
+  const id = String(await rows.fire());
+  const readMark = async () => (await rows.spikes()).map(({ mark }) => mark);
+  expect((await run("show", id)).out).toContain("Feedback\n  not marked\n");
+  const marked = await run("mark", id, "--as", "attack", "--by", "alice", "--note", "from one network");
+  expect(marked).toMatchObject({
+    code: 0,
+    out: `alert #${id}: 1 spike marked as attack by alice; its hours leave the rule's history.\n`,
+  });
+  expect(await readMark()).toEqual(["attack"]);
+  expect((await run("mark", id, "--as", "attack")).out).toContain("is marked as attack already");
+  expect((await run("mark", id, "--as", "noise", "--by", "bob")).out).toContain(
+    "noise instead of attack by bob",
+  );
+  const shown = await run("show", id, "--json");
+  expect(JSON.parse(shown.out)).toMatchObject({ mark: "noise", markedAt: expect.any(Number) });
+  const [spike] = await rows.spikes();
+  expect(await rows.audit()).toEqual([
+    {
+      actor: "alice",
+      action: "alert.marked",
+      subject: `alert ${id}`,
+      details: { mark: "attack", before: null, spikeIds: [spike?.id], note: "from one network" },
+    },
+    {
+      actor: "bob",
+      action: "alert.marked",
+      subject: `alert ${id}`,
+      details: { mark: "noise", before: "attack", spikeIds: [spike?.id] },
+    },
+  ]);
+});
+
+test("a resolve can say what it was, also of an alert that is resolved already", async () => {
+  const id = String(await rows.fire());
+  const { code, out } = await run("resolve", id, "--as", "noise", "--by", "alice");
+  expect(code).toBe(0);
+  expect(out).toContain(`alert #${id} is resolved by alice`);
+  expect(out).toContain("marked as noise by alice");
+  expect((await run("resolve", id, "--as", "attack")).out).toContain("marked as attack instead of noise");
+  expect((await rows.audit()).map(({ action }) => action)).toEqual([
+    "alert.marked",
+    "alert.resolved",
+    "alert.marked",
+  ]);
+});
+
+test("marks given at the same time are heard one after the other", async () => {
+  const id = String(await rows.fire());
+  await Promise.all(["attack", "noise", "attack"].map((as) => run("mark", id, "--as", as, "--by", as)));
+  const [spike] = await rows.spikes();
+  const said = (await rows.audit()).map(({ details }) => details as { mark: string; before: string | null });
+  expect(said.at(-1)?.mark).toBe(spike?.mark);
+  for (const [i, { before }] of said.entries()) expect(before).toBe(said[i - 1]?.mark ?? null);
+});
+
+test("every spike of an alert that was reopened is marked, one from before it is not", async () => {
+  const earlier = await rows.openSpike(-300);
+  await rows.closeSpike(earlier, -200);
+  const id = String(await rows.fire());
+  const [first] = (await rows.alerts()).map(({ spikeId }) => spikeId);
+  await rows.closeSpike(first ?? 0, 10);
+  await rows.runAt(10);
+  const second = await rows.openSpike(15);
+  await rows.runAt(15);
+  expect((await rows.alerts()).map(({ spikeId }) => spikeId)).toEqual([second]);
+  await run("mark", id, "--as", "attack");
+  const marks = new Map((await rows.spikes()).map((spike) => [spike.id, spike.mark]));
+  expect([earlier, first ?? 0, second].map((spike) => marks.get(spike))).toEqual([null, "attack", "attack"]);
+});
+
+test("a rule that is noise time and again comes with the lines that would keep it quiet", async () => {
+  const id = String(await rows.fire());
+  await run("mark", id, "--as", "noise");
+  expect((await run("show", id)).out).not.toContain("overrides");
+  await database.pool.query(
+    `insert into spikes (opened_at, closed_at, last_active_at, judged_through, baseline, threshold, score, peak, window_count,
+       window_minutes, zone_id, rule_id, severity, kind, evidence, mark, marked_at)
+     select opened_at - n * interval '1 day', opened_at - n * interval '23 hours', opened_at - n * interval '1 day',
+       judged_through, baseline, threshold, 5.2, peak, window_count, window_minutes, zone_id, rule_id, severity, kind,
+       evidence, 'noise', marked_at from spikes, generate_series(1, 2) as n`,
+  );
+  const { out } = await run("show", id);
+  expect(out).toContain("With z 5.5 instead of 3.5, 3 spikes of these would not have opened");
+  expect(out).toContain('overrides:\n        - zone: [101]\n          rule: ["942100"]\n          z: 5.5\n');
+});
+
 test("every mistake is told at once and nothing is done", async () => {
   const list = await run("list", "--state", "open", "--zone", "x", "--since", "soon", "--limit", "0", "more");
   expect(list.code).toBe(2);
@@ -201,18 +289,21 @@ test("every mistake is told at once and nothing is done", async () => {
   expect(ack.err).not.toContain("\u001b");
   for (const said of ['"x\\u001b[2J" must be the number of an alert', "--by", "--note", '"--force" is not'])
     expect(ack.err).toContain(said);
+  expect((await run("mark", "1")).err).toContain("--as is missing; it must be attack or noise");
+  expect((await run("mark", "1", "--as", "Noise")).err).toContain('--as "Noise" must be attack or noise');
+  expect((await run("resolve", "1", "--as", "x")).err).toContain('--as "x" must be attack or noise');
   expect((await run("resolve")).err).toContain("the number is missing");
 });
 
 test("an alert that is not there is an error, not a mistake in typing", async () => {
-  for (const command of ["show", "ack", "resolve"])
-    expect(await run(command, "4711")).toMatchObject({
+  for (const command of ["show", "ack", "resolve", "mark"])
+    expect(await run(command, "4711", ...(command === "mark" ? ["--as", "noise"] : []))).toMatchObject({
       code: 1,
       err: `longwatch alerts ${command}: there is no alert 4711\n`,
     });
 });
 
-test.each(["list", "show", "ack", "resolve"])("%s explains itself with examples", async (name) => {
+test.each(["list", "show", "ack", "resolve", "mark"])("%s explains itself with examples", async (name) => {
   const { code, out } = await run(name, "--help");
   expect(code).toBe(0);
   expect(out).toContain(`Examples:\n  npm run -s longwatch -- alerts ${name}`);

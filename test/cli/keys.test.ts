@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { keysCommand } from "../../src/cli/keys.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, startArchive } from "../http/start-archive.ts";
+import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
@@ -11,7 +12,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  await database.pool.query("truncate api_keys, audit_entries");
+  await database.pool.query("truncate api_keys");
+  await clearAudit(database);
 });
 
 function run(...args: readonly string[]) {

@@ -7,6 +7,7 @@ import { toLine } from "../../src/channel/plain-text.ts";
 import { silencesCommand } from "../../src/cli/silences.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
+import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 const MINUTE_MS = 60_000;
@@ -23,7 +24,7 @@ afterAll(() => database.drop());
 
 beforeEach(async () => {
   await rows.clear();
-  await database.pool.query("truncate audit_entries");
+  await clearAudit(database);
 });
 
 function run(args: readonly string[], now = NOW + 20_000) {

@@ -63,6 +63,7 @@ test("what was kept whole is alike in everything, with exit code 0 and a bar bes
       "    after 2026-11-20 15:00 UTC: events may still appear",
       `  event ids         3 hours, ${sampled.length} ids: alike`,
       "    after 2026-11-20 15:00 UTC: events may still appear",
+      "  daily counts      0 counts of a rule on a sealed day: none higher there",
       "  hour counts       6 hours: alike",
       "  roll-ups          the buckets of 1 day: alike",
       "  raw records       0 events of the list: alike",
@@ -166,6 +167,28 @@ test("without a platform's address, and with buckets still to be rolled up, it s
   expect(code).toBe(0);
   expect(out).toContain("the platform was not asked: EDGE_API_URL is not set");
   expect(out).toMatch(/\n {4}\d+ stale buckets left to the roll-up\n/);
+});
+
+test("a sealed day of which the platform counted more is named, and is no difference", async () => {
+  for (const day of ["2026-11-18", "2026-11-19"])
+    await database.pool.query(
+      `insert into coverage_windows (zone_id, starts_at, state, sealed_at, evidence)
+       select 101, $1::timestamptz + n * interval '1 hour', 'sealed', now(), '{}' from generate_series(0, $2::integer) as n`,
+      [`${day}T00:00Z`, day === "2026-11-18" ? 23 : 22],
+    );
+  await database.pool.query(
+    `insert into rule_metrics (zone_id, rule_id, day, total) values (101, '942100', '2026-11-18', 7),
+       (101, E'94\u001b', '2026-11-18', 1200), (101, '941100', '2026-11-18', 0), (101, '942100', '2026-11-19', 9)`,
+  );
+  const { code, out } = await run(null, "--zone 101 --from 2026-11-18 --to 2026-11-20");
+  expect(code).toBe(0);
+  expect(out).toContain(
+    [
+      "  daily counts      3 counts of a rule on a sealed day: 2 higher there",
+      "    2026-11-18  rule 94\\u001b: the platform counts 1,200, stored 0 (evidence, no proof)",
+      "    2026-11-18  rule 942100: the platform counts 7, stored 0 (evidence, no proof)\n",
+    ].join("\n"),
+  );
 });
 
 test("a span of which nothing is stored is a mistake, however long it is", async () => {

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { parseConfig, parseServiceConfig } from "../../src/config.ts";
 import { toJsonSchema } from "../../src/config-file/config-file-schema.ts";
 import { UsageError } from "../../src/errors.ts";
-import { sensitivityOf } from "../../src/routing/detection.ts";
+import { lowestFloor, sensitivityOf } from "../../src/routing/detection.ts";
 import { routeToAll } from "../../src/routing/routing.ts";
 
 const DOCS = path.join(import.meta.dirname, "..", "..", "docs");
@@ -58,8 +58,10 @@ test("the example file is right, and says what it seems to", () => {
   expect(root.routes[3]?.timing.repeatIntervalMs).toBe(4 * 3_600_000);
   expect(quietHours).toMatchObject([{ fromMinute: 22 * 60, toMinute: 7 * 60, critical: "tell" }]);
   expect(inhibitions).toMatchObject([{ equal: ["zone"] }]);
-  expect(sensitivityOf(alerting.detection, 102, "920100")).toEqual({ z: 4.5 });
-  expect(sensitivityOf(alerting.detection, 101, "920100")).toEqual({ z: 3.5 });
+  expect(sensitivityOf(alerting.detection, 102, "920100")).toEqual({ z: 4.5, floor: 10 });
+  expect(sensitivityOf(alerting.detection, 101, "920100")).toEqual({ z: 3.5, floor: 10 });
+  expect(sensitivityOf(alerting.detection, 101, "942100")).toEqual({ z: 3.5, floor: 30 });
+  expect(lowestFloor(alerting.detection)).toBe(10);
   expect(`${inspect(alerting, { depth: 9 })}${JSON.stringify(alerting)}`).not.toMatch(
     /T0|whsec_|pager\.example/,
   );
@@ -70,7 +72,7 @@ test("without a file every channel of the environment hears of everything at onc
   const { alerting } = parseServiceConfig({ ...env, LONGWATCH_SPIKE_Z: "4" });
   expect(alerting.routing).toEqual(routeToAll(["terminal", "webhook"]));
   expect(alerting.routing.root.timing.groupWaitMs).toBe(0);
-  expect(alerting.detection).toEqual({ z: 4, overrides: [] });
+  expect(alerting.detection).toEqual({ z: 4, floor: 10, overrides: [] });
 });
 
 test("a file without channels routes to those of the environment, and an empty file changes nothing", () => {
@@ -93,7 +95,7 @@ route:
       routes: [{ repeat_interval: 5 hours }]
 quiet_hours:
   - { time_zone: Europe/Amsterdm, from: 22:00, to: "25:00" }
-detection: { z: 99, overrides: [{ zon: [3] }] }
+detection: { z: 99, floor: 2.5, overrides: [{ zon: [3] }] }
 `;
   expect(mistakesIn(text, { LONGWATCH_PORT: "x" })).toEqual([
     'LONGWATCH_PORT: "x": must be a whole number from 0 to 65535',
@@ -107,6 +109,7 @@ detection: { z: 99, overrides: [{ zon: [3] }] }
     'quiet_hours[0].time_zone: "Europe/Amsterdm": must be a time zone such as Europe/Amsterdam or UTC',
     'quiet_hours[0].to: "25:00": must be a time of day between 00:00 and 23:59, in quotes',
     "detection.z: 99: must be at most 10",
+    "detection.floor: 2.5: must be a whole number",
     "detection.overrides[0].zon: is not a setting: did you mean zone?",
   ]);
 });

@@ -8,6 +8,8 @@ import type { Clock } from "../../src/clock.ts";
 import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../src/edge/transport.ts";
 import { createListPageWorkers } from "../../src/list-page-workers.ts";
+import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
+import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
 import { routeToAll } from "../../src/routing/routing.ts";
 import { createSecret } from "../../src/secret.ts";
 
@@ -61,6 +63,8 @@ export function createReplica(options: ReplicaOptions): Replica {
   });
   const edge = createEdgeClient(transport);
   const workers = createListPageWorkers({ threads: 1 });
+  const key = createPseudonymKey(createSecret("the same for every replica of a test"));
+  const openKey = async () => key;
   const deps: JobsDeps = {
     database,
     zoneIds: [ZONE],
@@ -72,14 +76,17 @@ export function createReplica(options: ReplicaOptions): Replica {
       detectEveryMs: 30_000,
       proveEveryMs: 300_000,
       advicePerHour: 100,
-      retentionDays: 400,
+      retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
       fallback: null,
     },
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
+    openKey,
+    erasures: createErasureGuard(openKey),
     observer: { pageStored: () => undefined },
     routing: () => routeToAll(["pager"]),
-    sensitivity: () => ({ z: 6 }),
+    sensitivity: () => ({ z: 6, floor: 10 }),
+    lowestFloor: () => 10,
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,
     ring: async () => true,

@@ -4,6 +4,7 @@ import { createAccessKey, hashAccessKey, isSameKey } from "../../src/http/access
 import { createAuthenticate } from "../../src/http/authenticate.ts";
 import { createLastUsed } from "../../src/http/last-used.ts";
 import { createSecret } from "../../src/secret.ts";
+import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 
@@ -14,7 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  await database.pool.query("truncate api_keys, audit_entries");
+  await database.pool.query("truncate api_keys");
+  await clearAudit(database);
 });
 
 /** Everything that any table holds, as text. */

@@ -3,6 +3,7 @@ import { createDatabase } from "../../db/client.ts";
 import { networkOf } from "../../src/http/client-network.ts";
 import { createRateLimiter } from "../../src/http/rate-limiter.ts";
 import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
+import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 import { LIMITS } from "./start-http.ts";
@@ -14,7 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  await database.pool.query("truncate api_keys, audit_entries");
+  await database.pool.query("truncate api_keys");
+  await clearAudit(database);
 });
 
 const wrongKey = (n: number) => `lw_00000000_${String(n).padStart(32, "0")}`;

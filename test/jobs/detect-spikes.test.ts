@@ -28,7 +28,13 @@ test("two detectors at a time open exactly one spike per attack, and close it af
   const found = await world.readSpikes();
   expect(found.map(({ ruleId }) => ruleId)).toEqual(rules);
   for (const spike of found) {
-    expect(spike).toMatchObject({ peak: 150, windowMinutes: 3, kind: "spike", severity: "error" });
+    expect(spike).toMatchObject({
+      peak: 150,
+      windowMinutes: 3,
+      kind: "spike",
+      severity: "critical",
+      companions: 3,
+    });
     expect(minuteOf(spike.openedAt)).toBe(START + 6);
     expect(minuteOf(spike.closedAt)).toBe((minuteOf(spike.lastActiveAt) ?? 0) + 15);
     // The windows of a quarter of an hour let go of the attack first.

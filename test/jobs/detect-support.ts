@@ -1,6 +1,6 @@
 import type { NewEvent } from "../../db/event-rows.ts";
 import { spikes } from "../../db/schema/spikes.ts";
-import { createDetectSpikesJob } from "../../jobs/detect-spikes.ts";
+import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detect-spikes.ts";
 import { MINUTE_MS } from "../../src/trend/bucket.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "./ingest-support.ts";
@@ -18,15 +18,15 @@ export function createDetectWorld(database: MigratedDatabase) {
 
   async function clear(): Promise<void> {
     await database.pool.query(
-      "truncate waf_events, rule_buckets, rule_peaks, dirty_buckets, coverage_windows, spikes cascade",
+      "truncate waf_events, rule_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, spikes cascade",
     );
   }
 
-  function createDetector(): () => Promise<void> {
-    return () =>
-      runJob(
-        createDetectSpikesJob({ database, clock: () => now, log: silent, afterSpikes: () => undefined }),
-      );
+  function createDetector(over: Partial<DetectSpikesDeps> = {}): () => Promise<void> {
+    const deps = { database, clock: () => now, log: silent, afterSpikes: () => undefined, ...over };
+    // One job, as in the service: it remembers thresholds from tick to tick.
+    const job = createDetectSpikesJob(deps);
+    return () => runJob(job);
   }
 
   /** Ticks as the clock shows the beginning of each minute of (from, to]. */

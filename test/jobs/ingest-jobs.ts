@@ -1,6 +1,7 @@
 import pino from "pino";
 import type { Database } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import type { ErasureGuard } from "../../db/queries/guard-page.ts";
 import { createPollEventsJob } from "../../jobs/poll-events.ts";
 import { createReconcileCountsJob } from "../../jobs/reconcile-counts.ts";
 import { createRepairWindowJob } from "../../jobs/repair-window.ts";
@@ -24,10 +25,12 @@ export interface IngestJobsOptions {
   readonly accessKey: string;
   readonly clock: Clock;
   readonly observer: IngestObserver;
+  readonly erasures?: ErasureGuard;
 }
 
 /** The jobs that copy and prove, of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
-export function createIngestJobs({ database, url, accessKey, clock, observer }: IngestJobsOptions) {
+export function createIngestJobs(options: IngestJobsOptions) {
+  const { database, url, accessKey, clock, observer, erasures } = options;
   const transport = createEdgeTransport({
     baseUrl: url,
     accessKey: createSecret(accessKey),
@@ -47,6 +50,7 @@ export function createIngestJobs({ database, url, accessKey, clock, observer }: 
     settleMs: 15 * MINUTE_MS,
     fullEveryMs: 15 * MINUTE_MS,
     afterPage: () => undefined,
+    ...(erasures === undefined ? {} : { erasures }),
   };
   const afterOthers = async () => undefined;
   const runs = (job: AnyJob) => (signal?: AbortSignal) =>

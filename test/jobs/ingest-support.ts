@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import type { ErasureGuard } from "../../db/queries/guard-page.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import type { StoredPageFacts } from "../../src/ingest/ingest-observer.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -25,7 +26,7 @@ export interface IngestTest {
 /** The jobs that copy and prove, of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
 export async function openIngest(
   emulator: Emulator,
-  options: { url?: string; database?: MigratedDatabase } = {},
+  options: { url?: string; database?: MigratedDatabase; erasures?: ErasureGuard } = {},
 ): Promise<IngestTest> {
   const database = options.database ?? (await createMigratedDatabase());
   const pages: StoredPageFacts[] = [];
@@ -36,6 +37,7 @@ export async function openIngest(
     accessKey,
     clock: () => emulator.now(),
     observer: { pageStored: (facts) => void pages.push(facts) },
+    ...(options.erasures === undefined ? {} : { erasures: options.erasures }),
   });
   if (options.database === undefined) onTestFinished(() => database.drop());
   const { close, ...runs } = jobs;

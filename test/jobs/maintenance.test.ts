@@ -23,8 +23,9 @@ async function partitions(table: string) {
   return rows.map(({ name }) => name.slice(-8));
 }
 
-function manage(now: number, retentionDays = 400) {
-  const job = createManagePartitionsJob({ database, clock: () => now, log: silent, retentionDays });
+function manage(now: number, eventDays = 400) {
+  const retention = { rawDays: eventDays, ipDays: 400, eventDays, rollUpDays: 800 };
+  const job = createManagePartitionsJob({ database, clock: () => now, log: silent, retention });
   return job.run({} as never, new AbortController().signal);
 }
 

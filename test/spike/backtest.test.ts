@@ -77,6 +77,21 @@ test("everyday traffic at the beginning of a record is no alert, and a rule's fi
   });
 });
 
+test("a burst at the very beginning of a record is an alert where the day after it stays quiet", () => {
+  const burst = [...steady(4, 20), ...steady(3 * DAY, 0)];
+  const trickle: number[] = steady(3 * DAY, 0).map((_, i) => (i % 90 === 0 ? 1 : 0));
+  for (let i = 0; i < 6; i += 1) trickle[100 + i] = 5;
+  const late: number[] = [...steady(400, 0), ...steady(3, 8), ...steady(2 * DAY, 0)];
+  for (const startMinute of [undefined, FIRST]) {
+    const { alerts } = replay({ dense: steady(3 * DAY), burst, trickle, late }, "time", { startMinute });
+    expect(alerts.map(({ series, fromMinute }) => [series, fromMinute - FIRST])).toEqual([
+      ["burst", 0],
+      ["trickle", 101],
+      ["late", 401],
+    ]);
+  }
+});
+
 test("a record too short to learn from is judged throughout", () => {
   expect(replay({ r: [40, 0, 0, 0] }, "series").alerts).toHaveLength(1);
 });

@@ -6,6 +6,7 @@ import {
   acknowledgeByHand,
   resolveAlert,
 } from "../../../jobs/act-on-alert.ts";
+import { markAlert } from "../../../jobs/mark-alert.ts";
 import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -16,8 +17,7 @@ import { readActor, readText } from "../read-actor.ts";
 import { readRowId } from "../read-row-id.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-
-const MAX_NOTE_CHARS = 500;
+import { AS_OPTION, describeMark, MAX_NOTE_CHARS, readMark } from "./mark.ts";
 
 const ACK_HELP = `
 An acknowledged alert is not repeated; when it gets worse that is still told, and it resolves as ever.
@@ -28,15 +28,16 @@ Examples:
 
 const RESOLVE_HELP = `
 Every channel that was told of the alert is told of its end, once. The spike behind it is not raised again, a later one
-is; an alert of Longwatch about itself fires again while its cause lasts.
+is; an alert of Longwatch about itself fires again while its cause lasts. --as says what it was: see "alerts mark".
 
 Examples:
   npm run -s longwatch -- alerts resolve 17
-  npm run -s longwatch -- alerts resolve 17 --by alice --note "a load test"`;
+  npm run -s longwatch -- alerts resolve 17 --by alice --note "a load test" --as noise`;
 
 interface Flags {
   readonly by?: string;
   readonly note?: string;
+  readonly as?: string;
   readonly json?: true;
 }
 
@@ -49,6 +50,7 @@ export function ackCommand(readConfig: () => Config, io: StoreIo): Command {
 
 export function resolveCommand(readConfig: () => Config, io: StoreIo): Command {
   const command = storeCommand("resolve", "End an alert and tell the channels that it is.", RESOLVE_HELP, io);
+  command.option(...AS_OPTION);
   return addAct(command, resolveAlert, readConfig, io);
 }
 
@@ -64,14 +66,23 @@ function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreI
         const alertId = readRowId(read, id, "alert");
         const by = readActor(read, flags.by);
         const note = readText(read, "note", flags.note, MAX_NOTE_CHARS) ?? null;
+        const mark = flags.as === undefined ? undefined : readMark(read, flags.as);
         read.finish();
-        const result = await withStore(readConfig(), async (database) => {
+        const { result, marked } = await withStore(readConfig(), async (database) => {
           const clock = await readServiceClock(database, io.clock);
-          return act(database, { alertId, by, note, atMs: clock() });
+          const person = { alertId, by, note, atMs: clock() };
+          // The mark first: said twice it changes nothing, so a command that was cut off can be given again.
+          const marked = mark === undefined ? null : await markAlert(database, { ...person, mark });
+          return { marked, result: await act(database, person) };
         });
         if (result.kind === "unknown") throw new NotFoundError(`there is no alert ${alertId}`);
-        if (flags.json === true) await writeJson(io.stdout, { alertId, ...result });
-        else await writeOut(io.stdout, describe(alertId, by, result));
+        if (flags.json === true)
+          await writeJson(io.stdout, { alertId, ...result, ...(marked === null ? {} : { marked }) });
+        else
+          await writeOut(
+            io.stdout,
+            `${describe(alertId, by, result)}${marked === null ? "" : describeMark(alertId, by, marked)}`,
+          );
       }),
     );
 }

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { type AlertDelivery, readAlert, readAlertDeliveries } from "../../../db/queries/alert-reports.ts";
 import type { AlertRow } from "../../../db/queries/alerts.ts";
+import { type AlertMarks, readMarks } from "../../../db/queries/marks.ts";
 import type { Transition } from "../../alert/alert-record.ts";
 import { toAlertRecord } from "../../alert/to-alert-record.ts";
 import type { AlertMessage } from "../../channel/alert-message.ts";
@@ -9,16 +10,20 @@ import { toLine, toLines } from "../../channel/plain-text.ts";
 import { renderTerminal } from "../../channel/render-terminal.ts";
 import { paintColour, paintPlain } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
+import { sensitivityOf } from "../../routing/detection.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
 import { withStore } from "../open-store.ts";
 import { readRowId } from "../read-row-id.ts";
 import { showTime } from "../read-span.ts";
+import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { describeMarks } from "./describe-marks.ts";
 import { readMessage, summarise } from "./summarise.ts";
 
 const DEFAULT_COLUMNS = 100;
+const MARKS_SINCE_MS = 30 * 86_400_000;
 /** Where the frame cuts the recommendation, here it is whole. */
 const WHOLE_ADVICE = { maxLines: 400, maxChars: 40_000 };
 const FRAMED_ADVICE_CHARS = 1_200;
@@ -44,22 +49,35 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
       storeAction<Flags>(io, async (flags, read, [id]) => {
         const alertId = readRowId(read, id, "alert");
         read.finish();
-        const { row, deliveries } = await withStore(readConfig(), async ({ db }) => ({
-          row: await readAlert(db, alertId),
-          deliveries: await readAlertDeliveries(db, alertId),
-        }));
-        if (row === null) throw new NotFoundError(`there is no alert ${alertId}`);
-        if (flags.json === true) await writeJson(io.stdout, toJson(row, deliveries));
-        else await writeOut(io.stdout, describe(row, deliveries, io));
+        const config = readConfig();
+        const found = await withStore(config, async (database) => {
+          const { db } = database;
+          const row = await readAlert(db, alertId);
+          if (row === null) return null;
+          const clock = await readServiceClock(database, io.clock);
+          const marks = await readMarks(db, row, clock() - MARKS_SINCE_MS);
+          return { row, marks, deliveries: await readAlertDeliveries(db, alertId) };
+        });
+        if (found === null) throw new NotFoundError(`there is no alert ${alertId}`);
+        if (flags.json === true) await writeJson(io.stdout, toJson(found));
+        else await writeOut(io.stdout, describe(found, config, io));
       }),
     );
 }
 
-function toJson(row: AlertRow, deliveries: readonly AlertDelivery[]) {
+interface Found {
+  readonly row: AlertRow;
+  readonly marks: AlertMarks;
+  readonly deliveries: readonly AlertDelivery[];
+}
+
+function toJson({ row, marks, deliveries }: Found) {
   const at = (time: Date | null) => time?.getTime() ?? null;
   return {
     ...summarise(row),
     message: readMessage(row),
+    mark: marks.mark,
+    markedAt: at(marks.markedAt),
     transitions: toAlertRecord(row).transitions,
     deliveries: deliveries.map(({ createdAt, nextAttemptAt, deliveredAt, ...rest }) => ({
       ...rest,
@@ -70,12 +88,18 @@ function toJson(row: AlertRow, deliveries: readonly AlertDelivery[]) {
   };
 }
 
-function describe(row: AlertRow, deliveries: readonly AlertDelivery[], io: StoreIo): string {
+function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: StoreIo): string {
+  const { zoneId, ruleId } = row;
+  const series =
+    zoneId === null || ruleId === null
+      ? null
+      : { zoneId, ruleId, ...sensitivityOf(alerting.detection, zoneId, ruleId) };
   const message = readMessage(row);
   const { transitions } = toAlertRecord(row);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),
     message === null ? "" : describeAdvice(message),
+    row.spikeId === null ? "" : section("Feedback", describeMarks(marks, series)),
     section("Transitions", transitions.map(describeTransition)),
     section("Deliveries", deliveries.map(describeDelivery)),
   ];

@@ -1,5 +1,6 @@
 import { shortenText } from "../../edge/escape-text.ts";
 import type { BacktestAlert, BacktestReport } from "../../spike/backtest.ts";
+import { FLOOR } from "../../spike/policy.ts";
 import { MINUTE_MS } from "../../trend/bucket.ts";
 import { count, many } from "../progress-bar.ts";
 import { showTime } from "../read-span.ts";
@@ -7,15 +8,23 @@ import { showTime } from "../read-span.ts";
 const SHOWN = 20;
 const MAX_SERIES_CHARS = 48;
 
+interface Judged {
+  readonly z: number;
+  readonly floor: number;
+}
+
 /** The summary and the strongest alerts, for people. */
-export function describeReport(report: BacktestReport, z: number): string {
+export function describeReport(report: BacktestReport, { z, floor }: Judged): string {
   const { series, seriesDays, rows, events, alerts, alertMinutes, alertsPerSeriesDay, bySeverity } = report;
   const span = `${showTime(report.fromMinute * MINUTE_MS)} to ${showTime(report.toMinute * MINUTE_MS)} UTC`;
   const facts: [string, string][] = [
     ["span", span],
     ["series", `${count(series)}, ${count(seriesDays)} series-days`],
     ["counts", `${many(events, "event")} in ${many(rows, "minute")}`],
-    ["alerts", `${count(alerts.length)} at z ${z}, ${alertsPerSeriesDay.toFixed(4)} per series-day`],
+    [
+      "alerts",
+      `${count(alerts.length)} at z ${z}${floor === FLOOR ? "" : `, floor ${floor}`}, ${alertsPerSeriesDay.toFixed(4)} per series-day`,
+    ],
     ["", `${bySeverity.critical} critical, ${bySeverity.error} error, ${bySeverity.warning} warning`],
     ["", `${report.newRules} of them the milder notice of a new rule`],
     ["in alert", many(alertMinutes, "minute")],
@@ -35,10 +44,11 @@ function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: Backte
 }
 
 /** The same for programs; times in epoch seconds. */
-export function toReportJson(report: BacktestReport, z: number) {
+export function toReportJson(report: BacktestReport, { z, floor }: Judged) {
   const { fromMinute, toMinute, alerts, ...facts } = report;
   return {
     z,
+    floor,
     from: fromMinute * 60,
     to: toMinute * 60,
     ...facts,

@@ -1,4 +1,4 @@
-import { DEFAULT_Z } from "../../spike/policy.ts";
+import { DEFAULT_Z, FLOOR } from "../../spike/policy.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
 import { readZone } from "../read-span.ts";
@@ -9,6 +9,7 @@ export interface BacktestFlags {
   readonly rule?: string;
   readonly days?: string;
   readonly z?: string;
+  readonly floor?: string;
   readonly start?: string;
   readonly end?: string;
   readonly alerts?: string;
@@ -31,6 +32,7 @@ export type BacktestSource =
     };
 
 const [MIN_Z, MAX_Z] = [0.5, 20];
+const MAX_FLOOR = 1_000_000;
 const MAX_DAYS = 400;
 /** Up to eleven digits are seconds, as in the file. */
 const SECONDS = /^\d{1,11}$/;
@@ -40,17 +42,26 @@ export function readBacktestFlags(
   read: FlagReader,
   flags: BacktestFlags,
   nowMs: number,
-): { source: BacktestSource; z: number } | undefined {
+): { source: BacktestSource; z: number; floor: number } | undefined {
   const z = readZ(read, flags.z);
+  const floor = readFloor(read, flags.floor);
   const source = flags.counts === undefined ? readStored(read, flags) : readFile(read, flags, nowMs);
   read.finish();
-  return z === undefined || source === undefined ? undefined : { source, z };
+  return z === undefined || floor === undefined || source === undefined ? undefined : { source, z, floor };
 }
 
 function readZ(read: FlagReader, text: string | undefined): number | undefined {
   if (text === undefined) return DEFAULT_Z;
   const z = /^\d{1,2}(?:\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
   return z >= MIN_Z && z <= MAX_Z ? z : read.wrong("z", text, `a number from ${MIN_Z} to ${MAX_Z}`);
+}
+
+function readFloor(read: FlagReader, text: string | undefined): number | undefined {
+  if (text === undefined) return FLOOR;
+  const floor = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
+  return floor >= 1 && floor <= MAX_FLOOR
+    ? floor
+    : read.wrong("floor", text, `a whole number from 1 to ${MAX_FLOOR}`);
 }
 
 function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource | undefined {

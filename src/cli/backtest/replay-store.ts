@@ -1,7 +1,11 @@
 import type { Queryable } from "../../../db/client.ts";
 import { readActiveRules, readReplayCounts } from "../../../db/queries/replay-counts.ts";
-import { readSearchedThrough } from "../../../db/queries/spikes.ts";
+import { readDaysBefore } from "../../../db/queries/rule-metrics.ts";
+import { readAttacks, readSearchedThrough } from "../../../db/queries/spikes.ts";
+import { toAttackHours } from "../../spike/attack-hours.ts";
 import { type BacktestReport, createBacktest } from "../../spike/backtest.ts";
+import type { SpikePolicy } from "../../spike/policy.ts";
+import { toRulePrior } from "../../spike/rule-prior.ts";
 import { HISTORY_HOURS } from "../../spike/thresholds.ts";
 import { viewZone } from "../../spike/zone-view.ts";
 import { HOUR_MS, MINUTE_MS } from "../../trend/bucket.ts";
@@ -11,12 +15,16 @@ interface StoredReplay {
   readonly ruleId: string | undefined;
   readonly days: number;
   readonly z: number;
+  readonly floor: number;
   readonly nowMs: number;
 }
 
-/** Replays the stored minutes of a zone's rules; hours that are not wholly known leave the history, as in the service. */
+/**
+ * Replays the stored minutes of a zone's rules as the service judges them: hours that are not wholly known and those of
+ * confirmed attacks leave the history, and the platform's daily counts stand in where there is none.
+ */
 export async function replayStore(db: Queryable, asked: StoredReplay): Promise<BacktestReport> {
-  const { zoneId, ruleId, days, z, nowMs } = asked;
+  const { zoneId, ruleId, days, z, floor, nowMs } = asked;
   const endMinute = Math.floor(nowMs / MINUTE_MS);
   const startMinute = endMinute - days * 1_440;
   const toMs = endMinute * MINUTE_MS;
@@ -26,14 +34,30 @@ export async function replayStore(db: Queryable, asked: StoredReplay): Promise<B
     covered.filter((hour) => hour.zoneId === zoneId),
     nowMs,
   );
-  const backtest = createBacktest({ z, isUnknownHour, startMinute, endMinute });
   const rules =
     ruleId === undefined
       ? await readActiveRules(db, zoneId, { fromMs: startMinute * MINUTE_MS, toMs })
       : [ruleId];
+  const nameOf = (rule: string) => `${zoneId}/${rule}`;
+  const policies = new Map<string, Pick<SpikePolicy, "isUnknownHour" | "prior">>();
+  const attacks = Map.groupBy(await readAttacks(db, { afterMs: fromMs, zoneId }), (attack) => attack.ruleId);
+  const before = await readDaysBefore(
+    db,
+    rules.map((rule) => ({ zoneId, ruleId: rule })),
+  );
+  const totals = new Map(before.map((days) => [days.ruleId, days.totals]));
+  for (const rule of rules) {
+    const left = toAttackHours(attacks.get(rule) ?? []);
+    policies.set(nameOf(rule), {
+      isUnknownHour: (hour) => left.has(hour) || isUnknownHour(hour),
+      prior: toRulePrior(totals.get(rule) ?? []),
+    });
+  }
+  const policyOf = (series: string) => policies.get(series) ?? {};
+  const backtest = createBacktest({ z, floor, policyOf, startMinute, endMinute });
   for (const rule of rules) {
     const counts = await readReplayCounts(db, { zoneId, ruleId: rule }, { fromMs, toMs });
-    for (const { minute, count } of counts) backtest.take(`${zoneId}/${rule}`, minute, count);
+    for (const { minute, count } of counts) backtest.take(nameOf(rule), minute, count);
   }
   return backtest.report();
 }

@@ -1,4 +1,5 @@
 import { readLogIdHashes } from "../../../db/queries/raw-blocks.ts";
+import { listDays } from "../../../db/queries/retention.ts";
 import { readListedEvents } from "../../../db/queries/verify.ts";
 import { HOUR_MS, toDay } from "../../coverage/horizon.ts";
 import { hashEventKey, unpackLogIdHashes } from "../../ingest/log-id-hash.ts";
@@ -10,7 +11,9 @@ import { showIds } from "./show-ids.ts";
 export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   let events = 0;
-  for (const { from, to } of eachPart(span, HOUR_MS)) {
+  const firstDay = (await listDays(db, "raw_blocks"))[0] ?? toDay(span.to);
+  const first = Math.max(span.from, Math.min(span.to, Date.parse(firstDay)));
+  for (const { from, to } of eachPart({ from: first, to: span.to }, HOUR_MS)) {
     onStep("raw records", (from - span.from) / (span.to - span.from));
     const listed = await readListedEvents(db, zoneId, { from, to });
     if (listed.length === 0) continue;
@@ -36,7 +39,7 @@ export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Pr
     sides: ["events of the list", "records"],
     compared: `${many(events, "event")} of the list`,
     differences,
-    notes: [],
+    notes: first > span.from ? [`before ${firstDay} UTC: records are past their retention`] : [],
     failure: null,
   };
 }

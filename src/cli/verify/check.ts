@@ -20,6 +20,8 @@ export interface Check {
   readonly sides: readonly [expected: string, found: string];
   /** How much was compared, in words. */
   readonly compared: string;
+  /** In words; what the differences say where it is left out. */
+  readonly verdict?: string;
   readonly differences: readonly Difference[];
   /** What was left out, and why. */
   readonly notes: readonly string[];

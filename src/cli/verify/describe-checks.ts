@@ -27,7 +27,8 @@ export function describeChecks(zoneId: number, { from, to }: Span, checks: reado
 
 function describeCheck(check: Check): string[] {
   const { name, compared, differences, notes, failure } = check;
-  const verdict = differences.length === 0 ? "alike" : `${count(differences.length)} differ`;
+  const verdict =
+    check.verdict ?? (differences.length === 0 ? "alike" : `${count(differences.length)} differ`);
   const head = failure === null ? `${compared}: ${verdict}` : `could not be checked: ${escapeText(failure)}`;
   const more = differences.length - MAX_SHOWN;
   return [

@@ -1,0 +1,79 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { type EventKey, eraseRecords, type RecordEraser } from "./erase-records.ts";
+
+/** What stands in `ip` of an event whose person was erased; its other texts of the request are empty. */
+export const ERASED_IP = "erased";
+
+/** Epoch ms, half-open. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+interface Scope extends Span {
+  /** Null: every zone. */
+  readonly zoneId: number | null;
+}
+
+/** The addresses of a span's events and how many have each; those that say nothing are left out. */
+export async function countAddresses(
+  db: Queryable,
+  { zoneId, from, to }: Scope,
+): Promise<{ ip: string; events: number }[]> {
+  const { rows } = await db.execute<{ ip: string; events: number }>(sql`
+    select ip, count(*)::float8 as events from waf_events
+    where occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)} and ip not in ('', ${ERASED_IP})
+      and (${zoneId}::integer is null or zone_id = ${zoneId}::integer)
+    group by ip`);
+  return rows;
+}
+
+export interface ZonedEventKey extends EventKey {
+  readonly zoneId: number;
+}
+
+/**
+ * The next events of these addresses in the order of the key, behind `after`; locked, so that no merge fills them
+ * meanwhile.
+ */
+export async function lockEventsOf(
+  tx: Queryable,
+  { zoneId, from, to }: Scope,
+  ips: readonly string[],
+  { after, limit }: { after: ZonedEventKey | null; limit: number },
+): Promise<ZonedEventKey[]> {
+  const behind =
+    after === null
+      ? sql`true`
+      : sql`(zone_id, occurred_at, log_id) > (${after.zoneId}, ${new Date(after.occurredAt)}, ${after.logId})`;
+  const { rows } = await tx.execute<ZonedEventKey & Record<string, unknown>>(sql`
+    select zone_id as "zoneId", (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId"
+    from waf_events
+    where occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)} and ip = any(${sql.param(ips)}::text[])
+      and (${zoneId}::integer is null or zone_id = ${zoneId}::integer) and ${behind}
+    order by zone_id, occurred_at, log_id limit ${limit} for update`);
+  return rows;
+}
+
+/**
+ * Takes everything of a person out of these events and their records. When, which rule, what was done and from which
+ * country stay: counts must go on adding up. A text that is emptied counts as known, so that no route fills it again.
+ */
+export async function eraseEvents(
+  tx: Queryable,
+  zoneId: number,
+  events: readonly EventKey[],
+  eraser: RecordEraser,
+): Promise<{ events: number; records: number }> {
+  if (events.length === 0) return { events: 0, records: 0 };
+  const times = events.map(({ occurredAt }) => occurredAt);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const erased = await tx.execute(sql`
+    update waf_events e set ip = ${ERASED_IP}, ua = '', url = '', ja4 = '', message = ''
+    from unnest(${sql.param(times)}::float8[], ${sql.param(events.map(({ logId }) => logId))}::text[]) as k(at, id)
+    where e.zone_id = ${zoneId} and e.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3) and e.log_id = k.id
+      and e.occurred_at between ${new Date(first)} and ${new Date(last)}
+      and (e.ip, e.ua, e.url, e.ja4, e.message) is distinct from (${ERASED_IP}, '', '', '', '')`);
+  return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, events, eraser) };
+}

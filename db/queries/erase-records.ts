@@ -1,0 +1,71 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Time in epoch ms. */
+export interface EventKey {
+  readonly occurredAt: number;
+  readonly logId: string;
+}
+
+/** How records lie in a block, and what becomes of an erased one. */
+export interface RecordEraser {
+  /** The positions of these events' records. */
+  find(logIdHashes: Buffer, events: readonly EventKey[]): readonly number[];
+  erase(block: Buffer, positions: readonly number[]): Promise<Buffer>;
+}
+
+/**
+ * Empties the records of these events where there are any, also one that is kept twice, and returns how many. Their id
+ * hashes stay, so that a later pass does not take them for new. One block at a time is in memory.
+ */
+export async function eraseRecords(
+  tx: Queryable,
+  zoneId: number,
+  events: readonly EventKey[],
+  eraser: RecordEraser,
+): Promise<number> {
+  let records = 0;
+  for (const [day, ofDay] of groupByDay(events)) {
+    for (const { blockId, logIdHashes } of await findBlocks(tx, zoneId, day, ofDay)) {
+      const positions = eraser.find(logIdHashes, ofDay);
+      if (positions.length === 0) continue;
+      const isBlock = and(
+        eq(rawBlocks.zoneId, zoneId),
+        eq(rawBlocks.day, day),
+        eq(rawBlocks.blockId, blockId),
+      );
+      const [row] = await tx.select({ block: rawBlocks.block }).from(rawBlocks).where(isBlock).for("update");
+      if (row === undefined) continue;
+      await tx
+        .update(rawBlocks)
+        .set({ block: await eraser.erase(row.block, positions) })
+        .where(isBlock);
+      records += positions.length;
+    }
+  }
+  return records;
+}
+
+async function findBlocks(tx: Queryable, zoneId: number, day: string, events: readonly EventKey[]) {
+  const times = events.map(({ occurredAt }) => occurredAt);
+  const { rows } = await tx.execute<{ blockId: string; logIdHashes: Buffer }>(sql`
+    select block_id as "blockId", log_id_hashes as "logIdHashes" from raw_blocks
+    where zone_id = ${zoneId} and day = ${day} and first_at <= ${new Date(Math.max(...times))}
+      and last_at >= ${new Date(Math.min(...times))}
+    order by block_id`);
+  return rows;
+}
+
+function groupByDay(events: readonly EventKey[]): Map<string, EventKey[]> {
+  const days = new Map<string, EventKey[]>();
+  for (const event of events) {
+    const day = new Date(event.occurredAt - (event.occurredAt % DAY_MS)).toISOString().slice(0, 10);
+    const known = days.get(day);
+    if (known === undefined) days.set(day, [event]);
+    else known.push(event);
+  }
+  return days;
+}

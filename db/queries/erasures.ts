@@ -1,0 +1,79 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import type { ErasedCounts } from "../schema/erasures.ts";
+
+export interface NewErasure {
+  /** Epoch ms. */
+  readonly requestedAt: number;
+  readonly untilAt: number;
+  readonly zoneId: number | null;
+  readonly family: 4 | 6;
+  readonly prefix: number;
+  readonly keyId: string;
+  readonly hash: Buffer;
+  readonly masked: { readonly prefix: number; readonly hash: Buffer } | null;
+}
+
+export interface OpenedErasure {
+  readonly id: number;
+  readonly untilAt: number;
+  /** It was begun before and never came to its end. */
+  readonly isResumed: boolean;
+}
+
+const NOTHING_ERASED: ErasedCounts = {
+  events: 0,
+  records: 0,
+  quarantined: 0,
+  spikes: 0,
+  alerts: 0,
+  notifications: 0,
+  advice: 0,
+  silences: 0,
+};
+
+/** Begins an erasure, or takes up the one of the same address; what it covers only grows. */
+export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<OpenedErasure> {
+  const { zoneId, family, prefix, keyId, hash, masked } = erasure;
+  const [requestedAt, untilAt] = [new Date(erasure.requestedAt), new Date(erasure.untilAt)];
+  const { rows: before } = await tx.execute<{ endedAt: Date | null }>(sql`
+    select ended_at as "endedAt" from erasures
+    where zone_id is not distinct from ${zoneId}::integer and key_id = ${keyId} and hash = ${hash}
+      and include_masked = ${masked !== null} for update`);
+  const { rows } = await tx.execute<{ id: string; untilAt: number }>(sql`
+    insert into erasures as e (requested_at, until_at, zone_id, family, prefix, include_masked, key_id, hash,
+      masked_hash, masked_prefix, counts)
+    values (${requestedAt}, ${untilAt}, ${zoneId}, ${family}, ${prefix}, ${masked !== null}, ${keyId}, ${hash},
+      ${masked?.hash ?? null}, ${masked?.prefix ?? null}, ${JSON.stringify(NOTHING_ERASED)}::jsonb)
+    on conflict on constraint erasures_once do update set requested_at = excluded.requested_at,
+      until_at = greatest(e.until_at, excluded.until_at), ended_at = null,
+      counts = case when e.ended_at is null then e.counts else excluded.counts end
+    returning id, (extract(epoch from until_at) * 1000)::float8 as "untilAt"`);
+  const row = rows[0];
+  if (row === undefined) throw new Error("an erasure was neither begun nor taken up");
+  return { ...row, id: Number(row.id), isResumed: before.some(({ endedAt }) => endedAt === null) };
+}
+
+/** Adds what a part of the work changed, in the transaction that changed it. */
+export async function addErased(tx: Queryable, id: number, more: Partial<ErasedCounts>): Promise<void> {
+  const counts = JSON.stringify({ ...NOTHING_ERASED, ...more });
+  await tx.execute(sql`
+    update erasures e set counts = (
+      select jsonb_object_agg(key, coalesce((e.counts ->> key)::bigint, 0) + value::bigint)
+      from jsonb_each_text(${counts}::jsonb))
+    where id = ${id}`);
+}
+
+/** Returns what it changed in all, from its begin on. */
+export async function endErasure(tx: Queryable, id: number, nowMs: number): Promise<ErasedCounts> {
+  const { rows } = await tx.execute<{ counts: ErasedCounts }>(sql`
+    update erasures set ended_at = ${new Date(nowMs)} where id = ${id} returning counts`);
+  return rows[0]?.counts ?? NOTHING_ERASED;
+}
+
+/** Erasures whose tombstones still keep something out, or that are not through. */
+export async function countErasuresInEffect(db: Queryable, sinceMs: number): Promise<number> {
+  const { rows } = await db.execute<{ count: number }>(sql`
+    select count(*)::integer as count from erasures where ended_at is null or until_at >= ${new Date(sinceMs)}`);
+  return rows[0]?.count ?? 0;
+}

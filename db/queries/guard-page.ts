@@ -1,0 +1,75 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { ERASED_IP, eraseEvents } from "./erase-events.ts";
+import type { EventKey, RecordEraser } from "./erase-records.ts";
+import type { NewQuarantinedEntry } from "./quarantine.ts";
+import type { NewRawBlock } from "./raw-blocks.ts";
+import type { TombstoneRow } from "./tombstones.ts";
+
+/** What ingest needs to keep erased data from coming back; asked only where there are tombstones. */
+export interface ErasureGuard extends RecordEraser {
+  /**
+   * Tells until when (epoch ms) an address's events are erased; null where they are not.
+   * @throws when the key at hand is not the one that the tombstones were made with.
+   */
+  match(tombstones: readonly TombstoneRow[]): Promise<(ip: string) => number | null>;
+  /** What is kept of bytes that could not be read. */
+  eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
+}
+
+/**
+ * Empties the covered events in a page's time, once the page is merged, and returns the keys of all that are erased there.
+ * Not only the page's own: one may have been here before, under a masked address that nobody could match, and an
+ * erasure that runs beside this page has perhaps not come to it yet and would not see the page's records.
+ */
+export async function eraseCovered(
+  tx: Queryable,
+  zoneId: number,
+  { firstAt, lastAt }: { firstAt: number; lastAt: number },
+  { match, eraser }: { match: (ip: string) => number | null; eraser: RecordEraser },
+): Promise<EventKey[]> {
+  const isInTime = sql`zone_id = ${zoneId} and occurred_at between ${new Date(firstAt)} and ${new Date(lastAt)}`;
+  const addresses = await tx.execute<{ ip: string }>(
+    sql`select distinct ip from waf_events where ${isInTime} and ip <> ''`,
+  );
+  const until = new Map(addresses.rows.map(({ ip }) => [ip, ip === ERASED_IP ? lastAt : match(ip)]));
+  const covered = [...until.keys()].filter((ip) => until.get(ip) != null);
+  if (covered.length === 0) return [];
+  const { rows } = await tx.execute<
+    EventKey & { ip: string; isEmpty: boolean } & Record<string, unknown>
+  >(sql`
+    select (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId", ip,
+      (ip, ua, url, ja4, message) is not distinct from (${ERASED_IP}, '', '', '', '') as "isEmpty"
+    from waf_events where ${isInTime} and ip = any(${sql.param(covered)}::text[])
+    order by occurred_at, log_id`);
+  const erased = rows.filter(({ occurredAt, ip }) => occurredAt <= (until.get(ip) ?? 0));
+  const full = erased.filter(({ isEmpty }) => !isEmpty);
+  await eraseEvents(tx, zoneId, full, eraser);
+  return erased;
+}
+
+/** A page's records without what belongs to erased events, whichever route showed those first. */
+export function eraseFromBlocks(
+  blocks: readonly NewRawBlock[],
+  erased: readonly EventKey[],
+  eraser: RecordEraser,
+): Promise<NewRawBlock[]> {
+  return Promise.all(
+    blocks.map(async (block) => {
+      const positions = eraser.find(block.logIdHashes, erased);
+      return positions.length === 0 ? block : { ...block, block: await eraser.erase(block.block, positions) };
+    }),
+  );
+}
+
+/** When an unreadable entry happened is not known, so every tombstone counts. */
+export function eraseFromQuarantine(
+  entries: readonly NewQuarantinedEntry[],
+  match: (ip: string) => number | null,
+  guard: ErasureGuard,
+): Promise<NewQuarantinedEntry[]> {
+  const covers = (ip: string) => match(ip) !== null;
+  return Promise.all(
+    entries.map(async (entry) => ({ ...entry, raw: await guard.eraseUnreadable(entry.raw, covers) })),
+  );
+}

@@ -1,0 +1,28 @@
+import { isNull } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { pseudonymKeys } from "../schema/pseudonym-keys.ts";
+
+/** The fingerprint of the key in use; null before one was. */
+export async function readKeyId(db: Queryable): Promise<string | null> {
+  const [row] = await db
+    .select({ keyId: pseudonymKeys.keyId })
+    .from(pseudonymKeys)
+    .where(isNull(pseudonymKeys.retiredAt));
+  return row?.keyId ?? null;
+}
+
+/** Of all that come at once one registers its key; returns the fingerprint of the one in use. */
+export async function registerKeyId(db: Queryable, keyId: string): Promise<string | null> {
+  await db.insert(pseudonymKeys).values({ keyId }).onConflictDoNothing();
+  return readKeyId(db);
+}
+
+/** Puts another key in use; one that was retired before comes back. */
+export async function replaceKeyId(tx: Queryable, keyId: string, nowMs: number): Promise<void> {
+  const now = new Date(nowMs);
+  await tx.update(pseudonymKeys).set({ retiredAt: now }).where(isNull(pseudonymKeys.retiredAt));
+  await tx
+    .insert(pseudonymKeys)
+    .values({ keyId, adoptedAt: now })
+    .onConflictDoUpdate({ target: pseudonymKeys.keyId, set: { retiredAt: null, adoptedAt: now } });
+}

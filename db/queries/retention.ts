@@ -1,0 +1,110 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+
+const ROWS_PER_STATEMENT = 5_000;
+
+/** The first moments that are kept of each class; epoch ms. */
+export interface KeptFrom {
+  readonly rawFrom: number;
+  readonly eventsFrom: number;
+  readonly rollUpsFrom: number;
+}
+
+/**
+ * Deletes what is past retention in the tables that are not partitioned, in statements of their own, so that none holds
+ * many rows locked. An alert that is not resolved stays, whatever its age, and with it its spike.
+ */
+export async function deleteExpired(
+  db: Queryable,
+  { rawFrom, eventsFrom, rollUpsFrom }: KeptFrom,
+): Promise<number> {
+  const rollUps = new Date(rollUpsFrom);
+  const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+  let deleted = 0;
+  for (const [table, isExpired] of [
+    ["quarantined_entries", sql`received_at < ${new Date(rawFrom)}`],
+    ["pseudonymised_days", sql`day < ${day(eventsFrom)}::date`],
+    ["pages", sql`day < ${day(eventsFrom)}::date`],
+    ["ingest_cursors", sql`day < ${day(eventsFrom)}::date`],
+    ["rule_buckets", sql`starts_at < ${rollUps}`],
+    ["rule_peaks", sql`starts_at < ${rollUps}`],
+    ["rule_metrics", sql`day < ${day(rollUpsFrom)}::date`],
+    ["alerts", sql`state = 'resolved' and resolved_at < ${rollUps}`],
+    ["advice", sql`asked_at < ${rollUps}`],
+    [
+      "spikes",
+      sql`closed_at < ${rollUps} and not exists (select from alerts a where a.spike_id = spikes.id)`,
+    ],
+  ] as const)
+    deleted += await deleteAll(db, table, isExpired);
+  return deleted;
+}
+
+async function deleteAll(db: Queryable, table: string, isExpired: SQL): Promise<number> {
+  let deleted = 0;
+  for (;;) {
+    const { rowCount } = await db.execute(sql`
+      delete from ${sql.identifier(table)} where ctid = any (array(
+        select ctid from ${sql.identifier(table)} where ${isExpired} limit ${ROWS_PER_STATEMENT} for update skip locked))`);
+    deleted += rowCount ?? 0;
+    if ((rowCount ?? 0) < ROWS_PER_STATEMENT) return deleted;
+  }
+}
+
+/** The UTC days (`yyyy-mm-dd`) that a table has partitions of, oldest first. */
+export async function listDays(db: Queryable, table: "waf_events" | "raw_blocks"): Promise<string[]> {
+  const { rows } = await db.execute<{ day: string }>(sql`
+    select to_date(right(c.relname::text, 8), 'YYYYMMDD')::text as day
+    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table}::regclass order by 1`);
+  return rows.map(({ day }) => day);
+}
+
+/** The oldest row of each class; epoch ms, null where there is none. */
+export interface OldestRows {
+  readonly raw: number | null;
+  readonly fullAddress: number | null;
+  readonly event: number | null;
+  readonly rollUp: number | null;
+  readonly quarantined: number | null;
+}
+
+/** Day by day from the oldest on: the first that has such a row answers, so that one day is read and not all of them. */
+export async function readOldestRows(db: Queryable): Promise<OldestRows> {
+  const first = async (statement: SQL) => {
+    const { rows } = await db.execute<{ at: number | null }>(statement);
+    return rows[0]?.at ?? null;
+  };
+  const ms = (column: string) => sql.raw(`(extract(epoch from min(${column})) * 1000)::float8 as at`);
+  const firstDay = async (table: "waf_events" | "raw_blocks", of: (day: string) => SQL) => {
+    for (const day of await listDays(db, table)) {
+      const at = await first(of(day));
+      if (at !== null) return at;
+    }
+    return null;
+  };
+  const isDay = (day: string) => sql`occurred_at >= ${day}::date and occurred_at < ${day}::date + 1`;
+  const { rows: done } = await db.execute<{ day: string }>(sql`select day::text from pseudonymised_days`);
+  const isDone = new Set(done.map(({ day }) => day));
+  return {
+    raw: await firstDay(
+      "raw_blocks",
+      (day) => sql`select ${ms("first_at")} from raw_blocks where day = ${day}`,
+    ),
+    fullAddress: await firstDay("waf_events", (day) =>
+      isDone.has(day)
+        ? sql`select null as at`
+        : sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)} and ${IS_FULL_ADDRESS}`,
+    ),
+    event: await firstDay(
+      "waf_events",
+      (day) => sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)}`,
+    ),
+    rollUp: await first(sql`select ${ms("starts_at")} from rule_buckets where width = 86400`),
+    quarantined: await first(sql`select ${ms("received_at")} from quarantined_entries`),
+  };
+}
+
+/** As `isFullAddress` of the pseudonyms has it. */
+const IS_FULL_ADDRESS = sql`ip not in ('', 'erased') and ip not like '%*%'
+  and ip !~ '^anon-[a-z2-7]{13}-[a-z2-7]{13}$'`;

@@ -1,0 +1,148 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { ruleMetrics } from "../schema/rule-metrics.ts";
+import { ruleSnapshots } from "../schema/rule-snapshots.ts";
+import type { SeriesKey } from "./spikes.ts";
+
+const DAY_MS = 86_400_000;
+/** The platform tells of 28 days; a few more, so that what it no longer tells can still be compared. */
+const KEPT_DAYS = 35;
+
+function dayOf(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 10);
+}
+
+/** Rules with events since `sinceMs` that are due to be asked about, those never asked about first. */
+export async function listDueRules(
+  db: Queryable,
+  {
+    zoneIds,
+    sinceMs,
+    nowMs,
+    limit,
+  }: { zoneIds: readonly number[]; sinceMs: number; nowMs: number; limit: number },
+): Promise<SeriesKey[]> {
+  const found = await db.execute<{ zoneId: number; ruleId: string }>(sql`
+    select seen.zone_id as "zoneId", seen.rule_id as "ruleId"
+    from (select distinct zone_id, rule_id from rule_buckets
+      where width = 86400 and zone_id = any(${sql.param(zoneIds)}::integer[]) and rule_id <> ''
+        and starts_at > to_timestamp(${(sinceMs - DAY_MS) / 1_000}::float8)) as seen
+    left join rule_snapshots s on s.zone_id = seen.zone_id and s.rule_id = seen.rule_id
+    where s.due_at is null or s.due_at <= to_timestamp(${nowMs / 1_000}::float8)
+    order by s.due_at nulls first, seen.zone_id, seen.rule_id
+    limit ${limit}`);
+  return found.rows;
+}
+
+export interface Snapshot extends SeriesKey {
+  readonly askedAtMs: number;
+  readonly dueAtMs: number;
+  readonly errorCode: string | null;
+  readonly days: readonly {
+    readonly day: string;
+    readonly total: number;
+    readonly blocked: number;
+    readonly logged: number;
+    readonly challenged: number;
+  }[];
+}
+
+/** Stores what the platform said, over what it said before; an answer that is older than the stored one is dropped. */
+export async function storeSnapshot(tx: Queryable, snapshot: Snapshot): Promise<boolean> {
+  const { zoneId, ruleId, askedAtMs, dueAtMs, errorCode, days } = snapshot;
+  const [askedAt, dueAt] = [new Date(askedAtMs), new Date(dueAtMs)];
+  const noted = await tx
+    .insert(ruleSnapshots)
+    .values({ zoneId, ruleId, askedAt, dueAt, errorCode })
+    .onConflictDoUpdate({
+      target: [ruleSnapshots.zoneId, ruleSnapshots.ruleId],
+      set: { askedAt, dueAt, errorCode },
+      setWhere: sql`${ruleSnapshots.askedAt} <= ${askedAt.toISOString()}`,
+    })
+    .returning({ ruleId: ruleSnapshots.ruleId });
+  if (noted.length === 0) return false;
+  if (days.length > 0)
+    await tx
+      .insert(ruleMetrics)
+      .values(days.map((day) => ({ ...day, zoneId, ruleId, fetchedAt: askedAt })))
+      .onConflictDoUpdate({
+        target: [ruleMetrics.zoneId, ruleMetrics.ruleId, ruleMetrics.day],
+        set: {
+          total: sql`excluded.total`,
+          blocked: sql`excluded.blocked`,
+          logged: sql`excluded.logged`,
+          challenged: sql`excluded.challenged`,
+          fetchedAt: sql`excluded.fetched_at`,
+        },
+      });
+  await tx.execute(sql`delete from rule_metrics
+    where zone_id = ${zoneId} and rule_id = ${ruleId} and day < ${dayOf(askedAtMs - KEPT_DAYS * DAY_MS)}::date`);
+  return true;
+}
+
+export interface DaysBefore extends SeriesKey {
+  /** Of each known day. */
+  readonly totals: readonly number[];
+  /** The first hour, since the epoch, of the first day with events; null where there was none. */
+  readonly firstHour: number | null;
+}
+
+/** The platform's totals of each series' days that ended before the zone's own history begins. */
+export async function readDaysBefore(db: Queryable, series: readonly SeriesKey[]): Promise<DaysBefore[]> {
+  const zones = sql.param(series.map(({ zoneId }) => zoneId));
+  const rules = sql.param(series.map(({ ruleId }) => ruleId));
+  const found = await db.execute<DaysBefore & Record<string, unknown>>(sql`
+    select m.zone_id as "zoneId", m.rule_id as "ruleId", array_agg(m.total order by m.day) as totals,
+      (extract(epoch from min(m.day) filter (where m.total > 0)) / 3600)::integer as "firstHour"
+    from unnest(${zones}::integer[], ${rules}::text[]) as asked(zone_id, rule_id)
+    cross join lateral (select coalesce(
+      (select min(c.starts_at) from coverage_windows c where c.zone_id = asked.zone_id),
+      (select min(b.starts_at) from rule_buckets b
+        where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = 3600)) as at) as begin
+    join rule_metrics m on m.zone_id = asked.zone_id and m.rule_id = asked.rule_id
+      and m.day < (begin.at at time zone 'UTC')::date
+    group by m.zone_id, m.rule_id`);
+  return found.rows;
+}
+
+interface DayBeyond {
+  readonly ruleId: string;
+  /** `yyyy-MM-dd`. */
+  readonly day: string;
+  readonly upstream: number;
+  readonly stored: number;
+}
+
+export interface DailyComparison {
+  /** Counts of a rule on a day that could be compared. */
+  readonly compared: number;
+  readonly beyond: readonly DayBeyond[];
+}
+
+/**
+ * Days of [fromMs, toMs) of which the platform counts more events of a rule than are stored, among the days whose 24 hours
+ * are all sealed. The platform's counts may lag, so fewer there says nothing. Without `ruleIds`: of every rule.
+ */
+export async function compareDays(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs, ruleIds }: { fromMs: number; toMs: number; ruleIds?: readonly string[] },
+): Promise<DailyComparison> {
+  const span = sql`zone_id = ${zoneId} and starts_at >= to_timestamp(${fromMs / 1_000}::float8)
+    and starts_at < to_timestamp(${toMs / 1_000}::float8)`;
+  const ofRules = ruleIds === undefined ? sql`` : sql`and m.rule_id = any(${sql.param(ruleIds)}::text[])`;
+  const found = await db.execute<{ compared: number; beyond: DayBeyond[] }>(sql`
+    with whole as (
+      select (starts_at at time zone 'UTC')::date as day from coverage_windows
+      where ${span} and state = 'sealed' group by 1 having count(*) = 24
+    ), compared as (
+      select m.rule_id, m.day, m.total as upstream, coalesce(b.total, 0) as stored
+      from whole join rule_metrics m on m.zone_id = ${zoneId} and m.day = whole.day ${ofRules}
+      left join rule_buckets b on b.zone_id = m.zone_id and b.rule_id = m.rule_id and b.width = 86400
+        and b.starts_at = m.day::timestamp at time zone 'UTC'
+    )
+    select count(*)::integer as compared, coalesce(json_agg(json_build_object('ruleId', rule_id, 'day', day,
+      'upstream', upstream, 'stored', stored) order by day, rule_id) filter (where upstream > stored), '[]'::json) as beyond
+    from compared`);
+  return found.rows[0] ?? { compared: 0, beyond: [] };
+}

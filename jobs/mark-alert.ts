@@ -1,0 +1,49 @@
+import type { Database } from "../db/client.ts";
+import { lockAlert } from "../db/queries/alert-acts.ts";
+import { readAlert } from "../db/queries/alert-reports.ts";
+import { writeAuditEntry } from "../db/queries/audit-entries.ts";
+import { lockSpikesOf, type Mark, markSpike } from "../db/queries/marks.ts";
+import { inTransaction } from "../db/transaction.ts";
+import type { PersonsAct } from "../src/alert/act-on-alert.ts";
+
+/** `not-a-spike`: an alert of Longwatch about itself, or one whose spike is no longer kept. */
+export type MarkResult =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "not-a-spike" }
+  | { readonly kind: "unchanged"; readonly mark: Mark }
+  | {
+      readonly kind: "done";
+      readonly mark: Mark;
+      readonly before: Mark | null;
+      readonly spikeIds: readonly number[];
+    };
+
+/**
+ * Says what the spikes behind an alert were. The hours of an attack leave the rule's history at the next tick of the
+ * detector; those of noise stay. A later word replaces an earlier one; of two at once both are heard, in order.
+ */
+export function markAlert(
+  database: Database,
+  { alertId, mark, by, note, atMs }: PersonsAct & { readonly alertId: number; readonly mark: Mark },
+): Promise<MarkResult> {
+  return inTransaction(database, async ({ tx }) => {
+    const seen = await readAlert(tx, alertId);
+    if (seen === null) return { kind: "unknown" };
+    // Spikes before alerts, as raise-alerts does.
+    const spikes = await lockSpikesOf(tx, seen);
+    await lockAlert(tx, alertId);
+    if (spikes.length === 0) return { kind: "not-a-spike" };
+    const changing = spikes.filter((spike) => spike.mark !== mark);
+    if (changing.length === 0) return { kind: "unchanged", mark };
+    for (const { id } of changing) await markSpike(tx, id, mark, new Date(atMs));
+    const spikeIds = changing.map(({ id }) => id);
+    const before = changing.findLast((spike) => spike.mark !== null)?.mark ?? null;
+    await writeAuditEntry(tx, {
+      actor: by,
+      action: "alert.marked",
+      subject: `alert ${alertId}`,
+      details: { mark, before, spikeIds, ...(note === null ? {} : { note }) },
+    });
+    return { kind: "done", mark, before, spikeIds };
+  });
+}

@@ -1,0 +1,37 @@
+import { hash } from "node:crypto";
+import type { Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { readLatestAct } from "../../db/queries/audit-trail.ts";
+import type { Config } from "../config.ts";
+import type { Alerting } from "../config-file.ts";
+import { isObject } from "../is-object.ts";
+import { whoRuns } from "../who-runs.ts";
+
+const ACTION = "config.changed";
+
+/**
+ * Enters the settings that all replicas share into the audit trail where they are others than at the last entry; of a
+ * secret nothing but whether it is set. Replicas that start at once may each write the same entry.
+ */
+export async function auditConfig({ db }: Database, config: Config, alerting: Alerting): Promise<void> {
+  const { edge, pollEveryMs, spikeZ, advicePerHour, retention, fallback } = config;
+  const settings = {
+    platform: edge.url === null ? "emulator" : new URL(edge.url).origin,
+    zones: edge.zones,
+    requestsPerSecond: edge.requestsPerSecond,
+    pollEveryMs,
+    spikeZ,
+    advicePerHour,
+    retention,
+    fallback,
+    hasPseudonymKey: config.pseudonymKey !== null,
+    channels: alerting.channels.map(({ name, kind }) => `${name} (${kind})`),
+    // Routes and detection may be long, and name people.
+    alerting: hash("sha256", JSON.stringify(alerting), "hex").slice(0, 16),
+  };
+  const digest = hash("sha256", JSON.stringify(settings), "hex").slice(0, 16);
+  const latest = await readLatestAct(db, ACTION);
+  if (isObject(latest?.details) && latest.details["digest"] === digest) return;
+  const details = { ...settings, digest };
+  await writeAuditEntry(db, { actor: whoRuns(), action: ACTION, subject: "configuration", details });
+}

@@ -1,0 +1,78 @@
+import type { Command } from "commander";
+import type { Mark } from "../../../db/queries/marks.ts";
+import { type MarkResult, markAlert } from "../../../jobs/mark-alert.ts";
+import { toLine } from "../../channel/plain-text.ts";
+import type { Config } from "../../config.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { NotFoundError } from "../not-found-error.ts";
+import { withStore } from "../open-store.ts";
+import { many } from "../progress-bar.ts";
+import { readActor, readText } from "../read-actor.ts";
+import { readRowId } from "../read-row-id.ts";
+import { readServiceClock } from "../service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+
+export const MAX_NOTE_CHARS = 500;
+export const AS_OPTION = ["--as <what>", "attack or noise: what it was"] as const;
+
+const HELP = `
+The hours of an attack leave the rule's history: the next one like it is seen. Those of noise stay, so that what is
+harmless becomes usual. The last word counts; nobody is told of it. A rule that is often noise: see "alerts show".
+
+Examples:
+  npm run -s longwatch -- alerts mark 17 --as attack
+  npm run -s longwatch -- alerts mark 17 --as noise --by alice --note "a load test"`;
+
+interface Flags {
+  readonly as?: string;
+  readonly by?: string;
+  readonly note?: string;
+  readonly json?: true;
+}
+
+export function markCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("mark", "Say whether an alert was an attack or noise.", HELP, io)
+    .usage("[options] <id>")
+    .argument("[id]", "the alert's number")
+    .option(...AS_OPTION)
+    .option("--by <name>", "who says so (default: who runs this)")
+    .option("--note <text>", "why, for the audit trail")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read, [id]) => {
+        const alertId = readRowId(read, id, "alert");
+        const mark = readMark(read, flags.as);
+        const by = readActor(read, flags.by);
+        const note = readText(read, "note", flags.note, MAX_NOTE_CHARS) ?? null;
+        read.finish();
+        if (mark === undefined) return;
+        const result = await withStore(readConfig(), async (database) => {
+          const clock = await readServiceClock(database, io.clock);
+          return markAlert(database, { alertId, mark, by, note, atMs: clock() });
+        });
+        if (result.kind === "unknown") throw new NotFoundError(`there is no alert ${alertId}`);
+        if (flags.json === true) await writeJson(io.stdout, { alertId, ...result });
+        else await writeOut(io.stdout, describeMark(alertId, by, result));
+        if (result.kind === "not-a-spike") io.setExitCode(1);
+      }),
+    );
+}
+
+/** Undefined where something else was typed; the reader knows. */
+export function readMark(read: FlagReader, text: string | undefined): Mark | undefined {
+  return text === "attack" || text === "noise" ? text : read.wrong("as", text, "attack or noise");
+}
+
+export function describeMark(alertId: number, by: string, result: MarkResult): string {
+  if (result.kind === "unknown") return "";
+  if (result.kind === "not-a-spike")
+    return `alert #${alertId} is about no spike that is kept: there is nothing to mark.\n`;
+  if (result.kind === "unchanged")
+    return `alert #${alertId} is marked as ${result.mark} already: nothing was changed.\n`;
+  const before = result.before === null ? "" : ` instead of ${result.before}`;
+  const hours =
+    result.mark === "attack" ? "its hours leave the rule's history" : "its hours stay in the rule's history";
+  return `alert #${alertId}: ${many(result.spikeIds.length, "spike")} marked as ${result.mark}${before} by ${toLine(by, 100)}; ${hours}.\n`;
+}

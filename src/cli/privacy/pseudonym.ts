@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import type { Config } from "../../config.ts";
+import { readAddress } from "../../privacy/ip-address.ts";
+import { toPseudonym } from "../../privacy/pseudonym.ts";
+import { createPseudonymKeyring } from "../../pseudonym-keyring.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import { withStore } from "../open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+
+const HELP = `
+To find a person's events of days whose addresses were replaced: search for this in the address's place.
+Exit code 0; 1 where this process has not the key in use.
+
+Examples:
+  npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7`;
+
+interface Flags {
+  readonly ip?: string;
+}
+
+export function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("pseudonym", "Print what stands in an address's place.", HELP, io)
+    .option("--ip <address>", "the address (required)")
+    .action(
+      storeAction<Flags>(io, async ({ ip }, read) => {
+        const address = read.required("ip", ip, "an IPv4 or IPv6 address");
+        if (address !== undefined && readAddress(address) === null)
+          read.wrong("ip", address, "an IPv4 or IPv6 address");
+        read.finish();
+        const config = readConfig();
+        const key = await withStore(config, (database) => createPseudonymKeyring(config, database).open());
+        await writeOut(io.stdout, `${toPseudonym(key, address ?? "")}\n`);
+      }),
+    );
+}

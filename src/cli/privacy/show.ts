@@ -1,0 +1,73 @@
+import type { Command } from "commander";
+import { readKeyId } from "../../../db/queries/pseudonym-keys.ts";
+import { type OldestRows, readOldestRows } from "../../../db/queries/retention.ts";
+import type { Config } from "../../config.ts";
+import type { Retention } from "../../privacy/retention.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { withStore } from "../open-store.ts";
+import { many } from "../progress-bar.ts";
+import { showTime } from "../read-span.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+
+const HELP = `
+A class goes when a UTC day is wholly past its retention; the service sees to it once an hour. Reads the database only.
+Exit code 0.
+
+Examples:
+  npm run -s longwatch -- privacy show
+  npm run -s longwatch -- privacy show --json`;
+
+interface Flags {
+  readonly json?: true;
+}
+
+interface DataClass {
+  readonly name: string;
+  readonly days: number;
+  readonly variable: string;
+  readonly oldest: number | null;
+}
+
+export function showCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("show", "What is kept for how long, and the oldest row of each class.", HELP, io)
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        read.finish();
+        const config = readConfig();
+        const { oldest, keyId } = await withStore(config, async ({ db }) => ({
+          oldest: await readOldestRows(db),
+          keyId: await readKeyId(db),
+        }));
+        const classes = listClasses(config.retention, oldest);
+        if (flags.json === true) await writeJson(io.stdout, { classes, keyId });
+        else await writeOut(io.stdout, describe(classes, keyId));
+      }),
+    );
+}
+
+function listClasses({ rawDays, ipDays, eventDays, rollUpDays }: Retention, oldest: OldestRows): DataClass[] {
+  return [
+    { name: "records as received", days: rawDays, variable: "LONGWATCH_RAW_DAYS", oldest: oldest.raw },
+    { name: "unreadable entries", days: rawDays, variable: "LONGWATCH_RAW_DAYS", oldest: oldest.quarantined },
+    { name: "full addresses", days: ipDays, variable: "LONGWATCH_IP_DAYS", oldest: oldest.fullAddress },
+    { name: "events", days: eventDays, variable: "LONGWATCH_RETENTION_DAYS", oldest: oldest.event },
+    {
+      name: "counts, spikes, alerts",
+      days: rollUpDays,
+      variable: "LONGWATCH_ROLL_UP_DAYS",
+      oldest: oldest.rollUp,
+    },
+  ];
+}
+
+function describe(classes: readonly DataClass[], keyId: string | null): string {
+  const lines = classes.map(({ name, days, variable, oldest }) => {
+    const since = oldest === null ? "none stored" : `oldest ${showTime(oldest)} UTC`;
+    return `${name.padEnd(24)}${many(days, "day").padEnd(13)}${since.padEnd(32)}${variable}\n`;
+  });
+  const key =
+    keyId === null ? "no pseudonym or tombstone was made yet" : `pseudonyms are made with key ${keyId}`;
+  return `${lines.join("")}${key}\n`;
+}

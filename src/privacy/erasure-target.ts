@@ -1,0 +1,109 @@
+import ipaddr from "ipaddr.js";
+import { addressBits, type IpAddress, networkOf, readAddress, readMasked } from "./ip-address.ts";
+import { addressPart, isPseudonym, NETWORK_PREFIX, networkPart, splitPseudonym } from "./pseudonym.ts";
+import type { PseudonymKey } from "./pseudonym-key.ts";
+
+/** An address, or a network of them. */
+export interface Network {
+  readonly address: IpAddress;
+  readonly prefix: number;
+}
+
+/** How many pseudonyms are made to be looked for, at most. */
+const MAX_PSEUDONYM_BITS = 16;
+export const NETWORK_RULE =
+  "a network such as 203.0.113.0/24: IPv4 from /8 on, IPv6 from /48 to /64 or from /112 on";
+
+/** Null for text that is no such network. Bits behind the prefix do not count. */
+export function readNetwork(text: string): Network | null {
+  const [, base = "", length = ""] = /^([^/]*)\/(\d{1,3})$/.exec(text.trim()) ?? [];
+  const address = readAddress(base);
+  // An IPv4 network in IPv6's clothes has a prefix that does not fit the address.
+  if (address === null || (base.includes(":") && ipaddr.parse(base.trim()).kind() !== `ipv${address.family}`))
+    return null;
+  const prefix = Number(length);
+  return isCovered(address.family, prefix) ? { address, prefix } : null;
+}
+
+export function singleAddress(text: string): Network | null {
+  const address = readAddress(text);
+  return address === null ? null : { address, prefix: addressBits(address.family) };
+}
+
+/** Wider ones, or those between a network of pseudonyms and few addresses, could not be found among pseudonyms. */
+function isCovered(family: 4 | 6, prefix: number): boolean {
+  const network = NETWORK_PREFIX[family];
+  if (prefix > addressBits(family)) return false;
+  const wanted = prefix <= network ? network - prefix : addressBits(family) - prefix;
+  return wanted <= MAX_PSEUDONYM_BITS;
+}
+
+export interface ErasureTarget {
+  readonly family: 4 | 6;
+  readonly prefix: number;
+  readonly hash: Buffer;
+  readonly masked: { readonly prefix: number; readonly hash: Buffer } | null;
+  /** Whether an event of this address is meant, full, masked or as a pseudonym. */
+  readonly covers: (ip: string) => boolean;
+  /** Whether a masked address may be meant, whatever was asked for. */
+  readonly mayBeMasked: (ip: string) => boolean;
+}
+
+/** `includeMasked`: masked addresses that may stand for one of the network are meant as well. */
+export function createErasureTarget(
+  key: PseudonymKey,
+  { address, prefix }: Network,
+  { includeMasked }: { readonly includeMasked: boolean },
+): ErasureTarget {
+  const { family } = address;
+  const wanted = networkOf(address, prefix);
+  const maskedPrefix = Math.min(prefix, NETWORK_PREFIX[4]);
+  const wantedMasked = family === 4 ? networkOf(address, maskedPrefix) : null;
+  const isPseudonymMeant = findPseudonyms(key, { address, prefix });
+  const mayBeMasked = (ip: string) => {
+    const masked = readMasked(ip);
+    return masked !== null && networkOf(masked, maskedPrefix) === wantedMasked;
+  };
+  return {
+    family,
+    prefix,
+    hash: key.hash("tombstone", wanted),
+    masked:
+      includeMasked && wantedMasked !== null
+        ? { prefix: maskedPrefix, hash: key.hash("masked", wantedMasked) }
+        : null,
+    mayBeMasked,
+    covers(ip) {
+      if (isPseudonym(ip)) return isPseudonymMeant(ip);
+      const given = readAddress(ip);
+      if (given !== null) return given.family === family && networkOf(given, prefix) === wanted;
+      return includeMasked && mayBeMasked(ip);
+    },
+  };
+}
+
+/** The pseudonyms that this key made of the network, by their networks where it is wide and by addresses where not. */
+function findPseudonyms(key: PseudonymKey, { address, prefix }: Network): (ip: string) => boolean {
+  const { family } = address;
+  const isWide = prefix <= NETWORK_PREFIX[family];
+  const length = isWide ? NETWORK_PREFIX[family] : addressBits(family);
+  const toPart = isWide ? networkPart : addressPart;
+  const parts = new Set<string>();
+  for (const one of eachNetwork(address, prefix, length)) parts.add(toPart(key, networkOf(one, length)));
+  return (ip) => {
+    const pseudonym = splitPseudonym(ip);
+    return parts.has(isWide ? pseudonym.network : pseudonym.address);
+  };
+}
+
+/** The networks of `length` bits in that of `prefix` bits; their first addresses. */
+function* eachNetwork({ family, bytes }: IpAddress, prefix: number, length: number): Generator<IpAddress> {
+  const shift = BigInt(addressBits(family) - length);
+  const bits = BigInt(addressBits(family) - prefix);
+  const given = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
+  const first = (given >> bits) << bits;
+  for (let index = 0n; index < 1n << (bits - shift); index++) {
+    const hex = (first + (index << shift)).toString(16).padStart(2 * bytes.length, "0");
+    yield { family, bytes: [...Buffer.from(hex, "hex")] };
+  }
+}

@@ -1,0 +1,35 @@
+import { WINDOWS } from "./policy.ts";
+
+/**
+ * What the platform's own daily counts let expect of a rule of which there is no history yet. Per window (3, 15, 60
+ * minutes); logarithms are natural, of 1 + count.
+ */
+export interface RulePrior {
+  /** Expected logarithm of an hour's peak. */
+  readonly level: readonly number[];
+  /** Its variance from day to day. */
+  readonly variance: readonly number[];
+  /** Events of an hour, on average. */
+  readonly eventsPerHour: number;
+}
+
+/**
+ * From the totals of days, any order; null where there was not one event. A day's events are taken to be spread evenly:
+ * m = total / 24 * w / 60 in a window, and the hour's largest window to reach m + 2 * sqrt(m).
+ */
+export function toRulePrior(dailyTotals: readonly number[]): RulePrior | null {
+  if (!dailyTotals.some((total) => total > 0)) return null;
+  const peaks = WINDOWS.map((minutes) =>
+    dailyTotals.map((total) => {
+      const usual = (total / 24) * (minutes / 60);
+      return Math.log1p(usual + 2 * Math.sqrt(usual));
+    }),
+  );
+  const level = peaks.map(mean);
+  const variance = peaks.map((logs, i) => mean(logs.map((log) => (log - (level[i] as number)) ** 2)));
+  return { level, variance, eventsPerHour: mean(dailyTotals) / 24 };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,336 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ensurePartitions } from "../../db/partitions.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { insertSpike } from "../alert/insert-spike.ts";
+import { EVIDENCE } from "../alert/support.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { storeEvents } from "../db/new-events.ts";
+import { HOUR_MS, NOW, type OracleEvent, openEmulator, oracle } from "../emulator/support.ts";
+import { type IngestTest, openIngest } from "../jobs/ingest-support.ts";
+import {
+  countEverything,
+  dumpDatabase,
+  environment,
+  expectRan,
+  forgetProgress,
+  GUARD,
+  recordsOf,
+  rollUp,
+  runCommand,
+} from "./erasure-world.ts";
+
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterEach(() => database.drop());
+
+interface World {
+  readonly emulator: Emulator;
+  readonly ingest: IngestTest;
+  /** The busiest address of the family, and its events. */
+  readonly person: string;
+  readonly theirs: readonly OracleEvent[];
+}
+
+async function openWorld(family: 4 | 6, options: { oldest?: boolean } = {}): Promise<World> {
+  const switches = { pageSize: 100, order: options.oldest === true ? "oldest" : "newest" } as const;
+  const emulator = await openEmulator({ historyHours: 5, eventsPerSecond: 0.05, lateShare: 0, switches });
+  const ingest = await openIngest(emulator, { database, erasures: GUARD });
+  const events = await oracle(emulator);
+  const counts = Map.groupBy(
+    events.filter(({ ip }) => ip.includes(":") === (family === 6)),
+    ({ ip }) => ip,
+  );
+  const [person = "", theirs = []] = [...counts].sort((a, b) => b[1].length - a[1].length)[0] ?? [];
+  expect(theirs.length).toBeGreaterThan(1);
+  return { emulator, ingest, person, theirs };
+}
+
+async function stored(theirs: readonly OracleEvent[]) {
+  const { rows } = await database.pool.query<Record<string, string>>(
+    "select ip, ua, url, ja4, message, rule_id, action, country from waf_events where log_id = any($1)",
+    [theirs.map(({ logId }) => logId)],
+  );
+  return rows;
+}
+
+const EMPTY = { ip: "erased", ua: "", url: "", ja4: "", message: "" };
+
+/** Nothing of these events is left but that they were; `shared` texts others have as well. */
+async function expectErased(theirs: readonly OracleEvent[], person: string): Promise<void> {
+  const rows = await stored(theirs);
+  expect(rows).toHaveLength(theirs.length);
+  for (const row of rows) expect(row).toMatchObject(EMPTY);
+  for (const row of rows) expect(row["rule_id"]).not.toBe("");
+  const records = await recordsOf(database, new Set(theirs.map(({ logId }) => logId)));
+  for (const record of records) expect((JSON.parse(record) as { log: string }).log).toBe("{}");
+  expect(await dumpDatabase(database)).not.toContain(person);
+}
+
+const erase = (person: string, more = "--yes --by alice", now = NOW) =>
+  runCommand(database, `erase --ip ${person} ${more}`, { now });
+
+test.each([4, 6] as const)(
+  "everything of an IPv%i address goes, counts and proofs stay, and neither route brings it back",
+  async (family) => {
+    const { emulator, ingest, person, theirs } = await openWorld(family);
+    await ingest.poll();
+    await ingest.walk();
+    await rollUp(database);
+    const before = await countEverything(database);
+    const ran = await erase(person);
+    expect(ran.code).toBe(0);
+    expect(ran.out).toContain(`${theirs.length} events and `);
+    await expectErased(theirs, person);
+    expect(await countEverything(database)).toEqual(before);
+
+    for (const routes of [
+      [ingest.poll, ingest.walk],
+      [ingest.walk, ingest.poll],
+    ]) {
+      await forgetProgress(database);
+      for (const run of routes) await run();
+      await expectErased(theirs, person);
+    }
+    await rollUp(database);
+    const verified = await runCommand(database, "verify --zone 101 --from 2026-11-20T10:00 --to now --ids", {
+      now: NOW,
+      emulator,
+    });
+    expect(verified.out).toContain("Everything that was compared is alike.");
+  },
+);
+
+test("what was erased before it was ever stored stays out as well, whichever route shows it first", async () => {
+  const { ingest, person, theirs } = await openWorld(4);
+  expectQuiet(await erase(person));
+  await ingest.walk();
+  await ingest.poll();
+  await ingest.walk();
+  await expectErased(theirs, person);
+});
+
+test("an event that the list alone had shown, masked, is emptied with its record once its address is known", async () => {
+  const { ingest, person, theirs } = await openWorld(4, { oldest: true });
+  await ingest.walk();
+  const { out } = await erase(person);
+  expect(out).toMatch(/Left: \d+ events? of a masked address that may be it/);
+  expect((await stored(theirs)).every(({ ip }) => ip?.endsWith(".*") === true)).toBe(true);
+  await ingest.poll();
+  await expectErased(theirs, person);
+});
+
+test("with --include-masked a masked address goes at once, and stays out", async () => {
+  const { ingest, person, theirs } = await openWorld(4);
+  await ingest.walk();
+  expectQuiet(await erase(person, "--include-masked --yes"));
+  await expectErased(theirs, person);
+  await database.pool.query("delete from waf_events; delete from raw_blocks");
+  await forgetProgress(database);
+  await ingest.walk();
+  await expectErased(theirs, person);
+});
+
+test("sealed hours stay sealed with their evidence, and a repair of one brings nothing back", async () => {
+  const { emulator, ingest, person, theirs } = await openWorld(4);
+  for (let round = 0; round < 2; round++) {
+    for (const run of [ingest.poll, ingest.walk, ingest.reconcile, ingest.seal]) {
+      await run();
+      emulator.advance(1_000);
+    }
+  }
+  const sealed = () =>
+    database.pool
+      .query("select * from coverage_windows where state = 'sealed' order by starts_at")
+      .then(({ rows }) => rows);
+  const before = await sealed();
+  expect(before.length).toBeGreaterThan(2);
+  expectQuiet(await erase(person, "--yes", emulator.now()));
+  await expectErased(theirs, person);
+  expect(await sealed()).toEqual(before);
+
+  const { logId = "", timestamp = 0 } = theirs.find((one) => one.timestamp < NOW - HOUR_MS) ?? {};
+  const hour = new Date(timestamp - (timestamp % HOUR_MS));
+  await database.pool.query("delete from waf_events where log_id = $1", [logId]);
+  await database.pool.query("delete from raw_blocks");
+  await database.pool.query(
+    "update coverage_windows set state = 'open', sealed_at = null, evidence = null, reconciled_at = null where starts_at = $1",
+    [hour],
+  );
+  await ingest.reconcile();
+  emulator.advance(10 * 60_000);
+  await ingest.repair();
+  await expectErased(theirs, person);
+});
+
+test("a network is erased with all its addresses, one zone alone where it is asked for", async () => {
+  const at = NOW - HOUR_MS;
+  await ensurePartitions(database, ["2026-11-20"]);
+  const event = (logId: string, ip: string) => ({
+    logId,
+    ip,
+    occurredAt: at,
+    route: "search" as const,
+    feature: "waf",
+    ruleId: "1",
+    ja4: "j",
+    ua: "u",
+    url: "/",
+    asn: "1",
+    country: "DE",
+    action: "block",
+    message: "m",
+  });
+  const ips = [
+    "203.0.113.7",
+    "203.0.113.250",
+    "::ffff:203.0.113.9",
+    "203.0.112.7",
+    "203.0.113.*",
+    "2001:db8::1",
+    "x'; --",
+  ];
+  for (const zone of [101, 102])
+    await storeEvents(
+      database,
+      zone,
+      ips.map((ip, n) => event(`e${n}`, ip)),
+      { expectNew: true },
+    );
+  const erased = async () => {
+    const { rows } = await database.pool.query<{ key: string }>(
+      "select zone_id || ' ' || log_id as key from waf_events where ip = 'erased' order by 1",
+    );
+    return rows.map(({ key }) => key);
+  };
+  const run = (args: string) => runCommand(database, `erase ${args} --yes`, { now: NOW });
+  expectQuiet(await run("--cidr 203.0.113.0/24 --zone 102"));
+  expect(await erased()).toEqual(["102 e0", "102 e1", "102 e2"]);
+  expectQuiet(await run("--cidr 203.0.0.0/16 --include-masked"));
+  expect(await erased()).toEqual([
+    "101 e0",
+    "101 e1",
+    "101 e2",
+    "101 e3",
+    "101 e4",
+    "102 e0",
+    "102 e1",
+    "102 e2",
+    "102 e3",
+    "102 e4",
+  ]);
+  expectQuiet(await run("--cidr 2001:db8::/64"));
+  expect(await erased()).toContain("101 e5");
+});
+
+test("spikes, messages, recommendations, notes and unreadable entries forget the address as well", async () => {
+  const person = "198.51.100.77";
+  const top = { ...EVIDENCE.top, ip: [{ value: person, count: 5, share: 1 }] };
+  const openedAt = new Date(NOW - HOUR_MS);
+  const spike = {
+    openedAt,
+    evidence: {
+      ...EVIDENCE,
+      from: openedAt.toISOString(),
+      to: openedAt.toISOString(),
+      firstEventAt: null,
+      lastEventAt: null,
+      top,
+    },
+  };
+  await insertSpike(database.db, spike as never);
+  await insertSpike(database.db, { openedAt, ruleId: "1" });
+  await database.pool.query(
+    `insert into alerts (fired_at, zone_id, kind, fingerprint, transitions)
+     values (now(), 101, 'spike', 'f', jsonb_build_array(jsonb_build_object('note', 'it is ' || $1::text)))`,
+    [person],
+  );
+  await database.pool.query(
+    `insert into notifications (alert_id, transition, reason, channel, dedupe_key, content)
+     select id, 1, 'first', 'terminal', 'k', jsonb_build_object('top', jsonb_build_object('ips',
+       jsonb_build_array(jsonb_build_object('value', $1::text)), 'paths', jsonb_build_array('/me'))) from alerts`,
+    [person],
+  );
+  await database.pool.query(
+    `insert into advice (asked_at, zone_id, rule_id, success, text) values (now(), 101, '1', true, 'block ' || $1::text)`,
+    [person],
+  );
+  await database.pool.query(
+    `insert into silences (starts_at, expires_at, created_by, reason, matchers)
+     values (now(), now() + interval '1 hour', 'bob', 'test from ' || $1::text, '{}')`,
+    [person],
+  );
+  await database.pool.query(
+    `insert into quarantined_entries (zone_id, route, reason, raw)
+     values (101, 'list', 'x', convert_to('{"RemoteIp":"' || $1::text || '"', 'UTF8')), (101, 'list', 'x', 'harmless')`,
+    [person],
+  );
+  const counted = await erase(person, "--dry-run --json");
+  expect(JSON.parse(counted.out)).toMatchObject({
+    dryRun: true,
+    found: { events: 0, spikes: 1, alerts: 1, notifications: 1, advice: 1, silences: 1, quarantined: 1 },
+  });
+  expect(await dumpDatabase(database)).toContain(person);
+  const { out } = await erase(person);
+  expect(out).toContain("1 spike, 1 alert, 1 message, 1 recommendation, 1 silence, unreadable entries: 1");
+  const dump = await dumpDatabase(database);
+  expect(dump).not.toContain(person);
+  expect(dump).not.toContain("/me");
+  expect(dump).toContain("unreadable harmless");
+  expect((await erase(person)).out).toContain("0 events and 0 records emptied; 0 spikes, 0 alerts");
+});
+
+test("the trail says who erased what by its hash, and the receipt how much; neither names the address", async () => {
+  const { ingest, person } = await openWorld(4);
+  await ingest.poll();
+  const receipt = JSON.parse((await erase(person, "--yes --by alice --reason request-4711 --json")).out) as {
+    hash: string;
+  };
+  const { out } = await runCommand(database, "audit list --action erasure. --json", { now: NOW });
+  expect(out).not.toContain(person);
+  const { entries } = JSON.parse(out) as { entries: { action: string; actor: string; details: unknown }[] };
+  expect(entries.map(({ action }) => action)).toEqual(["erasure.completed", "erasure.requested"]);
+  expect(entries[0]).toMatchObject({
+    actor: "alice",
+    details: { hash: receipt.hash, reason: "request-4711", counts: { events: expect.any(Number) } },
+  });
+  expect((await runCommand(database, "audit list --since -1m", { now: Date.now() })).out).toContain(
+    "erasure.completed  address ",
+  );
+});
+
+test("every mistake is told at once, and nothing is done without a yes", async () => {
+  const run = (line: string) => runCommand(database, `erase ${line}`, { now: NOW });
+  const { code, err } = await run("--ip x --cidr y --zone z --until w");
+  expect(code).toBe(2);
+  for (const named of [
+    "either --ip or --cidr",
+    '--zone "z"',
+    '--until "w"',
+    "--yes or --dry-run must be given",
+  ])
+    expect(err).toContain(named);
+  expect((await run("--cidr 10.0.0.0/4 --yes")).err).toContain("IPv4 from /8 on");
+  expect((await run("--ip 203.0.113.7 --yes --reason for:203.0.113.7")).err).toContain("without an address");
+  expect((await database.pool.query("select from erasures")).rowCount).toBe(0);
+});
+
+test("another key than the one in use is refused, and ingest stores nothing that it could not check", async () => {
+  const { ingest, person } = await openWorld(4);
+  expectQuiet(await erase(person));
+  await database.pool.query("update erasures set key_id = 'another'");
+  await expect(ingest.poll()).rejects.toMatchObject({ code: "PSEUDONYM_KEY" });
+  await database.pool.query("update pseudonym_keys set key_id = 'another'");
+  const { code, err } = await erase(person);
+  expect(code).toBe(1);
+  expect(err).toContain("LONGWATCH_PSEUDONYM_KEY");
+  expect(environment(database)["LONGWATCH_PSEUDONYM_KEY"]).toBeDefined();
+  expect(err).not.toContain(environment(database)["LONGWATCH_PSEUDONYM_KEY"]);
+});
+
+function expectQuiet(ran: Awaited<ReturnType<typeof erase>>): void {
+  expectRan({ ...ran, err: "" });
+}

@@ -1,0 +1,113 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { privacyCommand } from "../../src/cli/privacy.ts";
+import { createPseudonymKeyring } from "../../src/pseudonym-keyring.ts";
+import { createSecret } from "../../src/secret.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+const DAY_MS = 86_400_000;
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterEach(() => database.drop());
+
+function makeFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-keyring-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const open = (dataDir: string, text: string | null = null) =>
+  createPseudonymKeyring(
+    { dataDir, pseudonymKey: text === null ? null : createSecret(text) },
+    database,
+  ).open();
+
+const run = (dataDir: string, line: string, env: Record<string, string> = {}) =>
+  runStoreCommand(
+    privacyCommand,
+    { DATABASE_URL: database.url, LONGWATCH_DATA_DIR: dataDir, ...env },
+    line.split(" "),
+    { now: NOW },
+  );
+
+test("of all processes of a folder one makes the key, for its user alone; the database knows its fingerprint only", async () => {
+  const folder = makeFolder();
+  const keys = await Promise.all([open(folder), open(folder), open(folder)]);
+  expect(new Set(keys.map(({ id }) => id)).size).toBe(1);
+  const file = path.join(folder, "pseudonym.key");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const { rows } = await database.pool.query("select key_id from pseudonym_keys");
+  expect(rows).toEqual([{ key_id: keys[0]?.id }]);
+  expect(JSON.stringify(rows)).not.toContain(readFileSync(file, "utf8").trim());
+});
+
+test("another folder's key, a lost one and another configured one are noticed, and none is made in their place", async () => {
+  const folder = makeFolder();
+  await open(folder);
+  const other = makeFolder();
+  await expect(open(other)).rejects.toThrow("there is none in");
+  await expect(open(folder, "a-configured-key-of-thirty-two-chars")).rejects.toMatchObject({
+    code: "PSEUDONYM_KEY",
+  });
+  rmSync(path.join(folder, "pseudonym.key"));
+  await expect(open(folder)).rejects.toThrow("longwatch privacy rotate-key");
+});
+
+test("a new key makes what the old one made unlinkable, and a running process goes over to it", async () => {
+  const folder = makeFolder();
+  const keyring = createPseudonymKeyring({ dataDir: folder, pseudonymKey: null }, database);
+  const before = await keyring.open();
+  const pseudonym = async () => (await run(folder, "pseudonym --ip 203.0.113.7")).out;
+  const old = await pseudonym();
+  expect((await run(folder, "rotate-key")).code).toBe(2);
+  expect((await run(folder, "rotate-key --yes --by alice")).code).toBe(0);
+  expect((await keyring.open()).id).not.toBe(before.id);
+  expect(await pseudonym()).toMatch(/^anon-[a-z2-7]{13}-[a-z2-7]{13}\n$/);
+  expect(await pseudonym()).not.toBe(old);
+  const { rows } = await database.pool.query("select actor, action, details from audit_entries");
+  expect(rows).toEqual([
+    {
+      actor: "alice",
+      action: "pseudonym-key.rotated",
+      details: { before: before.id, after: (await keyring.open()).id },
+    },
+  ]);
+});
+
+test("a configured key is put in use when it was changed, not when it is the same", async () => {
+  const folder = makeFolder();
+  const env = { LONGWATCH_PSEUDONYM_KEY: "a-configured-key-of-thirty-two-chars" };
+  expect((await run(folder, "pseudonym --ip ::1", env)).code).toBe(0);
+  expect((await run(folder, "rotate-key --yes", env)).err).toContain("is the key in use");
+  const changed = { LONGWATCH_PSEUDONYM_KEY: "another-configured-key-of-32-characters" };
+  expect((await run(folder, "pseudonym --ip ::1", changed)).code).toBe(1);
+  expect((await run(folder, "rotate-key --yes", changed)).code).toBe(0);
+  expect((await run(folder, "pseudonym --ip ::1", changed)).code).toBe(0);
+  expect((await run(folder, "pseudonym --ip ::1", env)).code).toBe(1);
+});
+
+test("while a tombstone keeps events out its key stays in use", async () => {
+  const folder = makeFolder();
+  const { id } = await open(folder);
+  const insert = (until: number, ended: Date | null) =>
+    database.pool.query(
+      `insert into erasures (requested_at, until_at, ended_at, family, prefix, include_masked, key_id, hash, counts)
+       values ($1, $1, $2, 4, 32, false, $3, $4, '{}')`,
+      [new Date(until), ended, id, Buffer.from(String(until))],
+    );
+  await insert(NOW - 20 * DAY_MS, new Date(NOW));
+  expect((await run(folder, "rotate-key --yes")).code).toBe(0);
+  await insert(NOW - DAY_MS, new Date(NOW));
+  expect(await run(folder, "rotate-key --yes")).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("in effect"),
+  });
+});

@@ -1,0 +1,69 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { eraseRecord } from "../../src/privacy/erase-record.ts";
+import { readAddress } from "../../src/privacy/ip-address.ts";
+import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
+
+const wipe = (ip: string) => (readAddress(ip) === null ? null : "X");
+
+test.each([
+  ["from 203.0.113.7, twice: 203.0.113.7.", "from X, twice: X."],
+  ["203.0.113.7:443 and [2001:db8::1]:443", "X:443 and [X]:443"],
+  ["::1 ::ffff:203.0.113.7 2001:DB8:0:0:0:0:0:1", "X X X"],
+  ["at 12:34:56 on 1.2.3, v10.20.30.400, a:b", "at 12:34:56 on 1.2.3, v10.20.30.400, a:b"],
+  ["?ip=203.0.113.7&x=1", "?ip=X&x=1"],
+  ['{"RemoteIp":"203.0.113.7"}', '{"RemoteIp":"X"}'],
+])("in %j every address is found and nothing else", (text, expected) => {
+  expect(replaceAddresses(text, wipe)).toBe(expected);
+});
+
+test("any IPv4 or IPv6 address is found between blanks", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (ip) => {
+      expect(replaceAddresses(`a ${ip} b`, wipe)).toBe("a X b");
+    }),
+  );
+});
+
+test("text made to be slow is read like any other", () => {
+  for (const part of ["1.", ":", "a:", "1.2.3.", "f".repeat(50), "anon-"]) {
+    const text = part.repeat(200_000 / part.length);
+    expect(replaceAddresses(text, () => null)).toBe(text);
+  }
+});
+
+test("what was counted together with a replaced address goes with it, and an untouched value is the same object", () => {
+  const list = (...values: string[]) => values.map((value) => ({ value, count: 1 }));
+  const evidence = {
+    total: 3,
+    top: { ip: list("203.0.113.7", "198.51.100.1"), path: list("/a"), ua: list("curl"), asn: list("64500") },
+  };
+  const only = (ip: string) => (ip === "203.0.113.7" ? "erased" : null);
+  expect(replaceInJson(evidence, only, { dropTraits: true })).toEqual({
+    total: 3,
+    top: { ip: list("erased", "198.51.100.1"), path: [], ua: [], asn: list("64500") },
+  });
+  expect(replaceInJson(evidence, only, { dropTraits: false })).toMatchObject({ top: { path: list("/a") } });
+  expect(replaceInJson(evidence, () => null, { dropTraits: true })).toBe(evidence);
+});
+
+test("an erased record says that the event was, and nothing of the person; twice it is the same", () => {
+  const raw = JSON.stringify({
+    logId: "a-1",
+    timestamp: 1_700_000_000_000,
+    log: '{"RemoteIp":"203.0.113.7","Url":"/me"}',
+    labels: { ruleId: "942100", asn: "64500", status: "Blocked", note: "203.0.113.7" },
+    extra: "203.0.113.7",
+  });
+  const erased = eraseRecord(Buffer.from(raw));
+  expect(JSON.parse(erased.toString())).toEqual({
+    logId: "a-1",
+    timestamp: 1_700_000_000_000,
+    log: "{}",
+    labels: { ruleId: "942100", status: "Blocked" },
+  });
+  expect(eraseRecord(erased)).toEqual(erased);
+  expect(
+    eraseRecord(Buffer.from('{"logId":12345678901234567890,"timestamp":1,"log":null}')).toString(),
+  ).toContain('"logId":"12345678901234567890"');
+});
