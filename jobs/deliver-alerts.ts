@@ -11,10 +11,15 @@ import { readDueChannels } from "../db/queries/notifications.ts";
 import { planDelivery } from "../src/channel/delivery-backoff.ts";
 import { describeFailure } from "../src/channel/describe-failure.ts";
 import type { Notifier, SendResult } from "../src/channel/notifier.ts";
-import { rateOf } from "../src/delivery/channel-rate.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
-import { type ClaimedDeliveries, claimDeliveries, claimForOthers, type Delivery } from "./claim-delivery.ts";
+import {
+  type ClaimedDeliveries,
+  claimDeliveries,
+  claimForOthers,
+  type Delivery,
+  spendMore,
+} from "./claim-delivery.ts";
 import { recordAttempts } from "./record-attempts.ts";
 import { reportChannels } from "./report-channels.ts";
 import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
@@ -46,6 +51,8 @@ interface Outcome {
   readonly error?: { readonly code: string; readonly text: string };
   /** Whether the channel was asked at all. */
   readonly isSent: boolean;
+  /** Beyond the one that a delivery counts for. */
+  readonly moreMessages?: number;
 }
 
 /**
@@ -99,7 +106,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     const claimed =
       notifier === undefined
         ? await claimForOthers(deps.database, channel)
-        : await claimDeliveries(deps.database, channel, rateOf(notifier.kind));
+        : await claimDeliveries(deps.database, channel, notifier.kind);
     const { deliveries, dropped } = claimed;
     if (deliveries.length === 0 && dropped === 0) return;
     const settled = await Promise.allSettled(
@@ -115,6 +122,8 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
       { channel, ...counts, digested, dropped, codes },
       "notifications sent",
     );
+    const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
+    if (notifier !== undefined) await spendMore(deps.database, channel, notifier.kind, more);
     await record(deps, channel, claimed, outcomes);
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
@@ -154,23 +163,35 @@ async function deliver(
   if (typeof message === "string") return leaveToOther(deps, delivery, "CONTENT_INVALID", message);
   const { notifications, digestKey } = delivery;
   let result: SendResult;
+  let progress: string | null = null;
+  let sent = 0;
   try {
-    result = await sendDelivery(notifier, message, delivery, signal);
+    result = await sendDelivery(notifier, message, delivery, signal, (reached) => {
+      progress = reached;
+      sent += 1;
+    });
   } catch (thrown) {
-    if (!signal.aborted) return fail(deps, delivery, thrown);
+    // The part that failed is the one that was counted.
+    if (!signal.aborted) return { ...(await fail(deps, delivery, thrown, progress)), moreMessages: sent };
     // Stopping says nothing about the channel: whoever is there next sends it, under the same key.
     const error = "STOPPED: the service stopped while it was sent";
-    await markRetry(db, notifications, { delayMs: 0, error });
+    await markRetry(db, notifications, { delayMs: 0, error, progress });
     throw signal.reason;
   }
   // A digest is no message of any one alert, and none may edit it.
   const reference = digestKey === null ? result.providerReference : null;
   if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
   const written = await markDelivered(db, notifications, reference);
-  return { kind: written > 0 ? "delivered" : "lost", isSent: true };
+  const moreMessages = (result.messages ?? 1) - 1;
+  return { kind: written > 0 ? "delivered" : "lost", isSent: true, moreMessages };
 }
 
-async function fail(deps: DeliverAlertsDeps, delivery: Delivery, thrown: unknown): Promise<Outcome> {
+async function fail(
+  deps: DeliverAlertsDeps,
+  delivery: Delivery,
+  thrown: unknown,
+  progress: string | null,
+): Promise<Outcome> {
   const { notifications, digestKey } = delivery;
   const { code, text, disposition, waitMs } = describeFailure(thrown);
   const error = { code, text };
@@ -181,7 +202,7 @@ async function fail(deps: DeliverAlertsDeps, delivery: Delivery, thrown: unknown
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
   if (plan.kind === "again") {
     const isTold = disposition === "wait" && waitMs !== undefined;
-    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold }, true);
+    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold, progress }, true);
   }
   // What was refused may be the digest itself: its messages get a hearing each.
   if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);

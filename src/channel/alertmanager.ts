@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Secret } from "../secret.ts";
-import { readToldSeverity, toAlertmanagerAlerts } from "./alertmanager-alerts.ts";
+import { readToldSeverity, toAlertmanagerAlerts, toAlertmanagerBodies } from "./alertmanager-alerts.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
@@ -36,15 +36,19 @@ export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifi
     async send(message, { signal, providerReference }) {
       const told = readToldSeverity(providerReference);
       const alerts = toAlertmanagerAlerts(message, { atMs: clock(), told, firingForMs, labels });
-      await post(endpoint, {
-        headers: authorization === undefined ? {} : { authorization: authorization.reveal() },
-        body: JSON.stringify(alerts),
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock,
-        signal,
-        secrets: authorization === undefined ? [] : [authorization],
-      });
-      return { providerReference: message.severity };
+      const bodies = toAlertmanagerBodies(alerts);
+      for (const body of bodies) {
+        await post(endpoint, {
+          headers: authorization === undefined ? {} : { authorization: authorization.reveal() },
+          body,
+          timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+          clock,
+          signal,
+          secrets: authorization === undefined ? [] : [authorization],
+        });
+      }
+      const messages = bodies.length;
+      return { providerReference: message.severity, ...(messages === 1 ? {} : { messages }) };
     },
   };
 }

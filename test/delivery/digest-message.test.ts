@@ -5,7 +5,7 @@ import { describeMembers } from "../../src/channel/describe-digest.ts";
 import { renderTerminal } from "../../src/channel/render-terminal.ts";
 import { SLACK_LIMITS, toSlackMessage } from "../../src/channel/slack-blocks.ts";
 import { paintPlain } from "../../src/channel/terminal-style.ts";
-import { MAX_BODY_BYTES, toWebhookBody } from "../../src/channel/webhook-body.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
 import { rateOf } from "../../src/delivery/channel-rate.ts";
 import { buildDigest, countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
 import { messageOf } from "../channel/support/messages.ts";
@@ -51,7 +51,7 @@ test.each(shapes)(
 );
 
 test.each(shapes)("a full digest of %s keeps below the webhook's limit, untrimmed", (_what, messages) => {
-  const body = toWebhookBody(fill("webhook", messages), 0);
+  const body = toWebhookBodies(fill("webhook", messages), 0).first;
   expect(Buffer.byteLength(body)).toBeLessThan(MAX_BODY_BYTES);
   expect(JSON.parse(body)).toMatchObject({ trimmed: false });
 });
