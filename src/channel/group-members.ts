@@ -145,33 +145,40 @@ interface Line {
   readonly names: number;
 }
 
-/** `zone 101: 942100, 942110`, zone by zone, each line at most `lineChars` by `measure` unless one name alone is longer. */
+/**
+ * `zone 101: 942100, 942110; zone 102: 942100`, each line at most `lineChars` by `measure` unless one name alone is
+ * longer. A line that goes on with a zone says which it is.
+ */
 function packNames(members: readonly Member[], lineChars: number, measure: Measure): Line[] {
   const lines: Line[] = [];
+  let texts: string[] = [];
+  let used = 0;
+  const flush = () => {
+    if (texts.length > 0) lines.push({ text: texts.join(""), names: texts.length });
+    texts = [];
+    used = 0;
+  };
   for (const [zoneId, ofZone] of Map.groupBy(members, (member) => member.zoneId)) {
-    const start = `zone ${zoneId}: `;
-    let names: string[] = [];
-    let used = 0;
-    const flush = () => {
-      if (names.length > 0) lines.push({ text: `${start}${names.join(", ")}`, names: names.length });
-      names = [];
-      used = measure(start);
-    };
-    flush();
-    for (const { ruleId } of ofZone) {
+    const zone = `zone ${zoneId}: `;
+    for (const [index, { ruleId }] of ofZone.entries()) {
       const name = nameMember(ruleId) || "-";
-      const cost = measure(name) + 2;
-      if (used + cost > lineChars) flush();
-      names.push(name);
-      used += cost;
+      const added = texts.length === 0 ? zone : index === 0 ? `; ${zone}` : ", ";
+      const cost = measure(added) + measure(name);
+      if (texts.length > 0 && used + cost > lineChars) flush();
+      const text = `${texts.length === 0 ? zone : added}${name}`;
+      texts.push(text);
+      used += measure(text);
     }
-    flush();
   }
+  flush();
   return lines;
 }
 
 /** All members as a table for an attachment: tab-separated, one harmless line each. */
-export function toMembersFile({ members = [], howToList }: Pick<AlertMessage, "members" | "howToList">): string {
+export function toMembersFile({
+  members = [],
+  howToList,
+}: Pick<AlertMessage, "members" | "howToList">): string {
   const lines = ["zone\trule\tseverity\tevents\tin minutes\tusually"];
   let left = MAX_FILE_BYTES;
   for (const [index, { zoneId, ruleId, severity, count, windowMinutes, usual }] of members.entries()) {

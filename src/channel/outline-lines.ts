@@ -19,7 +19,10 @@ export function toRowLine({ value, count, share }: Outline["top"][number]["rows"
 export function toMemberLines(members: Outline["members"]): string[] {
   if (members === null) return [];
   const { heading, rows, others, more } = members;
-  return [`${heading}:`, ...[...rows, ...others, ...(more === null ? [] : [more])].map((line) => `  ${line}`)];
+  return [
+    `${heading}:`,
+    ...[...rows, ...others, ...(more === null ? [] : [more])].map((line) => `  ${line}`),
+  ];
 }
 
 /** An outline as plain text, line by line, an empty line between its parts; what it links to and its title apart. */

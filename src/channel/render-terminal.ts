@@ -99,7 +99,10 @@ function renderMembers(message: AlertMessage, { paint, columns }: Page): string[
 function renderRest(message: AlertMessage, { paint, columns }: Page): string {
   const rest = outlineRules(message)?.rest ?? [];
   const lines = partMembers(message, rest, REST_ROOM).flatMap((part) => [part.title, ...part.lines]);
-  return lines.flatMap((line) => wrapText(line, columns)).map((line) => `${paint("dim", line)}\n`).join("");
+  return lines
+    .flatMap((line) => wrapText(line, columns))
+    .map((line) => `${paint("dim", line)}\n`)
+    .join("");
 }
 
 function renderCounts(message: AlertMessage, { paint, columns }: Page): string[] {

@@ -134,7 +134,10 @@ function renderBody(outline: Outline, color: Color): RichTextBlock[] {
 
 function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
   const elsewhere = tellsMembers(message) ? { elsewhere: "in the next cards" } : {};
-  const outline = outlineAlert(message, "transition", { ...caps, members: { ...caps.members, ...elsewhere } });
+  const outline = outlineAlert(message, "transition", {
+    ...caps,
+    members: { ...caps.members, ...elsewhere },
+  });
   const { status, standing, subject, links } = outline;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
   const actions = links

@@ -142,7 +142,8 @@ test.each(Object.entries(HOSTILE))(
 );
 
 test("a body just below the limit is left whole, one byte more and it is cut", () => {
-  const room = MAX_BODY_BYTES - 1 - Buffer.byteLength(toWebhookBodies(messageOf({ headline: "" }), NOW).first);
+  const room =
+    MAX_BODY_BYTES - 1 - Buffer.byteLength(toWebhookBodies(messageOf({ headline: "" }), NOW).first);
   const fits = toWebhookBodies(messageOf({ headline: "x".repeat(room) }), NOW).first;
   const over = toWebhookBodies(messageOf({ headline: "x".repeat(room + 1) }), NOW).first;
 
