@@ -13,6 +13,7 @@ import { describeFailure } from "../src/channel/describe-failure.ts";
 import type { Notifier, SendResult } from "../src/channel/notifier.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { type Routing, routeToAll } from "../src/routing/routing.ts";
 import {
   type ClaimedDeliveries,
   claimDeliveries,
@@ -37,6 +38,8 @@ export interface DeliverAlertsDeps {
   /** By channel name. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly log: Log;
+  /** Who hears of a channel that fails; every other without. */
+  readonly routing?: () => Routing;
   /** Null or left out: what a channel does not take waits for it alone. */
   readonly fallback?: Fallback | null;
   /** Told of every digest that was taken, and of how many messages. */
@@ -76,13 +79,14 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
       await enableNew(deps, known);
       const { fallback } = deps;
       if (fallback != null && deps.notifiers.has(fallback.channel)) await standIn(deps, fallback);
+      const { routing = () => routeToAll([...deps.notifiers.keys()]) } = deps;
       const lanes: PromiseSettledResult<void>[] = [];
       do {
         const channels = await readDueChannels(deps.database.db);
         const sent = channels.map((channel) => deliverChannel(deps, channel, signal));
         lanes.push(...(await Promise.allSettled(sent)));
         // What that has to say is due at once.
-      } while (!signal.aborted && (await reportChannels(deps)) > 0);
+      } while (!signal.aborted && (await reportChannels({ ...deps, routing })) > 0);
       for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
       signal.throwIfAborted();
     },

@@ -64,7 +64,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers, sensitivity, heartbeat = null } = deps;
+  const { settings, ring, sensitivity, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -97,7 +97,6 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
-      channels: [...notifiers.keys()],
       afterAlerts: async () => void (await ring("deliver-alerts")),
     }),
     ...(heartbeat === null

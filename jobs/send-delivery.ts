@@ -62,7 +62,10 @@ export async function sendDelivery(
   signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   try {
     signal.throwIfAborted();
-    return await Promise.race([notifier.send(message, { ...toOptions(delivery), signal, onProgress }), ended]);
+    return await Promise.race([
+      notifier.send(message, { ...toOptions(delivery), signal, onProgress }),
+      ended,
+    ]);
   } finally {
     clearTimeout(timer);
     stopping.removeEventListener("abort", stop);

@@ -20,7 +20,8 @@ export interface AlertmanagerOptions {
   readonly timeoutMs?: number;
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+export const DEFAULT_FIRING_HOURS = 24;
 
 /**
  * Prometheus Alertmanager, API v2: grouping, silences and receivers are its own. Labels make an alert that arrives twice
@@ -28,7 +29,7 @@ const DAY_MS = 86_400_000;
  * @throws {UsageError} for a bad URL
  */
 export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifier {
-  const { name, authorization, labels = {}, firingForMs = DAY_MS, clock } = options;
+  const { name, authorization, labels = {}, firingForMs = DEFAULT_FIRING_HOURS * HOUR_MS, clock } = options;
   const endpoint = extendEndpoint(openEndpoint(name, options.url, options.network ?? {}), "/api/v2/alerts");
   return {
     name,

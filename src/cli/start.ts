@@ -1,10 +1,10 @@
 import { Command } from "commander";
 import { createApp, type RunningApp } from "../app.ts";
+import { secretsOf } from "../channel/channel-secrets.ts";
 import type { Config } from "../config.ts";
 import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
 import { createLog } from "../log.ts";
-import type { Secret } from "../secret.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
@@ -31,14 +31,25 @@ export function startCommand(readConfig: () => Config): Command {
 
 async function run(config: Config): Promise<void> {
   const isTTY = process.stderr.isTTY;
+  const secrets = listSecrets(config);
   const log = createLog({
     level: config.logLevel,
     pretty: isTTY,
     stream: process.stderr,
-    secrets: listSecrets(config),
+    secrets,
   });
+  const rereadAlerting = () => {
+    const alerting = config.rereadAlerting();
+    secrets.push(...secretsOf(alerting.channels));
+    return alerting;
+  };
   const print = (text: string) => void process.stdout.write(`${text}\n`);
-  const app = createApp({ config, log, terminal: process.stdout, onStep: (step) => print(`${step} ...`) });
+  const app = createApp({
+    config: { ...config, rereadAlerting },
+    log,
+    terminal: process.stdout,
+    onStep: (step) => print(`${step} ...`),
+  });
   const stopping = new AbortController();
 
   const stop = async (reason: string) => {
@@ -91,12 +102,8 @@ function listSecrets(config: Config) {
     channels.webhook?.secret,
     channels.slack?.url,
     heartbeatUrl,
-    ...config.alerting.channels.flatMap((channel) => Object.values(channel).flat().filter(isSecret)),
+    ...secretsOf(config.alerting.channels),
   ].filter((secret) => secret !== null && secret !== undefined);
-}
-
-function isSecret(value: unknown): value is Secret {
-  return typeof value === "object" && value !== null && "reveal" in value;
 }
 
 function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Config): string {

@@ -35,7 +35,12 @@ describe.each(["webhook", "slack", "slack-bot", "teams", "opsgenie"])("%s", (kin
     const [failed, again] = [bodies[2] ?? "", bodies[3] ?? ""];
     const stable = (body: string) => body.replaceAll(/"timestamp":"[^"]+"/g, "");
     expect(stable(again)).toBe(stable(failed));
-    const named = new Set(bodies.join().replaceAll("\\n", "\n").match(/\b1\d{5}\b/g));
+    const named = new Set(
+      bodies
+        .join()
+        .replaceAll("\\n", "\n")
+        .match(/\b1\d{5}\b/g),
+    );
     for (let rule = 100_000; rule < 105_000; rule += 1) expect(named).toContain(String(rule));
     expect(sent.providerReference).toBe(answer.reference);
     expect(sent.messages ?? 1).toBe(bodies.length - 3);
