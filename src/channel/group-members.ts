@@ -19,7 +19,7 @@ export interface MemberRoom {
   readonly elsewhere?: string;
 }
 
-export type Measure = (text: string) => number;
+type Measure = (text: string) => number;
 
 /** The rules that a message speaks for, the largest first. Every text is one harmless line, to be escaped. */
 export interface MembersOutline {

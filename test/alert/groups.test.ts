@@ -41,7 +41,9 @@ test("grouped by rule, what one rule sees in many zones is one message, and othe
   await world.runAt(1, groupedBy("rule"));
   const members = "101 942100, 102 942100, 103 942100, 104 942100, 105 942100";
   expect((await told()).sort()).toEqual([`first ${members}`, "first 101 931130"].sort());
-  expect((await world.messages()).map(({ message }) => message.zoneId).sort()).toEqual([101, null]);
+  expect(new Set((await world.messages()).map(({ message }) => message.zoneId))).toEqual(
+    new Set([101, null]),
+  );
 });
 
 test("grouped by nothing, whatever spikes at once is one message", async () => {

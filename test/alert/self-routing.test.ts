@@ -66,6 +66,8 @@ test("a silence of its kind holds it back, one of another kind or another zone d
   expect(silenced({ kind: ["spike"] })).toBeNull();
   expect(silenced({ kind: ["self"], zone: [102] })).toBeNull();
   expect(silenced({ kind: ["self"], severity: ["critical"] })).toBe(7);
+  // A load test on a zone is no reason to miss a gap in it.
+  expect(silenced({ zone: [101] })).toBeNull();
 });
 
 test("of a channel that fails the others of its route are told, and everybody who is left where there is none", () => {

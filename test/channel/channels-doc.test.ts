@@ -28,8 +28,8 @@ test("every kind has its section, with the same alert at its first word, after t
 test("the rates it names are those in force", () => {
   for (const kind of KINDS) {
     const section = text.split(`\n## ${kind}\n`)[1]?.split("\n## ")[0] ?? "";
-    expect(section, kind).toContain(`${rateOf(kind).perMinute} messages a minute`);
-    expect(section, kind).toContain("longwatch -- channels test");
+    expect(section).toContain(`${rateOf(kind).perMinute} messages a minute`);
+    expect(section).toContain("longwatch -- channels test");
   }
 });
 

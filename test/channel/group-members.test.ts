@@ -121,10 +121,10 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
   test("a dozen rules need no second message", () => {
     const bodies = render(floodOf(12)).filter((body) => body !== "");
     expect(bodies).toHaveLength(1);
-    // One alert for each besides its own.
-    if (kind === "alertmanager") expect(JSON.parse(String(bodies[0]))).toHaveLength(13);
     expect(idsIn(shown(bodies)).size).toBe(12);
-    if (kind !== "alertmanager") expect(shown(bodies)).not.toMatch(/and [\d,]+ more/);
+    // Alertmanager is told the others as alerts of their own.
+    const counted = kind === "alertmanager" ? "and 2 more" : null;
+    expect(/and [\d,]+ more/.exec(shown(bodies))?.[0] ?? null).toBe(counted);
   });
 
   test.each<[string, (index: number) => object]>([
@@ -139,11 +139,14 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
       const ended = reason === "resolved" ? ({ state: "resolved", endedAt: NOW } as const) : {};
       const bodies = render(floodOf(RULES, { reason, ...ended }, member));
       for (const body of bodies) check(body);
-      if (kind !== "alertmanager") expect(bodies.length).toBeLessThanOrEqual(11);
+      // Requests of one flood, not messages that anybody reads.
+      expect(bodies.length).toBeLessThanOrEqual(kind === "alertmanager" ? 20 : 11);
       const text = shown(bodies);
       if (kind === "webhook") continue;
       expect(text).not.toMatch(/https?:\/\/evil|www\./);
-      if (kind.startsWith("slack")) expect(text).not.toMatch(/<!channel>|<script/);
+      // Elsewhere these are letters, or checked by the vendor's schema.
+      const markup = kind.startsWith("slack") ? /<!channel>|<script/ : /https?:\/\/evil/;
+      expect(text).not.toMatch(markup);
       expect(text.replaceAll("\u2060", "")).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u);
     }
   });
@@ -195,8 +198,9 @@ describe("the outline", () => {
     for (const [index, { lines }] of parts.entries()) {
       const size = lines.slice(0, index === parts.length - 1 ? -1 : undefined).join("\n").length;
       expect(size).toBeLessThanOrEqual(500);
-      if (index < parts.length - 1) expect(size).toBeGreaterThan(400);
     }
+    const full = parts.slice(0, -1).map(({ lines }) => lines.join("\n").length);
+    expect(Math.min(...full)).toBeGreaterThan(400);
     expect(parts).toHaveLength(10);
     const named = idsIn(parts.flatMap(({ lines }) => lines).join("\n")).size;
     const left = Number(/and (\d+) more/.exec(parts.at(-1)?.lines.at(-1) ?? "")?.[1]);

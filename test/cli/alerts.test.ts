@@ -98,7 +98,12 @@ test("an alert is shown with its message, history, deliveries and the whole advi
     expect(out).toContain(said);
   expect(out).not.toContain("\u001b");
   const json = JSON.parse((await run("show", String(id), "--json")).out);
-  expect(json).toMatchObject({ id, state: "acknowledged", acknowledgedBy: "alice", deliveries: [{}, {}, {}, {}] });
+  expect(json).toMatchObject({
+    id,
+    state: "acknowledged",
+    acknowledgedBy: "alice",
+    deliveries: [{}, {}, {}, {}],
+  });
 });
 
 test("an acknowledged alert is not repeated, still gets worse, and both are on record", async () => {

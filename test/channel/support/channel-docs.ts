@@ -67,7 +67,7 @@ function readOpsgenie(message: AlertMessage): string {
   return toOpsgenieRequests(message)
     .map(({ method, path, body }) => {
       const told = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
-      const text = String(body["description"] ?? body["note"] ?? "");
+      const text = [body["description"], body["note"]].filter((one) => typeof one === "string").join("\n");
       return `${method} ${path}\n${json(Object.fromEntries(told))}\n\n${text}`;
     })
     .join("\n\n");
@@ -108,7 +108,7 @@ const READERS: Readonly<Record<string, (message: AlertMessage) => string>> = {
 };
 
 /** What a person or a program reads of a transition, fenced: what is sent, without the markup around it. */
-export function captureOf(kind: string, transition: string): string {
+function captureOf(kind: string, transition: string): string {
   const [read, message] = [READERS[kind], STORY[transition]];
   if (read === undefined || message === undefined) throw new Error(`no capture of ${kind} ${transition}`);
   const text = read(message);
@@ -117,7 +117,7 @@ export function captureOf(kind: string, transition: string): string {
 }
 
 /** What the file may say of a kind, from the schema that it is read with. */
-export function settingsOf(kind: string): string {
+function settingsOf(kind: string): string {
   const fields = channelFields.get(kind);
   if (fields === undefined) throw new Error(`no kind ${kind}`);
   if (fields.length === 0) return "None besides `kind`.";
