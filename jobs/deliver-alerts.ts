@@ -167,12 +167,10 @@ async function deliver(
   if (typeof message === "string") return leaveToOther(deps, delivery, "CONTENT_INVALID", message);
   const { notifications, digestKey } = delivery;
   let result: SendResult;
-  let progress: string | null = null;
-  let sent = 0;
+  let [progress, sent]: [string | null, number] = [null, 0];
   try {
     result = await sendDelivery(notifier, message, delivery, signal, (reached) => {
-      progress = reached;
-      sent += 1;
+      [progress, sent] = [reached, sent + 1];
     });
   } catch (thrown) {
     // The part that failed is the one that was counted.
