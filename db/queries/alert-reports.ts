@@ -10,6 +10,8 @@ export interface AlertFilter {
   readonly zoneId?: number | undefined;
   /** A rule's id, or with `*` at its end a family (`942*`). */
   readonly rule?: string | undefined;
+  /** The alert that speaks for them, together with others; itself not among them. */
+  readonly groupId?: number | undefined;
   /** Epoch ms: fired then or later. */
   readonly sinceMs?: number | undefined;
   readonly limit: number;
@@ -18,7 +20,7 @@ export interface AlertFilter {
 /** The newest first. */
 export function listAlerts(
   db: Queryable,
-  { states, zoneId, rule, sinceMs, limit }: AlertFilter,
+  { states, zoneId, rule, groupId, sinceMs, limit }: AlertFilter,
 ): Promise<AlertRow[]> {
   return db
     .select()
@@ -28,11 +30,21 @@ export function listAlerts(
         states === undefined ? undefined : inArray(alerts.state, [...states]),
         zoneId === undefined ? undefined : eq(alerts.zoneId, zoneId),
         rule === undefined ? undefined : isOfRule(rule),
+        groupId === undefined ? undefined : isOfGroup(groupId),
         sinceMs === undefined ? undefined : gte(alerts.firedAt, new Date(sinceMs)),
       ),
     )
     .orderBy(desc(alerts.id))
     .limit(limit);
+}
+
+/** By what the group's message names: of every rule the alert that is open, and those since the group's. */
+function isOfGroup(id: number): SQL {
+  return sql`exists (
+    select from alerts told cross join lateral jsonb_path_query(told.details, '$.message.members[*]') member
+    where told.id = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
+      and member ->> 'ruleId' = ${alerts.ruleId}
+      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= told.fired_at))`;
 }
 
 function isOfRule(rule: string): SQL {

@@ -8,6 +8,7 @@ import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { many } from "../progress-bar.ts";
 import { gather, readWords } from "../read-list.ts";
+import { readRowId } from "../read-row-id.ts";
 import { readZone, showTime } from "../read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 import { type AlertSummary, summarise } from "./summarise.ts";
@@ -28,6 +29,7 @@ interface Flags {
   readonly state?: readonly string[];
   readonly zone?: string;
   readonly rule?: string;
+  readonly group?: string;
   readonly since?: string;
   readonly limit?: string;
   readonly json?: true;
@@ -38,6 +40,7 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--state <states>", `${STATES.join(", ")} or all (default: firing,acknowledged)`, gather)
     .option("--zone <id>", "of one shield zone")
     .option("--rule <id>", "of one rule, or of a family such as 942*")
+    .option("--group <id>", "of the rules that alert speaks for, a flood's")
     .option("--since <time>", "fired then or later: ISO-8601, epoch ms, relative such as -24h")
     .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
     .option("--json", "as JSON")
@@ -64,6 +67,7 @@ function readFilter(read: FlagReader, flags: Flags): AlertFilter {
     states: states.includes("all") ? STATES : STATES.filter((state) => states.includes(state)),
     zoneId: readZone(read, flags, false),
     rule: flags.rule === undefined ? undefined : read.required("rule", flags.rule, "a rule's id"),
+    groupId: flags.group === undefined ? undefined : readRowId(read, flags.group, "alert"),
     sinceMs: flags.since === undefined ? undefined : read.time("since", flags.since),
     limit,
   };

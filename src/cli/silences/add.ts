@@ -42,7 +42,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--zone <ids>", "of these shield zones", gather)
     .option("--rule <id>", "of this rule, or family (942*); may be given more than once", gather)
     .option("--severity <names>", "of these severities: info, warning, error, critical", gather)
-    .option("--kind <names>", "of these kinds: spike, new-rule", gather)
+    .option("--kind <names>", "of these kinds: spike, new-rule, self", gather)
     .option("--alert <id>", "of the zone and the rule of this alert")
     .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
     .option("--reason <text>", "why (needed)")
@@ -92,8 +92,7 @@ async function add(
   await writeAuditEntry(tx, { actor: createdBy, action: "silence.added", subject: `silence ${id}`, details });
   const unresolved = await listAlerts(tx, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
   const silence = { id, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
-  const isHeldBack = (alert: AlertSummary) =>
-    alert.kind !== "self" && findSilence([silence], alert, nowMs) !== null;
+  const isHeldBack = (alert: AlertSummary) => findSilence([silence], alert, nowMs) !== null;
   const alertIds = unresolved
     .map(summarise)
     .filter(isHeldBack)
@@ -107,7 +106,7 @@ async function readSubject(tx: Queryable, alertId: number): Promise<Matchers> {
   const { zoneId, ruleId } = row;
   if (zoneId === null || ruleId === null)
     throw new UsageError([
-      `--alert ${alertId} is of Longwatch about itself: such alerts are never held back`,
+      `--alert ${alertId} is of Longwatch about itself: such alerts are held back by --kind self alone`,
     ]);
   if (ruleId.endsWith("*"))
     throw new UsageError([

@@ -5,8 +5,8 @@ import { readText } from "../read-actor.ts";
 import { readWords, readZones } from "../read-list.ts";
 import { readRowId } from "../read-row-id.ts";
 
-/** Of Longwatch's own alerts none is ever held back. */
-const KINDS = ["spike", "new-rule"] as const;
+/** Longwatch's own alerts are held back where their kind is named, and by nothing else. */
+const KINDS = ["spike", "new-rule", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
