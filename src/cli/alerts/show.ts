@@ -9,6 +9,7 @@ import { toLine, toLines } from "../../channel/plain-text.ts";
 import { renderTerminal } from "../../channel/render-terminal.ts";
 import { paintColour, paintPlain } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
+import { readAlertMessage, summariseAlert } from "../../report/summarise-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
@@ -16,7 +17,6 @@ import { withStore } from "../open-store.ts";
 import { readRowId } from "../read-row-id.ts";
 import { showTime } from "../read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { readMessage, summarise } from "./summarise.ts";
 
 const DEFAULT_COLUMNS = 100;
 /** Where the frame cuts the recommendation, here it is whole. */
@@ -58,8 +58,8 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
 function toJson(row: AlertRow, deliveries: readonly AlertDelivery[]) {
   const at = (time: Date | null) => time?.getTime() ?? null;
   return {
-    ...summarise(row),
-    message: readMessage(row),
+    ...summariseAlert(row),
+    message: readAlertMessage(row),
     transitions: toAlertRecord(row).transitions,
     deliveries: deliveries.map(({ createdAt, nextAttemptAt, deliveredAt, ...rest }) => ({
       ...rest,
@@ -71,7 +71,7 @@ function toJson(row: AlertRow, deliveries: readonly AlertDelivery[]) {
 }
 
 function describe(row: AlertRow, deliveries: readonly AlertDelivery[], io: StoreIo): string {
-  const message = readMessage(row);
+  const message = readAlertMessage(row);
   const { transitions } = toAlertRecord(row);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),
