@@ -1,0 +1,210 @@
+import type { FastifyInstance, FastifyReply } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { type FeedRow, readFeed } from "../../../../db/queries/feed-transitions.ts";
+import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../../feed/sse-block.ts";
+import { toFeedEvent } from "../../../feed/to-feed-event.ts";
+import type { Caller } from "../../caller.ts";
+import { Refusal } from "../../refusal.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { known, maySee, visibleZones, ZoneId } from "./parts.ts";
+
+/** Of what a client missed; who missed more is told so and reads the list. */
+const MAX_REPLAY = 1_000;
+/** What a client may leave unread before it is cut off; it comes again and replays. */
+const MAX_UNREAD_BYTES = 512 * 1_024;
+/** What may come while a client is being sent what it missed. */
+const MAX_QUEUED = 5_000;
+
+const HEARTBEAT_MS = 15_000;
+const STREAMS_PER_KEY = 5;
+
+const Query = z.strictObject({ zone: ZoneId.optional() });
+const Headers = z.object({
+  "last-event-id": z
+    .string()
+    .regex(/^\d{1,15}$/, "the id of an event of this stream")
+    .transform(Number)
+    .optional()
+    .describe("The last event that was seen: what came after it is sent first."),
+});
+
+/** `GET /api/v1/alerts/stream`: every transition as it happens, as Server-Sent Events. */
+export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
+  const streams = new Map<string, number>();
+  const open = new Set<Stream>();
+  // A server that closes waits for its answers, and these have no end of their own.
+  app.addHook("preClose", async () => {
+    for (const stream of [...open]) stream.end();
+  });
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/alerts/stream",
+    {
+      exposeHeadRoute: false,
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Alerts"],
+        summary: "Follow the alerts",
+        description:
+          "Server-Sent Events: `alert` for every transition, its id a number that rises by commit on all replicas; `reset` where more was missed than is replayed, or the id is none of this service. A comment keeps the connection alive.",
+        querystring: Query,
+        headers: Headers,
+        response: { 200: z.string().meta({ contentType: "text/event-stream" }) },
+      },
+    },
+    async (request, reply) => {
+      const caller = known(request.caller);
+      const { zone } = request.query;
+      visibleZones(caller, zone);
+      const key = String(request.headers.accesskey);
+      const count = (streams.get(caller.keyId) ?? 0) + 1;
+      if (count > (deps.streamsPerKey ?? STREAMS_PER_KEY)) throw tooMany(count - 1);
+      streams.set(caller.keyId, count);
+      // Of whatever is answered, a refusal as well.
+      reply.raw.once("close", () => {
+        const left = (streams.get(caller.keyId) ?? 1) - 1;
+        if (left === 0) streams.delete(caller.keyId);
+        else streams.set(caller.keyId, left);
+      });
+      const lastId = request.headers["last-event-id"] ?? null;
+      const stream = await openStream(deps, reply, { caller, zone, key, lastId });
+      if (reply.raw.destroyed) return reply;
+      open.add(stream);
+      reply.raw.once("close", () => open.delete(stream));
+      return reply;
+    },
+  );
+}
+
+function tooMany(open: number): Refusal {
+  return new Refusal(429, {
+    slug: "too-many-streams",
+    detail: `This key has ${open} streams open here, which is all that it may have.`,
+    headers: { "retry-after": "30" },
+  });
+}
+
+interface Stream {
+  readonly end: () => void;
+}
+
+interface StreamOptions {
+  readonly caller: Caller;
+  readonly zone: number | undefined;
+  readonly key: string;
+  readonly lastId: number | null;
+}
+
+/** @throws before anything is sent; later trouble ends the connection, and the client comes again with its last id. */
+async function openStream(deps: ApiDeps, reply: FastifyReply, options: StreamOptions): Promise<Stream> {
+  const { archive, hub, authenticate } = deps;
+  const { zone, key, lastId } = options;
+  let { caller } = options;
+  let queue: FeedRow[] | null = [];
+  let sent = 0;
+  const { raw } = reply;
+  // A connection that breaks is an everyday thing; `close` follows.
+  raw.on("error", () => undefined);
+
+  const write = (text: string) => {
+    if (raw.destroyed || raw.writableEnded) return;
+    raw.write(text);
+    if (raw.writableLength > MAX_UNREAD_BYTES) raw.destroy();
+  };
+  const send = (rows: readonly FeedRow[]) => {
+    for (const row of rows) {
+      if (row.sequence <= sent) continue;
+      sent = row.sequence;
+      if (!maySee(caller, row.zoneId) || (zone !== undefined && zone !== row.zoneId)) continue;
+      write(toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row) }));
+    }
+  };
+  const { position, leave } = await hub.join((rows) => {
+    if (queue === null) send(rows);
+    else queue.push(...rows);
+    if (queue !== null && queue.length > MAX_QUEUED) raw.destroy();
+  });
+  try {
+    const zoneIds = visibleZones(caller, zone);
+    const isKnown = lastId !== null && lastId <= position;
+    const missed = isKnown
+      ? await readFeed(archive, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
+      : [];
+    begin(reply);
+    write(SSE_OPENING);
+    const isWhole = lastId === null || (isKnown && missed.length <= MAX_REPLAY);
+    if (!isWhole) write(toSseEvent({ id: position, name: "reset", data: toReset(isKnown, position) }));
+    else for (const part of chunk(missed, 50)) await flush(() => send(part), raw);
+    sent = Math.max(sent, position);
+    const waiting = queue;
+    queue = null;
+    send(waiting);
+  } catch (thrown) {
+    leave();
+    if (!raw.headersSent) throw thrown;
+    raw.destroy();
+  }
+
+  let isStuck = false;
+  const heart = setInterval(() => void beat(), deps.heartbeatMs ?? HEARTBEAT_MS);
+  const stop = () => {
+    clearInterval(heart);
+    leave();
+  };
+  if (raw.destroyed) stop();
+  else raw.once("close", stop);
+
+  /** A key that was revoked, or lost a zone, hears no more; nor does a client that reads nothing. */
+  async function beat(): Promise<void> {
+    if (isStuck && raw.writableNeedDrain) return void raw.destroy();
+    isStuck = raw.writableNeedDrain;
+    try {
+      const now = await authenticate(key);
+      if (now === null || !now.scopes.has("read")) return void raw.end();
+      caller = now;
+    } catch {
+      // It was let in with a good key; while that cannot be looked up, it stays.
+    }
+    write(toSseHeartbeat(sent));
+  }
+  return { end: () => raw.end() };
+}
+
+function toReset(isKnown: boolean, newest: number): object {
+  const detail = isKnown
+    ? `More than ${MAX_REPLAY} transitions were missed: read GET /api/v1/alerts, the stream goes on from here.`
+    : "This id is not of this service: read GET /api/v1/alerts, the stream goes on from here.";
+  return { reason: isKnown ? "too-old" : "unknown-id", newest, detail };
+}
+
+function begin(reply: FastifyReply): void {
+  reply.hijack();
+  const headers = Object.fromEntries(
+    Object.entries(reply.getHeaders()).filter((entry): entry is [string, string | number | string[]] => {
+      return entry[1] !== undefined;
+    }),
+  );
+  reply.raw.writeHead(200, {
+    ...headers,
+    "content-type": "text/event-stream; charset=utf-8",
+    // Proxies that would collect it first.
+    "x-accel-buffering": "no",
+  });
+}
+
+/** Writes and waits until the client has taken it. */
+async function flush(write: () => void, raw: FastifyReply["raw"]): Promise<void> {
+  write();
+  if (raw.destroyed || !raw.writableNeedDrain) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      raw.off("drain", done).off("close", done);
+      resolve();
+    };
+    raw.on("drain", done).on("close", done);
+  });
+}
+
+function* chunk<T>(list: readonly T[], size: number): Generator<readonly T[]> {
+  for (let from = 0; from < list.length; from += size) yield list.slice(from, from + size);
+}
