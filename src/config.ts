@@ -30,6 +30,12 @@ export interface Config {
     readonly port: number;
     readonly queryTimeoutMs: number;
     readonly queryConnections: number;
+    readonly queryMaxRows: number;
+    readonly keyRequestsPerMinute: number;
+    readonly addressRequestsPerMinute: number;
+    readonly trustedProxies: readonly string[];
+    /** Null: the first start makes one. */
+    readonly adminKey: Secret | null;
     readonly areMetricsPublic: boolean;
   };
   readonly logLevel: "debug" | "info" | "warn" | "error";
@@ -237,6 +243,11 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
       port: value.LONGWATCH_PORT,
       queryTimeoutMs: value.LONGWATCH_QUERY_TIMEOUT_SECONDS * 1_000,
       queryConnections: value.LONGWATCH_QUERY_CONNECTIONS,
+      queryMaxRows: value.LONGWATCH_QUERY_MAX_ROWS,
+      keyRequestsPerMinute: value.LONGWATCH_KEY_REQUESTS_PER_MINUTE,
+      addressRequestsPerMinute: value.LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE,
+      trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
+      adminKey: secret(value.LONGWATCH_ADMIN_KEY),
       areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
     },
     logLevel: value.LONGWATCH_LOG_LEVEL,

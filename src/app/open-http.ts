@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/client.ts";
-import { findApiKey } from "../../db/queries/api-keys.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
@@ -11,13 +11,14 @@ import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { hoursToLoss } from "../coverage/hours-to-loss.ts";
 import { UsageError } from "../errors.ts";
-import { createAuthenticate } from "../http/authenticate.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
 import { createPageCursors } from "../http/page-cursor.ts";
+import { createRefuseCostly } from "../http/refuse-costly.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
 import { listRoutes } from "./list-routes.ts";
+import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
@@ -28,6 +29,7 @@ export interface HttpParts {
   readonly database: Database;
   /** What questions of clients are answered from. */
   readonly archive: Database;
+  readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
   readonly zoneIds: readonly number[];
@@ -39,7 +41,7 @@ export interface HttpParts {
  * @throws {UsageError} when the port is taken.
  */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
-  const { config, log, metrics, database, archive, queues } = parts;
+  const { config, log, metrics, database, archive, keys, queues } = parts;
   const cursors = createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32)));
   const http = createHttp({
     log,
@@ -57,8 +59,16 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     ],
     readBacklog: () => readBacklog(parts),
     areMetricsPublic: config.http.areMetricsPublic,
-    authenticate: createAuthenticate({ find: (keyId) => findApiKey(database.db, keyId) }),
-    routes: listRoutes({ archive, cursors }),
+    authenticate: keys.authenticate,
+    trustedProxies: config.http.trustedProxies,
+    limits: toLimits(config.http),
+    writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
+    routes: listRoutes({
+      archive,
+      keys: keys.database,
+      cursors,
+      refuseCostly: createRefuseCostly(config.http.queryMaxRows),
+    }),
   });
   stack.defer("http", () => http.close());
   try {
@@ -69,6 +79,16 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       `LONGWATCH_PORT: ${config.http.port}: must be free: another program listens there`,
     ]);
   }
+}
+
+/** Half of the connections at most are taken up by exports, which hold theirs for minutes. */
+function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnections }: Config["http"]) {
+  return {
+    perKeyAndMinute: keyRequestsPerMinute,
+    perAddressAndMinute: addressRequestsPerMinute,
+    perKey: { search: Math.max(1, queryConnections - 2), export: 2 },
+    total: { search: queryConnections * 2, export: Math.max(1, Math.floor(queryConnections / 2)) },
+  };
 }
 
 function isTaken(thrown: unknown): boolean {

@@ -1,4 +1,5 @@
 import type { Caller } from "./caller.ts";
+import type { HeavyWork } from "./concurrency-limit.ts";
 import type { ErrorForm } from "./error-form.ts";
 
 export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
@@ -33,6 +34,10 @@ declare module "fastify" {
     access?: Access;
     /** How the route says that it refuses; problem+json of our own where it is left out. */
     errorForm?: ErrorForm;
+    /** Of such routes only so many requests are worked on at once. */
+    heavy?: HeavyWork;
+    /** Asked by balancers and supervisors, as often as they like. */
+    isProbe?: true;
   }
   interface FastifyRequest {
     /** Null on public routes. */

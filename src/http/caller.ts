@@ -20,3 +20,8 @@ export type Authenticate = (accessKey: string) => Promise<Caller | null>;
 export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number): boolean {
   return zoneIds === null || zoneIds.includes(zoneId);
 }
+
+/** Who an audit entry says it was. */
+export function actorOf(caller: Caller | null): string {
+  return caller === null ? "nobody" : `key ${caller.keyId} (${caller.name})`;
+}

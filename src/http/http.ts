@@ -1,9 +1,13 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyError, type FastifyInstance } from "fastify";
 import { serializerCompiler } from "fastify-type-provider-zod";
+import { type Clock, systemClock } from "../clock.ts";
+import { toError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Authenticate } from "./caller.ts";
-import { addGuard } from "./guard.ts";
+import { addConcurrencyLimit, type ConcurrencyLimits } from "./concurrency-limit.ts";
+import { addGuard, addPermissions } from "./guard.ts";
+import { limitAddresses, limitKeys, type RequestLimits } from "./limit-requests.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { refuseConnection } from "./refuse-connection.ts";
@@ -11,6 +15,7 @@ import { refuseDeepBody } from "./refuse-deep-body.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
 import { addReadyz } from "./routes/readyz.ts";
+import { createSecurityEvents, type SecurityEventsOptions } from "./security-events.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
 import { sendProblem, toTold } from "./send-problem.ts";
 import { validatorCompiler } from "./validate.ts";
@@ -24,6 +29,13 @@ export interface HttpOptions {
   readonly authenticate: Authenticate;
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
+  readonly limits: RequestLimits & ConcurrencyLimits;
+  /** Proxies whose X-Forwarded-For is believed, as addresses or networks. */
+  readonly trustedProxies: readonly string[];
+  /** Called seldom enough to write into a table. */
+  readonly writeSecurityEvent: SecurityEventsOptions["write"];
+  /** Of limits. Default: the system's. */
+  readonly clock?: Clock;
   /** Whether /metrics asks for no key. */
   readonly areMetricsPublic: boolean;
   /** Of a request. Default 256 KiB. */
@@ -40,7 +52,9 @@ export interface HttpOptions {
 export function createHttp(options: HttpOptions): FastifyInstance {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
+  const clock = options.clock ?? systemClock;
   const app = Fastify({
+    trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
     requestTimeout,
     handlerTimeout: options.handlerTimeoutMs ?? 30_000,
@@ -58,7 +72,16 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
   });
-  addGuard(app, options.authenticate);
+  const note = createSecurityEvents({
+    write: options.writeSecurityEvent,
+    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
+  });
+  const limits = { limits: options.limits, clock, note };
+  limitAddresses(app, limits);
+  addGuard(app, { authenticate: options.authenticate, clock, note });
+  limitKeys(app, limits);
+  addPermissions(app, { clock, note });
+  addConcurrencyLimit(app, options.limits);
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   app.setNotFoundHandler((request, reply) => sendProblem(reply, request.id, { statusCode: 404 }));
   app.setErrorHandler<FastifyError>((error, request, reply) => {

@@ -15,6 +15,8 @@ export interface RefusalOptions {
   readonly slug?: string;
   readonly mistakes?: readonly Mistake[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** Only for the log. */
+  readonly cause?: unknown;
 }
 
 /** What a route throws to answer with an error on purpose. */
@@ -29,7 +31,7 @@ export class Refusal extends ServiceError {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(statusCode: number, options: RefusalOptions = {}) {
-    super(options.detail ?? `refused with ${statusCode}`);
+    super(options.detail ?? `refused with ${statusCode}`, { cause: options.cause });
     this.statusCode = statusCode;
     this.detail = options.detail;
     this.slug = options.slug;

@@ -14,15 +14,30 @@ const QUERY_TOO_SLOW = new Refusal(503, {
     "The query took too long and was stopped. Ask for a shorter time range, name the zone, or filter by rule or address.",
 });
 
+const DATABASE_BUSY = new Refusal(503, {
+  slug: "busy",
+  detail: "Too many questions are being answered at the moment.",
+  headers: { "retry-after": "5" },
+});
+
 export interface AnyError {
   readonly statusCode?: number | undefined;
   readonly code?: string;
   readonly message?: string;
 }
 
-/** What is told to the client; a statement that Postgres stopped is the query's fault. */
+/** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
 export function toTold(error: AnyError): AnyError {
-  return readSqlState(error) === QUERY_CANCELED ? QUERY_TOO_SLOW : error;
+  if (error instanceof Refusal) return error;
+  if (readSqlState(error) === QUERY_CANCELED) return QUERY_TOO_SLOW;
+  return isOutOfConnections(error) ? DATABASE_BUSY : error;
+}
+
+/** The pool says so in words only. */
+function isOutOfConnections(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause)
+    if (error.message === "timeout exceeded when trying to connect") return true;
+  return false;
 }
 
 /** In the form of the route that was asked. */

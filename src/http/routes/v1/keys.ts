@@ -1,45 +1,59 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import type { Queryable } from "../../../../db/client.ts";
-import { type ListedApiKey, listApiKeys } from "../../../../db/queries/api-keys.ts";
+import type { Database, Queryable } from "../../../../db/client.ts";
+import { listApiKeys } from "../../../../db/queries/api-keys.ts";
 import { ROLES } from "../../access.ts";
+import { actorOf } from "../../caller.ts";
+import { issueKey, withdrawKey } from "../../issue-key.ts";
+import { KeyItem, toKeyItem } from "../../key-item.ts";
 import type { PageCursors } from "../../page-cursor.ts";
+import { Refusal } from "../../refusal.ts";
+import { ADMIN_RULE, EXPIRY_RULE, isRestrictedAdmin, MAX_NAME_CHARS, readExpiry } from "../../wanted-key.ts";
 
 const MAX_LIMIT = 500;
+const access = { scope: "admin" } as const;
+const MAX_ZONE_ID = 2_147_483_647;
 
-const KeyItem = z
-  .object({
-    id: z.string().describe("the public part of the key"),
-    name: z.string(),
-    roles: z.array(z.enum(ROLES).or(z.string())),
-    zones: z.array(z.int()).nullable().describe("null is every zone"),
-    masked: z.boolean().describe("sees no raw record, and addresses only masked"),
-    createdAt: z.string(),
-    expiresAt: z.string().nullable(),
-    revokedAt: z.string().nullable(),
-    lastUsedAt: z.string().nullable().describe("to the minute"),
-    isLive: z.boolean(),
-  })
-  .meta({ id: "Key" });
+const ListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50),
+  after: z.string().optional(),
+  all: z.enum(["true", "false"]).default("false").describe("also those that are revoked or expired"),
+});
+
+const CreateBody = z.strictObject({
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_NAME_CHARS)
+    .regex(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u, `must be 1 to ${MAX_NAME_CHARS} characters on one line`),
+  role: z.enum(ROLES),
+  zones: z.array(z.int().min(1).max(MAX_ZONE_ID)).min(1).max(1_000).nullable().default(null),
+  masked: z.boolean().default(false),
+  expires: z
+    .string()
+    .refine((text) => readExpiry(text) !== null, `must be ${EXPIRY_RULE}`)
+    .nullable()
+    .default(null),
+});
 
 export interface KeyRoutes {
   readonly archive: Queryable;
+  readonly keys: Database;
   readonly cursors: PageCursors;
 }
 
-export function addKeys(app: FastifyInstance, { archive, cursors }: KeyRoutes): void {
-  app.withTypeProvider<ZodTypeProvider>().get(
+/** `/api/v1/keys`: what `longwatch keys` does. */
+export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRoutes): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.get(
     "/api/v1/keys",
     {
-      config: { access: { scope: "admin" } },
+      config: { access },
       schema: {
         summary: "Keys, the newest first",
-        querystring: z.strictObject({
-          limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50),
-          after: z.string().optional(),
-          all: z.enum(["true", "false"]).default("false").describe("also those that are revoked or expired"),
-        }),
+        querystring: ListQuery,
         response: { 200: z.object({ items: z.array(KeyItem), next: z.string().nullable() }) },
       },
     },
@@ -50,23 +64,46 @@ export function addKeys(app: FastifyInstance, { archive, cursors }: KeyRoutes): 
       const rows = await listApiKeys(archive, { ...query, limit: limit + 1 });
       const shown = rows.slice(0, limit);
       const last = rows.length > limit ? shown.at(-1) : undefined;
-      return { items: shown.map(toItem), next: last === undefined ? null : cursors.sign(list, [last.id]) };
+      return { items: shown.map(toKeyItem), next: last === undefined ? null : cursors.sign(list, [last.id]) };
     },
   );
-}
-
-function toItem({ keyId, name, roles, zoneIds, isMasked, isLive, ...times }: ListedApiKey) {
-  const toText = (at: Date | null) => at?.toISOString() ?? null;
-  return {
-    id: keyId,
-    name,
-    roles,
-    zones: zoneIds,
-    masked: isMasked,
-    createdAt: times.createdAt.toISOString(),
-    expiresAt: toText(times.expiresAt),
-    revokedAt: toText(times.revokedAt),
-    lastUsedAt: toText(times.lastUsedAt),
-    isLive,
-  };
+  typed.post(
+    "/api/v1/keys",
+    {
+      config: { access },
+      schema: {
+        summary: "Make a key; the answer is the only place that ever shows it",
+        body: CreateBody,
+        response: { 201: KeyItem.extend({ key: z.string() }) },
+      },
+    },
+    async ({ body, caller }, reply) => {
+      const { name, role, zones, masked, expires } = body;
+      const expiresInMs = expires === null ? null : readExpiry(expires);
+      const wanted = { name, role, zoneIds: zones, isMasked: masked, expiresInMs };
+      if (isRestrictedAdmin(wanted))
+        throw new Refusal(400, {
+          slug: "invalid-request",
+          mistakes: [{ field: "role", value: role, rule: ADMIN_RULE }],
+        });
+      const { key, listed } = await issueKey(keys, wanted, actorOf(caller));
+      return reply.code(201).send({ ...toKeyItem(listed), key: key.reveal() });
+    },
+  );
+  typed.delete(
+    "/api/v1/keys/:id",
+    {
+      config: { access },
+      schema: {
+        summary: "Revoke a key from the next request on; once more changes nothing",
+        params: z.strictObject({ id: z.string().max(64) }),
+        response: { 204: z.void() },
+      },
+    },
+    async ({ params: { id }, caller }, reply) => {
+      const result = await withdrawKey(keys, id, actorOf(caller));
+      if (result === "unknown") throw new Refusal(404, { detail: "There is no key with this id." });
+      return reply.code(204).send();
+    },
+  );
 }
