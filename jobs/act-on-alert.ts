@@ -9,8 +9,8 @@ import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;
-  /** The public part of the key it was done with; for the audit trail. */
-  readonly keyId?: string;
+  /** What the audit trail calls them; by default their name. */
+  readonly actor?: string;
 }
 
 /** `unchanged`: it stood there already, by another act or by the service; nothing was written. */
@@ -72,7 +72,7 @@ type Change = (
 
 function change(
   database: Database,
-  { alertId, by, note, keyId }: AlertAct,
+  { alertId, by, note, actor = by }: AlertAct,
   from: "firing" | "unresolved",
   write: Change,
 ): Promise<ActResult> {
@@ -82,14 +82,9 @@ function change(
     const isOpen = row.state === "firing" || (from === "unresolved" && row.state === "acknowledged");
     if (!isOpen) return { kind: "unchanged", state: row.state };
     const done = await write(tx, row);
-    const details = {
-      from: row.state,
-      channels: done.channels,
-      ...(note === null ? {} : { note }),
-      ...(keyId === undefined ? {} : { key: keyId }),
-    };
+    const details = { from: row.state, channels: done.channels, ...(note === null ? {} : { note }) };
     await writeAuditEntry(tx, {
-      actor: by,
+      actor,
       action: `alert.${done.state}`,
       subject: `alert ${alertId}`,
       details,

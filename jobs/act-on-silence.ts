@@ -16,8 +16,8 @@ export interface WantedSilence {
   /** Hostile text, like who wants it. */
   readonly reason: string;
   readonly by: string;
-  /** The public part of the key it was asked for with; for the audit trail. */
-  readonly keyId?: string;
+  /** What the audit trail calls them; by default their name. */
+  readonly actor?: string;
   readonly nowMs: number;
 }
 
@@ -44,10 +44,10 @@ export function addSilence(database: Database, wanted: WantedSilence): Promise<A
     const span = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt) };
     const id = await insertSilence(tx, { ...span, createdBy, reason, matchers });
     await writeAuditEntry(tx, {
-      actor: createdBy,
+      actor: wanted.actor ?? createdBy,
       action: "silence.added",
       subject: `silence ${id}`,
-      details: { matchers, reason, expiresAt: span.expiresAt.toISOString(), ...toKey(wanted.keyId) },
+      details: { matchers, reason, expiresAt: span.expiresAt.toISOString() },
     });
     return { id, ...planned };
   });
@@ -84,21 +84,12 @@ export async function matchAlert(db: Queryable, alertId: number): Promise<Matche
 /** Ends a silence now, with its audit entry. Of two at once one ends it. */
 export function endSilence(
   database: Database,
-  { id, by, keyId, nowMs }: { id: number; by: string; keyId?: string; nowMs: number },
+  { id, by, actor = by, nowMs }: { id: number; by: string; actor?: string; nowMs: number },
 ): Promise<"expired" | "over" | "unknown"> {
   return inTransaction(database, async ({ tx }) => {
     const ended = await expireSilence(tx, id, nowMs);
-    const entry = {
-      actor: by,
-      action: "silence.expired",
-      subject: `silence ${id}`,
-      details: toKey(keyId),
-    };
+    const entry = { actor, action: "silence.expired", subject: `silence ${id}`, details: {} };
     if (ended === "expired") await writeAuditEntry(tx, entry);
     return ended;
   });
-}
-
-function toKey(keyId: string | undefined): { key?: string } {
-  return keyId === undefined ? {} : { key: keyId };
 }

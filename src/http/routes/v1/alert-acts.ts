@@ -5,7 +5,7 @@ import { Refusal } from "../../refusal.ts";
 import { ALERT_STATES } from "./alert-schemas.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiActs, ApiDeps } from "./api-deps.ts";
-import { known, lineOf, notFound, RowId } from "./parts.ts";
+import { actOf, lineOf, notFound, RowId } from "./parts.ts";
 
 const Body = z
   .strictObject({ note: lineOf(500).optional().describe("Why, for whoever looks at the alert.") })
@@ -45,8 +45,8 @@ function addAct(
     },
     async ({ params: { id }, body, caller }) => {
       await findAlert(archive, caller, id);
-      const { name: by, keyId } = known(caller);
-      const result = await act({ alertId: id, by, keyId, note: body?.note ?? null, atMs: clock() });
+      const { by, actor } = actOf(caller);
+      const result = await act({ alertId: id, by, actor, note: body?.note ?? null, atMs: clock() });
       if (result.kind === "unknown") throw notFound(`alert ${id}`);
       if (name === "ack" && result.kind === "unchanged" && result.state === "resolved")
         throw new Refusal(409, { slug: "alert-resolved", detail: `Alert ${id} is resolved already.` });

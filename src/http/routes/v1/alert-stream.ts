@@ -11,10 +11,10 @@ import { known, maySee, visibleZones, ZoneId } from "./parts.ts";
 
 /** Of what a client missed; who missed more is told so and reads the list. */
 const MAX_REPLAY = 1_000;
-/** What a client may leave unread before it is cut off; it comes again and replays. */
-const MAX_UNREAD_BYTES = 512 * 1_024;
-/** What may come while a client is being sent what it missed. */
+/** Transitions that may wait for a client before it is cut off; it comes again and replays. */
 const MAX_QUEUED = 5_000;
+/** Written before the connection is asked whether it has room for more. */
+const WRITTEN_AT_ONCE = 50;
 
 const HEARTBEAT_MS = 15_000;
 const STREAMS_PER_KEY = 5;
@@ -95,69 +95,76 @@ interface StreamOptions {
   readonly lastId: number | null;
 }
 
-/** @throws before anything is sent; later trouble ends the connection, and the client comes again with its last id. */
+/**
+ * What a client is told goes through a queue that it empties as fast as it reads.
+ * @throws before anything is sent; later trouble ends the connection, and the client comes again with its last id.
+ */
 async function openStream(deps: ApiDeps, reply: FastifyReply, options: StreamOptions): Promise<Stream> {
-  const { archive, hub, authenticate } = deps;
+  const { archive, hub, authenticate, heartbeatMs = HEARTBEAT_MS } = deps;
   const { zone, key, lastId } = options;
-  let { caller } = options;
-  let queue: FeedRow[] | null = [];
-  let sent = 0;
   const { raw } = reply;
   // A connection that breaks is an everyday thing; `close` follows.
   raw.on("error", () => undefined);
+  let { caller } = options;
+  let queue: FeedRow[] = [];
+  let sent = 0;
+  let isPumping = true;
 
-  const write = (text: string) => {
-    if (raw.destroyed || raw.writableEnded) return;
-    raw.write(text);
-    if (raw.writableLength > MAX_UNREAD_BYTES) raw.destroy();
-  };
-  const send = (rows: readonly FeedRow[]) => {
-    for (const row of rows) {
-      if (row.sequence <= sent) continue;
-      sent = row.sequence;
-      if (!maySee(caller, row.zoneId) || (zone !== undefined && zone !== row.zoneId)) continue;
-      write(toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row) }));
-    }
-  };
   const { position, leave } = await hub.join((rows) => {
-    if (queue === null) send(rows);
-    else queue.push(...rows);
-    if (queue !== null && queue.length > MAX_QUEUED) raw.destroy();
+    queue.push(...rows);
+    if (queue.length > MAX_QUEUED) raw.destroy();
+    else if (!isPumping) void pump();
   });
   try {
-    const zoneIds = visibleZones(caller, zone);
     const isKnown = lastId !== null && lastId <= position;
+    const zoneIds = visibleZones(caller, zone);
     const missed = isKnown
       ? await readFeed(archive, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
       : [];
     begin(reply);
-    write(SSE_OPENING);
-    const isWhole = lastId === null || (isKnown && missed.length <= MAX_REPLAY);
-    if (!isWhole) write(toSseEvent({ id: position, name: "reset", data: toReset(isKnown, position) }));
-    else for (const part of chunk(missed, 50)) await flush(() => send(part), raw);
-    sent = Math.max(sent, position);
-    const waiting = queue;
-    queue = null;
-    send(waiting);
+    write(raw, SSE_OPENING);
+    const isReplayed = isKnown && missed.length <= MAX_REPLAY;
+    sent = isReplayed ? lastId : position;
+    if (isReplayed) queue = [...missed, ...queue.filter(({ sequence }) => sequence > position)];
+    else if (lastId !== null)
+      write(raw, toSseEvent({ id: position, name: "reset", data: toReset(isKnown, position) }));
   } catch (thrown) {
     leave();
-    if (!raw.headersSent) throw thrown;
-    raw.destroy();
+    throw thrown;
   }
-
-  let isStuck = false;
-  const heart = setInterval(() => void beat(), deps.heartbeatMs ?? HEARTBEAT_MS);
+  const heart = setInterval(() => void beat(), heartbeatMs);
   const stop = () => {
     clearInterval(heart);
     leave();
   };
   if (raw.destroyed) stop();
   else raw.once("close", stop);
+  let wasFull = false;
+  void pump().then(() => {
+    sent = Math.max(sent, position);
+  });
+  return { end: () => raw.end() };
 
-  /** A key that was revoked, or lost a zone, hears no more; nor does a client that reads nothing. */
+  async function pump(): Promise<void> {
+    isPumping = true;
+    while (queue.length > 0 && !raw.destroyed) {
+      for (const row of queue.splice(0, WRITTEN_AT_ONCE)) tell(row);
+      await room(raw);
+    }
+    isPumping = false;
+  }
+
+  function tell(row: FeedRow): void {
+    if (row.sequence <= sent) return;
+    sent = row.sequence;
+    if (!maySee(caller, row.zoneId) || (zone !== undefined && zone !== row.zoneId)) return;
+    write(raw, toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row) }));
+  }
+
+  /** A key that was revoked, or lost a zone, hears no more; a client that reads nothing is cut off. */
   async function beat(): Promise<void> {
-    if (isStuck && raw.writableNeedDrain) return void raw.destroy();
-    isStuck = raw.writableNeedDrain;
+    if (wasFull && raw.writableNeedDrain) return void raw.destroy();
+    wasFull = raw.writableNeedDrain;
     try {
       const now = await authenticate(key);
       if (now === null || !now.scopes.has("read")) return void raw.end();
@@ -165,9 +172,8 @@ async function openStream(deps: ApiDeps, reply: FastifyReply, options: StreamOpt
     } catch {
       // It was let in with a good key; while that cannot be looked up, it stays.
     }
-    write(toSseHeartbeat(sent));
+    write(raw, toSseHeartbeat(sent));
   }
-  return { end: () => raw.end() };
 }
 
 function toReset(isKnown: boolean, newest: number): object {
@@ -192,9 +198,12 @@ function begin(reply: FastifyReply): void {
   });
 }
 
-/** Writes and waits until the client has taken it. */
-async function flush(write: () => void, raw: FastifyReply["raw"]): Promise<void> {
-  write();
+function write(raw: FastifyReply["raw"], text: string): void {
+  if (!raw.destroyed && !raw.writableEnded) raw.write(text);
+}
+
+/** Settles when the connection takes more, or is gone. */
+async function room(raw: FastifyReply["raw"]): Promise<void> {
   if (raw.destroyed || !raw.writableNeedDrain) return;
   await new Promise<void>((resolve) => {
     const done = () => {
@@ -203,8 +212,4 @@ async function flush(write: () => void, raw: FastifyReply["raw"]): Promise<void>
     };
     raw.on("drain", done).on("close", done);
   });
-}
-
-function* chunk<T>(list: readonly T[], size: number): Generator<readonly T[]> {
-  for (let from = 0; from < list.length; from += size) yield list.slice(from, from + size);
 }

@@ -7,10 +7,11 @@ import type { RowHub } from "../../../feed/row-hub.ts";
 import type { Authenticate } from "../../caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
-/** Who does something, and with which key. */
 interface Act {
+  /** Whom people are told of. */
   readonly by: string;
-  readonly keyId: string;
+  /** Whom the audit trail names. */
+  readonly actor: string;
 }
 
 /** Times in epoch ms. */

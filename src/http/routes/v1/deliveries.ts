@@ -10,8 +10,8 @@ import {
 import { Refusal } from "../../refusal.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
+  actOf,
   IsoTime,
-  known,
   maySee,
   notFound,
   pageOf,
@@ -101,8 +101,8 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
     async ({ params: { id }, caller }) => {
       const zoneId = await readDeliveryZone(archive, id);
       if (zoneId === undefined || !maySee(caller, zoneId)) throw notFound(`delivery ${id}`);
-      const { name: by, keyId } = known(caller);
-      const { replayed, outdated, notDead } = await acts.replayDelivery({ id, by, keyId });
+      const { by, actor } = actOf(caller);
+      const { replayed, outdated, notDead } = await acts.replayDelivery({ id, by, actor });
       if (replayed > 0) return { id, replayed };
       if (outdated > 0)
         throw new Refusal(409, {

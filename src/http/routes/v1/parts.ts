@@ -1,6 +1,5 @@
 import { z } from "zod";
-import type { Caller } from "../../caller.ts";
-import { maySeeZone } from "../../caller.ts";
+import { actorOf, type Caller, maySeeZone } from "../../caller.ts";
 import { Refusal } from "../../refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
@@ -14,11 +13,13 @@ const digits = z.string().regex(/^\d{1,15}$/, "a whole number");
 /** The number of a row, in a path. */
 export const RowId = digits
   .transform(Number)
-  .refine((id) => id >= 1 && id <= MAX_ROW_ID, `a number from 1 to ${MAX_ROW_ID}`);
+  .refine((id) => id >= 1 && id <= MAX_ROW_ID, `a number from 1 to ${MAX_ROW_ID}`)
+  .meta({ wire: { type: "integer", minimum: 1 } });
 
 export const ZoneId = digits
   .transform(Number)
   .refine((id) => id >= 1 && id <= MAX_ZONE_ID, `a shield zone's number, from 1 to ${MAX_ZONE_ID}`)
+  .meta({ wire: { type: "integer", minimum: 1, maximum: MAX_ZONE_ID } })
   .describe("Shield zone.");
 
 export const RuleId = z
@@ -40,6 +41,7 @@ export const Time = z
     context.addIssue({ code: "custom", message: TIME_RULE });
     return z.NEVER;
   })
+  .meta({ wire: { type: ["string", "integer"] } })
   .describe("ISO 8601 with zone, or epoch milliseconds.");
 
 function isIso(text: string): boolean {
@@ -70,7 +72,7 @@ export function oneOrMore<const Words extends readonly [string, ...string[]]>(wo
       context.addIssue({ code: "custom", message: rule });
       return z.NEVER;
     })
-    .describe(`${rule}, apart by commas.`);
+    .meta({ wire: { type: "array", items: { type: "string", enum: [...words] } } });
 }
 
 const After = z
@@ -87,7 +89,8 @@ export function pageQuery({ fallback, most }: { fallback: number; most: number }
       .transform(Number)
       .refine((limit) => limit >= 1 && limit <= most, rule)
       .default(fallback)
-      .describe(`Items at most: ${rule}. Default ${fallback}.`),
+      .meta({ wire: { type: "integer", minimum: 1, maximum: most, default: fallback } })
+      .describe("Items at most."),
     after: After,
   };
 }
@@ -133,6 +136,11 @@ export function maySee(caller: Caller | null, zoneId: number | null): boolean {
 export function known(caller: Caller | null): Caller {
   if (caller === null) throw new Error("a route with a scope was answered without a caller");
   return caller;
+}
+
+/** Whom people are told of, and whom the audit trail names. */
+export function actOf(caller: Caller | null): { by: string; actor: string } {
+  return { by: known(caller).name, actor: actorOf(caller) };
 }
 
 export function notFound(what: string): Refusal {

@@ -14,6 +14,7 @@ import type { Caller } from "../../caller.ts";
 import { Refusal } from "../../refusal.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
 import {
+  actOf,
   IsoTime,
   known,
   lineOf,
@@ -150,12 +151,13 @@ function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
       },
     },
     async ({ query, body, caller }, reply) => {
-      const { name: by, keyId, zoneIds } = known(caller);
+      const { zoneIds } = known(caller);
+      const { by, actor } = actOf(caller);
       const { matchers, reason } = body;
       refuseForeign(zoneIds, matchers.zone);
       const nowMs = clock();
       const durationMs = readDuration(body, nowMs);
-      const wanted = { matchers: toMatchers(matchers), reason, durationMs, by, keyId, nowMs };
+      const wanted = { matchers: toMatchers(matchers), reason, durationMs, by, actor, nowMs };
       if (query.dryRun === "true") return toPlanned(null, await acts.planSilence(wanted), zoneIds);
       const { id, ...added } = await acts.addSilence(wanted);
       return reply
@@ -179,14 +181,15 @@ function addDelete(app: FastifyInstance, { archive, acts, clock }: ApiDeps): voi
       },
     },
     async ({ params: { id }, caller }) => {
-      const { name: by, keyId, zoneIds } = known(caller);
+      const { zoneIds } = known(caller);
+      const { by, actor } = actOf(caller);
       const row = await readSilence(archive, id);
       const zones = Matchers.safeParse(row?.matchers).data?.zone;
       const isSeen =
         row !== null && (zoneIds === null || (zones ?? zoneIds).some((zone) => zoneIds.includes(zone)));
       if (!isSeen) throw notFound(`silence ${id}`);
       refuseForeign(zoneIds, zones);
-      const result = await acts.endSilence({ id, by, keyId, nowMs: clock() });
+      const result = await acts.endSilence({ id, by, actor, nowMs: clock() });
       if (result === "unknown") throw notFound(`silence ${id}`);
       return { id, result };
     },

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readChannelStandings } from "../../../../db/queries/channel-states.ts";
+import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
 import { describeCircuit } from "../../../delivery/circuit.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, toIso } from "./parts.ts";
@@ -48,8 +49,10 @@ export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       const { zoneIds } = known(caller);
       const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
       const zones = await describeZones(archive, seen, now);
-      const sum = (count: (zone: z.infer<typeof Zone>) => number) =>
-        zones.reduce((total, zone) => total + count(zone), 0);
+      // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
+      const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
+      const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
+        work.reduce((total, one) => total + count(one), 0);
       const losses = zones.flatMap(({ hoursToLoss }) => hoursToLoss ?? []);
       return {
         now: toIso(now),

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones } from "../../../../db/queries/coverage-report.ts";
 import { readCoveredHours } from "../../../../db/queries/covered-hours.ts";
-import { readOpenWork } from "../../../../db/queries/open-work.ts";
+import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
 import { readServiceStatus } from "../../../../db/queries/service-status.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../../../coverage/horizon.ts";
 import { hoursToLoss } from "../../../coverage/hours-to-loss.ts";
@@ -100,4 +100,9 @@ export async function describeZones(
   return described;
 }
 
-const NOTHING_OPEN = { spikesOpen: 0, alertsFiring: 0, alertsAcknowledged: 0, notificationsPending: 0 };
+const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {
+  spikesOpen: 0,
+  alertsFiring: 0,
+  alertsAcknowledged: 0,
+  notificationsPending: 0,
+};
