@@ -42,8 +42,7 @@ export interface SilencePageQuery {
   readonly beforeId: number | undefined;
   readonly limit: number;
 }
-export const SILENCE_STANDINGS = ["in force", "to come", "over"] as const;
-export type SilenceStanding = (typeof SILENCE_STANDINGS)[number];
+export type SilenceStanding = "in force" | "to come" | "over";
 
 /** The newest first. */
 export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<SilenceRow[]> {

@@ -23,7 +23,7 @@ export function describeType(schema: JsonSchema): string {
     const words = schema["enum"]
       .slice(0, MAX_WORDS)
       .map((word) => `<code>${escapeMarkup(String(word))}</code>`);
-    return words.join(" ");
+    return words.join(" · ");
   }
   if (schema["const"] !== undefined) return `<code>${escapeMarkup(JSON.stringify(schema["const"]))}</code>`;
   if (isObject(schema["items"])) {

@@ -158,7 +158,7 @@ function toCurl({ method, path, operation }: Shown): string {
   return [
     `curl -s${isStream ? "N" : ""}${method === "get" ? "" : `X ${method.toUpperCase()}`}`,
     operation.security.length === 0 ? "" : ` -H "AccessKey: $KEY"`,
-    isSent ? ` -H "Content-Type: ${type}" -d '${JSON.stringify(content.example)}'` : "",
+    isSent ? ` \\\n  -H "Content-Type: ${type}" -d '${JSON.stringify(content.example)}' \\\n ` : "",
     ` "$LONGWATCH${filled}${query === "" ? "" : `?${query}`}"`,
   ].join("");
 }

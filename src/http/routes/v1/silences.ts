@@ -1,12 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import {
-  pageSilences,
-  readSilence,
-  SILENCE_STANDINGS,
-  type SilenceRow,
-} from "../../../../db/queries/silences.ts";
+import { pageSilences, readSilence, type SilenceRow } from "../../../../db/queries/silences.ts";
 import { Matchers } from "../../../alert/silence.ts";
 import { severities } from "../../../channel/alert-message.ts";
 import { standingOf } from "../../../report/silence-standing.ts";
@@ -31,6 +26,11 @@ const MINUTE_MS = 60_000;
 const MAX_MS = 90 * 24 * 60 * MINUTE_MS;
 const END_RULE =
   "durationMinutes or expiresAt, one of them, must say when it ends: a minute to 90 days from now";
+
+/** Alertmanager's words. */
+const STATES = ["active", "pending", "expired"] as const;
+const STANDING_OF = { active: "in force", pending: "to come", expired: "over" } as const;
+const STATE_OF = { "in force": "active", "to come": "pending", over: "expired" } as const;
 
 const Wanted = z.strictObject({
   zone: z.array(z.int().min(1).max(2_147_483_647)).min(1).max(100).optional(),
@@ -76,7 +76,7 @@ const StoredMatchers = z.object({
 const Silence = z
   .object({
     id: z.number().int(),
-    standing: z.enum(SILENCE_STANDINGS),
+    state: z.enum(STATES),
     startsAt: IsoTime,
     expiresAt: IsoTime,
     createdAt: IsoTime,
@@ -112,20 +112,20 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
         tags: ["Silences"],
         summary: "List silences, the newest first",
         querystring: z.strictObject({
-          standing: oneOrMore(SILENCE_STANDINGS).default(["in force", "to come"]),
+          state: oneOrMore(STATES).default(["active", "pending"]).describe("Default active, pending."),
           ...pageQuery({ fallback: 50, most: 200 }),
         }),
         response: { 200: pageOf(Silence) },
       },
     },
-    async ({ query: { standing, limit, after }, caller }) => {
+    async ({ query: { state, limit, after }, caller }) => {
       const { zoneIds } = known(caller);
       const nowMs = clock();
-      const list = `silences:${standing.join()}`;
+      const list = `silences:${state.join()}`;
       const [beforeId] = cursors.readAfter(list, after) ?? [];
       const rows = await pageSilences(archive, {
         zoneIds,
-        standings: standing,
+        standings: state.map((one) => STANDING_OF[one]),
         nowMs,
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,
@@ -235,7 +235,7 @@ function toSilence(row: SilenceRow, zoneIds: Caller["zoneIds"], nowMs: number): 
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
   return {
     id,
-    standing: standingOf(row, nowMs),
+    state: STATE_OF[standingOf(row, nowMs)],
     startsAt: startsAt.toISOString(),
     expiresAt: expiresAt.toISOString(),
     createdAt: createdAt.toISOString(),
