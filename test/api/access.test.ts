@@ -56,6 +56,7 @@ beforeAll(async () => {
         dedupeKey: ruleId,
         state: "undeliverable",
         lastError: ruleId,
+        content: { headline: ruleId },
       })
       .returning({ id: notifications.id });
     const [silence] = await db

@@ -101,6 +101,19 @@ test("cut at random while alerts fire from many transactions, nothing is missed,
   expect(got).toEqual((await feed()).map(({ sequence }) => sequence));
 });
 
+test("a client that knows more than the replica it comes to gets nothing twice", async () => {
+  const { port } = await world.start({ feedPollMs: 500 });
+  const key = await world.key("reader");
+  const holder = await openStream(port, { key });
+  await fire(3);
+  const known = (await feed()).map(({ sequence }) => sequence);
+  const stream = await openStream(port, { key, lastId: known[1] });
+  const blocks = await stream.until((seen) => sequencesOf(seen).length > 0);
+
+  expect(blocks.map(({ event, id }) => [event, id])).toEqual([["alert", known[2]]]);
+  for (const one of [holder, stream]) one.socket.destroy();
+});
+
 test("whoever missed too much, or has an id of another service, is told so and goes on from the newest", async () => {
   await fire(1_001);
   const rows = await feed();

@@ -22,7 +22,7 @@ import { startHttp } from "./start-http.ts";
 export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
-  api: Partial<Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey">> = {},
+  api: Partial<Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey"> & { feedPollMs: number }> = {},
 ) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
@@ -36,7 +36,7 @@ export async function startArchive(
   const parts = { database: keys.database, archive, clock: systemClock, cursors, authenticate, log };
   const routes = listRoutes({
     archive,
-    api: { ...(await openApi({ ...parts, feedPollMs: 20 })), ...api },
+    api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { type FeedRow, readFeed } from "../../../../db/queries/feed-transitions.ts";
+import { type FeedRow, readFeed, readFeedEnd } from "../../../../db/queries/feed-transitions.ts";
 import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../../feed/sse-block.ts";
 import { toFeedEvent } from "../../../feed/to-feed-event.ts";
 import type { Caller } from "../../caller.ts";
@@ -116,7 +116,9 @@ async function openStream(deps: ApiDeps, reply: FastifyReply, options: StreamOpt
     else if (!isPumping) void pump();
   });
   try {
-    const isKnown = lastId !== null && lastId <= position;
+    // A client that comes from another replica may know more than this one has read by now.
+    const newest = lastId !== null && lastId > position ? await readFeedEnd(archive) : position;
+    const isKnown = lastId !== null && lastId <= newest;
     const zoneIds = visibleZones(caller, zone);
     const missed = isKnown
       ? await readFeed(archive, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })

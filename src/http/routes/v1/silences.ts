@@ -40,7 +40,7 @@ const Wanted = z.strictObject({
         .string()
         .min(1)
         .max(255)
-        .refine((rule) => !rule.includes("\0"), "a rule's id"),
+        .refine((rule) => !rule.includes("\0") && rule.isWellFormed(), "a rule's id"),
     )
     .min(1)
     .max(100)
