@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lte } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alertTransitions } from "../schema/alert-transitions.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -66,19 +66,4 @@ export async function readFeedEnd(db: Queryable): Promise<number> {
     .orderBy(desc(alertTransitions.id))
     .limit(1);
   return row?.id ?? 0;
-}
-
-/** How many transitions are numbered in (after, through], counted up to `atMost`. */
-export async function countFeed(
-  db: Queryable,
-  { after, through, atMost }: { after: number; through: number; atMost: number },
-): Promise<number> {
-  const some = db
-    .select({ id: alertTransitions.id })
-    .from(alertTransitions)
-    .where(and(gt(alertTransitions.id, after), lte(alertTransitions.id, through)))
-    .limit(atMost)
-    .as("some");
-  const [row] = await db.select({ count: sql<number>`count(*)::integer` }).from(some);
-  return row?.count ?? 0;
 }

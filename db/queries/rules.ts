@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
 export const RULE_SORTS = ["total", "blocked", "lastSeen"] as const;
-export type RuleSort = (typeof RULE_SORTS)[number];
+type RuleSort = (typeof RULE_SORTS)[number];
 
 /** How far before the span a rule's usual level is looked for. */
 const BASELINE_DAYS = 28;

@@ -16,7 +16,7 @@ export interface RowHubOptions<Row extends Numbered> {
   readonly onError: (error: Error) => void;
 }
 
-export interface Joined {
+interface Joined {
   /** The newest row's number: what comes after it comes to the listener, in order; of what came before, perhaps some. */
   readonly position: number;
   readonly leave: () => void;

@@ -8,7 +8,7 @@ const MAX_DEPTH = 4;
 const MAX_WORDS = 12;
 
 /** The name that a reference means; null for anything else. */
-export function referredName(schema: JsonSchema): string | null {
+function referredName(schema: JsonSchema): string | null {
   const ref = schema["$ref"];
   return typeof ref === "string" && ref.startsWith(COMPONENTS) ? ref.slice(COMPONENTS.length) : null;
 }

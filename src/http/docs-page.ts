@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { escapeMarkup } from "../feed/escape-markup.ts";
 import { describeType, listMembers, type Member } from "./describe-schema.ts";
 import { DOCS_STYLE } from "./docs-style.ts";
-import type { Content, OpenApi, Operation, Parameter } from "./openapi.ts";
+import type { OpenApi } from "./openapi.ts";
+import type { Content, Operation, Parameter } from "./openapi-operation.ts";
 import type { JsonSchema } from "./openapi-schema.ts";
 
 const STYLE_HASH = createHash("sha256").update(DOCS_STYLE).digest("base64");

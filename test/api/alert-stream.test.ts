@@ -243,7 +243,7 @@ test("every transition of an alert is numbered once, whatever moves it on", asyn
   const rows = await db.select().from(alertTransitions).orderBy(alertTransitions.id);
 
   expect(rows.map(({ transition, entry }) => [transition, entry])).toEqual(
-    (alert?.transitions as { transition: number }[]).map((entry) => [entry.transition, entry]),
+    ((alert?.transitions ?? []) as { transition: number }[]).map((entry) => [entry.transition, entry]),
   );
   expect(rows.length).toBeGreaterThanOrEqual(3);
 });

@@ -12,7 +12,7 @@ const world = openApiWorld();
 
 beforeAll(async () => {
   for (const text of HOSTILE)
-    await world.alerts().openSpike(0, { ruleId: text, evidence: hostileEvidence(text) as never });
+    await world.alerts().openSpike(0, { ruleId: text, evidence: hostileEvidence(text) });
   await world.alerts().openSpike(0, { ruleId: "masked", zoneId: 103 });
   await world.alerts().runAt(0);
   const { db } = world.database();

@@ -33,7 +33,7 @@ export async function openStream(
   let isEnded = false;
   const waiting = new Set<() => void>();
   const wake = () => {
-    for (const one of [...waiting]) one();
+    for (const one of waiting) one();
   };
   socket.setEncoding("utf8");
   socket.on("data", (chunk: string) => {

@@ -84,7 +84,7 @@ test("every reference resolves, every name is used once, and every schema is one
   expect(unresolved).toEqual([]);
   expect(new Set(names).size).toBe(names.length);
   expect(schemas.length).toBeGreaterThan(100);
-  for (const schema of schemas) expect(ajv.validateSchema(schema), JSON.stringify(ajv.errors)).toBe(true);
+  expect(schemas.filter((schema) => ajv.validateSchema(schema) !== true)).toEqual([]);
 });
 
 test("what is answered is what the document says", async () => {
@@ -103,7 +103,8 @@ test("what is answered is what the document says", async () => {
     const address = path.replace("{id}", String(path.includes("spikes") ? id : alertId));
     const answer = await ask(url, `${address}${path.endsWith("trends") ? "?zone=101" : ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
-    expect(ajv.validate({ $ref: where }, answer), `${path}: ${JSON.stringify(ajv.errors)}`).toBe(true);
+    const isValid = ajv.validate({ $ref: where }, answer);
+    expect([path, isValid, ajv.errors]).toEqual([path, true, null]);
     checked.push(path);
   }
   expect(checked.length).toBeGreaterThan(10);

@@ -117,6 +117,7 @@ test.each([
 });
 
 interface Rule {
+  readonly lastSeen: string;
   readonly zoneId: number;
   readonly ruleId: string;
   readonly total: number;
@@ -129,9 +130,7 @@ test.each(["total", "blocked", "lastSeen"])(
     const key = await world.key("reader");
     const whole = await askAll<Rule>(url, `/api/v1/rules?sort=${sort}&from=${START}`, key, 500);
     const paged = await askAll<Rule>(url, `/api/v1/rules?sort=${sort}&from=${START}`, key, 3);
-    const values = whole.map((rule) =>
-      sort === "lastSeen" ? Date.parse(String(rule["lastSeen" as "ruleId"])) : rule.total,
-    );
+    const values = whole.map((rule) => (sort === "lastSeen" ? Date.parse(rule.lastSeen) : rule.total));
 
     expect(whole).toHaveLength(32);
     expect(paged).toEqual(whole);

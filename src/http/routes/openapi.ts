@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import { DOCS_CSP, renderDocs } from "../docs-page.ts";
-import { buildOpenApi, type KnownRoute, type OpenApi, toKnownRoutes } from "../openapi.ts";
+import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi.ts";
+import type { KnownRoute } from "../openapi-operation.ts";
 
 const PACKAGE = new URL("../../../package.json", import.meta.url);
 

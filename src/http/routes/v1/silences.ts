@@ -3,98 +3,25 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { pageSilences, readSilence, type SilenceRow } from "../../../../db/queries/silences.ts";
 import { Matchers } from "../../../alert/silence.ts";
-import { severities } from "../../../channel/alert-message.ts";
 import { standingOf } from "../../../report/silence-standing.ts";
 import type { Caller } from "../../caller.ts";
 import { Refusal } from "../../refusal.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
+import { actOf, known, notFound, oneOrMore, pageOf, pageQuery, RowId, toIso, toPage } from "./parts.ts";
 import {
-  actOf,
-  IsoTime,
-  known,
-  lineOf,
-  notFound,
-  oneOrMore,
-  pageOf,
-  pageQuery,
-  RowId,
-  toIso,
-  toPage,
-} from "./parts.ts";
+  PlannedSilence,
+  SILENCE_STATES,
+  Silence,
+  SilenceBody,
+  STANDING_OF,
+  STATE_OF,
+  type WantedMatchers,
+} from "./silence-schemas.ts";
 
 const MINUTE_MS = 60_000;
 const MAX_MS = 90 * 24 * 60 * MINUTE_MS;
 const END_RULE =
   "durationMinutes or expiresAt, one of them, must say when it ends: a minute to 90 days from now";
-
-/** Alertmanager's words. */
-const STATES = ["active", "pending", "expired"] as const;
-const STANDING_OF = { active: "in force", pending: "to come", expired: "over" } as const;
-const STATE_OF = { "in force": "active", "to come": "pending", over: "expired" } as const;
-
-const Wanted = z.strictObject({
-  zone: z.array(z.int().min(1).max(2_147_483_647)).min(1).max(100).optional(),
-  rule: z
-    .array(
-      z
-        .string()
-        .min(1)
-        .max(255)
-        .refine((rule) => !rule.includes("\0") && rule.isWellFormed(), "a rule's id"),
-    )
-    .min(1)
-    .max(100)
-    .optional()
-    .describe("Rules, or families (942*)."),
-  severity: z.array(z.enum(severities)).min(1).optional(),
-  kind: z
-    .array(z.enum(["spike", "new-rule"]))
-    .min(1)
-    .optional(),
-});
-
-const Body = z
-  .strictObject({
-    matchers: Wanted.refine((matchers) => Object.keys(matchers).length > 0, {
-      message: "must name zone, rule, severity or kind: a silence of all is none",
-    }).describe("Every member must match; of one member any value is enough."),
-    reason: lineOf(500).describe("Why the alerts need nobody's attention."),
-    durationMinutes: z.int().min(1).max(129_600).optional(),
-    expiresAt: z.iso.datetime({ offset: true }).optional(),
-  })
-  .meta({
-    example: { matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 },
-  });
-
-const StoredMatchers = z.object({
-  zone: z.array(z.int()).optional(),
-  rule: z.array(z.string()).optional(),
-  severity: z.array(z.string()).optional(),
-  kind: z.array(z.string()).optional(),
-});
-
-const Silence = z
-  .object({
-    id: z.number().int(),
-    state: z.enum(STATES),
-    startsAt: IsoTime,
-    expiresAt: IsoTime,
-    createdAt: IsoTime,
-    createdBy: z.string(),
-    reason: z.string(),
-    matchers: StoredMatchers.nullable().describe("Null where they cannot be read: it holds back nothing."),
-  })
-  .meta({ id: "Silence" });
-
-const Planned = z.object({
-  id: z.number().int().nullable().describe("Null of a dry run."),
-  startsAt: IsoTime,
-  expiresAt: IsoTime,
-  matchers: StoredMatchers,
-  reason: z.string(),
-  createdBy: z.string(),
-  alertIds: z.array(z.number().int()).describe("The unresolved alerts that it holds back now."),
-});
 
 /** `/api/v1/silences`: list, add (or try with `?dryRun=true`) and end. */
 export function addSilences(app: FastifyInstance, deps: ApiDeps): void {
@@ -112,7 +39,9 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
         tags: ["Silences"],
         summary: "List silences, the newest first",
         querystring: z.strictObject({
-          state: oneOrMore(STATES).default(["active", "pending"]).describe("Default active, pending."),
+          state: oneOrMore(SILENCE_STATES)
+            .default(["active", "pending"])
+            .describe("Default active, pending."),
           ...pageQuery({ fallback: 50, most: 200 }),
         }),
         response: { 200: pageOf(Silence) },
@@ -146,8 +75,8 @@ function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
         summary: "Keep alerts from the channels for a while",
         description: "With dryRun=true nothing is written: the answer says which alerts it would hold back.",
         querystring: z.strictObject({ dryRun: z.enum(["true", "false"]).default("false") }),
-        body: Body,
-        response: { 200: Planned, 201: Planned },
+        body: SilenceBody,
+        response: { 200: PlannedSilence, 201: PlannedSilence },
       },
     },
     async ({ query, body, caller }, reply) => {
@@ -221,7 +150,7 @@ function readDuration(
   });
 }
 
-function toMatchers({ zone, rule, severity, kind }: z.infer<typeof Wanted>): Matchers {
+function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatchers>): Matchers {
   return {
     ...(zone === undefined ? {} : { zone }),
     ...(rule === undefined ? {} : { rule: [...new Set(rule)] }),
@@ -255,7 +184,7 @@ function toPlanned(
   id: number | null,
   silence: ApiSilence,
   zoneIds: Caller["zoneIds"],
-): z.infer<typeof Planned> {
+): z.infer<typeof PlannedSilence> {
   const { startsAt, expiresAt, matchers, alertIds, ...rest } = silence;
   return {
     id,
