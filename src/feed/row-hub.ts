@@ -57,7 +57,7 @@ export function createRowHub<Row extends Numbered>(options: RowHubOptions<Row>):
       for (let isMore = listeners.size > 0; isMore; ) {
         const rows = await read(position, BATCH);
         position = rows.at(-1)?.sequence ?? position;
-        for (const listener of [...listeners]) if (rows.length > 0) listener(rows);
+        for (const listener of listeners) if (rows.length > 0) listener(rows);
         isMore = rows.length === BATCH;
       }
     } catch (thrown) {

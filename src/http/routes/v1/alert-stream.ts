@@ -24,7 +24,7 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
   const open = new Set<AlertStream>();
   // A server that closes waits for its answers, and these have no end of their own.
   app.addHook("preClose", async () => {
-    for (const stream of [...open]) stream.end();
+    for (const stream of open) stream.end();
   });
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/alerts/stream",
