@@ -4,4 +4,5 @@ export const ADVISORY_LOCKS = {
   partitions: 7_603_002,
   /** Taken by the trigger that numbers alert transitions. */
   alertTransitions: 7_603_003,
+  closedDays: 7_603_011,
 } as const;

@@ -28,7 +28,8 @@ export function createFailedKeys() {
     const standing = standings.get(network);
     if (standing === undefined || standing.failures < FREE_FAILURES) return 0;
     const blockMs = Math.min(FIRST_WAIT_MS * 2 ** (standing.failures - FREE_FAILURES), MAX_WAIT_MS);
-    return Math.max(0, standing.failedAt + blockMs - nowMs);
+    // Never more than that, should the clock have been set back.
+    return Math.min(blockMs, Math.max(0, standing.failedAt + blockMs - nowMs));
   }
 
   return {

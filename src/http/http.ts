@@ -53,7 +53,6 @@ export interface HttpOptions {
 export function createHttp(options: HttpOptions): FastifyInstance {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
-  const clock = options.clock ?? systemClock;
   const app = Fastify({
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
@@ -61,6 +60,8 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     handlerTimeout: options.handlerTimeoutMs ?? 30_000,
     // Node looks for late requests only every 30 s by itself.
     http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
+    // A page token in a path is longer than any other parameter.
+    routerOptions: { maxParamLength: 2_048 },
     return503OnClosing: false,
     genReqId: () => randomUUID(),
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
@@ -73,16 +74,11 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
   });
-  const note = createSecurityEvents({
-    write: options.writeSecurityEvent,
-    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
+  protect(app, options);
+  app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
+    const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
+    options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
   });
-  const limits = { limits: options.limits, clock, note };
-  limitAddresses(app, limits);
-  addGuard(app, { authenticate: options.authenticate, clock, note });
-  limitKeys(app, limits);
-  addPermissions(app, { clock, note });
-  addConcurrencyLimit(app, options.limits);
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   app.setNotFoundHandler((request, reply) => sendProblem(reply, request.id, { statusCode: 404 }));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
@@ -102,4 +98,19 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
   for (const addRoutes of options.routes) addRoutes(app);
   return app;
+}
+
+/** In this order: what costs least to refuse comes first. */
+function protect(app: FastifyInstance, options: HttpOptions): void {
+  const clock = options.clock ?? systemClock;
+  const note = createSecurityEvents({
+    write: options.writeSecurityEvent,
+    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
+  });
+  const limits = { limits: options.limits, clock, note };
+  limitAddresses(app, limits);
+  addGuard(app, { authenticate: options.authenticate, clock, note });
+  limitKeys(app, limits);
+  addPermissions(app, { clock, note });
+  addConcurrencyLimit(app, options.limits);
 }

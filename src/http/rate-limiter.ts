@@ -15,8 +15,6 @@ export interface Taken {
   readonly retryAfterMs: number;
 }
 
-export type RateLimiter = ReturnType<typeof createRateLimiter>;
-
 /**
  * Lets `quota` through per window and key, refilled evenly (GCRA): one number per key, the time at which its quota is
  * whole again. What is refused costs nothing, so that whoever keeps asking is let in as soon as anybody.
@@ -38,7 +36,8 @@ export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptio
     take(key: string, nowMs: number): Taken {
       const known = fullAt.get(key);
       if (known === undefined && fullAt.size >= maxKeys) forgetIdle(nowMs);
-      const spentMs = Math.max((known ?? nowMs) - nowMs, 0);
+      // Never more than a window, should the clock have been set back.
+      const spentMs = Math.min(Math.max((known ?? nowMs) - nowMs, 0), windowMs);
       const isAllowed = spentMs + stepMs <= windowMs + 1e-6;
       const resetMs = isAllowed ? spentMs + stepMs : spentMs;
       if (isAllowed) fullAt.set(key, nowMs + resetMs);

@@ -1,6 +1,6 @@
 import { Refusal } from "./refusal.ts";
 
-export interface CostEstimate {
+interface CostEstimate {
   /** Rows that would be read to answer, before any limit of the page. */
   readonly rows: number;
 }

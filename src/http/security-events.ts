@@ -2,7 +2,7 @@ import { createRateLimiter } from "./rate-limiter.ts";
 
 export type SecurityAction = "key.refused" | "scope.denied" | "zone.denied" | "rate.limited";
 
-export interface SecurityEvent {
+interface SecurityEvent {
   readonly action: SecurityAction;
   readonly actor: string;
   /** The method and route that was asked for. */

@@ -8,6 +8,14 @@ import { SECURITY_HEADERS } from "./security-headers.ts";
 /** Of Postgres: the statement was cancelled, here by its time limit. */
 const QUERY_CANCELED = "57014";
 
+/** Of Postgres: text with a character that it cannot keep, which is NUL. */
+const BAD_CHARACTER = "22021";
+
+const NUL_CHARACTER = new Refusal(400, {
+  slug: "invalid-request",
+  detail: "The request has a NUL character in a text.",
+});
+
 const QUERY_TOO_SLOW = new Refusal(503, {
   slug: "query-too-slow",
   detail:
@@ -29,7 +37,9 @@ export interface AnyError {
 /** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
 export function toTold(error: AnyError): AnyError {
   if (error instanceof Refusal) return error;
-  if (readSqlState(error) === QUERY_CANCELED) return QUERY_TOO_SLOW;
+  const state = readSqlState(error);
+  if (state === QUERY_CANCELED) return QUERY_TOO_SLOW;
+  if (state === BAD_CHARACTER) return NUL_CHARACTER;
   return isOutOfConnections(error) ? DATABASE_BUSY : error;
 }
 

@@ -38,7 +38,13 @@ export function planSearch(search: Search): SearchPlan {
   const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
   const columns = [...groupBy, ...clauses.flatMap((clause) => clause.columns)];
   return {
-    ...{ from, to, groupBy, buckets, page, pageSize, clauses },
+    from,
+    to,
+    groupBy,
+    buckets,
+    page,
+    pageSize,
+    clauses,
     bucketStarts: bucketStarts(search),
     rules: readRules(clauses),
     isCountable: columns.every((column) => CUBE_DIMENSIONS.includes(column)),

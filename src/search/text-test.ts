@@ -43,7 +43,7 @@ function likeTest(literals: readonly string[]): LikeTest {
     pattern: folded.map(escapeLike).join("%"),
     foldFrom: [...variants.keys()].join(""),
     foldTo: [...variants.values()].join(""),
-    asciiPattern: folded.map((text) => [...text].map(toAsciiPattern).join("")).join("%"),
+    asciiPattern: folded.map((text) => Array.from(text, toAsciiPattern).join("")).join("%"),
   };
 }
 
@@ -63,7 +63,7 @@ function escapeLike(text: string): string {
  * to look for them in every text, past any index.
  */
 export function foldCase(text: string): string {
-  return [...text].map(foldCharacter).join("");
+  return Array.from(text, foldCharacter).join("");
 }
 
 function foldCharacter(character: string): string {

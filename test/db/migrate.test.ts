@@ -21,6 +21,7 @@ const TABLES = [
   "event_cubes",
   "ingest_cursors",
   "leases",
+  "minute_strips",
   "notifications",
   "pages",
   "platform_health",

@@ -315,3 +315,10 @@ test("a limiter lets through its quota at once and refills it evenly", () => {
   for (let nowMs = 1; nowMs <= 600_000; nowMs += 1) allowed += Number(take(nowMs));
   expect(allowed).toBe(70);
 });
+
+test("a clock that is set back keeps nobody out for longer than a window", () => {
+  const limiter = createRateLimiter({ quota: 1, windowMs: 1_000, maxKeys: 10 });
+  limiter.take("a", 3_600_000);
+
+  expect(limiter.take("a", 0)).toMatchObject({ isAllowed: false, retryAfterMs: 1_000 });
+});

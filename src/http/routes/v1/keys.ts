@@ -96,7 +96,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         summary: "Revoke a key from the next request on; once more changes nothing",
-        params: z.strictObject({ id: z.string().max(64) }),
+        params: z.strictObject({ id: z.string().regex(/^[a-z0-9]{1,64}$/, "must be the id of a key") }),
         response: { 204: z.void() },
       },
     },
