@@ -37,6 +37,6 @@ td:nth-child(2), th:nth-child(2) { color: var(--dim); width: 30%; overflow-wrap:
 .errors td:first-child { width: 4rem; } .errors td:nth-child(2) { width: auto; }
 details { margin: .3rem 0; } summary { cursor: pointer; }
 .needed { color: var(--delete); font-size: 12px; }
-@media (max-width: 60rem) { .frame { display: block; } nav { position: static; height: auto; border-right: 0;
+@media (max-width: 60rem) { .frame { display: block; } nav { position: static; height: auto; max-height: 11rem; border-right: 0;
   border-bottom: 1px solid var(--line); } main { padding: 1rem; } }
 `;
