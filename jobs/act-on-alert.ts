@@ -16,6 +16,8 @@ import { toNotifications } from "./to-notifications.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;
+  /** What the audit trail calls them; by default their name. */
+  readonly actor?: string;
 }
 
 /** `unchanged`: it stood there already, by another act or by the service; nothing was written. */
@@ -76,7 +78,7 @@ type Change = (
 
 function change(
   database: Database,
-  { alertId, by, note }: AlertAct,
+  { alertId, by, note, actor = by }: AlertAct,
   from: "firing" | "unresolved",
   write: Change,
 ): Promise<ActResult> {
@@ -88,7 +90,7 @@ function change(
     const done = await write(tx, row);
     const details = { from: row.state, channels: done.channels, ...(note === null ? {} : { note }) };
     await writeAuditEntry(tx, {
-      actor: by,
+      actor,
       action: `alert.${done.state}`,
       subject: `alert ${alertId}`,
       details,

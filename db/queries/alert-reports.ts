@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -8,20 +8,30 @@ import type { AlertRow } from "./alerts.ts";
 export interface AlertFilter {
   readonly states?: readonly AlertRow["state"][] | undefined;
   readonly zoneId?: number | undefined;
+  /** Only of these zones; null or left out is every zone, and what is of none. */
+  readonly zoneIds?: readonly number[] | null | undefined;
   /** A rule's id, or with `*` at its end a family (`942*`). */
   readonly rule?: string | undefined;
   /** The alert that speaks for them, together with others; itself not among them. */
   readonly groupId?: number | undefined;
   /** Epoch ms: fired then or later. */
   readonly sinceMs?: number | undefined;
+  /** Epoch ms: fired before. */
+  readonly untilMs?: number | undefined;
+  readonly severities?: readonly string[] | undefined;
+  readonly kinds?: readonly string[] | undefined;
+  /** Of the last alert of the page before. */
+  readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
+/** As the alert last said. */
+const SEVERITY = sql<string>`${alerts.details} #>> '{message,severity}'`;
+
 /** The newest first. */
-export function listAlerts(
-  db: Queryable,
-  { states, zoneId, rule, groupId, sinceMs, limit }: AlertFilter,
-): Promise<AlertRow[]> {
+export function listAlerts(db: Queryable, filter: AlertFilter): Promise<AlertRow[]> {
+  const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, beforeId, limit } =
+    filter;
   return db
     .select()
     .from(alerts)
@@ -29,9 +39,14 @@ export function listAlerts(
       and(
         states === undefined ? undefined : inArray(alerts.state, [...states]),
         zoneId === undefined ? undefined : eq(alerts.zoneId, zoneId),
+        zoneIds == null ? undefined : inArray(alerts.zoneId, [...zoneIds]),
         rule === undefined ? undefined : isOfRule(rule),
         groupId === undefined ? undefined : isOfGroup(groupId),
         sinceMs === undefined ? undefined : gte(alerts.firedAt, new Date(sinceMs)),
+        untilMs === undefined ? undefined : lt(alerts.firedAt, new Date(untilMs)),
+        severities === undefined ? undefined : inArray(SEVERITY, [...severities]),
+        kinds === undefined ? undefined : inArray(alerts.kind, [...kinds]),
+        beforeId === undefined ? undefined : lt(alerts.id, beforeId),
       ),
     )
     .orderBy(desc(alerts.id))

@@ -4,19 +4,26 @@ import { createDatabase, type Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readServerSecret } from "../../db/queries/server-secrets.ts";
 import { listRoutes } from "../../src/app/list-routes.ts";
+import { openApi } from "../../src/app/open-api.ts";
 import { openKeys } from "../../src/app/open-keys.ts";
+import { systemClock } from "../../src/clock.ts";
 import type { Role } from "../../src/http/access.ts";
 import type { HttpOptions } from "../../src/http/http.ts";
 import { issueKey } from "../../src/http/issue-key.ts";
 import { createPageCursors } from "../../src/http/page-cursor.ts";
 import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
+import type { ApiDeps } from "../../src/http/routes/v1/api-deps.ts";
 import { createLog } from "../../src/log.ts";
 import { createSecret } from "../../src/secret.ts";
 import { createStopStack } from "../../src/stop-stack.ts";
 import { startHttp } from "./start-http.ts";
 
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
-export async function startArchive(url: string, options: Partial<HttpOptions> = {}) {
+export async function startArchive(
+  url: string,
+  options: Partial<HttpOptions> = {},
+  api: Partial<Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey"> & { feedPollMs: number }> = {},
+) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
   const stack = createStopStack(() => undefined);
@@ -25,8 +32,11 @@ export async function startArchive(url: string, options: Partial<HttpOptions> = 
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
+  const { authenticate } = keys;
+  const parts = { database: keys.database, archive, clock: systemClock, cursors, authenticate, log };
   const routes = listRoutes({
     archive,
+    api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { type AlertFilter, listAlerts } from "../../../db/queries/alert-reports.ts";
 import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config.ts";
+import { type AlertSummary, summariseAlert } from "../../report/summarise-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -11,7 +12,6 @@ import { gather, readWords } from "../read-list.ts";
 import { readRowId } from "../read-row-id.ts";
 import { readZone, showTime } from "../read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { type AlertSummary, summarise } from "./summarise.ts";
 
 const STATES = ["firing", "acknowledged", "resolved"] as const;
 const DEFAULT_LIMIT = 100;
@@ -51,7 +51,7 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
         // One more than is shown tells whether there are more.
         const asked = { ...filter, limit: filter.limit + 1 };
         const rows = await withStore(readConfig(), ({ db }) => listAlerts(db, asked));
-        const alerts = rows.slice(0, filter.limit).map(summarise);
+        const alerts = rows.slice(0, filter.limit).map(summariseAlert);
         const hasMore = rows.length > filter.limit;
         if (flags.json === true) await writeJson(io.stdout, { alerts, hasMore });
         else await writeOut(io.stdout, describe(alerts, hasMore));

@@ -23,7 +23,7 @@ export interface SilenceFlags {
   readonly reason?: string;
 }
 
-export interface WantedSilence {
+export interface ReadSilence {
   /** The alert whose zone and rule it is for; null where the matchers say it. */
   readonly alertId: number | null;
   readonly matchers: Matchers;
@@ -32,7 +32,7 @@ export interface WantedSilence {
 }
 
 /** What was typed; only to be used after `read.finish()`. */
-export function readSilence(read: FlagReader, flags: SilenceFlags): WantedSilence {
+export function readSilence(read: FlagReader, flags: SilenceFlags): ReadSilence {
   const alertId = flags.alert === undefined ? null : readRowId(read, flags.alert, "alert");
   const matchers = readMatchers(read, flags);
   if (alertId !== null && Object.keys(matchers).length > 0)
