@@ -3,12 +3,21 @@ import { acknowledgeAlert, lockAlert } from "../db/queries/alert-acts.ts";
 import { type AlertRow, changeAlert, describeAlert, insertNotifications } from "../db/queries/alerts.ts";
 import { writeAuditEntry } from "../db/queries/audit-entries.ts";
 import { inTransaction } from "../db/transaction.ts";
-import { acknowledge, type PersonsAct, resolveByHand, toResolvedMessage } from "../src/alert/act-on-alert.ts";
-import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
+import {
+  acknowledge,
+  type PersonsAct,
+  resolveByHand,
+  toAcknowledgedMessage,
+  toResolvedMessage,
+} from "../src/alert/act-on-alert.ts";
+import { toldChannels } from "../src/alert/alert-record.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+import { toNotifications } from "./to-notifications.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;
+  /** What the audit trail calls them; by default their name. */
+  readonly actor?: string;
 }
 
 /** `unchanged`: it stood there already, by another act or by the service; nothing was written. */
@@ -17,10 +26,15 @@ export type ActResult =
   | { readonly kind: "unchanged"; readonly state: AlertRow["state"] }
   | { readonly kind: "done"; readonly state: AlertRow["state"]; readonly channels: readonly string[] };
 
-/** Acknowledges a firing alert: it repeats no more, and getting worse is still told. Of two at once one does it. */
+/**
+ * Acknowledges a firing alert: it repeats no more, and getting worse is still told. Leaves in the same transaction an
+ * `acknowledged` for every channel that was told of it; the delivery drops those whose channel has no way to show it. Of
+ * two at once one does it.
+ */
 export function acknowledgeByHand(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "firing", async (tx, row) => {
-    const transitions = acknowledge(toAlertRecord(row), act);
+    const before = toAlertRecord(row);
+    const transitions = acknowledge(before, act);
     const { message } = row.details as { message?: object };
     const details = message === undefined ? row.details : { message: { ...message, state: "acknowledged" } };
     await acknowledgeAlert(tx, row.id, {
@@ -30,7 +44,11 @@ export function acknowledgeByHand(database: Database, act: AlertAct): Promise<Ac
       acknowledgedAt: new Date(act.atMs),
       acknowledgedBy: act.by,
     });
-    return { state: "acknowledged", channels: [] };
+    const channels = [...toldChannels(before)];
+    if (channels.length === 0) return { state: "acknowledged", channels };
+    const told = toAcknowledgedMessage(message, transitions.length, act);
+    await insertNotifications(tx, toNotifications(told, channels));
+    return { state: "acknowledged", channels };
   });
 }
 
@@ -48,17 +66,7 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${row.id} moved although it is locked`);
     const message = toResolvedMessage((row.details as { message?: unknown }).message, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
-    await insertNotifications(
-      tx,
-      channels.map((channel) => ({
-        alertId: row.id,
-        transition,
-        reason: "resolved",
-        channel,
-        dedupeKey: notificationKeyOf(message.dedupeKey, transition, channel),
-        content: message,
-      })),
-    );
+    await insertNotifications(tx, toNotifications(message, channels));
     return { state, channels };
   });
 }
@@ -70,7 +78,7 @@ type Change = (
 
 function change(
   database: Database,
-  { alertId, by, note }: AlertAct,
+  { alertId, by, note, actor = by }: AlertAct,
   from: "firing" | "unresolved",
   write: Change,
 ): Promise<ActResult> {
@@ -82,7 +90,7 @@ function change(
     const done = await write(tx, row);
     const details = { from: row.state, channels: done.channels, ...(note === null ? {} : { note }) };
     await writeAuditEntry(tx, {
-      actor: by,
+      actor,
       action: `alert.${done.state}`,
       subject: `alert ${alertId}`,
       details,

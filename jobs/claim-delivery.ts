@@ -5,11 +5,12 @@ import {
   claimBegunDigest,
   claimDigest,
   claimDueNotifications,
+  dropAcknowledgements,
   lockDigestCandidates,
 } from "../db/queries/notifications.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { alertMessage } from "../src/channel/alert-message.ts";
-import type { ChannelRate, DigestRoom } from "../src/delivery/channel-rate.ts";
+import { type DigestRoom, rateOf, showsAcknowledgements } from "../src/delivery/channel-rate.ts";
 import { countFitting, digestKeyOf, toMember } from "../src/delivery/digest-message.ts";
 import { planClaim, spend } from "../src/delivery/plan-claim.ts";
 
@@ -34,18 +35,20 @@ export interface ClaimedDeliveries {
 }
 
 /**
- * Takes what a channel may be sent next, as its circuit and its rate allow. The channel's row is locked meanwhile, so that
+ * Takes what a channel of a kind may be sent next, as its circuit and its rate allow. The channel's row is locked meanwhile, so that
  * however many claim, one probes and the rate is spent once. Nothing and nothing dropped: not now.
  */
 export function claimDeliveries(
   database: Database,
   channel: string,
-  rate: ChannelRate,
+  kind: string,
 ): Promise<ClaimedDeliveries> {
+  const rate = rateOf(kind);
   return inTransaction(database, async ({ tx }) => {
     const { state, nowMs } = await lockChannelState(tx, channel);
     const plan = planClaim(state, rate, nowMs);
     if (plan.kind === "nothing") return { deliveries: [], dropped: 0, state };
+    const unshown = showsAcknowledgements(kind) ? 0 : await dropAcknowledgements(tx, channel);
     const claimed =
       (await claimBegun(tx, channel)) ??
       (plan.kind === "together" && rate.digest !== null
@@ -57,7 +60,22 @@ export function claimDeliveries(
       const retryAtMs = plan.kind === "probe" ? nowMs + LEASE_MS : state.retryAtMs;
       await saveChannelState(tx, channel, { ...state, spentUntilMs, retryAtMs });
     }
-    return { ...claimed, state };
+    return { ...claimed, dropped: claimed.dropped + unshown, state };
+  });
+}
+
+/** Counts what a message took beyond the one that was counted when it was claimed. */
+export async function spendMore(
+  database: Database,
+  channel: string,
+  kind: string,
+  messages: number,
+): Promise<void> {
+  if (messages <= 0) return;
+  await inTransaction(database, async ({ tx }) => {
+    const { state, nowMs } = await lockChannelState(tx, channel);
+    const spentUntilMs = spend(state.spentUntilMs, rateOf(kind), messages, nowMs);
+    await saveChannelState(tx, channel, { ...state, spentUntilMs });
   });
 }
 

@@ -11,10 +11,16 @@ import { readDueChannels } from "../db/queries/notifications.ts";
 import { planDelivery } from "../src/channel/delivery-backoff.ts";
 import { describeFailure } from "../src/channel/describe-failure.ts";
 import type { Notifier, SendResult } from "../src/channel/notifier.ts";
-import { rateOf } from "../src/delivery/channel-rate.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
-import { type ClaimedDeliveries, claimDeliveries, claimForOthers, type Delivery } from "./claim-delivery.ts";
+import { type Routing, routeToAll } from "../src/routing/routing.ts";
+import {
+  type ClaimedDeliveries,
+  claimDeliveries,
+  claimForOthers,
+  type Delivery,
+  spendMore,
+} from "./claim-delivery.ts";
 import { recordAttempts } from "./record-attempts.ts";
 import { reportChannels } from "./report-channels.ts";
 import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
@@ -32,6 +38,8 @@ export interface DeliverAlertsDeps {
   /** By channel name. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly log: Log;
+  /** Who hears of a channel that fails; every other without. */
+  readonly routing?: () => Routing;
   /** Null or left out: what a channel does not take waits for it alone. */
   readonly fallback?: Fallback | null;
   /** Told of every digest that was taken, and of how many messages. */
@@ -46,6 +54,8 @@ interface Outcome {
   readonly error?: { readonly code: string; readonly text: string };
   /** Whether the channel was asked at all. */
   readonly isSent: boolean;
+  /** Beyond the one that a delivery counts for. */
+  readonly moreMessages?: number;
 }
 
 /**
@@ -69,13 +79,14 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
       await enableNew(deps, known);
       const { fallback } = deps;
       if (fallback != null && deps.notifiers.has(fallback.channel)) await standIn(deps, fallback);
+      const { routing = () => routeToAll([...deps.notifiers.keys()]) } = deps;
       const lanes: PromiseSettledResult<void>[] = [];
       do {
         const channels = await readDueChannels(deps.database.db);
         const sent = channels.map((channel) => deliverChannel(deps, channel, signal));
         lanes.push(...(await Promise.allSettled(sent)));
         // What that has to say is due at once.
-      } while (!signal.aborted && (await reportChannels(deps)) > 0);
+      } while (!signal.aborted && (await reportChannels({ ...deps, routing })) > 0);
       for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
       signal.throwIfAborted();
     },
@@ -99,7 +110,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     const claimed =
       notifier === undefined
         ? await claimForOthers(deps.database, channel)
-        : await claimDeliveries(deps.database, channel, rateOf(notifier.kind));
+        : await claimDeliveries(deps.database, channel, notifier.kind);
     const { deliveries, dropped } = claimed;
     if (deliveries.length === 0 && dropped === 0) return;
     const settled = await Promise.allSettled(
@@ -115,6 +126,8 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
       { channel, ...counts, digested, dropped, codes },
       "notifications sent",
     );
+    const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
+    if (notifier !== undefined) await spendMore(deps.database, channel, notifier.kind, more);
     await record(deps, channel, claimed, outcomes);
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
@@ -154,23 +167,33 @@ async function deliver(
   if (typeof message === "string") return leaveToOther(deps, delivery, "CONTENT_INVALID", message);
   const { notifications, digestKey } = delivery;
   let result: SendResult;
+  let [progress, sent]: [string | null, number] = [null, 0];
   try {
-    result = await sendDelivery(notifier, message, delivery, signal);
+    result = await sendDelivery(notifier, message, delivery, signal, (reached) => {
+      [progress, sent] = [reached, sent + 1];
+    });
   } catch (thrown) {
-    if (!signal.aborted) return fail(deps, delivery, thrown);
+    // The part that failed is the one that was counted.
+    if (!signal.aborted) return { ...(await fail(deps, delivery, thrown, progress)), moreMessages: sent };
     // Stopping says nothing about the channel: whoever is there next sends it, under the same key.
     const error = "STOPPED: the service stopped while it was sent";
-    await markRetry(db, notifications, { delayMs: 0, error });
+    await markRetry(db, notifications, { delayMs: 0, error, progress });
     throw signal.reason;
   }
   // A digest is no message of any one alert, and none may edit it.
   const reference = digestKey === null ? result.providerReference : null;
   if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
   const written = await markDelivered(db, notifications, reference);
-  return { kind: written > 0 ? "delivered" : "lost", isSent: true };
+  const moreMessages = (result.messages ?? 1) - 1;
+  return { kind: written > 0 ? "delivered" : "lost", isSent: true, moreMessages };
 }
 
-async function fail(deps: DeliverAlertsDeps, delivery: Delivery, thrown: unknown): Promise<Outcome> {
+async function fail(
+  deps: DeliverAlertsDeps,
+  delivery: Delivery,
+  thrown: unknown,
+  progress: string | null,
+): Promise<Outcome> {
   const { notifications, digestKey } = delivery;
   const { code, text, disposition, waitMs } = describeFailure(thrown);
   const error = { code, text };
@@ -181,7 +204,7 @@ async function fail(deps: DeliverAlertsDeps, delivery: Delivery, thrown: unknown
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
   if (plan.kind === "again") {
     const isTold = disposition === "wait" && waitMs !== undefined;
-    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold }, true);
+    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold, progress }, true);
   }
   // What was refused may be the digest itself: its messages get a hearing each.
   if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);

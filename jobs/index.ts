@@ -76,7 +76,7 @@ export interface JobsDeps {
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, notifiers, heartbeat = null } = deps;
+  const { settings, ring, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
   const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
@@ -112,7 +112,6 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
-      channels: [...notifiers.keys()],
       afterAlerts: async () => void (await ring("deliver-alerts")),
     }),
     ...(heartbeat === null

@@ -11,7 +11,6 @@ import {
   lockSpike,
   readNewestAlerts,
   readRaisableSpikes,
-  readSilences,
 } from "../db/queries/alerts.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
@@ -23,16 +22,15 @@ import { buildMessage } from "../src/alert/build-message.ts";
 import { fingerprintOf } from "../src/alert/fingerprint.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
 import { pickChannels } from "../src/alert/pick-channels.ts";
-import type { Severity } from "../src/alert/severity.ts";
-import { Matchers, type Silence } from "../src/alert/silence.ts";
+import { routeSelf } from "../src/alert/route-self.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { AlertMessage } from "../src/channel/alert-message.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
-import { planTelling } from "../src/routing/plan-telling.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { raiseGroups } from "./raise-groups.ts";
+import { readActiveSilences } from "./read-active-silences.ts";
 import { reportCoverage } from "./report-coverage.ts";
 import { resolveUntold } from "./resolve-untold.ts";
 import { toNotifications } from "./to-notifications.ts";
@@ -69,26 +67,18 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
     timeoutMs: 60_000,
     async run(_payload, signal) {
       // Neither kind of alert waits for the other to be well.
-      const runs = await Promise.allSettled([
-        reportCoverage({ ...deps, overdueSince, channelsOf: createSelfRouter(deps) }),
-        raiseSpikes(deps, signal),
-      ]);
+      const runs = await Promise.allSettled([reportZones(deps, overdueSince), raiseSpikes(deps, signal)]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
     },
   });
 }
 
-/** Of what Longwatch says about itself nothing waits for the morning: quiet hours hold back what is told again then. */
-function createSelfRouter({ routing, clock }: RaiseAlertsDeps) {
-  return (zoneId: number, severity: Severity): readonly string[] => {
-    const { channels, held } = planTelling(
-      routing(),
-      { kind: "self", zoneId, ruleId: null, severity },
-      clock(),
-    );
-    return [...channels, ...held];
-  };
+async function reportZones(deps: RaiseAlertsDeps, overdueSince: Map<number, number>): Promise<number> {
+  const { database, clock, log, routing } = deps;
+  const nowMs = clock();
+  const scene = { routing: routing(), silences: await readActiveSilences(database.db, log, nowMs), nowMs };
+  return reportCoverage({ ...deps, overdueSince, routeOf: (subject) => routeSelf(scene, subject) });
 }
 
 /** How many transitions were written. */
@@ -133,19 +123,7 @@ async function readScene(
 ): Promise<Scene> {
   const span = { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
   const asks = await readAsks(database.db, span);
-  const silences: Silence[] = [];
-  for (const { id, startsAt, expiresAt, matchers } of await readSilences(database.db, nowMs)) {
-    const parsed = Matchers.safeParse(matchers);
-    // What cannot be read holds nothing back: a page too many is better than one too few.
-    if (!parsed.success) log.warn({ silenceId: id }, "silence ignored: its matchers cannot be read");
-    else
-      silences.push({
-        id,
-        startsAtMs: startsAt.getTime(),
-        expiresAtMs: expiresAt.getTime(),
-        matchers: parsed.data,
-      });
-  }
+  const silences = await readActiveSilences(database.db, log, nowMs);
   const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
   return { nowMs, routing: routing(), asks, silences, firing };
 }

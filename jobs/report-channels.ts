@@ -1,11 +1,13 @@
 import type { Database } from "../db/client.ts";
-import { readNewestAlerts } from "../db/queries/alerts.ts";
+import { type AlertRow, readNewestAlerts } from "../db/queries/alerts.ts";
 import { type FailingChannel, readFailingChannels } from "../db/queries/channel-health.ts";
 import { readChannelStandings } from "../db/queries/channel-states.ts";
-import { inTransaction } from "../db/transaction.ts";
 import { channelFingerprint, describeTrouble } from "../src/alert/channel-alert.ts";
+import { avoidFailing, routeSelf } from "../src/alert/route-self.ts";
 import type { Log } from "../src/log.ts";
-import { writeSelfAlert } from "./write-self-alert.ts";
+import type { Routing } from "../src/routing/routing.ts";
+import { readActiveSilences } from "./read-active-silences.ts";
+import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
 /** A receiver that restarts is nobody's business; one that is away for longer has kept pages from on-call. */
 const GRACE_MS = 15 * 60_000;
@@ -15,42 +17,50 @@ export interface ReportChannelsDeps {
   /** By channel name: the configured ones. */
   readonly notifiers: ReadonlyMap<string, unknown>;
   readonly log: Log;
+  readonly routing: () => Routing;
 }
 
 /**
- * Raises an alert of Longwatch's own for every channel that fails, to the channels that do not, and resolves it when the
- * channel delivers again. How many transitions were written. Safe beside itself: one alert is open per channel, and moves
+ * Raises an alert of Longwatch's own for every channel that fails, to those of its routes that do not, and resolves it when
+ * the channel delivers again. How many transitions were written. Safe beside itself: one alert is open per channel, and moves
  * on only from where it was read.
  */
-export async function reportChannels({ database, notifiers, log }: ReportChannelsDeps): Promise<number> {
+export async function reportChannels(deps: ReportChannelsDeps): Promise<number> {
+  const { database, notifiers, log } = deps;
   const channels = [...notifiers.keys()];
   const { nowMs, failing } = await readTrouble(database, channels);
   const rows = await readNewestAlerts(database.db, channels.map(channelFingerprint));
-  const healthy = channels.filter((name) => failing.every(({ channel }) => channel !== name));
+  const scene = {
+    routing: deps.routing(),
+    silences: await readActiveSilences(database.db, log, nowMs),
+    nowMs,
+  };
+  const unwell = new Set(failing.map(({ channel }) => channel));
+  const routeOf: SelfTeller["routeOf"] = (subject) =>
+    avoidFailing(routeSelf(scene, subject), channels, unwell);
   let written = 0;
   for (const channel of channels) {
     const trouble = failing.find((one) => one.channel === channel) ?? null;
     const fingerprint = channelFingerprint(channel);
     const row = rows.get(fingerprint) ?? null;
     const isOpen = row !== null && row.state !== "resolved";
-    if (isOpen === (trouble !== null)) continue;
-    const change = {
-      fingerprint,
-      zoneId: null,
-      row: isOpen ? row : null,
-      reason: trouble === null ? "resolved" : "first",
+    if (!isOpen && trouble === null) continue;
+    const news = {
+      reason: isOpen ? (trouble === null ? "resolved" : "none") : "first",
       severity: "error",
-      headline: describeTrouble(channel, trouble),
+      // As it was when it began: what waits changes by the second.
+      headline: isOpen && trouble !== null ? headlineOf(row) : describeTrouble(channel, trouble),
       openedAtMs: trouble?.sinceMs ?? nowMs,
-      nowMs,
-      channels: healthy,
     } as const;
-    if (!(await inTransaction(database, ({ tx }) => writeSelfAlert(tx, change)))) continue;
-    written += 1;
-    if (trouble === null) log.info({ channel }, "channel recovered");
-    else log.error({ ...trouble }, "channel failed");
+    const facts = { channel, ...trouble };
+    const telling = { about: "channel", fingerprint, zoneId: null, row, news, nowMs, facts };
+    if (await tellSelf({ database, log, routeOf }, telling)) written += 1;
   }
   return written;
+}
+
+function headlineOf({ details }: AlertRow): string {
+  return (details as { message?: { headline?: string } }).message?.headline ?? "";
 }
 
 /** Channels that fail, and those that are disabled: these also while nothing of theirs has failed since a replay. */

@@ -1,21 +1,13 @@
 import type { Database } from "../db/client.ts";
-import { type AlertRow, describeAlert, readNewestAlerts } from "../db/queries/alerts.ts";
+import { type AlertRow, readNewestAlerts } from "../db/queries/alerts.ts";
 import { type CoverageTrouble, readCoverageTrouble } from "../db/queries/coverage-trouble.ts";
-import { inTransaction } from "../db/transaction.ts";
-import {
-  assessGaps,
-  assessLoss,
-  type CoverageNews,
-  gapFingerprint,
-  lossFingerprint,
-} from "../src/alert/coverage-alert.ts";
-import type { Severity } from "../src/alert/severity.ts";
+import { assessGaps, assessLoss, gapFingerprint, lossFingerprint } from "../src/alert/coverage-alert.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, HOUR_MS, horizonAt } from "../src/coverage/horizon.ts";
 import { FIRST_WATCHED } from "../src/coverage/judge-hour.ts";
 import type { Log } from "../src/log.ts";
-import { writeSelfAlert } from "./write-self-alert.ts";
+import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
 /** What has expired undecided seal-windows is about to call a gap; where it does not come, that is told. */
 const OVERDUE_GRACE_MS = 15 * 60_000;
@@ -25,8 +17,8 @@ export interface ReportCoverageDeps {
   readonly zoneIds: readonly number[];
   readonly clock: Clock;
   readonly log: Log;
-  /** Names of the channels that hear of a zone's trouble. */
-  readonly channelsOf: (zoneId: number, severity: Severity) => readonly string[];
+  /** Who hears of a zone's trouble. */
+  readonly routeOf: SelfTeller["routeOf"];
   /** Since when each zone was seen with hours that have expired undecided, by this process; kept between the calls. */
   readonly overdueSince: Map<number, number>;
 }
@@ -67,9 +59,10 @@ async function reportZone(
   const hoursLeft = expiresAt === null ? null : Math.max(0, expiresAt - nowMs) / HOUR_MS;
   const standing = { hoursLeft, watchedSince, isGapTold: isGapTold || isWaiting };
   const lossNews = assessLoss(nowMs, zoneId, lossRow && toAlertRecord(lossRow), standing);
-  const gap = { zoneId, fingerprint: gapPrint, row: gapRow, news: gapNews, nowMs };
-  const loss = { zoneId, fingerprint: lossPrint, row: lossRow, news: lossNews, nowMs };
-  return Number(await tell(deps, gap)) + Number(await tell(deps, loss));
+  const about = "coverage";
+  const gap = { about, zoneId, fingerprint: gapPrint, row: gapRow, news: gapNews, nowMs };
+  const loss = { about, zoneId, fingerprint: lossPrint, row: lossRow, news: lossNews, nowMs };
+  return Number(await tellSelf(deps, gap)) + Number(await tellSelf(deps, loss));
 }
 
 function isDecidedSoon(
@@ -85,41 +78,4 @@ function isDecidedSoon(
   const since = overdueSince.get(zoneId) ?? nowMs;
   overdueSince.set(zoneId, since);
   return nowMs - since < OVERDUE_GRACE_MS;
-}
-
-interface Telling {
-  readonly zoneId: number;
-  readonly fingerprint: string;
-  /** The newest alert of the fingerprint. */
-  readonly row: AlertRow | null;
-  readonly news: CoverageNews | null;
-  readonly nowMs: number;
-}
-
-/** True when a transition was written. */
-async function tell(
-  { database, log, channelsOf }: ReportCoverageDeps,
-  { zoneId, fingerprint, row, news, nowMs }: Telling,
-): Promise<boolean> {
-  if (news === null) return false;
-  const { reason, severity, headline, openedAtMs } = news;
-  if (reason === "none") {
-    if (row !== null) await describe(database, row, headline);
-    return false;
-  }
-  const open = reason === "first" ? null : row;
-  const channels = channelsOf(zoneId, severity);
-  const change = { fingerprint, zoneId, row: open, severity, headline, openedAtMs, nowMs, channels };
-  if (!(await inTransaction(database, ({ tx }) => writeSelfAlert(tx, { ...change, reason })))) return false;
-  const facts = { zoneId, severity, headline };
-  if (reason === "resolved") log.info(facts, "coverage recovered");
-  else log.error(facts, "coverage failed");
-  return true;
-}
-
-/** Brings an open alert's words up to date; nobody is paged for it. */
-async function describe({ db }: Database, row: AlertRow, headline: string): Promise<void> {
-  const { message } = row.details as { message?: { headline: string } };
-  if (message === undefined || message.headline === headline) return;
-  await describeAlert(db, row.id, { details: { message: { ...message, headline } }, spikeId: null });
 }

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
-import { type AlertRow, describeAlert, readNewestAlerts } from "../db/queries/alerts.ts";
+import { readNewestAlerts } from "../db/queries/alerts.ts";
 import { readZoneHealth, watchZones } from "../db/queries/platform-health.ts";
-import { inTransaction } from "../db/transaction.ts";
-import type { CoverageNews } from "../src/alert/coverage-alert.ts";
+import { routeSelf } from "../src/alert/route-self.ts";
 import {
   assessCredentials,
   assessQuiet,
@@ -15,7 +14,9 @@ import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
-import { writeSelfAlert } from "./write-self-alert.ts";
+import type { Routing } from "../src/routing/routing.ts";
+import { readActiveSilences } from "./read-active-silences.ts";
+import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
 /** Rung every minute: after so long without a look the service was away, and has to be given time to poll. */
 const BREAK_MS = 5 * 60_000;
@@ -25,8 +26,8 @@ export interface ReportServiceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly zoneIds: readonly number[];
-  /** Names of the configured channels. */
-  readonly channels: readonly string[];
+  /** Who hears of what; asked anew at every run. */
+  readonly routing: () => Routing;
   readonly pollEveryMs: number;
   /** Told when something was written for the channels. */
   readonly afterAlerts: () => Promise<void>;
@@ -48,7 +49,7 @@ export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
 }
 
 async function reportService(deps: ReportServiceDeps): Promise<void> {
-  const { database, clock, zoneIds } = deps;
+  const { database, clock, log, zoneIds } = deps;
   const nowMs = clock();
   await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
   const zones = await readZoneHealth(database.db, zoneIds);
@@ -58,45 +59,17 @@ async function reportService(deps: ReportServiceDeps): Promise<void> {
     const row = rows.get(fingerprint) ?? null;
     return { fingerprint, nowMs, row, alert: row === null ? null : toAlertRecord(row) };
   };
+  const silences = await readActiveSilences(database.db, log, nowMs);
+  const scene = { routing: deps.routing(), silences, nowMs };
+  const teller: SelfTeller = { database, log, routeOf: (subject) => routeSelf(scene, subject) };
+  const about = "service";
   const key = seen(credentialsFingerprint());
-  let written = await tell(deps, { ...key, zoneId: null, news: assessCredentials(nowMs, key.alert, zones) });
+  const refusal = assessCredentials(nowMs, key.alert, zones);
+  let written = Number(await tellSelf(teller, { about, ...key, zoneId: null, news: refusal }));
   for (const zone of zones) {
     const quiet = seen(quietFingerprint(zone.zoneId));
     const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));
-    written += await tell(deps, { ...quiet, zoneId: zone.zoneId, news });
+    written += Number(await tellSelf(teller, { about, ...quiet, zoneId: zone.zoneId, news }));
   }
   if (written > 0) await deps.afterAlerts();
-}
-
-interface Telling {
-  readonly fingerprint: string;
-  readonly zoneId: number | null;
-  /** The newest alert of the fingerprint. */
-  readonly row: AlertRow | null;
-  readonly news: CoverageNews | null;
-  readonly nowMs: number;
-}
-
-/** How many transitions were written. */
-async function tell({ database, log, channels }: ReportServiceDeps, telling: Telling): Promise<number> {
-  const { fingerprint, zoneId, row, news, nowMs } = telling;
-  if (news === null) return 0;
-  const { reason, severity, headline, openedAtMs } = news;
-  if (reason === "none") {
-    if (row !== null) await describe(database, row, headline);
-    return 0;
-  }
-  const open = reason === "first" ? null : row;
-  const change = { fingerprint, zoneId, row: open, reason, severity, headline, openedAtMs, nowMs, channels };
-  if (!(await inTransaction(database, ({ tx }) => writeSelfAlert(tx, change)))) return 0;
-  if (reason === "resolved") log.info({ zoneId, headline }, "service recovered");
-  else log.error({ zoneId, headline }, "service failed");
-  return 1;
-}
-
-/** Brings an open alert's words up to date; nobody is paged for it. */
-async function describe({ db }: Database, row: AlertRow, headline: string): Promise<void> {
-  const { message } = row.details as { message?: { headline: string } };
-  if (message === undefined || message.headline === headline) return;
-  await describeAlert(db, row.id, { details: { message: { ...message, headline } }, spikeId: null });
 }

@@ -6,6 +6,7 @@ import type { Delivery } from "./claim-delivery.ts";
 
 /** Of one attempt, whatever the notifier itself allows. Shorter than the lease, so that no live sender loses its row. */
 const ATTEMPT_TIMEOUT_MS = 40_000;
+
 /** What is sent, or what is wrong with what was stored. */
 export function readMessage(
   { notifications, digestKey }: Delivery,
@@ -31,6 +32,7 @@ function toOptions({ notifications, digestKey }: Delivery): Omit<SendOptions, "s
     attempt: attemptOf(notifications),
     deliveryKey: digestKey ?? first?.dedupeKey ?? "",
     providerReference: digestKey === null ? (first?.providerReference ?? null) : null,
+    progress: digestKey === null ? (first?.progress ?? null) : null,
   };
 }
 
@@ -44,6 +46,7 @@ export async function sendDelivery(
   message: AlertMessage,
   delivery: Delivery,
   stopping: AbortSignal,
+  onProgress: (progress: string) => void,
 ): Promise<SendResult> {
   const controller = new AbortController();
   const stop = () => controller.abort(stopping.reason);
@@ -59,7 +62,10 @@ export async function sendDelivery(
   signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   try {
     signal.throwIfAborted();
-    return await Promise.race([notifier.send(message, { ...toOptions(delivery), signal }), ended]);
+    return await Promise.race([
+      notifier.send(message, { ...toOptions(delivery), signal, onProgress }),
+      ended,
+    ]);
   } finally {
     clearTimeout(timer);
     stopping.removeEventListener("abort", stop);

@@ -8,18 +8,18 @@ import {
   readNewestAlerts,
 } from "../db/queries/alerts.ts";
 import { toldChannels } from "../src/alert/alert-record.ts";
-import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
 import { buildSelfMessage } from "../src/alert/self-message.ts";
 import type { Severity } from "../src/alert/severity.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+import { toNotifications } from "./to-notifications.ts";
 
 export interface SelfTransition {
   readonly fingerprint: string;
   readonly zoneId: number | null;
   /** The open alert; null where one begins. */
   readonly row: AlertRow | null;
-  readonly reason: "first" | "worse" | "resolved";
+  readonly reason: "first" | "worse" | "repeat" | "resolved";
   readonly severity: Severity;
   readonly headline: string;
   /** Epoch ms; when what it tells of began. No two episodes may begin at the same. */
@@ -27,16 +27,20 @@ export interface SelfTransition {
   readonly nowMs: number;
   /** Who is told; of a resolve, those who were told before. */
   readonly channels: readonly string[];
+  /** The silence that keeps it from them; of a resolve, from nobody. */
+  readonly silencedBy?: number | null;
 }
 
 /** One transition of an alert about Longwatch itself, with its outbox rows. False when another has written it. */
 export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Promise<boolean> {
   const change = await asReopening(tx, given);
   const { fingerprint, zoneId, row, reason, severity, headline, openedAtMs, nowMs } = change;
+  const { silencedBy = null } = change;
   const before = row === null ? null : toAlertRecord(row);
-  const channels = before === null || reason === "worse" ? change.channels : [...toldChannels(before)];
+  const heard = silencedBy === null ? change.channels : [];
+  const channels = before === null || reason !== "resolved" ? heard : [...toldChannels(before)];
   const spike = { id: 0, severity, openedAtMs, closedAtMs: null };
-  const facts = { reason, spike, channels, silencedBy: null, hasAdvice: false, nowMs };
+  const facts = { reason, spike, channels, silencedBy, hasAdvice: false, nowMs };
   const alert = { ...nextAlert(before, facts), spikeId: null };
   const { state, transition, transitions, firedAtMs, resolvedAtMs } = alert;
   const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
@@ -58,17 +62,7 @@ export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Prom
   if (alertId === null) return false;
   const message = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, headline });
   await describeAlert(tx, alertId, { details: { message }, spikeId: null });
-  await insertNotifications(
-    tx,
-    channels.map((channel) => ({
-      alertId,
-      transition,
-      reason,
-      channel,
-      dedupeKey: notificationKeyOf(message.dedupeKey, transition, channel),
-      content: message,
-    })),
-  );
+  await insertNotifications(tx, toNotifications(message, channels));
   return true;
 }
 

@@ -55,7 +55,7 @@ function run(command, args) {
 /**
  * The service in the same process group, so that Ctrl-C and kill -9 of the group reach it as they reach this process.
  * Every other end goes over the channel: "stop" for a signal to this process alone (npm passes SIGTERM on, and SIGINT
- * a second time), a broken channel when this process was killed. "stop" is said once: a repeated signal would tell the
+ * a second time), a broken channel when this process was killed. SIGHUP is passed on where it means to reload. "stop" is said once: a repeated signal would tell the
  * service to hurry.
  */
 function start(args) {
@@ -76,7 +76,9 @@ function start(args) {
     if (!isTold && child.connected) child.send("stop", () => {});
     isTold = true;
   };
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, stop);
+  // With a configuration file it asks the service to read that again; without, the terminal is gone.
+  process.on("SIGHUP", () => (process.env.LONGWATCH_CONFIG ? child.kill("SIGHUP") : stop()));
   // npm runs this in a shell, which does not pass SIGTERM on, and npm itself may be killed.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && stop(), 1_000).unref();

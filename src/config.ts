@@ -150,9 +150,22 @@ function createAlertingReader(value: z.output<typeof Environment>, env: NodeJS.P
   const { LONGWATCH_CONFIG: file, LONGWATCH_SPIKE_Z: spikeZ } = value;
   const { channels } = toConfig(value);
   const named = toChannelConfigs(channels);
-  if (file === undefined) return () => defaultAlerting({ channels: named, spikeZ });
+  const { LONGWATCH_FALLBACK_CHANNEL: fallback } = value;
+  if (file === undefined) return () => checkFallback(fallback, defaultAlerting({ channels: named, spikeZ }));
   const options = { env, allowPrivateNetworks: channels.allowPrivate, channels: named, spikeZ };
-  return () => readConfigFile(path.resolve(file), options);
+  return () => checkFallback(fallback, readConfigFile(path.resolve(file), options));
+}
+
+/** Nothing can stand in that does not exist; a page that is late must not be the first to find out. */
+function checkFallback(name: string | undefined, alerting: Alerting): Alerting {
+  const known = alerting.channels.map((channel) => channel.name);
+  if (name === undefined || known.includes(name)) return alerting;
+  const meant = closestName(name, known);
+  const rule =
+    known.length === 0
+      ? "there is no channel"
+      : `must be one of ${known.join(", ")}${meant === null ? "" : `: did you mean ${meant}?`}`;
+  throw new UsageError([`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`]);
 }
 
 /** The channels of the environment; the terminal always is one. */

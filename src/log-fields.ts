@@ -23,13 +23,14 @@ const ERROR_FIELDS = [
 
 /**
  * Turns what is logged into what may be printed: no secrets, no control characters, bounded in every size. `secrets` are
- * values to hide wherever they turn up.
+ * values to hide wherever they turn up; asked every time, because a configuration that is read again brings others.
  */
-export function createLogCleaner(secrets: readonly string[]) {
-  const values = secrets.filter((secret) => secret !== "");
-
+export function createLogCleaner(secrets: () => readonly string[]) {
   function text(value: string): string {
-    const hidden = values.reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), value);
+    const hidden = secrets().reduce(
+      (shown, secret) => (secret === "" ? shown : shown.replaceAll(secret, HIDDEN)),
+      value,
+    );
     return shortenText(hidden.replaceAll(/\/\/[^\s/@]*@/g, `//${HIDDEN}@`), MAX_TEXT_CHARS);
   }
 

@@ -12,7 +12,7 @@ export interface LogOptions {
   readonly pretty?: boolean;
   /** Given whole lines; process.stderr where stdout belongs to a person. */
   readonly stream: { write(line: string): unknown };
-  /** Values that are hidden wherever they turn up, in a message of a library for instance. */
+  /** Values that are hidden wherever they turn up, in a message of a library for instance; also those added later. */
   readonly secrets?: readonly Secret[];
 }
 
@@ -21,7 +21,7 @@ export interface LogOptions {
  * An error may be a field of any name; it is logged with code, disposition and status, never with requests or rows.
  */
 export function createLog({ level, pretty = false, stream, secrets = [] }: LogOptions): Log {
-  const cleaner = createLogCleaner(secrets.map((secret) => secret.reveal()));
+  const cleaner = createLogCleaner(() => secrets.map((secret) => secret.reveal()));
   const lines = pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream;
   return pino(
     {

@@ -228,14 +228,35 @@ test("the table goes between its markers, and nowhere when they are missing", as
 test("a fallback channel stands in after ten minutes unless told otherwise; none is named by default", () => {
   const read = (env: Record<string, string>) => parseConfig(env).fallback;
   expect(read({})).toBeNull();
-  expect(read({ LONGWATCH_FALLBACK_CHANNEL: "slack" })).toEqual({ channel: "slack", afterMs: 600_000 });
-  expect(read({ LONGWATCH_FALLBACK_CHANNEL: "pager", LONGWATCH_FALLBACK_MINUTES: "3" })).toEqual({
-    channel: "pager",
+  const slack = { LONGWATCH_SLACK_WEBHOOK_URL: "https://hooks.example.com/T0" };
+  expect(read({ ...slack, LONGWATCH_FALLBACK_CHANNEL: "slack" })).toEqual({
+    channel: "slack",
+    afterMs: 600_000,
+  });
+  expect(read({ LONGWATCH_FALLBACK_CHANNEL: "terminal", LONGWATCH_FALLBACK_MINUTES: "3" })).toEqual({
+    channel: "terminal",
     afterMs: 180_000,
   });
   const wrong = { LONGWATCH_FALLBACK_CHANNEL: "a b", LONGWATCH_FALLBACK_MINUTES: "0" };
   expect(mistakesOf(() => parseConfig(wrong))).toEqual([
     'LONGWATCH_FALLBACK_CHANNEL: "a b": must be the name of a channel',
     'LONGWATCH_FALLBACK_MINUTES: "0": must be a whole number of minutes from 1 to 1440',
+  ]);
+});
+
+test("a fallback channel that does not exist is a mistake that names those that do", () => {
+  const file = writeTemporary("channels: { night: { kind: terminal }, day: { kind: terminal } }\n");
+  const wrong = { LONGWATCH_CONFIG: file, LONGWATCH_FALLBACK_CHANNEL: "nights" };
+  expect(mistakesOf(() => parseConfig(wrong))).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "nights": is not a channel: must be one of night, day: did you mean night?',
+  ]);
+  expect(mistakesOf(() => parseConfig({ LONGWATCH_FALLBACK_CHANNEL: "pager" }))).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of terminal',
+  ]);
+  // Also of a file that is read again while the service runs.
+  const { rereadAlerting } = parseConfig({ ...wrong, LONGWATCH_FALLBACK_CHANNEL: "day" });
+  writeFileSync(file, "channels: { night: { kind: terminal } }\n");
+  expect(mistakesOf(rereadAlerting)).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
   ]);
 });

@@ -114,3 +114,11 @@ test("at a terminal a line is for people, with text that could be taken for a fi
     /^\d\d:\d\d:\d\d WARN  page quarantined zoneId=101 reason="no date=x" rule=942100\n$/,
   );
 });
+
+test("a secret that is added while the service runs is hidden from then on", () => {
+  const secrets = [createSecret("first-canary")];
+  const { log, lines } = capture({ secrets });
+  secrets.push(createSecret("second-canary"));
+  log.warn({ text: "first-canary second-canary" }, "told second-canary");
+  expect(lines.join()).not.toContain("canary");
+});

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -8,18 +8,30 @@ import type { AlertRow } from "./alerts.ts";
 export interface AlertFilter {
   readonly states?: readonly AlertRow["state"][] | undefined;
   readonly zoneId?: number | undefined;
+  /** Only of these zones; null or left out is every zone, and what is of none. */
+  readonly zoneIds?: readonly number[] | null | undefined;
   /** A rule's id, or with `*` at its end a family (`942*`). */
   readonly rule?: string | undefined;
+  /** The alert that speaks for them, together with others; itself not among them. */
+  readonly groupId?: number | undefined;
   /** Epoch ms: fired then or later. */
   readonly sinceMs?: number | undefined;
+  /** Epoch ms: fired before. */
+  readonly untilMs?: number | undefined;
+  readonly severities?: readonly string[] | undefined;
+  readonly kinds?: readonly string[] | undefined;
+  /** Of the last alert of the page before. */
+  readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
+/** As the alert last said. */
+const SEVERITY = sql<string>`${alerts.details} #>> '{message,severity}'`;
+
 /** The newest first. */
-export function listAlerts(
-  db: Queryable,
-  { states, zoneId, rule, sinceMs, limit }: AlertFilter,
-): Promise<AlertRow[]> {
+export function listAlerts(db: Queryable, filter: AlertFilter): Promise<AlertRow[]> {
+  const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, beforeId, limit } =
+    filter;
   return db
     .select()
     .from(alerts)
@@ -27,12 +39,27 @@ export function listAlerts(
       and(
         states === undefined ? undefined : inArray(alerts.state, [...states]),
         zoneId === undefined ? undefined : eq(alerts.zoneId, zoneId),
+        zoneIds == null ? undefined : inArray(alerts.zoneId, [...zoneIds]),
         rule === undefined ? undefined : isOfRule(rule),
+        groupId === undefined ? undefined : isOfGroup(groupId),
         sinceMs === undefined ? undefined : gte(alerts.firedAt, new Date(sinceMs)),
+        untilMs === undefined ? undefined : lt(alerts.firedAt, new Date(untilMs)),
+        severities === undefined ? undefined : inArray(SEVERITY, [...severities]),
+        kinds === undefined ? undefined : inArray(alerts.kind, [...kinds]),
+        beforeId === undefined ? undefined : lt(alerts.id, beforeId),
       ),
     )
     .orderBy(desc(alerts.id))
     .limit(limit);
+}
+
+/** By what the group's message names: of every rule the alert that is open, and those since the group's. */
+function isOfGroup(id: number): SQL {
+  return sql`exists (
+    select from alerts told cross join lateral jsonb_path_query(told.details, '$.message.members[*]') member
+    where told.id = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
+      and member ->> 'ruleId' = ${alerts.ruleId}
+      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= told.fired_at))`;
 }
 
 function isOfRule(rule: string): SQL {

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { ORPHANED, SUPERSEDED } from "./last-errors.ts";
+import { isDead } from "./last-errors.ts";
 
 export interface FailingChannel {
   readonly channel: string;
@@ -32,7 +32,7 @@ export async function readFailingChannels(
       select coalesce(max(delivered_at), '-infinity') as at from notifications d
       where d.channel = c.channel and d.state = 'delivered') last
     join notifications n on n.channel = c.channel and n.last_error is not null and (
-      n.state = 'undeliverable' and n.last_error <> ${ORPHANED} and not starts_with(n.last_error, ${SUPERSEDED})
+      ${isDead(sql`n`)}
         and n.next_attempt_at >= least(last.at, now() - ${grace})
       or n.state in ('pending', 'sending') and n.created_at < now() - ${grace} and last.at < now() - ${grace})
     group by c.channel order by c.channel`);

@@ -33,11 +33,21 @@ export interface Delivery {
 const STATE = sql`case when n.state <> 'undeliverable' then n.state when ${isDead(sql`n`)} then 'dead' else 'needless' end`;
 const ms = (column: SQL) => sql`floor(extract(epoch from ${column}) * 1000)::float8`;
 
-/** The newest deliveries of these states and channels, all of them where none is named. */
-export async function listDeliveries(
-  db: Queryable,
-  { state, channel, limit }: { state: DeliveryState | undefined; channel: string | undefined; limit: number },
-): Promise<Delivery[]> {
+/** Which deliveries; a member that is left out asks for all. */
+export interface DeliveryFilter {
+  readonly state?: DeliveryState | undefined;
+  readonly channel?: string | undefined;
+  readonly alertId?: number | undefined;
+  /** Only of alerts of these zones; null or left out is every zone, and what is of none. */
+  readonly zoneIds?: readonly number[] | null | undefined;
+  /** Of the last delivery of the page before. */
+  readonly beforeId?: number | undefined;
+  readonly limit: number;
+}
+
+/** The newest first. */
+export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
+  const { state, channel, alertId, zoneIds, beforeId, limit } = filter;
   const { rows } = await db.execute<{ [Key in keyof Delivery]: Delivery[Key] }>(sql`
     select n.id::float8 as id, n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel, ${STATE} as state,
       n.attempts, ${ms(sql`n.created_at`)} as "createdAt",
@@ -47,8 +57,23 @@ export async function listDeliveries(
     from notifications n
     where (${state ?? null}::text is null or ${STATE} = ${state ?? null})
       and (${channel ?? null}::text is null or n.channel = ${channel ?? null})
+      ${alertId === undefined ? sql`` : sql`and n.alert_id = ${alertId}`}
+      ${beforeId === undefined ? sql`` : sql`and n.id < ${beforeId}`}
+      ${zoneIds == null ? sql`` : isOfZones(zoneIds)}
     order by n.id desc limit ${limit}`);
   return rows;
+}
+
+function isOfZones(zoneIds: readonly number[]): SQL {
+  return sql`and exists (select from alerts a
+    where a.id = n.alert_id and a.zone_id = any(${sql.param([...zoneIds])}::integer[]))`;
+}
+
+/** The zone of a delivery's alert, null where that is of none; undefined where there is no such delivery. */
+export async function readDeliveryZone(db: Queryable, id: number): Promise<number | null | undefined> {
+  const { rows } = await db.execute<{ zoneId: number | null }>(sql`
+    select a.zone_id as "zoneId" from notifications n join alerts a on a.id = n.alert_id where n.id = ${id}`);
+  return rows[0]?.zoneId;
 }
 
 export interface Replayed {

@@ -29,7 +29,7 @@ export function markDelivered(
 export function markRetry(
   db: Queryable,
   claimed: readonly Claimed[],
-  { delayMs, error, isTold = false, isAlone = false }: RetryPlan,
+  { delayMs, error, isTold = false, isAlone = false, progress = null }: RetryPlan,
 ): Promise<number> {
   const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
   return write(db, claimed, ["sending"], {
@@ -37,6 +37,7 @@ export function markRetry(
     nextAttemptAt: later(delayMs),
     lastError,
     ...(isAlone ? { digestKey: "" } : {}),
+    ...(progress === null ? {} : { providerReference: progress }),
   });
 }
 
@@ -45,6 +46,8 @@ export interface RetryPlan {
   readonly error: string;
   readonly isTold?: boolean;
   readonly isAlone?: boolean;
+  /** How far the attempt has got with a message of several parts. */
+  readonly progress?: string | null;
 }
 
 /** Not to be sent any more, from this moment on, unless a person says so. How many claims were still held. */

@@ -27,7 +27,7 @@ export async function readOverdue(
     select distinct on (n.alert_id, n.transition) n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel,
       n.content
     from notifications n
-    where n.channel <> ${fallback} and n.reason <> 'advice' and n.id in (
+    where n.channel <> ${fallback} and n.reason not in ('advice', 'acknowledged') and n.id in (
         select late.id from notifications late where late.state in ('pending', 'sending')
           and late.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
         union

@@ -3,12 +3,13 @@ import { type SQL, sql } from "drizzle-orm";
 /** The lastErrors of rows that need not be sent: no failure of their channel. */
 export const SUPERSEDED = "superseded by transition ";
 export const ORPHANED = "its firing was not delivered to this channel";
+export const NOT_SHOWN = "this kind of channel does not show acknowledgements";
 /** Begins the lastError of a row that waits by its receiver's word. */
 export const TOLD_TO_WAIT = "told to wait: ";
 
 /** Given up although it should have been sent. */
 export function isDead(row: SQL): SQL {
-  return sql`(${row}.state = 'undeliverable' and coalesce(${row}.last_error, '') <> ${ORPHANED}
+  return sql`(${row}.state = 'undeliverable' and coalesce(${row}.last_error, '') not in (${ORPHANED}, ${NOT_SHOWN})
     and not starts_with(coalesce(${row}.last_error, ''), ${SUPERSEDED}))`;
 }
 

@@ -1,7 +1,7 @@
 import { and, inArray, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isPaused, ORPHANED, SUPERSEDED } from "./last-errors.ts";
+import { isPaused, NOT_SHOWN, ORPHANED, SUPERSEDED } from "./last-errors.ts";
 
 /** Says whose claim it is: a row claimed again has one attempt more, and its former holder may not write any more. */
 export interface Claimed {
@@ -20,6 +20,8 @@ export interface ClaimedNotification extends Claimed {
   readonly ageMs: number;
   /** What the newest delivered transition of this alert on this channel left behind. */
   readonly providerReference: string | null;
+  /** How far an earlier attempt of this row got, as markRetry was told; null where there is nothing to go on from. */
+  readonly progress: string | null;
 }
 
 export interface ClaimOptions {
@@ -38,6 +40,8 @@ export interface Claim {
 
 /** A message that says all there is to say, whatever was said before. */
 const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
+/** A message that only adds to what was said. */
+const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
 const OPEN = sql`('pending', 'sending')`;
 
 /** Nobody is sending the row: it waits, or its sender has not come back in time. */
@@ -60,8 +64,8 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
  * is still open on the channel, so a receiver gets an alert's transitions in order.
  *
  * What a channel missed while it was down is not replayed. Open rows of the alerts at hand are dropped first
- * (undeliverable, with the reason as lastError): whatever came before a later `first`, `worse` or `repeat`; advice for an
- * alert that was resolved meanwhile; a resolve whose firing never arrived; and a firing that would only change what the
+ * (undeliverable, with the reason as lastError): whatever came before a later `first`, `worse` or `repeat`; advice or an
+ * acknowledgement of an alert that was resolved meanwhile; a resolve whose firing never arrived; and a firing that would only change what the
  * channel already knows of, once the resolve waits behind it. So an outage that outlasts an episode leaves one firing,
  * the newest, and one resolve. With nothing claimed and nothing dropped, nothing is due.
  */
@@ -120,6 +124,17 @@ export async function claimDigest(
   return claim(tx, [...ids], leaseMs);
 }
 
+/** Ends, unsent, the acknowledgements that wait for a channel that could only repeat itself to tell of them. How many. */
+export async function dropAcknowledgements(tx: Queryable, channel: string): Promise<number> {
+  const dropped = await tx.execute(sql`
+    with unshown as materialized (
+      select n.id from notifications n where n.channel = ${channel} and n.state = 'pending'
+        and n.reason = 'acknowledged' order by n.id for update of n skip locked)
+    update notifications n set state = 'undeliverable', last_error = ${NOT_SHOWN}
+    from unshown where n.id = unshown.id`);
+  return dropped.rowCount ?? 0;
+}
+
 /** A digest that was begun and is due again, in the same composition but for what need not be sent any more. */
 export async function claimBegunDigest(
   tx: Queryable,
@@ -171,11 +186,11 @@ function earlierOpen(row: SQL): SQL {
     and earlier.channel = ${row}.channel and earlier.transition < ${row}.transition and earlier.state in ${OPEN}`;
 }
 
-/** The reason of the last delivered transition before `row` that was more than advice; null where there was none. */
+/** The reason of the last delivered transition before `row` that was more than an addition; null where there was none. */
 function lastTold(row: SQL): SQL {
   return sql`(select told.reason from notifications told where told.alert_id = ${row}.alert_id
     and told.channel = ${row}.channel and told.transition < ${row}.transition and told.state = 'delivered'
-    and told.reason <> 'advice' order by told.transition desc limit 1)`;
+    and told.reason not in ${SAYS_LITTLE} order by told.transition desc limit 1)`;
 }
 
 /** Skips rows in use: a sender's own record of them comes first, the next claim looks again. */
@@ -188,7 +203,7 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
         where l.alert_id = n.alert_id and l.channel = n.channel and l.transition > n.transition and l.state in ${OPEN}
           and (
             l.reason in ${SAYS_ALL}
-            or (l.reason = 'resolved' and n.reason = 'advice')
+            or (l.reason = 'resolved' and n.reason in ${SAYS_LITTLE})
             or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastTold(sql`n`)} in ${SAYS_ALL}, false))
           )
       ) later
@@ -222,6 +237,7 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     update notifications n set state = 'sending', attempts = n.attempts + 1, next_attempt_at = ${later(leaseMs)}
     where n.id in ${ids} and n.state in ${OPEN} and not exists (${earlierOpen(sql`n`)})
     returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
+      n.provider_reference as progress,
       extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms, (
         select told.provider_reference from notifications told where told.alert_id = n.alert_id
           and told.channel = n.channel and told.state = 'delivered' and told.provider_reference is not null
@@ -236,6 +252,7 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     content: row.content,
     ageMs: Number(row.age_ms),
     providerReference: typeof row.provider_reference === "string" ? row.provider_reference : null,
+    progress: typeof row.progress === "string" ? row.progress : null,
   }));
   // A digest that is sent again has to be the same to the byte.
   return rows.sort((one, other) => one.id - other.id);

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { silences } from "../schema/silences.ts";
 
@@ -28,13 +28,62 @@ export function listSilences(
     .limit(limit);
 }
 
-/** Ends a silence now; `over` when it was already, `unknown` when there is none. Of two at once one ends it. */
+export async function readSilence(db: Queryable, id: number): Promise<SilenceRow | null> {
+  const [row] = await db.select().from(silences).where(eq(silences.id, id));
+  return row ?? null;
+}
+
+export interface SilencePageQuery {
+  /** Those that can hold back an alert of one of these zones; null is all. */
+  readonly zoneIds: readonly number[] | null;
+  readonly standings: readonly SilenceStanding[];
+  readonly nowMs: number;
+  /** Of the last silence of the page before. */
+  readonly beforeId: number | undefined;
+  readonly limit: number;
+}
+export type SilenceStanding = "in force" | "to come" | "over";
+
+/** The newest first. */
+export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<SilenceRow[]> {
+  const { zoneIds, standings, nowMs, beforeId, limit } = query;
+  const now = new Date(nowMs);
+  const standing = sql`case when ${silences.expiresAt} <= ${now} then 'over' when ${silences.startsAt} <= ${now}
+    then 'in force' else 'to come' end`;
+  return db
+    .select()
+    .from(silences)
+    .where(
+      and(
+        inArray(standing, [...standings]),
+        zoneIds === null ? undefined : concernsZones(zoneIds),
+        beforeId === undefined ? undefined : lt(silences.id, beforeId),
+      ),
+    )
+    .orderBy(desc(silences.id))
+    .limit(limit);
+}
+
+/** Names one of the zones, or none at all, which means every one. */
+function concernsZones(zoneIds: readonly number[]) {
+  const zones = sql`${silences.matchers} -> 'zone'`;
+  return sql`(${zones} is null or jsonb_typeof(${zones}) = 'array' and exists (
+    select from jsonb_array_elements_text(case jsonb_typeof(${zones}) when 'array' then ${zones} else '[]' end) as named
+    where named = any(${sql.param(zoneIds.map(String))}::text[])))`;
+}
+
+/**
+ * Ends a silence now; `over` when it was already, `unknown` when there is none. Of two at once one ends it: the clock is
+ * read once the row is held, or a reading taken before the other's end would end it again.
+ */
 export async function expireSilence(
   tx: Queryable,
   id: number,
-  nowMs: number,
+  clock: () => number,
 ): Promise<"expired" | "over" | "unknown"> {
-  const now = new Date(nowMs);
+  const known = await tx.select({ id: silences.id }).from(silences).where(eq(silences.id, id)).for("update");
+  if (known.length === 0) return "unknown";
+  const now = new Date(clock());
   const ended = await tx
     .update(silences)
     // One that has not begun must still end after its start.
@@ -47,7 +96,5 @@ export async function expireSilence(
       ),
     )
     .returning({ id: silences.id });
-  if (ended.length === 1) return "expired";
-  const known = await tx.select({ id: silences.id }).from(silences).where(eq(silences.id, id));
-  return known.length === 1 ? "over" : "unknown";
+  return ended.length === 1 ? "expired" : "over";
 }

@@ -22,13 +22,14 @@ export const notifications = pgTable(
     /** The alert's transition number. */
     transition: integer().notNull(),
     attempts: integer().notNull().default(0),
-    reason: text({ enum: ["first", "worse", "repeat", "advice", "resolved"] }).notNull(),
+    reason: text({ enum: ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] }).notNull(),
     channel: text().notNull(),
     state: text({ enum: ["pending", "sending", "delivered", "undeliverable"] })
       .notNull()
       .default("pending"),
     /** The same for every attempt, so that a receiver recognises a repeated one. */
     dedupeKey: text().notNull(),
+    /** Before it is delivered: how far an attempt has got with a message of several parts. */
     providerReference: text(),
     lastError: text(),
     /** The message that it is sent in together with others of the same key; empty where it has to go alone. */
@@ -44,6 +45,9 @@ export const notifications = pgTable(
     index("notifications_given_up").on(t.channel).where(sql`state = 'undeliverable'`),
     index("notifications_stand_ins").on(t.alertId).where(sql`stands_in_for is not null`),
     check("notifications_state", sql`${t.state} in ('pending', 'sending', 'delivered', 'undeliverable')`),
-    check("notifications_reason", sql`${t.reason} in ('first', 'worse', 'repeat', 'advice', 'resolved')`),
+    check(
+      "notifications_reason",
+      sql`${t.reason} in ('first', 'worse', 'repeat', 'advice', 'acknowledged', 'resolved')`,
+    ),
   ],
 );

@@ -11,7 +11,10 @@ export interface PersonsAct {
   readonly atMs: number;
 }
 
-/** The alert's history with an acknowledgement at its end. Nobody is told: it only ends the repeats. */
+/**
+ * The alert's history with an acknowledgement at its end: it ends the repeats, and whoever was told of the firing is told
+ * who is on it, where a channel can show that without ringing again.
+ */
 export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
   const entry: Transition = {
     transition: alert.transition + 1,
@@ -65,6 +68,21 @@ export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: Pers
     state: "resolved",
     endedAt: Math.max(act.atMs, message.startedAt),
     headline: `Resolved by ${act.by}: ${message.headline}`,
+  };
+}
+
+/**
+ * What the channels are told of an acknowledgement: the last message, taken on.
+ * @throws {ZodError} when the stored message is not one.
+ */
+export function toAcknowledgedMessage(stored: unknown, transition: number, { by }: PersonsAct): AlertMessage {
+  const message = alertMessage.parse(stored);
+  return {
+    ...message,
+    transition,
+    reason: "acknowledged",
+    state: "acknowledged",
+    headline: `Acknowledged by ${by}: ${message.headline}`,
   };
 }
 

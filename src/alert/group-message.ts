@@ -5,6 +5,7 @@ import type { AlertRecord, NotifyReason } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { episodeKeyOf } from "./dedupe-key.ts";
 import { isGraver } from "./severity.ts";
+import { LONGWATCH } from "./silence-command.ts";
 
 const NAMED = 3;
 const TOP = 5;
@@ -24,6 +25,7 @@ export interface GroupFacts {
 export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes }: GroupFacts): AlertMessage {
   const members = spikes.toSorted(
     (a, b) =>
+      b.windowCount - a.windowCount ||
       Number(isGraver(b.severity, a.severity)) - Number(isGraver(a.severity, b.severity)) ||
       b.score - a.score,
   );
@@ -75,6 +77,7 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
       usual: one.baseline,
     })),
     howToSilence: null,
+    howToList: `${LONGWATCH} alerts list --group ${alertId}`,
   });
 }
 

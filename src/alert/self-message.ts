@@ -10,7 +10,7 @@ export interface SelfNews {
   readonly fingerprint: string;
   /** After the transition. */
   readonly alert: AlertRecord;
-  readonly reason: "first" | "worse" | "resolved";
+  readonly reason: "first" | "worse" | "repeat" | "resolved";
   readonly severity: Severity;
   /** Null where no single zone is concerned. */
   readonly zoneId: number | null;

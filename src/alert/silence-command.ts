@@ -1,5 +1,5 @@
 /** How the commands are run where the service was installed. */
-const LONGWATCH = "npm run -s longwatch --";
+export const LONGWATCH = "npm run -s longwatch --";
 const MAX_RULE_CHARS = 100;
 
 /**

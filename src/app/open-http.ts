@@ -19,6 +19,7 @@ import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
 import { listRoutes } from "./list-routes.ts";
+import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
@@ -69,6 +70,14 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       archive,
       keys: keys.database,
       cursors,
+      api: await openApi({
+        database,
+        archive,
+        clock: parts.clock,
+        cursors,
+        log,
+        authenticate: keys.authenticate,
+      }),
       refuseCostly: createRefuseCostly(config.http.queryMaxRows),
       clock: parts.clock,
       zoneIds: parts.zoneIds,

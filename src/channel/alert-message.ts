@@ -8,7 +8,7 @@ const topList = z.array(
 const time = z.number().int();
 const count = z.number().int().nonnegative();
 
-const reasons = ["first", "worse", "repeat", "advice", "resolved"] as const;
+const reasons = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export const severities = ["info", "warning", "error", "critical"] as const;
 
 /**
@@ -64,7 +64,7 @@ export const alertMessage = z.object({
   }),
   links: z.array(z.object({ label: z.string(), url: z.string() })),
   /**
-   * Of a message that speaks for many rules at once: every one of them, gravest first. The counts above are then sums.
+   * Of a message that speaks for many rules at once: every one of them, largest first. The counts above are then sums.
    */
   members: z
     .array(
@@ -80,6 +80,8 @@ export const alertMessage = z.object({
     .optional(),
   /** A command to copy; null where there is none. */
   howToSilence: z.string().nullable(),
+  /** A command that lists the members, where there are any. */
+  howToList: z.string().optional(),
   /** Where one message stands for many: all of them, each by a harmless name. */
   digest: z
     .array(

@@ -1,7 +1,8 @@
 import { type AlertMessage, severities } from "./alert-message.ts";
 import { formatIso } from "./describe-alert.ts";
+import { describeMember } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
-import { toInert, toRowLine } from "./outline-lines.ts";
+import { toInert, toMemberLines, toRowLine } from "./outline-lines.ts";
 import { toLine } from "./plain-text.ts";
 
 type Severity = AlertMessage["severity"];
@@ -22,17 +23,37 @@ const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   self: "LongwatchSelf",
 };
 const LABEL_CHARS = 200;
+export const MAX_BODY_BYTES = 900_000;
 /** Annotations have no limit of their own, but what is built from them has: a chat message, a page. */
-const CAPS = { ...FULL_CAPS, advice: { maxLines: 12, maxChars: 1_200 } };
+const CAPS = {
+  ...FULL_CAPS,
+  advice: { maxLines: 12, maxChars: 1_200 },
+  members: { rows: 10, rowChars: 160, chars: 0, elsewhere: "each an alert of its own" },
+};
+const FLOOD_NAME = "LongwatchFlood";
+
+type Member = NonNullable<AlertMessage["members"]>[number];
+
+/** Of one rule of a flood: the flood's severity, so that all of them move together, and its own among the annotations. */
+function toMemberLabels({ fingerprint }: AlertMessage, { zoneId, ruleId }: Member, severity: Severity) {
+  return {
+    alertname: NAMES.spike,
+    severity,
+    flood: toLine(fingerprint, 255),
+    zone_id: String(zoneId),
+    rule_id: toInert(toLine(ruleId, LABEL_CHARS)) || "-",
+  };
+}
 
 /** Labels are identity there: of a rule's alert they never change but for the severity. */
 function toLabels(message: AlertMessage, severity: Severity): Record<string, string> {
   const { zoneId, ruleId, kind, fingerprint } = message;
   const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
   return {
-    alertname: NAMES[kind],
+    alertname: message.members === undefined ? NAMES[kind] : FLOOD_NAME,
     severity,
     fingerprint: toLine(fingerprint, 255),
+    ...(message.members === undefined ? {} : { flood: toLine(fingerprint, 255) }),
     ...(zoneId === null ? {} : { zone_id: String(zoneId) }),
     ...(rule === "" ? {} : { rule_id: rule }),
   };
@@ -40,11 +61,16 @@ function toLabels(message: AlertMessage, severity: Severity): Record<string, str
 
 function toAnnotations(message: AlertMessage): Record<string, string> {
   const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
-  const { subject, headline, facts, sparkline, top, advice, silence } = outlineAlert(whole, "whole", CAPS);
+  const { subject, headline, facts, sparkline, top, members, advice, silence } = outlineAlert(
+    whole,
+    "whole",
+    CAPS,
+  );
   const annotations: Record<string, string> = {
     summary: headline === "" ? subject : headline,
     description: [subject, ...facts].join("\n"),
     counts: sparkline,
+    rules: toMemberLines(members).join("\n"),
     ...Object.fromEntries(
       top.map(({ label, rows }) => [
         `top_${label.toLowerCase().replaceAll(/\W+/g, "_")}`,
@@ -66,7 +92,8 @@ export function readToldSeverity(reference: string | null): Severity | null {
 /**
  * An alert for Alertmanager's API v2. `told` is the severity under which it was posted before: where it has changed, the
  * alert under the old label ends in the same request, else it would be another one that fires on. A firing alert ends by
- * itself after `firingForMs` unless it is posted again; an end is never in the future.
+ * itself after `firingForMs` unless it is posted again; an end is never in the future. A message about many rules is an
+ * alert for itself and one for every rule, tied by the label `flood`.
  */
 export function toAlertmanagerAlerts(
   message: AlertMessage,
@@ -82,14 +109,40 @@ export function toAlertmanagerAlerts(
   const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
   const annotations = toAnnotations(message);
   const isResolved = message.state === "resolved" || message.reason === "resolved";
-  const make = (severity: Severity, endsAtMs: number): AlertmanagerAlert => ({
-    labels: { ...labels, ...toLabels(message, severity) },
-    annotations,
-    startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
-    endsAt: formatIso(endsAtMs),
-    ...(generatorURL === undefined ? {} : { generatorURL }),
-  });
-  if (isResolved) return [make(told ?? message.severity, Math.min(message.endedAt ?? atMs, atMs))];
+  const make = (severity: Severity, endsAtMs: number): AlertmanagerAlert[] => {
+    const span = {
+      startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
+      endsAt: formatIso(endsAtMs),
+      ...(generatorURL === undefined ? {} : { generatorURL }),
+    };
+    const members = (message.members ?? []).map((member) => ({
+      labels: { ...labels, ...toMemberLabels(message, member, severity) },
+      annotations: {
+        summary: toInert(describeMember(member, false)),
+        rule_severity: member.severity,
+      },
+      ...span,
+    }));
+    return [{ labels: { ...labels, ...toLabels(message, severity) }, annotations, ...span }, ...members];
+  };
+  if (isResolved) return make(told ?? message.severity, Math.min(message.endedAt ?? atMs, atMs));
   const firing = make(message.severity, atMs + firingForMs);
-  return told === null || told === message.severity ? [firing] : [make(told, atMs), firing];
+  return told === null || told === message.severity ? firing : [...make(told, atMs), ...firing];
+}
+
+/** The bodies to post these in, in order: a gateway in front may take no more than a megabyte. */
+export function toAlertmanagerBodies(alerts: readonly AlertmanagerAlert[]): readonly string[] {
+  const bodies: string[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const alert of alerts) {
+    const json = JSON.stringify(alert);
+    const bytes = Buffer.byteLength(json) + 1;
+    if (used + bytes > MAX_BODY_BYTES) {
+      bodies.push([]);
+      used = 2;
+    }
+    bodies.at(-1)?.push(json);
+    used += bytes;
+  }
+  return bodies.map((parts) => `[${parts.join(",")}]`);
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Secret } from "../secret.ts";
-import { readToldSeverity, toAlertmanagerAlerts } from "./alertmanager-alerts.ts";
+import { readToldSeverity, toAlertmanagerAlerts, toAlertmanagerBodies } from "./alertmanager-alerts.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
@@ -20,7 +20,8 @@ export interface AlertmanagerOptions {
   readonly timeoutMs?: number;
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+export const DEFAULT_FIRING_HOURS = 24;
 
 /**
  * Prometheus Alertmanager, API v2: grouping, silences and receivers are its own. Labels make an alert that arrives twice
@@ -28,7 +29,7 @@ const DAY_MS = 86_400_000;
  * @throws {UsageError} for a bad URL
  */
 export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifier {
-  const { name, authorization, labels = {}, firingForMs = DAY_MS, clock } = options;
+  const { name, authorization, labels = {}, firingForMs = DEFAULT_FIRING_HOURS * HOUR_MS, clock } = options;
   const endpoint = extendEndpoint(openEndpoint(name, options.url, options.network ?? {}), "/api/v2/alerts");
   return {
     name,
@@ -36,15 +37,19 @@ export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifi
     async send(message, { signal, providerReference }) {
       const told = readToldSeverity(providerReference);
       const alerts = toAlertmanagerAlerts(message, { atMs: clock(), told, firingForMs, labels });
-      await post(endpoint, {
-        headers: authorization === undefined ? {} : { authorization: authorization.reveal() },
-        body: JSON.stringify(alerts),
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock,
-        signal,
-        secrets: authorization === undefined ? [] : [authorization],
-      });
-      return { providerReference: message.severity };
+      const bodies = toAlertmanagerBodies(alerts);
+      for (const body of bodies) {
+        await post(endpoint, {
+          headers: authorization === undefined ? {} : { authorization: authorization.reveal() },
+          body,
+          timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+          clock,
+          signal,
+          secrets: authorization === undefined ? [] : [authorization],
+        });
+      }
+      const messages = bodies.length;
+      return { providerReference: message.severity, ...(messages === 1 ? {} : { messages }) };
     },
   };
 }

@@ -79,7 +79,7 @@ const alertmanager = z.strictObject({
   authorization: secret.optional(),
   /** Put on every alert. */
   labels: z.record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200)).optional(),
-  /** How long a firing alert lives there without news: longer than the longest repeat interval. */
+  /** How long a firing alert lives there without news: an hour longer than the longest repeat interval. */
   firingForHours: z.number().min(1).max(168).optional(),
   ...network,
 });

@@ -52,6 +52,8 @@ export function describeReason(message: AlertMessage): string {
       return message.state === "acknowledged" ? "acknowledged, still on" : "still firing";
     case "advice":
       return "advice";
+    case "acknowledged":
+      return "acknowledged";
     case "resolved":
       return "resolved";
     default:

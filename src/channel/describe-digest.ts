@@ -35,5 +35,6 @@ const WORDS: Readonly<Record<AlertMessage["reason"], string>> = {
   worse: "getting worse",
   repeat: "still firing",
   advice: "advice",
+  acknowledged: "acknowledged",
   resolved: "resolved",
 };

@@ -1,7 +1,9 @@
 import type { AlertMessage } from "./alert-message.ts";
 import { describeCount, formatIso } from "./describe-alert.ts";
 import { toDiscord, toDiscordCode, toDiscordQuote } from "./discord-text.ts";
+import { tellsMembers, toMembersFile } from "./group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";
+import { toMemberLines } from "./outline-lines.ts";
 import { cutText } from "./plain-text.ts";
 
 /**
@@ -23,6 +25,16 @@ const ADVICE_CHARS = 2_000;
 const LINKS_CHARS = 550;
 const VALUE_CHARS = 60;
 const FOOTER_CHARS = 300;
+/** Beside a list of rules the advice has less room; there it says no more than where to look. */
+const ADVICE_CHARS_BESIDE = 400;
+const MEMBER_LINE_CHARS = 600;
+const measureDiscord = (text: string) => Array.from(toDiscord(text, DISCORD_LIMITS.description)).length;
+const CAPS = {
+  ...FULL_CAPS,
+  headline: HEADLINE_CHARS,
+  members: { rows: 6, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
+};
+export const DISCORD_FILE = "rules.txt";
 
 const COLORS: Readonly<Record<AlertMessage["severity"], number>> = {
   critical: 0xd32f2f,
@@ -42,6 +54,8 @@ export interface DiscordMessage {
   readonly content: string;
   /** Nobody is ever pinged, whatever a text looks like. */
   readonly allowed_mentions: { readonly parse: readonly never[] };
+  /** What is attached, in the order of the files of the request. */
+  readonly attachments?: readonly [{ readonly id: 0; readonly filename: typeof DISCORD_FILE }];
   readonly embeds?: readonly [
     {
       readonly title: string;
@@ -62,9 +76,18 @@ function renderLinks({ links }: Outline): string {
   return kept.filter((link) => (left -= link.length + 3) >= 0).join(" · ");
 }
 
-function renderAdvice({ advice }: Outline): string {
+function renderAdvice({ advice, members }: Outline): string {
   if (advice === null) return "";
-  return `**${advice.heading}**\n${toDiscordQuote(advice.lines, ADVICE_CHARS)}`;
+  const chars = members === null ? ADVICE_CHARS : ADVICE_CHARS_BESIDE;
+  return `**${advice.heading}**\n${toDiscordQuote(advice.lines, chars)}`;
+}
+
+function renderLines({ members, digest }: Outline): string[] {
+  const [heading, ...lines] = toMemberLines(members).map((line) => toDiscord(line, MEMBER_LINE_CHARS));
+  return [
+    ...(heading === undefined ? [] : [`**${heading}**`, ...lines]),
+    ...digest.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
+  ];
 }
 
 function renderDescription(outline: Outline): string {
@@ -73,6 +96,7 @@ function renderDescription(outline: Outline): string {
     toDiscord(headline, HEADLINE_CHARS),
     sparkline === "" ? "" : `\`${sparkline}\``,
     ...facts,
+    ...renderLines(outline),
     renderAdvice(outline),
     renderLinks(outline),
   ];
@@ -89,9 +113,15 @@ function renderFields({ top }: Outline): DiscordField[] {
   }));
 }
 
-/** All that is known of an alert, as one message to be edited in place. */
+/** The whole list of a group's rules, where it has no room in the message; null where nothing is to be attached now. */
+export function toDiscordFile(message: AlertMessage): string | null {
+  const rest = outlineAlert(message, "whole", CAPS).members?.rest ?? [];
+  return rest.length > 0 && tellsMembers(message) ? toMembersFile(message) : null;
+}
+
+/** All that is known of an alert, as one message to be edited in place; an edit leaves what is attached where it is. */
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
-  const outline = outlineAlert(message, "whole", { ...FULL_CAPS, headline: HEADLINE_CHARS });
+  const outline = outlineAlert(message, "whole", CAPS);
   const { status, standing, subject, silence, links } = outline;
   const title = subject === "" ? standing : `${standing} · ${subject}`;
   const [console] = links;

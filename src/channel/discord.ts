@@ -1,8 +1,15 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../clock.ts";
 import type { Secret } from "../secret.ts";
 import type { AlertMessage } from "./alert-message.ts";
-import { type DiscordMessage, toDiscordMessage, toDiscordNote } from "./discord-message.ts";
+import {
+  DISCORD_FILE,
+  type DiscordMessage,
+  toDiscordFile,
+  toDiscordMessage,
+  toDiscordNote,
+} from "./discord-message.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
 import { mustRing } from "./must-ring.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
@@ -21,15 +28,38 @@ export interface DiscordOptions {
 
 const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
 
+/** The request's body, as JSON or, with a file, as form data. */
+function toBody(message: DiscordMessage, file: string | null) {
+  if (file === null) return { headers: {}, body: JSON.stringify(message) };
+  const payload = JSON.stringify({ ...message, attachments: [{ id: 0, filename: DISCORD_FILE }] });
+  const boundary = `longwatch-${createHash("sha256").update(payload).update(file).digest("hex")}`;
+  const parts = [
+    `content-disposition: form-data; name="payload_json"\r\ncontent-type: application/json\r\n\r\n${payload}`,
+    `content-disposition: form-data; name="files[0]"; filename="${DISCORD_FILE}"\r\ncontent-type: text/plain; charset=utf-8\r\n\r\n${file}`,
+  ];
+  const body = `${parts.map((part) => `--${boundary}\r\n${part}\r\n`).join("")}--${boundary}--\r\n`;
+  return { headers: { "content-type": `multipart/form-data; boundary=${boundary}` }, body };
+}
+
 /**
  * Discord's webhook: one message per alert, edited in place; what must ring is also said anew, because an edit rings
- * nowhere. There is no idempotency key: after a lost reply the channel shows the message twice.
+ * nowhere. A long list of rules is attached as a file. There is no idempotency key: after a lost reply the channel shows the message twice.
  * @throws {UsageError} for a bad URL
  */
 export function createDiscordNotifier(options: DiscordOptions): Notifier {
   const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
 
-  function send(method: "POST" | "PATCH", id: string | null, body: DiscordMessage, signal: AbortSignal) {
+  interface Said {
+    readonly message: DiscordMessage;
+    readonly file?: string | null;
+  }
+
+  function send(
+    method: "POST" | "PATCH",
+    id: string | null,
+    { message, file = null }: Said,
+    signal: AbortSignal,
+  ) {
     // Without `wait` the answer comes before the message is stored, and without its id.
     const target =
       id === null
@@ -37,8 +67,7 @@ export function createDiscordNotifier(options: DiscordOptions): Notifier {
         : extendEndpoint(endpoint, `/messages/${id}`);
     return post(target, {
       method,
-      headers: {},
-      body: JSON.stringify(body),
+      ...toBody(message, file),
       timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
       clock: options.clock,
       signal,
@@ -46,10 +75,15 @@ export function createDiscordNotifier(options: DiscordOptions): Notifier {
     });
   }
 
+  const toSaid = (message: AlertMessage): Said => ({
+    message: toDiscordMessage(message),
+    file: toDiscordFile(message),
+  });
+
   async function edit(id: string, message: AlertMessage, signal: AbortSignal): Promise<Reply> {
-    const reply = await send("PATCH", id, toDiscordMessage(message), signal);
+    const reply = await send("PATCH", id, toSaid(message), signal);
     if (reply.status !== 404 && mustRing(message)) {
-      await send("POST", null, toDiscordNote(message), signal);
+      await send("POST", null, { message: toDiscordNote(message) }, signal);
     }
     return reply;
   }
@@ -63,7 +97,7 @@ export function createDiscordNotifier(options: DiscordOptions): Notifier {
       if (told !== undefined && (await edit(told, message, signal)).status !== 404) {
         return { providerReference: told };
       }
-      const { body } = await send("POST", null, toDiscordMessage(message), signal);
+      const { body } = await send("POST", null, toSaid(message), signal);
       return { providerReference: readReply(body, created)?.id ?? null };
     },
   };

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { AlertMessage } from "./alert-message.ts";
-import { type Outline, outlineAlert } from "./outline-alert.ts";
-import { toPlainLines } from "./outline-lines.ts";
+import { tellsMembers, toMembersFile } from "./group-members.ts";
+import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";
+import { toMemberLines, toPlainLines } from "./outline-lines.ts";
 import { cutText } from "./plain-text.ts";
 
 /** A subject's characters: what a phone shows, and far below what a header line may hold. */
@@ -17,6 +18,8 @@ export interface EmailMessage {
   readonly html: string;
   readonly priority: "high" | "normal";
   readonly headers: Readonly<Record<string, string>>;
+  /** The whole list of a group's rules, where it has no room in the text. */
+  readonly attachments?: readonly { filename: string; content: string; contentType: string }[];
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -33,6 +36,8 @@ const COLORS: Readonly<Record<AlertMessage["severity"], string>> = {
   info: "#0d47a1",
 };
 const GREEN = "#1b5e20";
+const TEXT = "text/plain; charset=utf-8";
+const MEMBERS = { rows: 20, rowChars: 200, chars: 4_000, elsewhere: "attached" } as const;
 
 /** Mail programs make an address of every `a@b`. */
 function unlink(text: string): string {
@@ -60,6 +65,10 @@ function renderHtmlTop({ top }: Outline): string {
   return `<table cellpadding="3">\n${rows.join("\n")}\n</table>`;
 }
 
+function renderHtmlLines(lines: readonly string[]): string {
+  return lines.length === 0 ? "" : `<p>${lines.map((line) => escapeHtml(line.trim())).join("<br>\n")}</p>`;
+}
+
 function renderHtml(outline: Outline, color: string): string {
   const { standing, subject, headline, facts, sparkline, advice, silence, links } = outline;
   const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
@@ -68,6 +77,8 @@ function renderHtml(outline: Outline, color: string): string {
     `<p><b>${escapeHtml(subject)}</b><br>${escapeHtml(headline)}</p>`,
     sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
     `<p>${facts.map(escapeHtml).join("<br>\n")}</p>`,
+    renderHtmlLines(toMemberLines(outline.members)),
+    renderHtmlLines(outline.digest),
     renderHtmlTop(outline),
     advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
     silence === null ? "" : `<p>Silence: <code>${escapeHtml(silence)}</code></p>`,
@@ -90,7 +101,8 @@ function renderText(outline: Outline): string {
  * one sent twice has the same, and their subject is one, without what changes, because some programs thread by it too.
  */
 export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
-  const outline = outlineAlert(message, message.reason === "resolved" ? "transition" : "whole");
+  const view = message.reason === "resolved" ? "transition" : "whole";
+  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
   const { status, subject } = outline;
   const thread = `longwatch.${toThreadId(message)}`;
   const root = `<${thread}@${domain}>`;
@@ -110,5 +122,8 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
       "x-longwatch-state": message.state,
       "x-longwatch-severity": message.severity,
     },
+    ...(tellsMembers(message) && (outline.members?.rest.length ?? 0) > 0
+      ? { attachments: [{ filename: "rules.txt", content: toMembersFile(message), contentType: TEXT }] }
+      : {}),
   };
 }

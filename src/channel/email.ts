@@ -88,8 +88,10 @@ export function createEmailNotifier(options: EmailOptions): Notifier {
       const deadline = startDeadline(timeoutMs, signal, never);
       try {
         deadline.signal.throwIfAborted();
+        const { attachments = [], ...said } = toEmailMessage(message, domain);
         const mail = {
-          ...toEmailMessage(message, domain),
+          ...said,
+          attachments: [...attachments],
           from: { name: "Longwatch", address: from },
           to: [...to],
           date: new Date(clock()),

@@ -9,10 +9,16 @@ export interface SendOptions {
   readonly deliveryKey: string;
   /** What an earlier transition of this alert returned on this channel, where the provider can edit in place. */
   readonly providerReference: string | null;
+  /** What `onProgress` was last told in an earlier attempt of this very transition. */
+  readonly progress?: string | null;
+  /** Told how far a message of several parts has got, to be kept for the next attempt should this one fail. */
+  readonly onProgress?: (progress: string) => void;
 }
 
 export interface SendResult {
   readonly providerReference: string | null;
+  /** How many the receiver was sent; one without. */
+  readonly messages?: number;
 }
 
 /**

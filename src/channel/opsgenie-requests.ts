@@ -1,5 +1,6 @@
 import type { AlertMessage } from "./alert-message.ts";
 import { describeReason } from "./describe-alert.ts";
+import { partMembers, tellsMembers } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
 import { toInert, toPlainLines } from "./outline-lines.ts";
 import { cutText, toLine } from "./plain-text.ts";
@@ -31,11 +32,17 @@ const PRIORITIES: Readonly<Record<AlertMessage["severity"], string>> = {
   info: "P5",
 };
 const SOURCE = "Longwatch";
+const measureInert = (text: string) => Array.from(toInert(text)).length;
+const MEMBERS = { rows: 10, rowChars: 150, chars: 4_000, measure: measureInert } as const;
+/** A note, with room for its title and for how many are in none. */
+const PART_ROOM = { chars: OPSGENIE_LIMITS.note - 500, lineChars: 2_000, measure: measureInert } as const;
 
 function toDescription(message: AlertMessage, maxChars: number): string {
+  const elsewhere = tellsMembers(message) ? { elsewhere: "in the notes" } : {};
   const outline = outlineAlert(
     { ...message, reason: message.reason === "advice" ? "first" : message.reason },
     "whole",
+    { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } },
   );
   const links = outline.links.map(({ label, href }) => `${toInert(label)}: ${href}`);
   return cutText([...toPlainLines(outline).map(toInert), ...links].join("\n"), maxChars);
@@ -67,7 +74,7 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
 
 /**
  * What a transition asks of the Alert API, in order; each is harmless when it arrives twice. The alias keeps it one alert
- * there; late news of one that is over never opens another.
+ * there; late news of one that is over never opens another. What of a long list of rules has no room in it follows as notes.
  */
 export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   const { state, reason, severity, dedupeKey } = message;
@@ -79,10 +86,14 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
     return [about("POST", "close", { source: SOURCE, note: note() })];
   }
   if (reason === "advice") return [about("POST", "notes", { source: SOURCE, note: note() })];
-  if (reason === "repeat" && state === "acknowledged") {
+  if (reason === "acknowledged" || (reason === "repeat" && state === "acknowledged")) {
     return [about("POST", "acknowledge", { source: SOURCE, note: describeReason(message) })];
   }
   // Of an alert that is open already, only its count rises: the priority has a request of its own.
   const raise = about("PUT", "priority", { priority: PRIORITIES[severity] });
-  return reason === "worse" ? [createAlert(message), raise] : [createAlert(message)];
+  const rest = outlineAlert(message, "whole", { ...FULL_CAPS, members: MEMBERS }).members?.rest ?? [];
+  const notes = partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
+    about("POST", "notes", { source: SOURCE, note: [title, ...lines].map(toInert).join("\n") }),
+  );
+  return [createAlert(message), ...(reason === "worse" ? [raise] : []), ...notes];
 }

@@ -6,6 +6,7 @@ import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { toOpsgenieRequests } from "./opsgenie-requests.ts";
 import { POST_TIMEOUT_MS, post } from "./post.ts";
+import { sendParts } from "./send-parts.ts";
 
 export interface OpsgenieOptions {
   readonly name: string;
@@ -33,19 +34,23 @@ export function createOpsgenieNotifier(options: OpsgenieOptions): Notifier {
   return {
     name,
     kind: "opsgenie",
-    async send(message, { signal }) {
-      for (const { method, path, byAlias, body } of toOpsgenieRequests(message)) {
+    async send(message, sending) {
+      const requests = toOpsgenieRequests(message);
+      return sendParts(requests.length, sending, async (index) => {
+        const request = requests[index];
+        if (request === undefined) return null;
+        const { method, path, byAlias, body } = request;
         await post(extendEndpoint(endpoint, path, byAlias ? { identifierType: "alias" } : {}), {
           method,
           headers: { authorization: `GenieKey ${apiKey.reveal()}` },
           body: JSON.stringify(body),
           timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
           clock: options.clock,
-          signal,
+          signal: sending.signal,
           secrets: [apiKey],
         });
-      }
-      return { providerReference: null };
+        return null;
+      });
     },
   };
 }

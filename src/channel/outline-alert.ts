@@ -14,7 +14,9 @@ import {
   TOP_KEYS,
   TOP_LABELS,
 } from "./describe-alert.ts";
+import { describeMembers } from "./describe-digest.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
+import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
 import { type SafeLink, toSafeLinks } from "./safe-link.ts";
 
@@ -25,7 +27,10 @@ export interface OutlineCaps {
   readonly value: number;
   readonly topRows: number;
   readonly advice: { readonly maxLines: number; readonly maxChars: number };
+  readonly members: MemberRoom;
 }
+
+const DIGEST_LINE_CHARS = 300;
 
 export const FULL_CAPS: OutlineCaps = {
   title: 200,
@@ -33,6 +38,7 @@ export const FULL_CAPS: OutlineCaps = {
   value: 120,
   topRows: 3,
   advice: { maxLines: 30, maxChars: 2_800 },
+  members: { rows: 10, rowChars: 160, chars: 1_200 },
 };
 
 interface OutlineTop {
@@ -57,6 +63,10 @@ export interface Outline {
   /** Block characters; empty where nothing was counted. */
   readonly sparkline: string;
   readonly top: readonly OutlineTop[];
+  /** Of a message that speaks for many rules. */
+  readonly members: MembersOutline | null;
+  /** Of one that stands for many: `zone 101 · firing: 942100, 942110`. */
+  readonly digest: readonly string[];
   readonly advice: { readonly heading: string; readonly lines: readonly string[] } | null;
   /** A command to copy. */
   readonly silence: string | null;
@@ -114,6 +124,8 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
     facts: isResolved ? [describeEnd(message)] : isAdvice ? [describeSince(message)] : outlineFacts(message),
     sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
+    members: isShort ? null : outlineMembers(message, caps.members),
+    digest: describeMembers(message.digest, DIGEST_LINE_CHARS),
     advice: isShort && message.reason !== "advice" ? null : advice,
     silence:
       isShort || isResolved || message.howToSilence === null ? null : toLine(message.howToSilence, 400),

@@ -15,10 +15,23 @@ export function toRowLine({ value, count, share }: Outline["top"][number]["rows"
   return `${value} ${count} (${share})`;
 }
 
+/** The rules that a message speaks for, indented below their heading. */
+export function toMemberLines(members: Outline["members"]): string[] {
+  if (members === null) return [];
+  const { heading, rows, others, more } = members;
+  return [
+    `${heading}:`,
+    ...[...rows, ...others, ...(more === null ? [] : [more])].map((line) => `  ${line}`),
+  ];
+}
+
 /** An outline as plain text, line by line, an empty line between its parts; what it links to and its title apart. */
-export function toPlainLines({ headline, facts, sparkline, top, advice, silence }: Outline): string[] {
+export function toPlainLines(outline: Outline): string[] {
+  const { headline, facts, sparkline, top, members, digest, advice, silence } = outline;
   const parts = [
     [headline, sparkline, ...facts].filter((line) => line !== ""),
+    toMemberLines(members),
+    digest,
     top.flatMap(({ label, rows }) => [`${label}:`, ...rows.map((row) => `  ${toRowLine(row)}`)]),
     advice === null ? [] : [advice.heading, ...advice.lines.map((line) => `  ${line}`)],
     silence === null ? [] : [`Silence: ${silence}`],

@@ -1,14 +1,20 @@
 import type { AlertMessage } from "./alert-message.ts";
 import { describeReason, formatIso } from "./describe-alert.ts";
+import { partMembers } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
 import { toInert, toRowLine } from "./outline-lines.ts";
 import { cutText, toLine } from "./plain-text.ts";
 
 /**
  * Of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com, "Send an
- * alert event" and "Limits"). What the pieces below may hold adds up to far less than the bytes.
+ * alert event" and "Limits"). What the pieces below may hold adds up to less than the bytes.
  */
 export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
+
+const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInert(text))) - 2;
+const MEMBERS = { rows: 20, rowChars: 200, chars: 0 } as const;
+/** One event for all rules: there is room for tens of thousands of them. */
+const NAMES_ROOM = { chars: 400_000, lineChars: 2_000, measure: measureJson, most: 1 } as const;
 
 interface PagerDutyPayload {
   readonly summary: string;
@@ -37,14 +43,20 @@ export type PagerDutyEvent =
 /** Late news of an alert that is over must not trigger: under a resolved key that would open a new incident. */
 function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action"] {
   if (state === "resolved" || reason === "resolved") return "resolve";
-  return state === "acknowledged" && reason === "repeat" ? "acknowledge" : "trigger";
+  const isTaken = reason === "acknowledged" || (reason === "repeat" && state === "acknowledged");
+  return isTaken ? "acknowledge" : "trigger";
 }
 
 function toDetails(message: AlertMessage): Record<string, unknown> {
-  const { facts, sparkline, top, advice, silence } = outlineAlert({ ...message, reason: "first" }, "whole");
+  const caps = { ...FULL_CAPS, members: MEMBERS };
+  const outline = outlineAlert({ ...message, reason: "first" }, "whole", caps);
+  const { facts, sparkline, top, members, advice, silence } = outline;
+  const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
+  const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
   return {
     status: describeReason(message),
     facts,
+    ...(members === null ? {} : { [members.heading]: listed.map(toInert) }),
     ...(sparkline === "" ? {} : { counts: sparkline }),
     ...Object.fromEntries(top.map(({ label, rows }) => [label, rows.map((row) => toInert(toRowLine(row)))])),
     ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInert) }),

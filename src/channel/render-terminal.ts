@@ -16,6 +16,7 @@ import {
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
+import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
 import type { Paint, Style } from "./terminal-style.ts";
@@ -28,6 +29,8 @@ const LABEL_COLUMNS = 12;
 const BAR_COLUMNS = 12;
 const LABEL_LIMIT = 30;
 const DIGEST_LINE_CHARS = 600;
+const MEMBER_ROOM = { rows: 10, rowChars: 160, chars: 1_500 } as const;
+const REST_ROOM = { chars: 200_000, lineChars: 800, most: 1 } as const;
 const ADVICE_LIMITS = { maxLines: 12, maxChars: 1_200 };
 
 const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
@@ -77,6 +80,29 @@ function renderHelp(message: AlertMessage, { paint, columns }: Page): string[] {
 
 function renderDigest({ digest }: AlertMessage, columns: number): string[] {
   return describeMembers(digest, DIGEST_LINE_CHARS).flatMap((line) => wrapText(toLine(line, 1_000), columns));
+}
+
+function outlineRules(message: AlertMessage) {
+  const elsewhere = tellsMembers(message) ? { elsewhere: "above" } : {};
+  return outlineMembers(message, { ...MEMBER_ROOM, ...elsewhere });
+}
+
+function renderMembers(message: AlertMessage, { paint, columns }: Page): string[] {
+  const members = outlineRules(message);
+  if (members === null) return [];
+  const { heading, rows, others, more } = members;
+  const lines = [...rows, ...others, ...(more === null ? [] : [more])];
+  return [paint("bold", heading), ...lines.flatMap((line) => wrapText(line, columns))];
+}
+
+/** The names that had no room in the frame. Above it, so that the page is what a full screen shows last. */
+function renderRest(message: AlertMessage, { paint, columns }: Page): string {
+  const rest = outlineRules(message)?.rest ?? [];
+  const lines = partMembers(message, rest, REST_ROOM).flatMap((part) => [part.title, ...part.lines]);
+  return lines
+    .flatMap((line) => wrapText(line, columns))
+    .map((line) => `${paint("dim", line)}\n`)
+    .join("");
 }
 
 function renderCounts(message: AlertMessage, { paint, columns }: Page): string[] {
@@ -133,12 +159,15 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
   const headline = wrapText(toLine(message.headline, 400), columns).map((line) => page.paint("bold", line));
   const facts = [...headline, ...renderCounts(message, page)];
   const advice = message.kind === "self" ? [] : renderAdvice(message, page);
-  return frame(
-    head,
-    BADGES[message.severity],
-    [facts, renderDigest(message, columns), renderTop(message, page), advice, renderHelp(message, page)],
-    page,
-  );
+  const parts = [
+    facts,
+    renderMembers(message, page),
+    renderDigest(message, columns),
+    renderTop(message, page),
+    advice,
+    renderHelp(message, page),
+  ];
+  return `${renderRest(message, page)}${frame(head, BADGES[message.severity], parts, page)}`;
 }
 
 function renderResolved(message: AlertMessage, { paint, columns }: Page): string {

@@ -16,6 +16,7 @@ import {
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
+import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
 import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote, toSlackPlain } from "./slack-text.ts";
@@ -106,6 +107,46 @@ function renderAdvice(message: AlertMessage): SlackBlock {
 }
 
 const DIGEST_LINE_CHARS = 300;
+const measureMrkdwn = (text: string) => Array.from(toMrkdwn(text, SLACK_LIMITS.section)).length;
+const MEMBER_ROWS = 8;
+const MEMBER_ROW_CHARS = 120;
+const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 110, chars: 900, measure: measureMrkdwn } as const;
+/** Of a message that follows: four sections of names, which is what fits below the limit over all blocks. */
+const PART_SECTIONS = 4;
+const PART_LINE_CHARS = 2_800;
+const PART_ROOM = {
+  chars: PART_SECTIONS * (PART_LINE_CHARS + 1),
+  lineChars: PART_LINE_CHARS,
+  measure: measureMrkdwn,
+} as const;
+
+function outlineRules(message: AlertMessage, elsewhere: string | null) {
+  return outlineMembers(message, elsewhere === null ? MEMBER_ROOM : { ...MEMBER_ROOM, elsewhere });
+}
+
+function renderMembers(message: AlertMessage, elsewhere: string | null): SlackBlock[] {
+  const members = outlineRules(message, elsewhere);
+  if (members === null) return [];
+  const { heading, rows, others, more } = members;
+  const lines = [
+    `*${heading}*`,
+    ...rows.map((row) => toMrkdwn(row, MEMBER_ROW_CHARS)),
+    ...others.map((line) => toMrkdwn(line, SLACK_LIMITS.section)),
+    ...(more === null ? [] : [toMrkdwn(more, MAX_MORE_CHARS)]),
+  ];
+  return [section(lines.join("\n"))];
+}
+
+const MAX_MORE_CHARS = 300;
+
+/** What follows a message about many rules: the names that had no room in it. */
+export function toSlackParts(message: AlertMessage): readonly SlackMessage[] {
+  const members = outlineRules(message, null);
+  return partMembers(message, members?.rest ?? [], PART_ROOM).map(({ title, lines }) => ({
+    text: title,
+    blocks: [section(`*${title}*`), ...lines.map((line) => section(toMrkdwn(line, SLACK_LIMITS.section)))],
+  }));
+}
 
 /** A digest's alerts: as many sections as they need, the digest's own budget is below the limit over all blocks. */
 function renderDigest({ digest }: AlertMessage): SlackBlock[] {
@@ -131,8 +172,14 @@ function renderHelp(message: AlertMessage): SlackBlock[] {
   return elements.length === 0 ? [] : [{ type: "context", elements }];
 }
 
-/** An alert as Block Kit. Hostile text reaches it only escaped; only the message's own links are live. */
-export function toSlackMessage(message: AlertMessage): SlackMessage {
+/**
+ * An alert as Block Kit. Hostile text reaches it only escaped; only the message's own links are live. `elsewhere` says
+ * where the rest of a long list of rules is.
+ */
+export function toSlackMessage(
+  message: AlertMessage,
+  elsewhere: string | null = tellsMembers(message) ? "in the next messages" : null,
+): SlackMessage {
   const subject = toLine(describeSubject(message), 100);
   const headline = toMrkdwn(message.headline, 300);
   if (message.reason === "resolved") {
@@ -157,6 +204,7 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
     blocks: [
       header(`${title} · ${subject}`),
       section(renderFacts(message)),
+      ...renderMembers(message, elsewhere),
       ...renderDigest(message),
       ...renderTop(message),
       ...(message.kind === "self" ? [] : [renderAdvice(message)]),
@@ -168,7 +216,10 @@ export function toSlackMessage(message: AlertMessage): SlackMessage {
 /** All that is known of an alert, as one message to be edited in place: what was told stays when more comes or it ends. */
 export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
   if (message.state !== "resolved" && message.reason !== "resolved") {
-    return toSlackMessage(message.reason === "advice" ? { ...message, reason: "first" } : message);
+    return toSlackMessage(
+      message.reason === "advice" ? { ...message, reason: "first" } : message,
+      "in the thread",
+    );
   }
   const subject = toLine(describeSubject(message), 100);
   const headline = toMrkdwn(message.headline, 300);
@@ -177,6 +228,8 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
     blocks: [
       header(`✅ Resolved · ${subject}`),
       section(`${headline}\n${describeEnd(message)}`),
+      ...renderMembers(message, "in the thread"),
+      ...renderDigest(message),
       ...renderTop(message),
       ...(message.kind === "self" ? [] : [renderAdvice(message)]),
       ...renderHelp({ ...message, howToSilence: null }),

@@ -10,7 +10,8 @@ import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { POST_TIMEOUT_MS, post } from "./post.ts";
 import { readReply } from "./read-reply.ts";
-import { toSlackMessage, toWholeSlackMessage } from "./slack-blocks.ts";
+import { sendParts } from "./send-parts.ts";
+import { toSlackMessage, toSlackParts, toWholeSlackMessage } from "./slack-blocks.ts";
 
 export interface SlackBotOptions {
   readonly name: string;
@@ -78,7 +79,7 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
 
 /**
  * Slack by a bot token: one message per alert, edited in place; what must ring is also said in its thread and shown in
- * the channel, because an edit rings nowhere. There is no idempotency key: after a lost reply the message is there twice.
+ * the channel, because an edit rings nowhere. A long list of rules is in the thread alone. There is no idempotency key: after a lost reply the message is there twice.
  * @throws {UsageError} for a bad URL or token
  */
 export function createSlackBotNotifier(options: SlackBotOptions): Notifier {
@@ -126,15 +127,32 @@ export function createSlackBotNotifier(options: SlackBotOptions): Notifier {
     return true;
   }
 
+  /** Posted, or edited where there is something to edit; the reference to it. */
+  async function sendWhole(
+    message: AlertMessage,
+    reference: string | null,
+    signal: AbortSignal,
+  ): Promise<string | null> {
+    const told = readReference(reference);
+    if (told !== null && (await edit(told, message, signal))) return reference;
+    const answer = await say({ channel, ...toWholeSlackMessage(message) }, signal);
+    const posted = `${answer.channel}:${answer.ts}`;
+    return readReference(posted) === null ? null : posted;
+  }
+
   return {
     name,
     kind: "slack-bot",
-    async send(message, { signal, providerReference }) {
-      const told = readReference(providerReference);
-      if (told !== null && (await edit(told, message, signal))) return { providerReference };
-      const answer = await say({ channel, ...toWholeSlackMessage(message) }, signal);
-      const reference = `${answer.channel}:${answer.ts}`;
-      return { providerReference: readReference(reference) === null ? null : reference };
+    async send(message, sending) {
+      const parts = toSlackParts(message);
+      return sendParts(parts.length + 1, sending, async (index, reference) => {
+        const part = parts[index - 1];
+        if (part === undefined) return sendWhole(message, reference, sending.signal);
+        const told = readReference(reference);
+        const where = told === null ? { channel } : { channel: told.channel, thread_ts: told.ts };
+        await say({ ...where, ...part }, sending.signal);
+        return reference;
+      });
     },
   };
 }

@@ -4,7 +4,8 @@ import { openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { POST_TIMEOUT_MS, post } from "./post.ts";
-import { toSlackMessage } from "./slack-blocks.ts";
+import { sendParts } from "./send-parts.ts";
+import { toSlackMessage, toSlackParts } from "./slack-blocks.ts";
 
 export interface SlackOptions {
   readonly name: string;
@@ -17,7 +18,7 @@ export interface SlackOptions {
 
 /**
  * Slack's incoming webhook. It cannot edit and has no idempotency key: after a lost reply the channel shows the message
- * twice.
+ * twice. A long list of rules follows in further messages.
  * @throws {UsageError} for a bad URL
  */
 export function createSlackNotifier(options: SlackOptions): Notifier {
@@ -25,16 +26,19 @@ export function createSlackNotifier(options: SlackOptions): Notifier {
   return {
     name: options.name,
     kind: "slack",
-    async send(message, { signal }) {
-      const body = { ...toSlackMessage(message), mrkdwn: false, unfurl_links: false, unfurl_media: false };
-      await post(endpoint, {
-        headers: {},
-        body: JSON.stringify(body),
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock: options.clock,
-        signal,
+    async send(message, sending) {
+      const parts = [toSlackMessage(message), ...toSlackParts(message)];
+      return sendParts(parts.length, sending, async (index) => {
+        const body = { ...parts[index], mrkdwn: false, unfurl_links: false, unfurl_media: false };
+        await post(endpoint, {
+          headers: {},
+          body: JSON.stringify(body),
+          timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+          clock: options.clock,
+          signal: sending.signal,
+        });
+        return null;
       });
-      return { providerReference: null };
     },
   };
 }

@@ -1,15 +1,30 @@
 import type { AlertMessage } from "./alert-message.ts";
+import { partMembers, tellsMembers } from "./group-members.ts";
 import { FULL_CAPS, type Outline, type OutlineCaps, outlineAlert } from "./outline-alert.ts";
+import { toMemberLines } from "./outline-lines.ts";
 
 /** Of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
 export const TEAMS_MAX_BYTES = 28_000;
 /** Of an Adaptive Card in Teams; more of them hide in a menu. */
 const MAX_ACTIONS = 6;
 
-/** What is tried where everything is too much; the last fits whatever the strings hold. */
+/** In bytes of JSON, as the limit is. */
+const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(disarm(text))) - 2;
+const MEMBERS = { rows: 10, rowChars: 160, chars: 2_000, measure: measureJson } as const;
+const PART_ROOM = { chars: 22_000, lineChars: 2_000, measure: measureJson } as const;
+
+const CAPS: OutlineCaps = { ...FULL_CAPS, members: MEMBERS };
+/** What is tried where everything is too much; the last fits whatever the strings hold. The list of rules stays whole. */
 const STEPS: readonly OutlineCaps[] = [
-  { ...FULL_CAPS, value: 60, advice: { maxLines: 20, maxChars: 1_400 } },
-  { title: 80, headline: 150, value: 40, topRows: 2, advice: { maxLines: 8, maxChars: 500 } },
+  { ...FULL_CAPS, value: 60, advice: { maxLines: 20, maxChars: 1_400 }, members: MEMBERS },
+  {
+    title: 80,
+    headline: 150,
+    value: 40,
+    topRows: 2,
+    advice: { maxLines: 8, maxChars: 500 },
+    members: MEMBERS,
+  },
 ];
 
 type Color = "default" | "accent" | "good" | "warning" | "attention";
@@ -83,6 +98,14 @@ function renderTop({ top }: Outline): RichTextBlock[] {
   ]);
 }
 
+function renderMembers({ members }: Outline): RichTextBlock[] {
+  return toMemberLines(members).map((text, index) =>
+    index === 0
+      ? line([run(text, { weight: "bolder" })], { separator: true })
+      : line([run(text.trimStart())], { spacing: "none" }),
+  );
+}
+
 function renderAdvice({ advice }: Outline): RichTextBlock[] {
   if (advice === null) return [];
   return [
@@ -99,6 +122,8 @@ function renderBody(outline: Outline, color: Color): RichTextBlock[] {
     ...(headline === "" ? [] : [line([run(headline)])]),
     ...(sparkline === "" ? [] : [line([run(sparkline, { fontType: "monospace" })])]),
     ...facts.map((fact) => line([run(fact)], { spacing: "small" })),
+    ...renderMembers(outline),
+    ...outline.digest.map((text) => line([run(text)], { spacing: "small" })),
     ...renderTop(outline),
     ...renderAdvice(outline),
     ...(silence === null
@@ -108,19 +133,33 @@ function renderBody(outline: Outline, color: Color): RichTextBlock[] {
 }
 
 function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
-  const outline = outlineAlert(message, "transition", caps);
+  const elsewhere = tellsMembers(message) ? { elsewhere: "in the next cards" } : {};
+  const outline = outlineAlert(message, "transition", {
+    ...caps,
+    members: { ...caps.members, ...elsewhere },
+  });
   const { status, standing, subject, links } = outline;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
   const actions = links
     .slice(0, MAX_ACTIONS)
     .map(({ label, href }) => ({ type: "Action.OpenUrl" as const, title: disarm(label), url: href }));
+  return envelop(disarm(`${standing}: ${subject}`), renderBody(outline, color), actions);
+}
+
+type Card = TeamsMessage["attachments"][0]["content"];
+
+function envelop(
+  fallbackText: string,
+  body: Card["body"],
+  actions: NonNullable<Card["actions"]>,
+): TeamsMessage {
   const content = {
     $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
     type: "AdaptiveCard",
     version: "1.4",
     msteams: { width: "Full" },
-    fallbackText: disarm(`${standing}: ${subject}`),
-    body: renderBody(outline, color),
+    fallbackText,
+    body,
     ...(actions.length === 0 ? {} : { actions }),
   } as const;
   const contentType = "application/vnd.microsoft.card.adaptive";
@@ -129,10 +168,25 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
 
 /** An alert as an Adaptive Card made of text runs, where nothing formats; cut until it fits into a message. */
 export function toTeamsMessage(message: AlertMessage): TeamsMessage {
-  let card = toCard(message, FULL_CAPS);
+  let card = toCard(message, CAPS);
   for (const caps of STEPS) {
     if (Buffer.byteLength(JSON.stringify(card)) <= TEAMS_MAX_BYTES) break;
     card = toCard(message, caps);
   }
   return card;
+}
+
+/** What follows a card about many rules: the names that had no room in it. */
+export function toTeamsParts(message: AlertMessage): readonly TeamsMessage[] {
+  const rest = outlineAlert(message, "transition", CAPS).members?.rest ?? [];
+  return partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
+    envelop(
+      disarm(title),
+      [
+        line([run(title, { weight: "bolder" })]),
+        ...lines.map((text) => line([run(text)], { spacing: "small" })),
+      ],
+      [],
+    ),
+  );
 }

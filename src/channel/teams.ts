@@ -4,7 +4,8 @@ import { openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { POST_TIMEOUT_MS, post } from "./post.ts";
-import { toTeamsMessage } from "./teams-card.ts";
+import { sendParts } from "./send-parts.ts";
+import { toTeamsMessage, toTeamsParts } from "./teams-card.ts";
 
 export interface TeamsOptions {
   readonly name: string;
@@ -25,15 +26,18 @@ export function createTeamsNotifier(options: TeamsOptions): Notifier {
   return {
     name: options.name,
     kind: "teams",
-    async send(message, { signal }) {
-      await post(endpoint, {
-        headers: {},
-        body: JSON.stringify(toTeamsMessage(message)),
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock: options.clock,
-        signal,
+    async send(message, sending) {
+      const parts = [toTeamsMessage(message), ...toTeamsParts(message)];
+      return sendParts(parts.length, sending, async (index) => {
+        await post(endpoint, {
+          headers: {},
+          body: JSON.stringify(parts[index]),
+          timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+          clock: options.clock,
+          signal: sending.signal,
+        });
+        return null;
       });
-      return { providerReference: null };
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { AlertMessage } from "./alert-message.ts";
+import { tellsMembers } from "./group-members.ts";
 import { cutText } from "./plain-text.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
@@ -9,16 +10,24 @@ interface Caps {
   readonly adviceChars: number;
   readonly rows: number;
   readonly points: number;
+  /** Of those that the message speaks for; the others follow by name. */
+  readonly members: number;
 }
 
 /** From "everything" to what fits whatever the strings hold: at most 12 bytes per code point once escaped. */
-const STEPS: readonly Caps[] = [
-  { chars: 100_000, adviceChars: 100_000, rows: 1_000, points: 10_000 },
-  { chars: 1_000, adviceChars: 6_000, rows: 10, points: 240 },
-  { chars: 300, adviceChars: 3_000, rows: 5, points: 120 },
-  { chars: 120, adviceChars: 1_000, rows: 3, points: 60 },
-  { chars: 20, adviceChars: 200, rows: 1, points: 30 },
+const STEPS: readonly [Caps, Caps, ...Caps[]] = [
+  { chars: 100_000, adviceChars: 100_000, rows: 1_000, points: 10_000, members: 10_000 },
+  { chars: 100_000, adviceChars: 100_000, rows: 1_000, points: 10_000, members: 80 },
+  { chars: 1_000, adviceChars: 6_000, rows: 10, points: 240, members: 60 },
+  { chars: 300, adviceChars: 3_000, rows: 5, points: 120, members: 40 },
+  { chars: 120, adviceChars: 1_000, rows: 3, points: 60, members: 5 },
+  { chars: 20, adviceChars: 200, rows: 1, points: 30, members: 5 },
 ];
+const MEMBER_ID_CHARS = 200;
+/** Of the ids in one message that follows, in bytes; its own members take less than the rest. */
+const PART_BYTES = MAX_BODY_BYTES - 1_000;
+/** As many as follow on the other channels. */
+const MOST_PARTS = 10;
 
 function trim(message: AlertMessage, caps: Caps): AlertMessage {
   const cut = <Text extends string | null>(text: Text) =>
@@ -29,7 +38,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
-    ...(message.members === undefined ? {} : { members: message.members.slice(0, caps.points) }),
+    ...(message.members === undefined ? {} : { members: message.members.slice(0, caps.members) }),
     ruleId: cut(message.ruleId),
     ruleTitle: cut(message.ruleTitle),
     headline: cut(message.headline),
@@ -65,20 +74,67 @@ function toHarmlessJson(value: unknown): string {
   );
 }
 
+/** A page and, where it speaks for more rules than it has room for, what follows it. */
+export interface WebhookBodies {
+  readonly first: string;
+  readonly following: readonly string[];
+}
+
 /**
  * The payload: `{type, timestamp, trimmed, data}` with the message as `data`. Below 20,000 bytes; where it would be more,
- * texts and lists are cut, `trimmed` says so, and the shape stays.
+ * texts and lists are cut, `trimmed` says so, and the shape stays. Members that had to go follow by their ids alone, as
+ * `alert.members`: their zone, their number and which part of how many it is; what would need more than ten of those
+ * is counted in `left`.
  */
-export function toWebhookBody(message: AlertMessage, atMs: number): string {
-  let body = "";
-  for (const [step, caps] of STEPS.entries()) {
-    body = toHarmlessJson({
-      type: `alert.${message.state}`,
-      timestamp: new Date(atMs).toISOString(),
-      trimmed: step > 0,
-      data: trim(message, caps),
-    });
-    if (Buffer.byteLength(body) < MAX_BODY_BYTES) break;
+export function toWebhookBodies(message: AlertMessage, atMs: number): WebhookBodies {
+  const timestamp = new Date(atMs).toISOString();
+  let first = "";
+  let shown = 0;
+  const total = message.members?.length ?? 0;
+  const [whole, fewerMembers, ...smaller] = STEPS;
+  for (const [step, caps] of [whole, ...(total > 0 ? [fewerMembers] : []), ...smaller].entries()) {
+    const data = trim(message, caps);
+    shown = data.members?.length ?? 0;
+    first = toHarmlessJson({ type: `alert.${message.state}`, timestamp, trimmed: step > 0, data });
+    if (Buffer.byteLength(first) < MAX_BODY_BYTES) break;
   }
-  return body;
+  if (!tellsMembers(message)) return { first, following: [] };
+  return { first, following: toFollowing(message, (message.members ?? []).slice(shown), timestamp) };
+}
+
+type Members = NonNullable<AlertMessage["members"]>;
+
+function toFollowing(message: AlertMessage, rest: Members, timestamp: string): string[] {
+  const { alertId, fingerprint, dedupeKey, transition, members = [] } = message;
+  const parts = splitIds(rest);
+  const kept = parts.slice(0, MOST_PARTS);
+  const left = parts.slice(MOST_PARTS).reduce((sum, part) => sum + part.length, 0);
+  return kept.map((part, index) => {
+    const zones = [...Map.groupBy(part, ({ zoneId }) => zoneId)].map(([zoneId, ofZone]) => {
+      return { zoneId, ruleIds: ofZone.map(({ ruleId }) => cutText(ruleId, MEMBER_ID_CHARS)) };
+    });
+    const which = { part: index + 1, parts: kept.length, total: members.length, left };
+    const data = { alertId, fingerprint, dedupeKey, transition, ...which, zones };
+    return toHarmlessJson({ type: "alert.members", timestamp, trimmed: false, data });
+  });
+}
+
+/** As many ids as fit into a message each, whatever they hold. */
+function splitIds(rest: Members): Members[] {
+  const parts: Members[] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const [, ofZone] of Map.groupBy(rest, ({ zoneId }) => zoneId)) {
+    // What a zone of its own costs besides its ids.
+    used += 60;
+    for (const member of ofZone) {
+      const bytes = Buffer.byteLength(toHarmlessJson(cutText(member.ruleId, MEMBER_ID_CHARS))) + 1;
+      if (used + bytes > PART_BYTES) {
+        parts.push([]);
+        used = 60;
+      }
+      parts.at(-1)?.push(member);
+      used += bytes;
+    }
+  }
+  return parts;
 }

@@ -6,7 +6,8 @@ import { openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 import { POST_TIMEOUT_MS, post } from "./post.ts";
-import { toWebhookBody } from "./webhook-body.ts";
+import { sendParts } from "./send-parts.ts";
+import { toWebhookBodies } from "./webhook-body.ts";
 import { findSecretMistake, signWebhook } from "./webhook-signature.ts";
 
 export interface WebhookOptions {
@@ -42,23 +43,28 @@ export function createWebhookNotifier(options: WebhookOptions): Notifier {
   return {
     name,
     kind: "webhook",
-    async send(message, { signal, deliveryKey }) {
+    async send(message, sending) {
       const atMs = clock();
-      const id = toWebhookId(deliveryKey);
       const timestamp = String(Math.floor(atMs / 1_000));
-      const body = toWebhookBody(message, atMs);
-      await post(endpoint, {
-        headers: {
-          "webhook-id": id,
-          "webhook-timestamp": timestamp,
-          "webhook-signature": signWebhook(secrets, { id, timestamp, body }),
-        },
-        body,
-        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-        clock,
-        signal,
+      const { first, following } = toWebhookBodies(message, atMs);
+      const bodies = [first, ...following];
+      return sendParts(bodies.length, sending, async (index) => {
+        const { deliveryKey, signal } = sending;
+        const id = toWebhookId(index === 0 ? deliveryKey : `${deliveryKey}-members-${index}`);
+        const body = bodies[index] ?? "";
+        await post(endpoint, {
+          headers: {
+            "webhook-id": id,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": signWebhook(secrets, { id, timestamp, body }),
+          },
+          body,
+          timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+          clock,
+          signal,
+        });
+        return null;
       });
-      return { providerReference: null };
     },
   };
 }

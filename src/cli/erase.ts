@@ -1,4 +1,4 @@
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Database } from "../../db/client.ts";
 import {
@@ -109,13 +109,11 @@ async function run(
   }
 }
 
+/** An input that ends without an answer is a no. */
 async function isConfirmed({ stdin, stderr }: StoreIo): Promise<boolean> {
-  const lines = createInterface({ input: stdin, output: stderr });
-  try {
-    return (await lines.question('Type "erase" to go on: ')).trim() === "erase";
-  } finally {
-    lines.close();
-  }
+  stderr.write('Type "erase" to go on: ');
+  for await (const line of createInterface({ input: stdin })) return line.trim() === "erase";
+  return false;
 }
 
 async function report(io: StoreIo, { json }: EraseFlags, text: string, facts: object): Promise<void> {

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { shortenText } from "../edge/escape-text.ts";
-import { type Gap, joinGaps } from "./coverage/join-gaps.ts";
-import { readZones } from "./coverage/read-zones.ts";
+import { type Gap, joinGaps } from "../report/join-gaps.ts";
+import { readZones } from "../report/read-zones.ts";
 import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";

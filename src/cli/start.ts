@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { createApp, type RunningApp } from "../app.ts";
+import { secretsOf } from "../channel/channel-secrets.ts";
 import type { Config } from "../config.ts";
 import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
@@ -31,14 +32,25 @@ export function startCommand(readConfig: () => Config): Command {
 
 async function run(config: Config): Promise<void> {
   const isTTY = process.stderr.isTTY;
+  const secrets = listSecrets(config);
   const log = createLog({
     level: config.logLevel,
     pretty: isTTY,
     stream: process.stderr,
-    secrets: listSecrets(config),
+    secrets,
   });
+  const rereadAlerting = () => {
+    const alerting = config.rereadAlerting();
+    secrets.push(...secretsOf(alerting.channels));
+    return alerting;
+  };
   const print = (text: string) => void process.stdout.write(`${text}\n`);
-  const app = createApp({ config, log, terminal: process.stdout, onStep: (step) => print(`${step} ...`) });
+  const app = createApp({
+    config: { ...config, rereadAlerting },
+    log,
+    terminal: process.stdout,
+    onStep: (step) => print(`${step} ...`),
+  });
   const stopping = new AbortController();
 
   const stop = async (reason: string) => {
@@ -94,12 +106,9 @@ function listSecrets(config: Config) {
     channels.slack?.url,
     heartbeatUrl,
     config.http.adminKey,
-    ...config.alerting.channels.flatMap((channel) => Object.values(channel).flat().filter(isSecret)),
+    config.pseudonymKey,
+    ...secretsOf(config.alerting.channels),
   ].filter((secret) => secret !== null && secret !== undefined);
-}
-
-function isSecret(value: unknown): value is Secret {
-  return typeof value === "object" && value !== null && "reveal" in value;
 }
 
 function describeAdminKey(key: Secret): string {

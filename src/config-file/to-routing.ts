@@ -1,3 +1,4 @@
+import { DEFAULT_FIRING_HOURS } from "../channel/alertmanager.ts";
 import { closestName } from "../closest-name.ts";
 import {
   DEFAULT_TIMING,
@@ -67,5 +68,35 @@ export function findMismatches(file: ConfigFile, channels: readonly string[]): s
     check(`quiet_hours[${index}]`, hours.channels);
     if (hours.from === hours.to) mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
   }
-  return mistakes;
+  return [...mistakes, ...findShortLived(file, channels)];
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Alertmanager ends by itself what it is not told of again, and would page anew with the next repeat: what it is told must
+ * outlive the longest wait between two messages, with an hour for a delivery that is late.
+ */
+function findShortLived(file: ConfigFile, channels: readonly string[]): string[] {
+  const entries = Object.entries(file.channels ?? {}).filter(([, { kind }]) => kind === "alertmanager");
+  const routes = listRoutes("route", toRouting(file, channels).root);
+  return entries.flatMap(([name, entry]) => {
+    const given = (entry as { firing_for_hours?: number }).firing_for_hours;
+    const hours = given ?? DEFAULT_FIRING_HOURS;
+    const leading = routes.filter(({ route }) => route.channels.includes(name));
+    const [longest] = leading.toSorted(
+      (a, b) => b.route.timing.repeatIntervalMs - a.route.timing.repeatIntervalMs,
+    );
+    if (longest === undefined) return [];
+    const repeatHours = longest.route.timing.repeatIntervalMs / HOUR_MS;
+    if (hours >= repeatHours + 1) return [];
+    const shown = given === undefined ? `${hours} (the default)` : hours;
+    const rule = `must be at least an hour longer than repeat_interval of ${longest.at}, which is ${repeatHours} h`;
+    return [`channels.${name}.firing_for_hours: ${shown}: ${rule}`];
+  });
+}
+
+function listRoutes(at: string, route: Route): { at: string; route: Route }[] {
+  const children = route.routes.flatMap((child, index) => listRoutes(`${at}.routes[${index}]`, child));
+  return [{ at, route }, ...children];
 }

@@ -18,16 +18,28 @@ export interface ChannelRate {
 
 /**
  * By the notifier's kind. Slack takes about a message a second, PagerDuty about 120 a minute; people read far fewer, so
- * what they read is kept below what they could be sent. The list has room beside the limits of slack-blocks and webhook-body.
+ * what they read is kept below what they could be sent. The list has room beside the limits of slack-blocks, teams-card,
+ * discord-message and webhook-body.
  */
 const RATES: Readonly<Record<string, ChannelRate>> = {
   terminal: { perMinute: 60, digest: { in: "list", maxChars: 20_000, charsBeside: 2 } },
   webhook: { perMinute: 120, digest: { in: "list", maxChars: 16_000, charsBeside: 84 } },
   slack: { perMinute: 30, digest: { in: "list", maxChars: 9_000, charsBeside: 2 } },
+  "slack-bot": { perMinute: 30, digest: { in: "list", maxChars: 9_000, charsBeside: 2 } },
+  teams: { perMinute: 20, digest: { in: "list", maxChars: 8_000, charsBeside: 2 } },
+  discord: { perMinute: 20, digest: { in: "list", maxChars: 2_800, charsBeside: 2 } },
+  email: { perMinute: 20, digest: { in: "list", maxChars: 15_000, charsBeside: 2 } },
   pagerduty: { perMinute: 100, digest: null },
   opsgenie: { perMinute: 100, digest: null },
   alertmanager: { perMinute: 600, digest: null },
 };
+
+/** Kinds that show who has taken an alert on: by an event of their own, or in the message that is edited in place. */
+const SHOW_ACKNOWLEDGEMENTS: ReadonlySet<string> = new Set(["pagerduty", "opsgenie", "slack-bot", "discord"]);
+
+export function showsAcknowledgements(kind: string): boolean {
+  return SHOW_ACKNOWLEDGEMENTS.has(kind);
+}
 
 /** Of a kind that shows no more than a headline. */
 const HEADLINE_RATE: ChannelRate = {

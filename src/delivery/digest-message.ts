@@ -42,7 +42,7 @@ const GROUP_CHARS = 40;
 
 /** Escaped, a sign takes up to six characters. */
 function costOf({ name }: DigestMember): number {
-  return Array.from(name).reduce((sum, character) => sum + (/[\w .-]/.test(character) ? 1 : 6), 0);
+  return Array.from(name).reduce((sum, character) => sum + (/[A-Za-z0-9 .]/.test(character) ? 1 : 6), 0);
 }
 
 /** One message in the place of all these, of one channel. Where only headlines are shown, the names are in it. */

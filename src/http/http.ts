@@ -14,6 +14,7 @@ import { refuseConnection } from "./refuse-connection.ts";
 import { refuseDeepBody } from "./refuse-deep-body.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
+import { addOpenApi } from "./routes/openapi.ts";
 import { addReadyz } from "./routes/readyz.ts";
 import { createSecurityEvents, type SecurityEventsOptions } from "./security-events.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
@@ -89,6 +90,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     return sendProblem(reply, request.id, told);
   });
 
+  addOpenApi(app);
   const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
   addLivez(app);
   addReadyz(app, readReadiness);

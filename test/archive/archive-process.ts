@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { createDatabase } from "../../db/client.ts";
-import { listRoutes } from "../../src/app/list-routes.ts";
+import { createOpenedBlocks } from "../../src/archive/opened-blocks.ts";
 import { createHttp } from "../../src/http/http.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createPageCursors } from "../../src/http/page-cursor.ts";
+import { addPlatform } from "../../src/http/routes/platform/add-platform.ts";
 import { createLog } from "../../src/log.ts";
 import { NOW } from "./now.ts";
 
@@ -18,16 +19,19 @@ const app = createHttp({
   readBacklog: () => Promise.reject(new Error("nobody asks")),
   log: createLog({ level: "error", stream: { write: () => undefined } }),
   authenticate: async () => ({ ...caller, scopes: new Set(["read", "export"] as const) }),
-  routes: listRoutes({
-    archive,
-    keys: archive,
-    cursors: createPageCursors(randomBytes(32)),
-    refuseCostly: () => undefined,
-    clock: () => NOW,
-    zoneIds: [101],
-    retentionDays: 400,
-    askAdvice: null,
-  }),
+  routes: [
+    (scope) =>
+      addPlatform(scope, {
+        archive,
+        cursors: createPageCursors(randomBytes(32)),
+        refuseCostly: () => undefined,
+        clock: () => NOW,
+        zoneIds: [101],
+        retentionDays: 400,
+        openedBlocks: createOpenedBlocks(1_000_000),
+        askAdvice: null,
+      }),
+  ],
   areMetricsPublic: true,
   limits: {
     perKeyAndMinute: 1_000,

@@ -20,7 +20,7 @@ async function openMany(count: number) {
 }
 
 async function serveMany(database: MigratedDatabase) {
-  const http = await startArchive(database.url, {}, { clock: () => NOW, zoneIds: [101] });
+  const http = await startArchive(database.url, {}, {}, { clock: () => NOW, zoneIds: [101] });
   const { key } = await makeKey(database, "exporter");
   return { http, key, ask: createClient(http.url, key) };
 }

@@ -53,7 +53,7 @@ export async function openArchive(options: EmulatorOptions & { readonly parts?: 
 export async function serve(database: MigratedDatabase, emulator: Emulator, parts: Partial<RouteParts> = {}) {
   const clock = () => emulator.now();
   const defaults = { clock, zoneIds: [ZONE], refuseCostly: () => undefined };
-  const http = await startArchive(database.url, {}, { ...defaults, ...parts });
+  const http = await startArchive(database.url, {}, {}, { ...defaults, ...parts });
   const { key } = await makeKey(database, "operator");
   const ask = createClient(http.url, key);
   return { http, key, ask, platform: createClient(emulator.url, emulator.accessKey) };

@@ -42,12 +42,16 @@ function makeCheckout() {
   return { at, hasInstalled: () => existsSync(at("npm-ran")) };
 }
 
-function run(checkout: ReturnType<typeof makeCheckout>, args: readonly string[] = []) {
+function run(
+  checkout: ReturnType<typeof makeCheckout>,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+) {
   const starter = spawn(process.execPath, [checkout.at("src", "bootstrap.mjs"), "start", ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     // A process group of its own, as in a terminal.
     detached: true,
-    env: { PATH: `${checkout.at("bin")}:${process.env["PATH"]}` },
+    env: { ...env, PATH: `${checkout.at("bin")}:${process.env["PATH"]}` },
   });
   onTestFinished(() => killGroup(starter));
   let printed = "";
@@ -90,6 +94,25 @@ test("SIGTERM to the starter alone stops the service once, however often it come
 
   expect(await exited).toBe(7);
   expect(printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was told to stop"]);
+});
+
+test("SIGHUP asks the service to read its configuration file again, and without one stops it", async () => {
+  const reloading = run(makeCheckout(), [], { LONGWATCH_CONFIG: "longwatch.yaml" });
+  await reloading.ready();
+  reloading.starter.kill("SIGHUP");
+  await vi.waitFor(() => expect(reloading.printed()).toContain("signal SIGHUP"), { timeout: 20_000 });
+  reloading.starter.kill("SIGTERM");
+  expect(await reloading.exited).toBe(7);
+  expect(reloading.printed().match(/^(stop|signal).*$/gm)).toEqual([
+    "signal SIGHUP",
+    "stop: the starter was told to stop",
+  ]);
+
+  const bare = run(makeCheckout());
+  await bare.ready();
+  bare.starter.kill("SIGHUP");
+  expect(await bare.exited).toBe(7);
+  expect(bare.printed().match(/^(stop|signal).*$/gm)).toEqual(["stop: the starter was told to stop"]);
 });
 
 test("Ctrl-C reaches the service as one signal of its own, and the starter waits for it", async () => {

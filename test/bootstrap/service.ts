@@ -3,7 +3,8 @@ import { followParent } from "../../src/follow-parent.ts";
 /** Stands in for the service: says what it is told, and ends with exit code 7 a moment later. */
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => print(`signal ${signal}`));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.on(signal, () => print(`signal ${signal}`));
 const running = setInterval(() => {}, 1_000);
 followParent((reason) => {
   print(`stop: ${reason}`);

@@ -7,7 +7,7 @@ import { findAlertmanager, startAlertmanager } from "./support/alertmanager-proc
 import { stringsOf } from "./support/characters.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";
 import { HOSTILE } from "./support/hostile.ts";
-import { hostileMessage, messageOf, messageSaying } from "./support/messages.ts";
+import { floodOf, hostileMessage, messageOf, messageSaying } from "./support/messages.ts";
 import { NOW, sendOptions } from "./support/receiver.ts";
 import { alertmanagerRequest } from "./support/schemas/alertmanager.ts";
 
@@ -81,37 +81,68 @@ test("labels of one's own are put on, Longwatch's win", () => {
 
 const program = findAlertmanager();
 
-describe.skipIf(program === null)("a real Alertmanager", () => {
-  test("takes an alert as firing, as the same when it comes twice, as worse, and as ended", async () => {
-    const receiver = await startAlertmanager(program ?? "");
-    try {
-      const notifier = createAlertmanagerNotifier({
-        name: "prom",
-        url: createSecret(receiver.url),
-        clock: Date.now,
-        network: { allowPrivateNetworks: true },
-      });
-      const startedAt = Date.now() - 60_000;
-      const send = async (over: Partial<AlertMessage>, providerReference: string | null) => {
-        const message = hostileMessage({ startedAt, severity: "warning", ...over });
-        const told = await notifier.send(message, sendOptions({ providerReference }));
-        const alerts = await receiver.alerts();
-        return { ...told, firing: alerts.map(({ labels }) => labels.severity) };
-      };
+describe.skipIf(program === null)(
+  `a real Alertmanager${program === null ? " (skipped: none is installed)" : ""}`,
+  () => {
+    test("takes a flood of 5,000 rules, has each of them firing, and all of them ended", async () => {
+      const receiver = await startAlertmanager(program ?? "");
+      try {
+        const notifier = createAlertmanagerNotifier({
+          name: "prom",
+          url: createSecret(receiver.url),
+          clock: Date.now,
+          network: { allowPrivateNetworks: true },
+        });
+        const startedAt = Date.now() - 60_000;
+        const send = async (over: Partial<AlertMessage>, providerReference: string | null) => {
+          await notifier.send(floodOf(5_000, { startedAt, ...over }), sendOptions({ providerReference }));
+          const alerts = await receiver.alerts();
+          return alerts.map(({ labels }) => labels);
+        };
+        const firing = await send({ severity: "error" }, null);
+        expect(firing).toHaveLength(5_001);
+        expect(new Set(firing.map((labels) => labels["rule_id"])).size).toBe(5_001);
+        expect(new Set(firing.map((labels) => labels["flood"]))).toEqual(new Set(["f1c0ffee"]));
+        const worse = await send({ severity: "critical", reason: "worse" }, "error");
+        expect(worse.map((labels) => labels["severity"])).toEqual(Array(5_001).fill("critical"));
+        const end = { reason: "resolved", state: "resolved", endedAt: Date.now() } as const;
+        expect(await send({ ...end, severity: "critical" }, "critical")).toEqual([]);
+      } finally {
+        await receiver.stop();
+      }
+    });
 
-      expect(await send({}, null)).toEqual({ providerReference: "warning", firing: ["warning"] });
-      expect(await send({}, null)).toEqual({ providerReference: "warning", firing: ["warning"] });
-      const worse = await send({ reason: "worse", severity: "critical" }, "warning");
-      expect(worse).toEqual({ providerReference: "critical", firing: ["critical"] });
-      const ended = {
-        reason: "resolved",
-        state: "resolved",
-        endedAt: Date.now(),
-        severity: "critical",
-      } as const;
-      expect(await send(ended, "critical")).toMatchObject({ firing: [] });
-    } finally {
-      await receiver.stop();
-    }
-  });
-});
+    test("takes an alert as firing, as the same when it comes twice, as worse, and as ended", async () => {
+      const receiver = await startAlertmanager(program ?? "");
+      try {
+        const notifier = createAlertmanagerNotifier({
+          name: "prom",
+          url: createSecret(receiver.url),
+          clock: Date.now,
+          network: { allowPrivateNetworks: true },
+        });
+        const startedAt = Date.now() - 60_000;
+        const send = async (over: Partial<AlertMessage>, providerReference: string | null) => {
+          const message = hostileMessage({ startedAt, severity: "warning", ...over });
+          const told = await notifier.send(message, sendOptions({ providerReference }));
+          const alerts = await receiver.alerts();
+          return { ...told, firing: alerts.map(({ labels }) => labels.severity) };
+        };
+
+        expect(await send({}, null)).toEqual({ providerReference: "warning", firing: ["warning"] });
+        expect(await send({}, null)).toEqual({ providerReference: "warning", firing: ["warning"] });
+        const worse = await send({ reason: "worse", severity: "critical" }, "warning");
+        expect(worse).toEqual({ providerReference: "critical", firing: ["critical"] });
+        const ended = {
+          reason: "resolved",
+          state: "resolved",
+          endedAt: Date.now(),
+          severity: "critical",
+        } as const;
+        expect(await send(ended, "critical")).toMatchObject({ firing: [] });
+      } finally {
+        await receiver.stop();
+      }
+    });
+  },
+);

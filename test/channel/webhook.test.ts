@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type AlertMessage, alertMessage } from "../../src/channel/alert-message.ts";
 import type { SendOptions } from "../../src/channel/notifier.ts";
 import { createWebhookNotifier } from "../../src/channel/webhook.ts";
-import { MAX_BODY_BYTES, toWebhookBody } from "../../src/channel/webhook-body.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
 import { createSecret } from "../../src/secret.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { HOSTILE } from "./support/hostile.ts";
@@ -125,9 +125,9 @@ test("a channel without a secret is refused", () => {
 
 test("the body looks as it looked (F71)", async () => {
   const pretty = (message: AlertMessage) =>
-    `${JSON.stringify(JSON.parse(toWebhookBody(message, NOW)), null, 2)}\n`;
+    `${JSON.stringify(JSON.parse(toWebhookBodies(message, NOW).first), null, 2)}\n`;
   await expect(pretty(messageOf())).toMatchFileSnapshot("golden/webhook-first.golden.json");
-  await expect(`${toWebhookBody(hostileMessage(), NOW)}\n`).toMatchFileSnapshot(
+  await expect(`${toWebhookBodies(hostileMessage(), NOW).first}\n`).toMatchFileSnapshot(
     "golden/webhook-hostile.golden.json",
   );
 });
@@ -135,16 +135,17 @@ test("the body looks as it looked (F71)", async () => {
 test.each(Object.entries(HOSTILE))(
   "%s arrives as it was, in bytes that are harmless (F71)",
   (_name, text) => {
-    const body = toWebhookBody(messageSaying(text), NOW);
+    const body = toWebhookBodies(messageSaying(text), NOW).first;
     expect(body).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}<>&]/u);
     expect(JSON.parse(body).data.headline).toBe(text);
   },
 );
 
 test("a body just below the limit is left whole, one byte more and it is cut", () => {
-  const room = MAX_BODY_BYTES - 1 - Buffer.byteLength(toWebhookBody(messageOf({ headline: "" }), NOW));
-  const fits = toWebhookBody(messageOf({ headline: "x".repeat(room) }), NOW);
-  const over = toWebhookBody(messageOf({ headline: "x".repeat(room + 1) }), NOW);
+  const room =
+    MAX_BODY_BYTES - 1 - Buffer.byteLength(toWebhookBodies(messageOf({ headline: "" }), NOW).first);
+  const fits = toWebhookBodies(messageOf({ headline: "x".repeat(room) }), NOW).first;
+  const over = toWebhookBodies(messageOf({ headline: "x".repeat(room + 1) }), NOW).first;
 
   expect(Buffer.byteLength(fits)).toBe(MAX_BODY_BYTES - 1);
   expect(JSON.parse(fits)).toMatchObject({ trimmed: false, data: { headline: "x".repeat(room) } });
@@ -171,7 +172,7 @@ test.each([
     })),
     sparkline: Array.from({ length: 20_000 }, () => Number.MAX_VALUE),
   });
-  const body = toWebhookBody(monster, NOW);
+  const body = toWebhookBodies(monster, NOW).first;
 
   expect(Buffer.byteLength(body)).toBeLessThan(MAX_BODY_BYTES);
   const read = JSON.parse(body);

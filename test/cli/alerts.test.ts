@@ -99,7 +99,12 @@ test("an alert is shown with its message, history, deliveries and the whole advi
     expect(out).toContain(said);
   expect(out).not.toContain("\u001b");
   const json = JSON.parse((await run("show", String(id), "--json")).out);
-  expect(json).toMatchObject({ id, state: "acknowledged", acknowledgedBy: "alice", deliveries: [{}, {}] });
+  expect(json).toMatchObject({
+    id,
+    state: "acknowledged",
+    acknowledgedBy: "alice",
+    deliveries: [{}, {}, {}, {}],
+  });
 });
 
 test("an acknowledged alert is not repeated, still gets worse, and both are on record", async () => {
@@ -108,10 +113,11 @@ test("an acknowledged alert is not repeated, still gets worse, and both are on r
     `alert #${id} is acknowledged by alice.\n`,
   );
   await rows.runAt(5 * 60);
-  expect(await rows.outbox()).toEqual(["1 first chat", "1 first pager"]);
+  const told = ["1 first chat", "1 first pager", "2 acknowledged chat", "2 acknowledged pager"];
+  expect(await rows.outbox()).toEqual(told);
   await database.pool.query("update spikes set severity = 'critical'");
   await rows.runAt(5 * 60 + 1);
-  expect(await rows.outbox()).toEqual(["1 first chat", "1 first pager", "3 worse chat", "3 worse pager"]);
+  expect(await rows.outbox()).toEqual([...told, "3 worse chat", "3 worse pager"]);
   const [alert] = await rows.alerts();
   expect(alert).toMatchObject({ state: "acknowledged", acknowledgedBy: "alice", transition: 3 });
   expect(alert?.transitions).toMatchObject([
@@ -124,7 +130,7 @@ test("an acknowledged alert is not repeated, still gets worse, and both are on r
       actor: "alice",
       action: "alert.acknowledged",
       subject: `alert ${id}`,
-      details: { from: "firing", channels: [], note: "mine" },
+      details: { from: "firing", channels: ["chat", "pager"], note: "mine" },
     },
   ]);
 });

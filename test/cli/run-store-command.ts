@@ -26,6 +26,8 @@ export interface Terminal {
   readonly isTTY?: boolean;
   readonly hasColors?: boolean;
   readonly now: number;
+  /** What a person at the keyboard types; nobody sits there where it is left out. */
+  readonly typed?: string;
 }
 
 /** Runs a command of the store in this process: same code, other streams and clock. Knows nothing of the test runner. */
@@ -33,13 +35,13 @@ export async function runStoreCommand(
   create: (readConfig: () => Config, io: StoreIo) => Command,
   environment: Record<string, string>,
   args: readonly string[],
-  { isTTY = false, hasColors = true, now }: Terminal,
+  { isTTY = false, hasColors = true, now, typed }: Terminal,
 ): Promise<Ran> {
   let code = 0;
   const out = collector(isTTY);
   const err = collector(false);
   const command = create(() => parseConfig(environment), {
-    stdin: Readable.from([]),
+    stdin: Object.assign(Readable.from(typed === undefined ? [] : [typed]), { isTTY: typed !== undefined }),
     stdout: Object.assign(out.stream, { hasColors: () => hasColors }),
     stderr: err.stream,
     clock: () => now,

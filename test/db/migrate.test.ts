@@ -8,6 +8,7 @@ const MIGRATIONS = readMigrationFiles({ migrationsFolder: "migrations" }).length
 
 const TABLES = [
   "advice",
+  "alert_transitions",
   "alerts",
   "api_keys",
   "audit_entries",

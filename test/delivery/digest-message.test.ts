@@ -1,14 +1,22 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { alertMessage } from "../../src/channel/alert-message.ts";
+import { type AlertMessage, alertMessage } from "../../src/channel/alert-message.ts";
 import { describeMembers } from "../../src/channel/describe-digest.ts";
+import { toDiscordMessage } from "../../src/channel/discord-message.ts";
+import { toEmailMessage } from "../../src/channel/email-message.ts";
 import { renderTerminal } from "../../src/channel/render-terminal.ts";
-import { SLACK_LIMITS, toSlackMessage } from "../../src/channel/slack-blocks.ts";
+import { SLACK_LIMITS, toSlackMessage, toWholeSlackMessage } from "../../src/channel/slack-blocks.ts";
+import { toTeamsMessage } from "../../src/channel/teams-card.ts";
 import { paintPlain } from "../../src/channel/terminal-style.ts";
-import { MAX_BODY_BYTES, toWebhookBody } from "../../src/channel/webhook-body.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
 import { rateOf } from "../../src/delivery/channel-rate.ts";
 import { buildDigest, countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
+import { stringsOf } from "../channel/support/characters.ts";
 import { messageOf } from "../channel/support/messages.ts";
+import { discordRequest } from "../channel/support/schemas/discord.ts";
+import { emailMessage } from "../channel/support/schemas/email.ts";
+import { slackWords } from "../channel/support/schemas/slack.ts";
+import { teamsRequest } from "../channel/support/schemas/teams.ts";
 
 const HOSTILE = '<!channel> *x* `y` \u001b[31m"\\ <script>&amp; 😀 \u202e'.repeat(6);
 const many = (count: number, over: (index: number) => Parameters<typeof messageOf>[0] = () => ({})) =>
@@ -50,8 +58,34 @@ test.each(shapes)(
   },
 );
 
+const chats = [
+  ["slack-bot", toWholeSlackMessage, slackWords],
+  ["teams", toTeamsMessage, teamsRequest],
+  ["discord", toDiscordMessage, discordRequest],
+  ["email", (message: AlertMessage) => toEmailMessage(message, "longwatch.example"), emailMessage],
+] as const;
+
+test.each(
+  chats.flatMap(([kind, render, schema]) =>
+    shapes.map(([what, messages]) => [kind, what, messages, render, schema] as const),
+  ),
+)(
+  "a full %s digest of %s is a list within the vendor's limits and shows every name",
+  (kind, _what, messages, render, schema) => {
+    const digest = fill(kind, messages);
+    const body = render(digest);
+    expect(schema.safeParse(body).error?.issues).toBeUndefined();
+    expect(digest.headline).toMatch(/^[\d,]+ alerts in one message/);
+    expect(digest.digest?.length).toBeGreaterThan(messages[0]?.ruleId === HOSTILE ? 5 : 50);
+    if (messages[0]?.ruleId === HOSTILE) return;
+    const shown = stringsOf(body).join("\n");
+    expect(shown).not.toContain("…");
+    for (const { name } of digest.digest ?? []) expect(shown).toContain(name);
+  },
+);
+
 test.each(shapes)("a full digest of %s keeps below the webhook's limit, untrimmed", (_what, messages) => {
-  const body = toWebhookBody(fill("webhook", messages), 0);
+  const body = toWebhookBodies(fill("webhook", messages), 0).first;
   expect(Buffer.byteLength(body)).toBeLessThan(MAX_BODY_BYTES);
   expect(JSON.parse(body)).toMatchObject({ trimmed: false });
 });

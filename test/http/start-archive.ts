@@ -4,6 +4,7 @@ import { createDatabase, type Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readServerSecret } from "../../db/queries/server-secrets.ts";
 import { listRoutes, type RouteParts } from "../../src/app/list-routes.ts";
+import { openApi } from "../../src/app/open-api.ts";
 import { openKeys } from "../../src/app/open-keys.ts";
 import { systemClock } from "../../src/clock.ts";
 import type { Role } from "../../src/http/access.ts";
@@ -11,6 +12,7 @@ import type { HttpOptions } from "../../src/http/http.ts";
 import { issueKey } from "../../src/http/issue-key.ts";
 import { createPageCursors } from "../../src/http/page-cursor.ts";
 import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
+import type { ApiDeps } from "../../src/http/routes/v1/api-deps.ts";
 import { createLog } from "../../src/log.ts";
 import { createSecret } from "../../src/secret.ts";
 import { createStopStack } from "../../src/stop-stack.ts";
@@ -20,7 +22,8 @@ import { startHttp } from "./start-http.ts";
 export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
-  parts: Partial<RouteParts> = {},
+  api: Partial<Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey"> & { feedPollMs: number }> = {},
+  more: Partial<RouteParts> = {},
 ) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
@@ -30,8 +33,11 @@ export async function startArchive(
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
+  const { authenticate } = keys;
+  const parts = { database: keys.database, archive, clock: systemClock, cursors, authenticate, log };
   const routes = listRoutes({
     archive,
+    api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),
@@ -39,7 +45,7 @@ export async function startArchive(
     zoneIds: [],
     retentionDays: 400,
     askAdvice: null,
-    ...parts,
+    ...more,
   });
   const http = await startHttp({
     log,

@@ -11,6 +11,7 @@ import { openHeartbeat } from "../../src/app/open-heartbeat.ts";
 import { recordPlatformHealth } from "../../src/app/record-platform-health.ts";
 import { watchEdge } from "../../src/app/watch-edge.ts";
 import { parseConfig } from "../../src/config.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
 import { createAlertWorld } from "../alert/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
@@ -37,7 +38,12 @@ const deps = () => ({ database, clock, log: silent, zoneIds: [ZONE], pollEveryMs
 /** The job as one replica runs it, and what the channel "chat" was told: `transition reason headline`. */
 function createTeller(over: { zoneIds?: number[]; pollEveryMs?: number } = {}) {
   const afterAlerts = async () => undefined;
-  const job = createReportServiceJob({ ...deps(), channels: ["chat"], afterAlerts, ...over });
+  const job = createReportServiceJob({
+    ...deps(),
+    routing: () => routeToAll(["chat"]),
+    afterAlerts,
+    ...over,
+  });
   const world = createAlertWorld(database);
   return {
     look: () => job.run({} as never, never),

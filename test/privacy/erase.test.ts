@@ -318,6 +318,21 @@ test("every mistake is told at once, and nothing is done without a yes", async (
   expect((await database.pool.query("select from erasures")).rowCount).toBe(0);
 });
 
+test("a person at the keyboard is told the counts and asked, and nothing is done without the word", async () => {
+  const { ingest, person, theirs } = await openWorld(4);
+  await ingest.poll();
+  const answer = (typed: string) => runCommand(database, `erase --ip ${person}`, { now: NOW, typed });
+  for (const typed of ["yes\n", "\n", ""]) {
+    const { code, err, out } = await answer(typed);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain(`${theirs.length} events; 0 spikes`);
+    expect(err).toContain("nothing was changed");
+  }
+  expect((await database.pool.query("select from erasures")).rowCount).toBe(0);
+  expect((await answer("erase\n")).out).toContain(`${theirs.length} events and 0 records emptied`);
+  await expectErased(theirs, person);
+});
+
 test("another key than the one in use is refused, and ingest stores nothing that it could not check", async () => {
   const { ingest, person } = await openWorld(4);
   expectQuiet(await erase(person));

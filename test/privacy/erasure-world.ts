@@ -26,7 +26,7 @@ const COMMANDS = { erase: eraseCommand, audit: auditCommand, privacy: privacyCom
 export function runCommand(
   database: MigratedDatabase,
   line: string,
-  { now, emulator }: { now: number; emulator?: Emulator },
+  { now, emulator, typed }: { now: number; emulator?: Emulator; typed?: string },
 ): Promise<Ran> {
   const [name = "", ...args] = line.split(" ");
   const create = COMMANDS[name as keyof typeof COMMANDS];
@@ -39,7 +39,10 @@ export function runCommand(
           EDGE_SHIELD_ZONES: "101",
           EDGE_REQUESTS_PER_SECOND: "1000",
         };
-  return runStoreCommand(create, { ...environment(database), ...platform }, args, { now });
+  return runStoreCommand(create, { ...environment(database), ...platform }, args, {
+    now,
+    ...(typed === undefined ? {} : { typed }),
+  });
 }
 
 export function environment(database: MigratedDatabase): Record<string, string> {

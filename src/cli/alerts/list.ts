@@ -2,15 +2,16 @@ import type { Command } from "commander";
 import { type AlertFilter, listAlerts } from "../../../db/queries/alert-reports.ts";
 import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config.ts";
+import { type AlertSummary, summariseAlert } from "../../report/summarise-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { many } from "../progress-bar.ts";
 import { gather, readWords } from "../read-list.ts";
+import { readRowId } from "../read-row-id.ts";
 import { readZone, showTime } from "../read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { type AlertSummary, summarise } from "./summarise.ts";
 
 const STATES = ["firing", "acknowledged", "resolved"] as const;
 const DEFAULT_LIMIT = 100;
@@ -28,6 +29,7 @@ interface Flags {
   readonly state?: readonly string[];
   readonly zone?: string;
   readonly rule?: string;
+  readonly group?: string;
   readonly since?: string;
   readonly limit?: string;
   readonly json?: true;
@@ -38,6 +40,7 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--state <states>", `${STATES.join(", ")} or all (default: firing,acknowledged)`, gather)
     .option("--zone <id>", "of one shield zone")
     .option("--rule <id>", "of one rule, or of a family such as 942*")
+    .option("--group <id>", "of the rules that alert speaks for, a flood's")
     .option("--since <time>", "fired then or later: ISO-8601, epoch ms, relative such as -24h")
     .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
     .option("--json", "as JSON")
@@ -48,7 +51,7 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
         // One more than is shown tells whether there are more.
         const asked = { ...filter, limit: filter.limit + 1 };
         const rows = await withStore(readConfig(), ({ db }) => listAlerts(db, asked));
-        const alerts = rows.slice(0, filter.limit).map(summarise);
+        const alerts = rows.slice(0, filter.limit).map(summariseAlert);
         const hasMore = rows.length > filter.limit;
         if (flags.json === true) await writeJson(io.stdout, { alerts, hasMore });
         else await writeOut(io.stdout, describe(alerts, hasMore));
@@ -64,6 +67,7 @@ function readFilter(read: FlagReader, flags: Flags): AlertFilter {
     states: states.includes("all") ? STATES : STATES.filter((state) => states.includes(state)),
     zoneId: readZone(read, flags, false),
     rule: flags.rule === undefined ? undefined : read.required("rule", flags.rule, "a rule's id"),
+    groupId: flags.group === undefined ? undefined : readRowId(read, flags.group, "alert"),
     sinceMs: flags.since === undefined ? undefined : read.time("since", flags.since),
     limit,
   };

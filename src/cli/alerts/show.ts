@@ -10,6 +10,7 @@ import { toLine, toLines } from "../../channel/plain-text.ts";
 import { renderTerminal } from "../../channel/render-terminal.ts";
 import { paintColour, paintPlain } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
+import { readAlertMessage, summariseAlert } from "../../report/summarise-alert.ts";
 import { sensitivityOf } from "../../routing/detection.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -20,7 +21,6 @@ import { showTime } from "../read-span.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 import { describeMarks } from "./describe-marks.ts";
-import { readMessage, summarise } from "./summarise.ts";
 
 const DEFAULT_COLUMNS = 100;
 const MARKS_SINCE_MS = 30 * 86_400_000;
@@ -74,8 +74,8 @@ interface Found {
 function toJson({ row, marks, deliveries }: Found) {
   const at = (time: Date | null) => time?.getTime() ?? null;
   return {
-    ...summarise(row),
-    message: readMessage(row),
+    ...summariseAlert(row),
+    message: readAlertMessage(row),
     mark: marks.mark,
     markedAt: at(marks.markedAt),
     transitions: toAlertRecord(row).transitions,
@@ -94,7 +94,7 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
     zoneId === null || ruleId === null
       ? null
       : { zoneId, ruleId, ...sensitivityOf(alerting.detection, zoneId, ruleId) };
-  const message = readMessage(row);
+  const message = readAlertMessage(row);
   const { transitions } = toAlertRecord(row);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),

@@ -1,13 +1,9 @@
 import type { Command } from "commander";
-import type { Queryable } from "../../../db/client.ts";
-import { listAlerts, readAlert } from "../../../db/queries/alert-reports.ts";
-import { writeAuditEntry } from "../../../db/queries/audit-entries.ts";
-import { insertSilence } from "../../../db/queries/silences.ts";
-import { inTransaction } from "../../../db/transaction.ts";
-import { findSilence, type Matchers } from "../../alert/silence.ts";
+import type { Database, Queryable } from "../../../db/client.ts";
+import { type AddedSilence, addSilence, matchAlert } from "../../../jobs/act-on-silence.ts";
+import { type Matchers } from "../../alert/silence.ts";
 import type { Config } from "../../config.ts";
 import { UsageError } from "../../errors.ts";
-import { type AlertSummary, summarise } from "../alerts/summarise.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
@@ -19,16 +15,12 @@ import { showTime } from "../read-span.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 import { describeMatchers } from "./describe-silence.ts";
-import { readSilence, type SilenceFlags, type WantedSilence } from "./read-silence.ts";
-
-/** Alerts that are looked at to say what the silence holds back now. */
-const MAX_ALERTS = 10_000;
-const MINUTE_MS = 60_000;
+import { type ReadSilence, readSilence, type SilenceFlags } from "./read-silence.ts";
 
 const HELP = `
 Held back are alerts that match every option that is given; of one option any value is enough. A resolve is told all the
-same to whoever was told of the firing, and Longwatch's alerts about itself are never held back. Whoever was not told
-hears of what still goes on when the silence ends.
+same to whoever was told of the firing, and Longwatch's alerts about itself are held back by --kind self alone. Whoever
+was not told hears of what still goes on when the silence ends.
 
 Examples:
   npm run -s longwatch -- silences add --zone 101 --rule 942100 --for 2h --reason "load test"
@@ -42,7 +34,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--zone <ids>", "of these shield zones", gather)
     .option("--rule <id>", "of this rule, or family (942*); may be given more than once", gather)
     .option("--severity <names>", "of these severities: info, warning, error, critical", gather)
-    .option("--kind <names>", "of these kinds: spike, new-rule", gather)
+    .option("--kind <names>", "of these kinds: spike, new-rule, self", gather)
     .option("--alert <id>", "of the zone and the rule of this alert")
     .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
     .option("--reason <text>", "why (needed)")
@@ -55,7 +47,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
         read.finish();
         const added = await withStore(readConfig(), async (database) => {
           const nowMs = (await readServiceClock(database, io.clock))();
-          return inTransaction(database, ({ tx }) => add(tx, wanted, by, nowMs));
+          return add(database, wanted, by, nowMs);
         });
         if (flags.json === true) await writeJson(io.stdout, added);
         else await writeOut(io.stdout, describe(added));
@@ -63,57 +55,32 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     );
 }
 
-interface AddedSilence {
-  readonly id: number;
-  /** Epoch ms. */
-  readonly startsAt: number;
-  readonly expiresAt: number;
-  readonly matchers: Matchers;
-  readonly reason: string;
-  readonly createdBy: string;
-  /** The unresolved alerts that it holds back now. */
-  readonly alertIds: readonly number[];
-}
-
 async function add(
-  tx: Queryable,
-  wanted: WantedSilence,
-  createdBy: string,
+  database: Database,
+  { alertId, ...wanted }: ReadSilence,
+  by: string,
   nowMs: number,
 ): Promise<AddedSilence> {
-  const { alertId, durationMs, reason } = wanted;
-  const matchers = alertId === null ? wanted.matchers : await readSubject(tx, alertId);
-  // Whole minutes, so that what a list prints is what holds.
-  const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
-  const expiresAt = Math.ceil((nowMs + durationMs) / MINUTE_MS) * MINUTE_MS;
-  const row = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt), createdBy, reason, matchers };
-  const id = await insertSilence(tx, row);
-  const details = { matchers, reason, expiresAt: row.expiresAt.toISOString() };
-  await writeAuditEntry(tx, { actor: createdBy, action: "silence.added", subject: `silence ${id}`, details });
-  const unresolved = await listAlerts(tx, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
-  const silence = { id, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
-  const isHeldBack = (alert: AlertSummary) =>
-    alert.kind !== "self" && findSilence([silence], alert, nowMs) !== null;
-  const alertIds = unresolved
-    .map(summarise)
-    .filter(isHeldBack)
-    .map((alert) => alert.id);
-  return { id, startsAt, expiresAt, matchers, reason, createdBy, alertIds };
+  const matchers = alertId === null ? wanted.matchers : await readSubject(database.db, alertId);
+  return addSilence(database, { ...wanted, matchers, by, nowMs });
 }
 
-async function readSubject(tx: Queryable, alertId: number): Promise<Matchers> {
-  const row = await readAlert(tx, alertId);
-  if (row === null) throw new NotFoundError(`there is no alert ${alertId}`);
-  const { zoneId, ruleId } = row;
-  if (zoneId === null || ruleId === null)
-    throw new UsageError([
-      `--alert ${alertId} is of Longwatch about itself: such alerts are never held back`,
-    ]);
-  if (ruleId.endsWith("*"))
-    throw new UsageError([
-      `--alert ${alertId} is of a rule that ends in *, which means a family: use --zone`,
-    ]);
-  return { zone: [zoneId], rule: [ruleId] };
+async function readSubject(db: Queryable, alertId: number): Promise<Matchers> {
+  const matchers = await matchAlert(db, alertId);
+  switch (matchers) {
+    case "unknown":
+      throw new NotFoundError(`there is no alert ${alertId}`);
+    case "about-longwatch":
+      throw new UsageError([
+        `--alert ${alertId} is of Longwatch about itself: such alerts are held back by --kind self alone`,
+      ]);
+    case "family":
+      throw new UsageError([
+        `--alert ${alertId} is of a rule that ends in *, which means a family: use --zone`,
+      ]);
+    default:
+      return matchers;
+  }
 }
 
 function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {

@@ -1,14 +1,8 @@
 import { type SilenceRow } from "../../../db/queries/silences.ts";
 import { Matchers } from "../../alert/silence.ts";
 import { toLine } from "../../channel/plain-text.ts";
+import { standingOf } from "../../report/silence-standing.ts";
 import { showTime } from "../read-span.ts";
-
-type Standing = "in force" | "to come" | "over";
-
-export function standingOf({ startsAt, expiresAt }: SilenceRow, nowMs: number): Standing {
-  if (expiresAt.getTime() <= nowMs) return "over";
-  return startsAt.getTime() <= nowMs ? "in force" : "to come";
-}
 
 /** One line; reason, name and rules are what somebody wrote. */
 export function describeSilence(silence: SilenceRow, nowMs: number): string {

@@ -1,7 +1,5 @@
 import type { Command } from "commander";
-import { writeAuditEntry } from "../../../db/queries/audit-entries.ts";
-import { expireSilence } from "../../../db/queries/silences.ts";
-import { inTransaction } from "../../../db/transaction.ts";
+import { endSilence } from "../../../jobs/act-on-silence.ts";
 import type { Config } from "../../config.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -36,13 +34,8 @@ export function expireCommand(readConfig: () => Config, io: StoreIo): Command {
         const actor = readActor(read, flags.by);
         read.finish();
         const result = await withStore(readConfig(), async (database) => {
-          const nowMs = (await readServiceClock(database, io.clock))();
-          return inTransaction(database, async ({ tx }) => {
-            const ended = await expireSilence(tx, id, nowMs);
-            const entry = { actor, action: "silence.expired", subject: `silence ${id}`, details: {} };
-            if (ended === "expired") await writeAuditEntry(tx, entry);
-            return ended;
-          });
+          const clock = await readServiceClock(database, io.clock);
+          return endSilence(database, { id, by: actor, clock });
         });
         if (result === "unknown") throw new NotFoundError(`there is no silence ${id}`);
         const said = result === "expired" ? "is over now" : "was over already: nothing was changed";

@@ -1,12 +1,13 @@
 import type { Command } from "commander";
 import { listSilences } from "../../../db/queries/silences.ts";
 import type { Config } from "../../config.ts";
+import { standingOf } from "../../report/silence-standing.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { describeSilence, standingOf } from "./describe-silence.ts";
+import { describeSilence } from "./describe-silence.ts";
 
 const MAX_SHOWN = 1_000;
 

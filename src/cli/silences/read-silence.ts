@@ -5,8 +5,8 @@ import { readText } from "../read-actor.ts";
 import { readWords, readZones } from "../read-list.ts";
 import { readRowId } from "../read-row-id.ts";
 
-/** Of Longwatch's own alerts none is ever held back. */
-const KINDS = ["spike", "new-rule"] as const;
+/** Longwatch's own alerts are held back where their kind is named, and by nothing else. */
+const KINDS = ["spike", "new-rule", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
@@ -23,7 +23,7 @@ export interface SilenceFlags {
   readonly reason?: string;
 }
 
-export interface WantedSilence {
+export interface ReadSilence {
   /** The alert whose zone and rule it is for; null where the matchers say it. */
   readonly alertId: number | null;
   readonly matchers: Matchers;
@@ -32,7 +32,7 @@ export interface WantedSilence {
 }
 
 /** What was typed; only to be used after `read.finish()`. */
-export function readSilence(read: FlagReader, flags: SilenceFlags): WantedSilence {
+export function readSilence(read: FlagReader, flags: SilenceFlags): ReadSilence {
   const alertId = flags.alert === undefined ? null : readRowId(read, flags.alert, "alert");
   const matchers = readMatchers(read, flags);
   if (alertId !== null && Object.keys(matchers).length > 0)

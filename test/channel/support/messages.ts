@@ -59,6 +59,33 @@ export function messageOf(over: Partial<AlertMessage> = {}): AlertMessage {
   };
 }
 
+/** A message that speaks for so many rules, from 100000 on, each smaller than the one before. */
+export function floodOf(
+  rules: number,
+  over: Partial<AlertMessage> = {},
+  member: (index: number) => Partial<NonNullable<AlertMessage["members"]>[number]> = () => ({}),
+): AlertMessage {
+  const members = Array.from({ length: rules }, (_, index) => ({
+    zoneId: 101,
+    ruleId: String(100_000 + index),
+    severity: "error" as const,
+    count: 2 * rules - index,
+    windowMinutes: 5,
+    usual: 12,
+    ...member(index),
+  }));
+  return messageOf({
+    ruleId: null,
+    ruleTitle: null,
+    headline: `Flood: ${rules} rules in zone 101 are spiking at once`,
+    advice: { state: "unavailable", text: null, reason: "many rules at once: each rule's own alert has it" },
+    howToSilence: null,
+    howToList: "npm run -s longwatch -- alerts list --group 7",
+    members,
+    ...over,
+  });
+}
+
 /** Ours, and the only link that may be live. */
 export const CONSOLE = "https://console.example/alerts/7";
 

@@ -65,7 +65,7 @@ export function naiveThreshold(
     .filter((k) => hours.includes(k))
     .map((k) => Math.min(Math.max((y.get(k) ?? 0) - mu(k % 24), -3 * s), 3 * s));
   // The published form has 2 here.
-  const delta = sum(r) / (r.length + 4);
+  const delta = sum(r) / (r.length + 2);
   let threshold = Math.max(10, Math.exp(mu(hour % 24) + delta + z * s) - 1);
   const busy = [...n.values()].filter((count) => count > 0);
   const a = busy.length;

@@ -22,4 +22,14 @@ export const emailMessage = z.strictObject({
   }, "markup that is not ours"),
   priority: z.enum(["high", "normal"]),
   headers: z.record(z.string().regex(/^[a-z-]+$/), line(100)),
+  attachments: z
+    .tuple([
+      z.strictObject({
+        filename: z.literal("rules.txt"),
+        // Far below what the strictest of the large mail services takes.
+        content: z.string().refine((content) => Buffer.byteLength(content) < 6_000_000, "too large"),
+        contentType: z.literal("text/plain; charset=utf-8"),
+      }),
+    ])
+    .optional(),
 });

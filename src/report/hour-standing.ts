@@ -1,6 +1,6 @@
-import type { CoverageHour } from "../../../db/queries/coverage-report.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../coverage/horizon.ts";
-import { FIRST_WATCHED } from "../../coverage/judge-hour.ts";
+import type { CoverageHour } from "../../db/queries/coverage-report.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
+import { FIRST_WATCHED } from "../coverage/judge-hour.ts";
 
 /**
  * sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap: the platform has

@@ -1,6 +1,6 @@
-import type { Queryable } from "../../../db/client.ts";
-import { listKnownZones, readCoverageHours } from "../../../db/queries/coverage-report.ts";
-import { DAY_MS, horizonAt, startOfDay, startOfHour } from "../../coverage/horizon.ts";
+import type { Queryable } from "../../db/client.ts";
+import { listKnownZones, readCoverageHours } from "../../db/queries/coverage-report.ts";
+import { DAY_MS, horizonAt, startOfDay, startOfHour } from "../coverage/horizon.ts";
 import { assessHours, findNextToExpire, type NextToExpire, type StandingHour } from "./hour-standing.ts";
 
 export interface ZoneCoverage {

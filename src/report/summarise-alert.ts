@@ -1,9 +1,9 @@
-import type { AlertRow } from "../../../db/queries/alerts.ts";
-import { gravestSeverity } from "../../alert/alert-record.ts";
-import { toAlertRecord } from "../../alert/to-alert-record.ts";
-import { type AlertMessage, alertMessage } from "../../channel/alert-message.ts";
+import type { AlertRow } from "../../db/queries/alerts.ts";
+import { gravestSeverity } from "../alert/alert-record.ts";
+import { toAlertRecord } from "../alert/to-alert-record.ts";
+import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
 
-/** An alert as these commands print it as JSON; times in epoch ms. Texts are as they were logged: hostile. */
+/** An alert in short; times in epoch ms. Texts are as they were logged: hostile. */
 export interface AlertSummary {
   readonly id: number;
   readonly state: AlertRow["state"];
@@ -20,9 +20,9 @@ export interface AlertSummary {
   readonly headline: string | null;
 }
 
-export function summarise(row: AlertRow): AlertSummary {
+export function summariseAlert(row: AlertRow): AlertSummary {
   const { id, state, kind, zoneId, ruleId, acknowledgedBy, fingerprint } = row;
-  const message = readMessage(row);
+  const message = readAlertMessage(row);
   return {
     id,
     state,
@@ -40,7 +40,7 @@ export function summarise(row: AlertRow): AlertSummary {
 }
 
 /** What the alert last said; null where it cannot be read. */
-export function readMessage(row: AlertRow): AlertMessage | null {
+export function readAlertMessage(row: AlertRow): AlertMessage | null {
   const parsed = alertMessage.safeParse((row.details as { message?: unknown }).message);
   return parsed.success ? parsed.data : null;
 }

@@ -1,4 +1,4 @@
-import { HOUR_MS } from "../../coverage/horizon.ts";
+import { HOUR_MS } from "../coverage/horizon.ts";
 import type { StandingHour } from "./hour-standing.ts";
 
 /** Hours in a row that are lost. */

@@ -1,0 +1,87 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+
+export const RULE_SORTS = ["total", "blocked", "lastSeen"] as const;
+type RuleSort = (typeof RULE_SORTS)[number];
+
+/** How far before the span a rule's usual level is looked for. */
+const BASELINE_DAYS = 28;
+
+export interface RulesQuery {
+  /** Null is every zone. */
+  readonly zoneIds: readonly number[] | null;
+  /** Seconds; `fromMs` and `toMs` lie on its borders. */
+  readonly width: 60 | 3_600 | 86_400;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly sort: RuleSort;
+  /** Where the page before ended. */
+  readonly after: { readonly value: number; readonly zoneId: number; readonly ruleId: string } | null;
+  readonly limit: number;
+}
+
+export interface RuleRow {
+  readonly zoneId: number;
+  readonly ruleId: string;
+  readonly total: number;
+  readonly blocked: number;
+  readonly logged: number;
+  readonly challenged: number;
+  readonly other: number;
+  /** Epoch ms of the start of the last bucket, of the query's width, that has events. */
+  readonly lastSeen: number;
+  /** Events of as long a span at the level of the 28 days before; null where the zone was not watched then. */
+  readonly usual: number | null;
+  readonly openSpikeId: number | null;
+}
+
+/** The rules that have events in the span, the highest value first, then by zone and rule. */
+export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleRow[]> {
+  const { width, sort, after, limit } = query;
+  const [from, to] = [new Date(query.fromMs), new Date(query.toMs)];
+  const spanHours = (query.toMs - query.fromMs) / 3_600_000;
+  const before = new Date(query.fromMs - BASELINE_DAYS * 86_400_000);
+  const { rows } = await db.execute<{ [Key in keyof RuleRow]: RuleRow[Key] }>(sql`
+    with summed as (
+      select zone_id, rule_id, sum(total)::float8 as total, sum(blocked)::float8 as blocked, sum(logged)::float8 as logged,
+        sum(challenged)::float8 as challenged, sum(other)::float8 as other,
+        (extract(epoch from max(starts_at)) * 1000)::float8 as "lastSeen"
+      from rule_buckets
+      where width = ${width} and starts_at >= ${from} and starts_at < ${to} ${ofZones(query.zoneIds)}
+      group by zone_id, rule_id),
+    page as (
+      select * from summed ${isAfter(sort, after)}
+      order by ${VALUES[sort]} desc, zone_id, rule_id collate "C" limit ${limit})
+    select zone_id as "zoneId", rule_id as "ruleId", total, blocked, logged, challenged, other, "lastSeen",
+      history.events / nullif(known.hours, 0) * ${spanHours}::float8 as usual,
+      (select s.id::float8 from spikes s
+        where s.zone_id = page.zone_id and s.rule_id = page.rule_id and s.closed_at is null) as "openSpikeId"
+    from page
+    cross join lateral (
+      select coalesce(sum(b.total), 0)::float8 as events from rule_buckets b
+      where b.zone_id = page.zone_id and b.rule_id = page.rule_id and b.width = 3600
+        and b.starts_at >= ${before} and b.starts_at < ${from}) history
+    cross join lateral (
+      select count(*)::float8 as hours from coverage_windows w
+      where w.zone_id = page.zone_id and w.starts_at >= ${before} and w.starts_at < ${from} and w.state <> 'gap') known
+    order by ${VALUES[sort]} desc, zone_id, rule_id collate "C"`);
+  return rows;
+}
+
+const VALUES: Readonly<Record<RuleSort, SQL>> = {
+  total: sql.raw("total"),
+  blocked: sql.raw("blocked"),
+  lastSeen: sql.raw(`"lastSeen"`),
+};
+
+function ofZones(zoneIds: readonly number[] | null): SQL {
+  return zoneIds === null ? sql`` : sql`and zone_id = any(${sql.param([...zoneIds])}::integer[])`;
+}
+
+function isAfter(sort: RuleSort, after: RulesQuery["after"]): SQL {
+  if (after === null) return sql``;
+  const { value, zoneId, ruleId } = after;
+  const column = VALUES[sort];
+  return sql`where ${column} < ${value}::float8 or (${column} = ${value}::float8
+    and (zone_id, rule_id collate "C") > (${zoneId}::integer, ${ruleId}::text))`;
+}

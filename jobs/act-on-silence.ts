@@ -1,0 +1,95 @@
+import type { Database, Queryable } from "../db/client.ts";
+import { listAlerts, readAlert } from "../db/queries/alert-reports.ts";
+import { writeAuditEntry } from "../db/queries/audit-entries.ts";
+import { expireSilence, insertSilence } from "../db/queries/silences.ts";
+import { inTransaction } from "../db/transaction.ts";
+import { findSilence, type Matchers } from "../src/alert/silence.ts";
+import { summariseAlert } from "../src/report/summarise-alert.ts";
+
+/** Alerts that are looked at to say what a silence holds back now. */
+const MAX_ALERTS = 10_000;
+const MINUTE_MS = 60_000;
+
+export interface WantedSilence {
+  readonly matchers: Matchers;
+  readonly durationMs: number;
+  /** Hostile text, like who wants it. */
+  readonly reason: string;
+  readonly by: string;
+  /** What the audit trail calls them; by default their name. */
+  readonly actor?: string;
+  readonly nowMs: number;
+}
+
+/** Times in epoch ms. */
+export interface PlannedSilence {
+  readonly startsAt: number;
+  readonly expiresAt: number;
+  readonly matchers: Matchers;
+  readonly reason: string;
+  readonly createdBy: string;
+  /** The unresolved alerts that it holds back now, the newest first. */
+  readonly alertIds: readonly number[];
+}
+
+export interface AddedSilence extends PlannedSilence {
+  readonly id: number;
+}
+
+/** Keeps alerts from the channels for a while, with its audit entry. */
+export function addSilence(database: Database, wanted: WantedSilence): Promise<AddedSilence> {
+  return inTransaction(database, async ({ tx }) => {
+    const planned = await planSilence(tx, wanted);
+    const { startsAt, expiresAt, createdBy, reason, matchers } = planned;
+    const span = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt) };
+    const id = await insertSilence(tx, { ...span, createdBy, reason, matchers });
+    await writeAuditEntry(tx, {
+      actor: wanted.actor ?? createdBy,
+      action: "silence.added",
+      subject: `silence ${id}`,
+      details: { matchers, reason, expiresAt: span.expiresAt.toISOString() },
+    });
+    return { id, ...planned };
+  });
+}
+
+/** What the silence would be and hold back; nothing is written. */
+export async function planSilence(db: Queryable, wanted: WantedSilence): Promise<PlannedSilence> {
+  const { matchers, durationMs, reason, by, nowMs } = wanted;
+  // Whole minutes, so that what a list prints is what holds.
+  const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
+  const expiresAt = Math.ceil((nowMs + durationMs) / MINUTE_MS) * MINUTE_MS;
+  const silence = { id: 0, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
+  const unresolved = await listAlerts(db, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
+  const alertIds = unresolved
+    .map(summariseAlert)
+    .filter((alert) => findSilence([silence], alert, nowMs) !== null)
+    .map(({ id }) => id);
+  return { startsAt, expiresAt, matchers, reason, createdBy: by, alertIds };
+}
+
+/** Why an alert cannot be named to silence its like; null where it can. */
+export type UnsilenceableAlert = "unknown" | "about-longwatch" | "family";
+
+/** The zone and the rule of one alert, as matchers. */
+export async function matchAlert(db: Queryable, alertId: number): Promise<Matchers | UnsilenceableAlert> {
+  const row = await readAlert(db, alertId);
+  if (row === null) return "unknown";
+  const { zoneId, ruleId } = row;
+  if (zoneId === null || ruleId === null) return "about-longwatch";
+  // As a matcher it would mean every rule that begins like it.
+  return ruleId.endsWith("*") ? "family" : { zone: [zoneId], rule: [ruleId] };
+}
+
+/** Ends a silence now, with its audit entry. Of two at once one ends it. */
+export function endSilence(
+  database: Database,
+  { id, by, actor = by, clock }: { id: number; by: string; actor?: string; clock: () => number },
+): Promise<"expired" | "over" | "unknown"> {
+  return inTransaction(database, async ({ tx }) => {
+    const ended = await expireSilence(tx, id, clock);
+    const entry = { actor, action: "silence.expired", subject: `silence ${id}`, details: {} };
+    if (ended === "expired") await writeAuditEntry(tx, entry);
+    return ended;
+  });
+}

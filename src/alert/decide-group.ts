@@ -1,0 +1,91 @@
+import type { AlertMessage } from "../channel/alert-message.ts";
+import { toOccurrence } from "./alert-group.ts";
+import { type AlertRecord, lastToldAt, type NotifyReason } from "./alert-record.ts";
+import type { AlertSpike } from "./alert-spike.ts";
+import { assessAlert, type Scene } from "./assess-alert.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { type Candidate, findMembers } from "./group-candidates.ts";
+import { nextAlert } from "./next-alert.ts";
+import { notifyReason, type Occurrence } from "./notify-reason.ts";
+import { findDueChannels, type Listeners, pickChannels } from "./pick-channels.ts";
+
+/** What a group's alert is and what was read of it. */
+export interface GroupStanding {
+  /** The newest of the group's; null where it has never spoken. */
+  readonly before: AlertRecord | null;
+  /** Its last message. */
+  readonly said: AlertMessage | undefined;
+  /** Everything that may be a member of it. */
+  readonly spikes: readonly AlertSpike[];
+  /** Those that nobody has heard of, as they are under lock. */
+  readonly candidates: readonly Candidate[];
+}
+
+/** One transition of a group's alert. */
+export interface GroupDecision {
+  readonly reason: NotifyReason;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+  readonly channels: readonly string[];
+  /** All it speaks for now, and those of them that are new. */
+  readonly members: readonly AlertSpike[];
+  readonly newcomers: readonly Candidate[];
+}
+
+/** What there is to say of a group now; null where there is nothing. */
+export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecision | null {
+  const { before, said, spikes, candidates } = standing;
+  const isOpen = before !== null && before.state !== "resolved";
+  const timing = candidates[0]?.assessment.telling.timing;
+  if (!isOpen && candidates.length < (timing?.groupFrom ?? 1)) return null;
+  const former = isOpen ? findMembers(said, spikes) : [];
+  const formerPrints = new Set(former.map(fingerprintOf));
+  const newcomers = candidates.filter(({ spike }) => !formerPrints.has(fingerprintOf(spike)));
+  const members = [...former, ...newcomers.map(({ spike }) => spike)];
+  const { nowMs, routing } = scene;
+  const occurrence = toOccurrence(members) ?? goneAt(nowMs, before, said);
+  const { listeners, held, silencedBy } = gatherListeners(members, scene);
+  const isSilenced = silencedBy !== null;
+  const due = before === null ? [] : findDueChannels(before, listeners, nowMs);
+  const facts = { alert: before, spike: occurrence, hasAdvice: false, isSilenced, nowMs };
+  let reason = notifyReason({ ...facts, isRepeatDue: due.length > 0 });
+  if (reason === "first" && nowMs - occurrence.openedAtMs < (timing?.groupWaitMs ?? 0)) return null;
+  const isGrown = isOpen && newcomers.length > 0 && !isSilenced && timing !== undefined;
+  // Who is on it knows; the new ones are told of by the next message, whatever it is for.
+  if (reason === "none" && isGrown && nowMs - (lastToldAt(before) ?? 0) >= timing.groupIntervalMs)
+    reason = "worse";
+  if (reason === "none") return null;
+  const { channels: routed } = listeners;
+  const choice = { reason, alert: before, channels: routed, configured: routing.channels, due, isSilenced };
+  const channels = pickChannels(choice);
+  const change = { reason, spike: occurrence, channels, held, silencedBy, hasAdvice: false, nowMs };
+  return { reason, alert: nextAlert(before, change), channels, members, newcomers };
+}
+
+/** A group all of whose members were deleted is over. */
+function goneAt(nowMs: number, before: AlertRecord | null, said: AlertMessage | undefined): Occurrence {
+  const severity = said?.severity ?? "warning";
+  return { id: before?.spikeId ?? 0, severity, openedAtMs: nowMs, closedAtMs: nowMs };
+}
+
+/** Who hears of the members that still fire, and the silence over all of them. */
+function gatherListeners(members: readonly AlertSpike[], scene: Scene) {
+  const repeatIntervalMs = new Map<string, number>();
+  const channels = new Set<string>();
+  const held = new Set<string>();
+  let silencedBy: number | null = null;
+  let isHeard = false;
+  for (const spike of members) {
+    if (spike.closedAtMs !== null) continue;
+    const { telling, silence } = assessAlert(spike, null, scene, () => false);
+    if (silence === null) isHeard = true;
+    else silencedBy = silence.id;
+    for (const channel of telling.channels) channels.add(channel);
+    for (const channel of telling.held) held.add(channel);
+    for (const [channel, intervalMs] of telling.repeatIntervalMs)
+      repeatIntervalMs.set(channel, Math.min(intervalMs, repeatIntervalMs.get(channel) ?? intervalMs));
+  }
+  const listeners: Listeners = { channels: [...channels], repeatIntervalMs };
+  const later = [...held].filter((channel) => !channels.has(channel));
+  return { listeners, held: later, silencedBy: isHeard ? null : silencedBy };
+}

@@ -1,0 +1,62 @@
+import { randomBytes } from "node:crypto";
+import type { Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { type Replayed, replayDeliveries } from "../../db/queries/deliveries.ts";
+import { readFeed, readFeedEnd } from "../../db/queries/feed-transitions.ts";
+import { readServerSecret } from "../../db/queries/server-secrets.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { acknowledgeByHand, resolveAlert } from "../../jobs/act-on-alert.ts";
+import { addSilence, endSilence, planSilence } from "../../jobs/act-on-silence.ts";
+import { createRowHub } from "../feed/row-hub.ts";
+import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
+import type { Log } from "../log.ts";
+
+/** How late a stream may say what has happened. */
+const FEED_POLL_MS = 1_000;
+
+export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "authenticate"> {
+  readonly database: Database;
+  readonly archive: Database;
+  readonly log: Log;
+  /** Default 1 s. */
+  readonly feedPollMs?: number;
+}
+
+/** What the native API answers from and acts through. */
+export async function openApi(parts: ApiParts): Promise<ApiDeps> {
+  const { database, archive, log, feedPollMs, ...given } = parts;
+  const { db } = archive;
+  const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
+  return {
+    ...given,
+    archive: db,
+    acts: createActs(database),
+    instanceId: instance.toString("hex"),
+    hub: createRowHub({
+      pollEveryMs: feedPollMs ?? FEED_POLL_MS,
+      readEnd: () => readFeedEnd(db),
+      read: (after, limit) => readFeed(db, { after, limit, zoneIds: null }),
+      onError: (error) => log.warn({ err: error }, "alert feed not read"),
+    }),
+  };
+}
+
+function createActs(database: Database): ApiActs {
+  return {
+    acknowledge: (act) => acknowledgeByHand(database, act),
+    resolve: (act) => resolveAlert(database, act),
+    planSilence: (wanted) => planSilence(database.db, wanted),
+    addSilence: (wanted) => addSilence(database, wanted),
+    endSilence: (ended) => endSilence(database, ended),
+    replayDelivery: ({ id, actor }) => replay(database, id, actor),
+  };
+}
+
+function replay(database: Database, id: number, actor: string): Promise<Replayed> {
+  return inTransaction(database, async ({ tx }) => {
+    const replayed = await replayDeliveries(tx, { id });
+    const entry = { actor, action: "delivery.replayed", subject: `delivery ${id}`, details: { ...replayed } };
+    if (replayed.replayed > 0) await writeAuditEntry(tx, entry);
+    return replayed;
+  });
+}

@@ -1,0 +1,47 @@
+import type { FeedRow } from "../../db/queries/feed-transitions.ts";
+import { Transitions } from "../alert/alert-record.ts";
+import { ruleTitle } from "../alert/rule-title.ts";
+
+/** What the stream says of one transition. Texts are as they were logged: hostile. */
+export interface FeedEvent {
+  readonly sequence: number;
+  readonly alertId: number;
+  readonly transition: number;
+  /** ISO 8601; null, like state and severity, where the alert's history cannot be read. */
+  readonly at: string | null;
+  readonly reason: string;
+  readonly state: string | null;
+  readonly severity: string | null;
+  readonly kind: string;
+  readonly zoneId: number | null;
+  readonly ruleId: string | null;
+  readonly ruleTitle: string | null;
+  readonly firedAt: string;
+  readonly fingerprint: string;
+  readonly headline: string | null;
+  readonly by: string | null;
+  readonly note: string | null;
+}
+
+export function toFeedEvent(row: FeedRow): FeedEvent {
+  const { sequence, alertId, transition, kind, zoneId, ruleId, fingerprint, headline } = row;
+  const entry = Transitions.safeParse([row.entry]).data?.[0];
+  return {
+    sequence,
+    alertId,
+    transition,
+    at: entry === undefined ? null : new Date(entry.at).toISOString(),
+    reason: entry?.reason ?? "unknown",
+    state: entry?.state ?? null,
+    severity: entry?.severity ?? null,
+    kind,
+    zoneId,
+    ruleId,
+    ruleTitle: ruleTitle(ruleId),
+    firedAt: row.firedAt.toISOString(),
+    fingerprint,
+    headline,
+    by: entry?.by ?? null,
+    note: entry?.note ?? null,
+  };
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import type { FastifyInstance } from "fastify";
+import { DOCS_CSP, renderDocs } from "../docs-page.ts";
+import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi.ts";
+import type { KnownRoute } from "../openapi-operation.ts";
+
+const PACKAGE = new URL("../../../package.json", import.meta.url);
+
+/**
+ * `/openapi.json` and `/docs`, of every route that is added after this. Public: they say nothing of this installation that
+ * the source does not.
+ */
+export function addOpenApi(app: FastifyInstance): void {
+  const routes: KnownRoute[] = [];
+  let document: OpenApi | null = null;
+  let page: string | null = null;
+  const read = () => (document ??= buildOpenApi(routes, readVersion()));
+  app.addHook("onRoute", (route) => void routes.push(...toKnownRoutes(route)));
+
+  const docs = { tag: "Service", summary: "This API as an OpenAPI 3.1 document" };
+  app.get("/openapi.json", { config: { access: "public", docs } }, async (_request, reply) =>
+    reply.type("application/json; charset=utf-8").send(JSON.stringify(read())),
+  );
+  const pageDocs = { tag: "Service", summary: "This API for people", responseType: "text/html" };
+  app.get("/docs", { config: { access: "public", docs: pageDocs } }, async (_request, reply) => {
+    page ??= renderDocs(read());
+    return reply.header("content-security-policy", DOCS_CSP).type("text/html; charset=utf-8").send(page);
+  });
+}
+
+function readVersion(): string {
+  return (JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string }).version;
+}

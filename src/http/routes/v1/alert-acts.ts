@@ -1,0 +1,57 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { Refusal } from "../../refusal.ts";
+import { ALERT_STATES } from "./alert-schemas.ts";
+import { findAlert } from "./alerts.ts";
+import type { ApiActs, ApiDeps } from "./api-deps.ts";
+import { actOf, lineOf, notFound, RowId } from "./parts.ts";
+
+const Body = z
+  .strictObject({ note: lineOf(500).optional().describe("Why, for whoever looks at the alert.") })
+  .nullish()
+  .meta({ example: { note: "on it" } });
+
+const Answer = z.object({
+  id: z.number().int(),
+  state: z.enum(ALERT_STATES),
+  result: z.enum(["done", "unchanged"]).describe("unchanged: it stood there already."),
+  channels: z.array(z.string()).describe("Those that are told of it."),
+});
+
+/** `POST /api/v1/alerts/{id}/ack` and `.../resolve`: once is enough, twice is harmless. */
+export function addAlertActs(app: FastifyInstance, deps: ApiDeps): void {
+  const { acknowledge, resolve } = deps.acts;
+  addAct(app, deps, { name: "ack", act: acknowledge, summary: "Take an alert on: it is not repeated" });
+  addAct(app, deps, { name: "resolve", act: resolve, summary: "End an alert and tell whoever was told" });
+}
+
+function addAct(
+  app: FastifyInstance,
+  { archive, clock }: ApiDeps,
+  { name, act, summary }: { name: "ack" | "resolve"; act: ApiActs["acknowledge"]; summary: string },
+): void {
+  app.withTypeProvider<ZodTypeProvider>().post(
+    `/api/v1/alerts/:id/${name}`,
+    {
+      config: { access: { scope: "act" } },
+      schema: {
+        tags: ["Alerts"],
+        summary,
+        params: z.object({ id: RowId }),
+        body: Body,
+        response: { 200: Answer },
+      },
+    },
+    async ({ params: { id }, body, caller }) => {
+      await findAlert(archive, caller, id);
+      const { by, actor } = actOf(caller);
+      const result = await act({ alertId: id, by, actor, note: body?.note ?? null, atMs: clock() });
+      if (result.kind === "unknown") throw notFound(`alert ${id}`);
+      if (name === "ack" && result.kind === "unchanged" && result.state === "resolved")
+        throw new Refusal(409, { slug: "alert-resolved", detail: `Alert ${id} is resolved already.` });
+      const channels = result.kind === "done" ? [...result.channels] : [];
+      return { id, state: result.state, result: result.kind, channels };
+    },
+  );
+}

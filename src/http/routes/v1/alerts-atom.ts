@@ -1,0 +1,59 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { listAlerts } from "../../../../db/queries/alert-reports.ts";
+import type { AlertRow } from "../../../../db/queries/alerts.ts";
+import { toAlertRecord } from "../../../alert/to-alert-record.ts";
+import { outlineAlert } from "../../../channel/outline-alert.ts";
+import { toPlainLines } from "../../../channel/outline-lines.ts";
+import { toLine } from "../../../channel/plain-text.ts";
+import { type AtomEntry, renderAtom } from "../../../feed/atom-feed.ts";
+import { readAlertMessage, summariseAlert } from "../../../report/summarise-alert.ts";
+import { maskMessage } from "../../mask-address.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { known, visibleZones, ZoneId } from "./parts.ts";
+
+const MAX_ENTRIES = 50;
+const MAX_TITLE_CHARS = 300;
+const ATOM_TYPE = "application/atom+xml; charset=utf-8";
+
+/** `GET /api/v1/alerts.atom`: the newest alerts for a feed reader; an entry changes when its alert does. */
+export function addAlertsAtom(app: FastifyInstance, { archive, instanceId }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/alerts.atom",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Alerts"],
+        summary: `The ${MAX_ENTRIES} newest alerts as an Atom feed`,
+        querystring: z.strictObject({ zone: ZoneId.optional() }),
+        response: { 200: z.string().meta({ contentType: "application/atom+xml" }) },
+      },
+    },
+    async ({ query, caller }, reply) => {
+      const zoneIds = visibleZones(caller, query.zone);
+      const rows = await listAlerts(archive, { zoneIds, limit: MAX_ENTRIES });
+      const { masked } = known(caller);
+      const entries = rows.map((row) => toEntry(row, masked));
+      const feed = renderAtom({ instanceId, title: "Longwatch alerts", entries });
+      return reply.type(ATOM_TYPE).serializer(String).send(feed);
+    },
+  );
+}
+
+function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
+  const { id, state, severity, kind, zoneId, firedAt, headline } = summariseAlert(row);
+  const stored = readAlertMessage(row);
+  const message = stored !== null && isMasked ? maskMessage(stored) : stored;
+  const said = headline === null ? `alert ${id}` : toLine(headline, MAX_TITLE_CHARS);
+  const title = state === "resolved" ? `Resolved: ${said}` : `${severity.toUpperCase()}: ${said}`;
+  const zone = zoneId === null ? [] : ([["zone", String(zoneId)]] as const);
+  return {
+    alertId: id,
+    title,
+    publishedAt: firedAt,
+    updatedAt: toAlertRecord(row).transitions.at(-1)?.at ?? firedAt,
+    categories: [["state", state], ["severity", severity], ["kind", kind], ...zone],
+    lines: message === null ? [] : toPlainLines(outlineAlert(message, "whole")),
+  };
+}

@@ -1,0 +1,96 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { listAlerts, readAlert, readAlertDeliveries } from "../../../../db/queries/alert-reports.ts";
+import type { AlertRow } from "../../../../db/queries/alerts.ts";
+import { severities } from "../../../channel/alert-message.ts";
+import { ALERT_KINDS, ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import {
+  known,
+  maySee,
+  notFound,
+  oneOrMore,
+  pageOf,
+  pageQuery,
+  RowId,
+  RuleId,
+  Time,
+  toPage,
+  visibleZones,
+  ZoneId,
+} from "./parts.ts";
+import { toAlertDetail, toAlertItem } from "./to-alert-item.ts";
+
+const Query = z.strictObject({
+  state: oneOrMore(ALERT_STATES).optional(),
+  zone: ZoneId.optional(),
+  rule: RuleId.optional().describe("A rule, or with * at its end a family (942*)."),
+  severity: oneOrMore(severities).optional(),
+  kind: oneOrMore(ALERT_KINDS).optional(),
+  since: Time.optional().describe("Fired then or later."),
+  until: Time.optional().describe("Fired before."),
+  ...pageQuery({ fallback: 50, most: 200 }),
+});
+
+/** `GET /api/v1/alerts` and `GET /api/v1/alerts/{id}`. */
+export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.get(
+    "/api/v1/alerts",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Alerts"],
+        summary: "List alerts, the newest first",
+        querystring: Query,
+        response: { 200: pageOf(AlertItem) },
+      },
+    },
+    async ({ query, caller }) => {
+      const { state, zone, rule, severity, kind, since, until, limit, after } = query;
+      const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, since, until])}`;
+      const [beforeId] = cursors.readAfter(list, after) ?? [];
+      const rows = await listAlerts(archive, {
+        states: state,
+        zoneIds: visibleZones(caller, zone),
+        rule,
+        severities: severity,
+        kinds: kind,
+        sinceMs: since,
+        untilMs: until,
+        beforeId: beforeId === undefined ? undefined : Number(beforeId),
+        limit: limit + 1,
+      });
+      return toPage(rows, limit, toAlertItem, ({ id }) => cursors.sign(list, [id]));
+    },
+  );
+
+  typed.get(
+    "/api/v1/alerts/:id",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Alerts"],
+        summary: "Show one alert with all that is known of it",
+        params: z.object({ id: RowId }),
+        response: { 200: AlertDetail },
+      },
+    },
+    async ({ params, caller }) => {
+      const row = await findAlert(archive, caller, params.id);
+      return toAlertDetail(row, await readAlertDeliveries(archive, row.id), known(caller).masked);
+    },
+  );
+}
+
+/** @throws {Refusal} 404 where there is none, or none that the caller may know of. */
+export async function findAlert(
+  archive: ApiDeps["archive"],
+  caller: Parameters<typeof maySee>[0],
+  id: number,
+): Promise<AlertRow> {
+  const row = await readAlert(archive, id);
+  if (row === null || !maySee(caller, row.zoneId)) throw notFound(`alert ${id}`);
+  return row;
+}

@@ -1,0 +1,74 @@
+import type { Queryable } from "../../../../db/client.ts";
+import type { Replayed } from "../../../../db/queries/deliveries.ts";
+import type { FeedRow } from "../../../../db/queries/feed-transitions.ts";
+import type { Matchers } from "../../../alert/silence.ts";
+import type { Clock } from "../../../clock.ts";
+import type { RowHub } from "../../../feed/row-hub.ts";
+import type { Authenticate } from "../../caller.ts";
+import type { PageCursors } from "../../page-cursor.ts";
+
+interface Act {
+  /** Whom people are told of. */
+  readonly by: string;
+  /** Whom the audit trail names. */
+  readonly actor: string;
+}
+
+/** Times in epoch ms. */
+export interface ApiSilence {
+  readonly startsAt: number;
+  readonly expiresAt: number;
+  readonly matchers: Matchers;
+  readonly reason: string;
+  readonly createdBy: string;
+  readonly alertIds: readonly number[];
+}
+
+type AlertActResult =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "unchanged"; readonly state: "firing" | "acknowledged" | "resolved" }
+  | {
+      readonly kind: "done";
+      readonly state: "firing" | "acknowledged" | "resolved";
+      readonly channels: readonly string[];
+    };
+
+type ActOnAlert = (
+  act: Act & { readonly alertId: number; readonly note: string | null; readonly atMs: number },
+) => Promise<AlertActResult>;
+
+type WantedSilence = Act & {
+  readonly matchers: Matchers;
+  readonly durationMs: number;
+  readonly reason: string;
+  readonly nowMs: number;
+};
+
+/** What the native API changes; each with its audit entry, safe twice and beside itself. */
+export interface ApiActs {
+  readonly acknowledge: ActOnAlert;
+  readonly resolve: ActOnAlert;
+  readonly planSilence: (wanted: WantedSilence) => Promise<ApiSilence>;
+  readonly addSilence: (wanted: WantedSilence) => Promise<ApiSilence & { readonly id: number }>;
+  readonly endSilence: (
+    ended: Act & { readonly id: number; readonly clock: Clock },
+  ) => Promise<"expired" | "over" | "unknown">;
+  readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;
+}
+
+export interface ApiDeps {
+  /** The pool for questions of clients. */
+  readonly archive: Queryable;
+  readonly clock: Clock;
+  readonly cursors: PageCursors;
+  readonly acts: ApiActs;
+  readonly hub: RowHub<FeedRow>;
+  /** Asked again while a stream lasts, so that a revoked key hears no more. */
+  readonly authenticate: Authenticate;
+  /** The same on all replicas of this installation, and on no other. */
+  readonly instanceId: string;
+  /** Of a stream without events. Default 15 s. */
+  readonly heartbeatMs?: number;
+  /** At once, of one key in one process. Default 5. */
+  readonly streamsPerKey?: number;
+}

@@ -1,0 +1,124 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { listKnownZones, readCoverageHours } from "../../../../db/queries/coverage-report.ts";
+import { DAY_MS, HOUR_MS, startOfDay, startOfHour } from "../../../coverage/horizon.ts";
+import { assessHours, type StandingHour } from "../../../report/hour-standing.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import {
+  IsoTime,
+  pageOf,
+  pageQuery,
+  Time,
+  toIso,
+  toIsoOrNull,
+  toPage,
+  visibleZones,
+  ZoneId,
+} from "./parts.ts";
+import { checkSpan, STANDINGS } from "./span.ts";
+
+const MAX_DAYS = 800;
+const DEFAULT_DAYS = 7;
+
+const Query = z.strictObject({
+  zone: ZoneId.optional(),
+  from: Time.optional().describe(`Default ${DEFAULT_DAYS} days, today included.`),
+  to: Time.optional().describe("Default the end of today."),
+  ...pageQuery({ fallback: 200, most: 2_000 }),
+});
+
+const Hour = z
+  .object({
+    zoneId: z.number().int(),
+    startsAt: IsoTime,
+    state: z.enum(STANDINGS),
+    storedCount: z.number().int(),
+    upstreamCount: z.number().int().nullable().describe("The platform's own count; null until it was asked."),
+    missingCells: z.number().int(),
+    surplusCells: z.number().int(),
+    searchedThrough: IsoTime.nullable(),
+    reconciledAt: IsoTime.nullable(),
+    sealedAt: IsoTime.nullable(),
+    gapReason: z.string().nullable(),
+    evidence: z.unknown().describe("What a sealed hour was sealed by."),
+  })
+  .meta({ id: "CoverageHour" });
+
+type ZoneHour = StandingHour & { readonly zoneId: number };
+
+/** `GET /api/v1/coverage`: where every hour of every zone stands. */
+export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/coverage",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Coverage"],
+        summary: "List hours and whether they are complete, by zone and time",
+        querystring: Query,
+        response: { 200: pageOf(Hour) },
+      },
+    },
+    async ({ query: { zone, limit, after, ...asked }, caller }) => {
+      const now = clock();
+      const list = `coverage:${JSON.stringify([zone, asked.from, asked.to])}`;
+      const position = cursors.readAfter(list, after);
+      const today = startOfDay(now);
+      const to = asked.to ?? today + DAY_MS;
+      const from = asked.from ?? Math.min(today, to) - (DEFAULT_DAYS - 1) * DAY_MS;
+      checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
+      const page = { from: startOfHour(from), to, now, limit: limit + 1, position };
+      const hours = await readHours(archive, visibleZones(caller, zone), page);
+      return toPage(hours, limit, toHour, ({ zoneId, startsAt }) => cursors.sign(list, [zoneId, startsAt]));
+    },
+  );
+}
+
+interface HoursPage {
+  readonly from: number;
+  readonly to: number;
+  readonly now: number;
+  readonly limit: number;
+  readonly position: readonly (string | number | null)[] | null;
+}
+
+/** Zone by zone, and of each no more than still fits: a page costs what it shows. */
+async function readHours(
+  archive: ApiDeps["archive"],
+  zoneIds: readonly number[] | null,
+  { from, to, now, limit, position }: HoursPage,
+): Promise<ZoneHour[]> {
+  const [lastZone, lastHour] = (position ?? [0, 0]).map(Number) as [number, number];
+  const zones = (await listKnownZones(archive)).filter(
+    ({ zoneId }) => zoneId >= lastZone && (zoneIds === null || zoneIds.includes(zoneId)),
+  );
+  const hours: ZoneHour[] = [];
+  for (const { zoneId, firstHour } of zones) {
+    const begin = Math.max(
+      from,
+      firstHour,
+      position !== null && zoneId === lastZone ? lastHour + HOUR_MS : 0,
+    );
+    const left = limit - hours.length;
+    const end = Math.min(to, startOfDay(now) + DAY_MS, begin + left * HOUR_MS);
+    if (left <= 0 || begin >= end) continue;
+    const span = { from: begin, to: end };
+    const found = assessHours(now, await readCoverageHours(archive, zoneId, span), { ...span, firstHour });
+    hours.push(...found.map((hour) => ({ ...hour, zoneId })));
+  }
+  return hours;
+}
+
+function toHour(hour: ZoneHour): z.infer<typeof Hour> {
+  const { standing, startsAt, searchedThrough, reconciledAt, sealedAt } = hour;
+  return {
+    ...hour,
+    startsAt: toIso(startsAt),
+    state: standing,
+    searchedThrough: toIsoOrNull(searchedThrough),
+    reconciledAt: toIsoOrNull(reconciledAt),
+    sealedAt: toIsoOrNull(sealedAt),
+    evidence: hour.evidence ?? null,
+  };
+}

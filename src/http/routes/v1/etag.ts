@@ -1,0 +1,19 @@
+import { createHash } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+
+/** Gives an answer its ETag, and answers 304 to whoever has it already: a poll that found nothing new costs no body. */
+export async function addEtag(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+): Promise<unknown> {
+  if (request.method !== "GET" || reply.statusCode !== 200 || typeof payload !== "string") return payload;
+  const etag = `W/"${createHash("sha256").update(payload).digest("base64url").slice(0, 22)}"`;
+  void reply.header("etag", etag);
+  const given = request.headers["if-none-match"];
+  const isKnown =
+    given !== undefined && given.split(",").some((one) => one.trim() === etag || one.trim() === "*");
+  if (!isKnown) return payload;
+  void reply.code(304).removeHeader("content-length").removeHeader("content-type");
+  return "";
+}

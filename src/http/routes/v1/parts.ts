@@ -1,0 +1,160 @@
+import { z } from "zod";
+import { actorOf, type Caller, maySeeZone } from "../../caller.ts";
+import { Refusal } from "../../refusal.ts";
+
+/** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
+const MAX_ROW_ID = 999_999_999_999_999;
+const MAX_ZONE_ID = 2_147_483_647;
+/** 9999-12-31, which Postgres, JSON and Atom all can say. */
+const LAST_MS = 253_402_300_799_999;
+
+const digits = z.string().regex(/^\d{1,15}$/, "a whole number");
+
+/** The number of a row, in a path. */
+export const RowId = digits
+  .transform(Number)
+  .refine((id) => id >= 1 && id <= MAX_ROW_ID, `a number from 1 to ${MAX_ROW_ID}`)
+  .meta({ wire: { type: "integer", minimum: 1 } });
+
+export const ZoneId = digits
+  .transform(Number)
+  .refine((id) => id >= 1 && id <= MAX_ZONE_ID, `a shield zone's number, from 1 to ${MAX_ZONE_ID}`)
+  .meta({ wire: { type: "integer", minimum: 1, maximum: MAX_ZONE_ID } })
+  .describe("Shield zone.");
+
+export const RuleId = z
+  .string()
+  .max(255)
+  // Postgres keeps no NUL.
+  .refine((id) => !id.includes("\0"), "a rule's id")
+  .describe("WAF rule; empty for events without one.");
+
+const TIME_RULE = "an ISO 8601 time with zone (2026-11-21T14:00:00Z) or epoch milliseconds";
+
+/** A moment in a query, to epoch ms. */
+export const Time = z
+  .string()
+  .max(40)
+  .transform((text, context) => {
+    const at = /^\d{1,15}$/.test(text) ? Number(text) : isIso(text) ? Date.parse(text) : Number.NaN;
+    if (at >= 0 && at <= LAST_MS) return at;
+    context.addIssue({ code: "custom", message: TIME_RULE });
+    return z.NEVER;
+  })
+  .meta({ wire: { type: ["string", "integer"] } })
+  .describe("ISO 8601 with zone, or epoch milliseconds.");
+
+function isIso(text: string): boolean {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+}
+
+/** A moment in an answer. */
+export const IsoTime = z.string().describe("ISO 8601, UTC.");
+
+export function toIso(at: number): string {
+  return new Date(at).toISOString();
+}
+
+export function toIsoOrNull(at: number | null): string | null {
+  return at === null ? null : toIso(at);
+}
+
+/** Words apart by commas, or the member more than once. */
+export function oneOrMore<const Words extends readonly [string, ...string[]]>(words: Words) {
+  const rule = `one or more of ${words.join(", ")}`;
+  const word = z.enum(words, rule);
+  const isKnown = (text: string): text is Words[number] => word.safeParse(text).success;
+  return z
+    .union([z.string().max(200), z.array(z.string().max(200)).max(20)])
+    .transform((given, context) => {
+      const named = [given].flat().flatMap((text) => text.split(","));
+      if (named.every(isKnown)) return [...new Set(named)];
+      context.addIssue({ code: "custom", message: rule });
+      return z.NEVER;
+    })
+    .meta({ wire: { type: "array", items: { type: "string", enum: [...words] } } });
+}
+
+const After = z
+  .string()
+  .max(2_000)
+  .optional()
+  .describe("The `next` of the page before; everything else of the request as it was.");
+
+/** The members of a query that ask for one page. */
+export function pageQuery({ fallback, most }: { fallback: number; most: number }) {
+  const rule = `a whole number from 1 to ${most}`;
+  return {
+    limit: digits
+      .transform(Number)
+      .refine((limit) => limit >= 1 && limit <= most, rule)
+      .default(fallback)
+      .meta({ wire: { type: "integer", minimum: 1, maximum: most, default: fallback } })
+      .describe("Items at most."),
+    after: After,
+  };
+}
+
+/** One page of a list. */
+export function pageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    items: z.array(item),
+    next: z.string().nullable().describe("To be asked for as `after`; null on the last page."),
+  });
+}
+
+/** Cuts what was read with one row more than the page holds. */
+export function toPage<Row, Item>(
+  rows: readonly Row[],
+  limit: number,
+  toItem: (row: Row) => Item,
+  sign: (last: Row) => string,
+): { items: Item[]; next: string | null } {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return { items: shown.map(toItem), next: rows.length > limit && last !== undefined ? sign(last) : null };
+}
+
+/**
+ * The zones to look at: the one asked for, or all that the caller may see (null is every zone).
+ * @throws {Refusal} 403 for a zone of others.
+ */
+export function visibleZones(caller: Caller | null, zone: number | undefined): readonly number[] | null {
+  const { zoneIds } = known(caller);
+  if (zone === undefined) return zoneIds;
+  if (maySeeZone({ zoneIds }, zone)) return [zone];
+  throw new Refusal(403, { detail: `This key is for zone ${zoneIds?.join(", ")} only.` });
+}
+
+/** What is of no zone is for keys of every zone only. */
+export function maySee(caller: Caller | null, zoneId: number | null): boolean {
+  const { zoneIds } = known(caller);
+  return zoneIds === null || (zoneId !== null && zoneIds.includes(zoneId));
+}
+
+/** Of a route that is not public. */
+export function known(caller: Caller | null): Caller {
+  if (caller === null) throw new Error("a route with a scope was answered without a caller");
+  return caller;
+}
+
+/** Whom people are told of, and whom the audit trail names. */
+export function actOf(caller: Caller | null): { by: string; actor: string } {
+  return { by: known(caller).name, actor: actorOf(caller) };
+}
+
+export function notFound(what: string): Refusal {
+  return new Refusal(404, { detail: `There is no ${what}.` });
+}
+
+/** A short text of one line; hostile all the same. */
+export function lineOf(maxChars: number) {
+  return z
+    .string()
+    .trim()
+    .max(maxChars)
+    .refine(
+      (text) => text !== "" && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text),
+      `1 to ${maxChars} characters on one line`,
+    );
+}

@@ -1,0 +1,102 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { RULE_SORTS, type RuleRow, readRules } from "../../../../db/queries/rules.ts";
+import { ruleTitle } from "../../../alert/rule-title.ts";
+import { DAY_MS, HOUR_MS } from "../../../coverage/horizon.ts";
+import { type BucketWidth, bucketEnd, bucketStart } from "../../../trend/bucket.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";
+import { checkSpan } from "./span.ts";
+
+const MAX_DAYS = 400;
+
+const Query = z.strictObject({
+  zone: ZoneId.optional(),
+  from: Time.optional().describe("Default a day before to."),
+  to: Time.optional().describe("Default now."),
+  sort: z.enum(RULE_SORTS).default("total"),
+  ...pageQuery({ fallback: 50, most: 500 }),
+});
+
+const Rule = z
+  .object({
+    zoneId: z.number().int(),
+    ruleId: z.string().describe("Empty for events without a rule."),
+    title: z.string().nullable().describe("What a managed rule is about."),
+    total: z.number().int(),
+    blocked: z.number().int(),
+    logged: z.number().int(),
+    challenged: z.number().int(),
+    other: z.number().int(),
+    lastSeen: IsoTime.describe("Start of the last bucket with events: a minute, an hour or a day."),
+    baseline: z
+      .number()
+      .nullable()
+      .describe(
+        "Events of as long a span at the level of the 28 days before; null where nothing was watched.",
+      ),
+    openSpikeId: z.number().int().nullable(),
+  })
+  .meta({ id: "Rule" });
+
+const Answer = pageOf(Rule).extend({
+  from: IsoTime,
+  to: IsoTime.describe("What was counted: whole minutes, hours or days around what was asked for."),
+});
+
+/** `GET /api/v1/rules`: which rules are triggered most. */
+export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/rules",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Trends"],
+        summary: "Rank rules by their events",
+        querystring: Query,
+        response: { 200: Answer },
+      },
+    },
+    async ({ query: { zone, sort, limit, after, ...asked }, caller }) => {
+      const list = `rules:${JSON.stringify([zone, sort, asked.from, asked.to])}`;
+      const position = cursors.readAfter(list, after);
+      // Later pages are of the first one's span, whatever time it is now.
+      const to = position === null ? (asked.to ?? clock()) : Number(position[1]);
+      const from = position === null ? (asked.from ?? to - DAY_MS) : Number(position[0]);
+      checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
+      const width = pickWidth(to - from);
+      const span = { fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
+      const rows = await readRules(archive, {
+        zoneIds: visibleZones(caller, zone),
+        width,
+        ...span,
+        sort,
+        after: toAfter(position),
+        limit: limit + 1,
+      });
+      const sign = (row: RuleRow) => cursors.sign(list, [from, to, row[sort], row.zoneId, row.ruleId]);
+      return {
+        ...toPage(rows, limit, toRule, sign),
+        from: toIso(span.fromMs),
+        to: toIso(span.toMs),
+      };
+    },
+  );
+}
+
+function toAfter(position: readonly (string | number | null)[] | null) {
+  if (position === null) return null;
+  const [, , value, zoneId, ruleId] = position;
+  return { value: Number(value), zoneId: Number(zoneId), ruleId: String(ruleId) };
+}
+
+/** The coarsest buckets that do not change much of what was asked for. */
+function pickWidth(spanMs: number): BucketWidth {
+  if (spanMs <= 6 * HOUR_MS) return 60;
+  return spanMs <= 60 * DAY_MS ? 3_600 : 86_400;
+}
+
+function toRule({ usual, lastSeen, ...row }: RuleRow): z.infer<typeof Rule> {
+  return { ...row, title: ruleTitle(row.ruleId), lastSeen: toIso(lastSeen), baseline: usual };
+}

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { severities } from "../../../channel/alert-message.ts";
+import { IsoTime, lineOf } from "./parts.ts";
+
+/** Alertmanager's words. */
+export const SILENCE_STATES = ["active", "pending", "expired"] as const;
+export const STANDING_OF = { active: "in force", pending: "to come", expired: "over" } as const;
+export const STATE_OF = { "in force": "active", "to come": "pending", over: "expired" } as const;
+
+export const WantedMatchers = z.strictObject({
+  zone: z.array(z.int().min(1).max(2_147_483_647)).min(1).max(100).optional(),
+  rule: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(255)
+        .refine((rule) => !rule.includes("\0") && rule.isWellFormed(), "a rule's id"),
+    )
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("Rules, or families (942*)."),
+  severity: z.array(z.enum(severities)).min(1).optional(),
+  kind: z
+    .array(z.enum(["spike", "new-rule"]))
+    .min(1)
+    .optional(),
+});
+
+export const SilenceBody = z
+  .strictObject({
+    matchers: WantedMatchers.refine((matchers) => Object.keys(matchers).length > 0, {
+      message: "must name zone, rule, severity or kind: a silence of all is none",
+    }).describe("Every member must match; of one member any value is enough."),
+    reason: lineOf(500).describe("Why the alerts need nobody's attention."),
+    durationMinutes: z.int().min(1).max(129_600).optional(),
+    expiresAt: z.iso.datetime({ offset: true }).optional(),
+  })
+  .meta({
+    example: { matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 },
+  });
+
+const StoredMatchers = z.object({
+  zone: z.array(z.int()).optional(),
+  rule: z.array(z.string()).optional(),
+  severity: z.array(z.string()).optional(),
+  kind: z.array(z.string()).optional(),
+});
+
+export const Silence = z
+  .object({
+    id: z.number().int(),
+    state: z.enum(SILENCE_STATES),
+    startsAt: IsoTime,
+    expiresAt: IsoTime,
+    createdAt: IsoTime,
+    createdBy: z.string(),
+    reason: z.string(),
+    matchers: StoredMatchers.nullable().describe("Null where they cannot be read: it holds back nothing."),
+  })
+  .meta({ id: "Silence" });
+
+export const PlannedSilence = z.object({
+  id: z.number().int().nullable().describe("Null of a dry run."),
+  startsAt: IsoTime,
+  expiresAt: IsoTime,
+  matchers: StoredMatchers,
+  reason: z.string(),
+  createdBy: z.string(),
+  alertIds: z.array(z.number().int()).describe("The unresolved alerts that it holds back now."),
+});

@@ -1,0 +1,197 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { pageSilences, readSilence, type SilenceRow } from "../../../../db/queries/silences.ts";
+import { Matchers } from "../../../alert/silence.ts";
+import { standingOf } from "../../../report/silence-standing.ts";
+import type { Caller } from "../../caller.ts";
+import { Refusal } from "../../refusal.ts";
+import type { ApiDeps, ApiSilence } from "./api-deps.ts";
+import { actOf, known, notFound, oneOrMore, pageOf, pageQuery, RowId, toIso, toPage } from "./parts.ts";
+import {
+  PlannedSilence,
+  SILENCE_STATES,
+  Silence,
+  SilenceBody,
+  STANDING_OF,
+  STATE_OF,
+  type WantedMatchers,
+} from "./silence-schemas.ts";
+
+const MINUTE_MS = 60_000;
+const MAX_MS = 90 * 24 * 60 * MINUTE_MS;
+const END_RULE =
+  "durationMinutes or expiresAt, one of them, must say when it ends: a minute to 90 days from now";
+
+/** `/api/v1/silences`: list, add (or try with `?dryRun=true`) and end. */
+export function addSilences(app: FastifyInstance, deps: ApiDeps): void {
+  addList(app, deps);
+  addPost(app, deps);
+  addDelete(app, deps);
+}
+
+function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/silences",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Silences"],
+        summary: "List silences, the newest first",
+        querystring: z.strictObject({
+          state: oneOrMore(SILENCE_STATES)
+            .default(["active", "pending"])
+            .describe("Default active, pending."),
+          ...pageQuery({ fallback: 50, most: 200 }),
+        }),
+        response: { 200: pageOf(Silence) },
+      },
+    },
+    async ({ query: { state, limit, after }, caller }) => {
+      const { zoneIds } = known(caller);
+      const nowMs = clock();
+      const list = `silences:${state.join()}`;
+      const [beforeId] = cursors.readAfter(list, after) ?? [];
+      const rows = await pageSilences(archive, {
+        zoneIds,
+        standings: state.map((one) => STANDING_OF[one]),
+        nowMs,
+        beforeId: beforeId === undefined ? undefined : Number(beforeId),
+        limit: limit + 1,
+      });
+      const toItem = (row: SilenceRow) => toSilence(row, zoneIds, nowMs);
+      return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
+    },
+  );
+}
+
+function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().post(
+    "/api/v1/silences",
+    {
+      config: { access: { scope: "act" } },
+      schema: {
+        tags: ["Silences"],
+        summary: "Keep alerts from the channels for a while",
+        description: "With dryRun=true nothing is written: the answer says which alerts it would hold back.",
+        querystring: z.strictObject({ dryRun: z.enum(["true", "false"]).default("false") }),
+        body: SilenceBody,
+        response: { 200: PlannedSilence, 201: PlannedSilence },
+      },
+    },
+    async ({ query, body, caller }, reply) => {
+      const { zoneIds } = known(caller);
+      const { by, actor } = actOf(caller);
+      const { matchers, reason } = body;
+      refuseForeign(zoneIds, matchers.zone);
+      const nowMs = clock();
+      const durationMs = readDuration(body, nowMs);
+      const wanted = { matchers: toMatchers(matchers), reason, durationMs, by, actor, nowMs };
+      if (query.dryRun === "true") return toPlanned(null, await acts.planSilence(wanted), zoneIds);
+      const { id, ...added } = await acts.addSilence(wanted);
+      return reply
+        .code(201)
+        .header("location", `/api/v1/silences/${id}`)
+        .send(toPlanned(id, added, zoneIds));
+    },
+  );
+}
+
+function addDelete(app: FastifyInstance, { archive, acts, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().delete(
+    "/api/v1/silences/:id",
+    {
+      config: { access: { scope: "act" } },
+      schema: {
+        tags: ["Silences"],
+        summary: "End a silence now",
+        params: z.object({ id: RowId }),
+        response: { 200: z.object({ id: z.number().int(), result: z.enum(["expired", "over"]) }) },
+      },
+    },
+    async ({ params: { id }, caller }) => {
+      const { zoneIds } = known(caller);
+      const { by, actor } = actOf(caller);
+      const row = await readSilence(archive, id);
+      const zones = Matchers.safeParse(row?.matchers).data?.zone;
+      const isSeen =
+        row !== null && (zoneIds === null || (zones ?? zoneIds).some((zone) => zoneIds.includes(zone)));
+      if (!isSeen) throw notFound(`silence ${id}`);
+      refuseForeign(zoneIds, zones);
+      const result = await acts.endSilence({ id, by, actor, clock });
+      if (result === "unknown") throw notFound(`silence ${id}`);
+      return { id, result };
+    },
+  );
+}
+
+/** A key for some zones silences only there. */
+function refuseForeign(zoneIds: Caller["zoneIds"], zones: readonly number[] | undefined): void {
+  if (zoneIds === null || zones?.every((zone) => zoneIds.includes(zone)) === true) return;
+  throw new Refusal(403, {
+    detail: `This key is for zone ${zoneIds.join(", ")} only: a silence of it names zones, and only those.`,
+  });
+}
+
+function readDuration(
+  { durationMinutes, expiresAt }: { durationMinutes?: number | undefined; expiresAt?: string | undefined },
+  nowMs: number,
+): number {
+  const isOne = (durationMinutes === undefined) !== (expiresAt === undefined);
+  const durationMs =
+    expiresAt === undefined ? (durationMinutes ?? 0) * MINUTE_MS : Date.parse(expiresAt) - nowMs;
+  if (isOne && durationMs >= MINUTE_MS && durationMs <= MAX_MS) return durationMs;
+  const value = expiresAt ?? durationMinutes;
+  const shown = value === undefined ? {} : { value: String(value) };
+  throw new Refusal(422, {
+    slug: "invalid-silence",
+    detail: END_RULE,
+    mistakes: [{ field: "expiresAt", ...shown, rule: END_RULE }],
+  });
+}
+
+function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatchers>): Matchers {
+  return {
+    ...(zone === undefined ? {} : { zone }),
+    ...(rule === undefined ? {} : { rule: [...new Set(rule)] }),
+    ...(severity === undefined ? {} : { severity }),
+    ...(kind === undefined ? {} : { kind }),
+  };
+}
+
+function toSilence(row: SilenceRow, zoneIds: Caller["zoneIds"], nowMs: number): z.infer<typeof Silence> {
+  const { id, createdBy, reason, startsAt, expiresAt, createdAt } = row;
+  const matchers = Matchers.safeParse(row.matchers).data ?? null;
+  return {
+    id,
+    state: STATE_OF[standingOf(row, nowMs)],
+    startsAt: startsAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+    createdAt: createdAt.toISOString(),
+    createdBy,
+    reason,
+    matchers: matchers === null ? null : hideForeign(matchers, zoneIds),
+  };
+}
+
+/** Which other zones a silence names is none of the caller's business. */
+function hideForeign(matchers: Matchers, zoneIds: Caller["zoneIds"]): Matchers {
+  if (zoneIds === null || matchers.zone === undefined) return matchers;
+  return { ...matchers, zone: matchers.zone.filter((zone) => zoneIds.includes(zone)) };
+}
+
+function toPlanned(
+  id: number | null,
+  silence: ApiSilence,
+  zoneIds: Caller["zoneIds"],
+): z.infer<typeof PlannedSilence> {
+  const { startsAt, expiresAt, matchers, alertIds, ...rest } = silence;
+  return {
+    id,
+    ...rest,
+    startsAt: toIso(startsAt),
+    expiresAt: toIso(expiresAt),
+    matchers: hideForeign(matchers, zoneIds),
+    alertIds: [...alertIds],
+  };
+}

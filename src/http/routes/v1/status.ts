@@ -1,0 +1,80 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { readChannelStandings } from "../../../../db/queries/channel-states.ts";
+import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
+import { describeCircuit } from "../../../delivery/circuit.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { IsoTime, known, toIso } from "./parts.ts";
+import { describeZones, readVisibleZones, Zone } from "./zones.ts";
+
+const MAX_ZONES = 500;
+
+const Channel = z
+  .object({
+    name: z.string(),
+    circuit: z.string().describe("closed, open, half-open or disabled."),
+    waiting: z.number().int(),
+    dead: z.number().int(),
+    lastError: z.string().nullable(),
+  })
+  .meta({ id: "Channel" });
+
+const Answer = z.object({
+  now: IsoTime,
+  spikesOpen: z.number().int(),
+  alertsFiring: z.number().int(),
+  alertsAcknowledged: z.number().int(),
+  notificationsPending: z.number().int(),
+  hoursToLoss: z.number().nullable().describe("Of the zone that has least."),
+  zones: z.array(Zone).describe(`The first ${MAX_ZONES}; GET /api/v1/zones pages through all.`),
+  channels: z.array(Channel).nullable().describe("Null for keys of some zones: channels are everybody's."),
+});
+
+/** `GET /api/v1/status`: what goes on, in the zones that the caller may see. */
+export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/status",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Service"],
+        summary: "What goes on",
+        querystring: z.strictObject({}),
+        response: { 200: Answer },
+      },
+    },
+    async ({ caller }) => {
+      const now = clock();
+      const { zoneIds } = known(caller);
+      const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
+      const zones = await describeZones(archive, seen, now);
+      // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
+      const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
+      const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
+        work.reduce((total, one) => total + count(one), 0);
+      const losses = zones.flatMap(({ hoursToLoss }) => hoursToLoss ?? []);
+      return {
+        now: toIso(now),
+        spikesOpen: sum((zone) => zone.spikesOpen),
+        alertsFiring: sum((zone) => zone.alertsFiring),
+        alertsAcknowledged: sum((zone) => zone.alertsAcknowledged),
+        notificationsPending: sum((zone) => zone.notificationsPending),
+        hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
+        zones,
+        channels: zoneIds === null ? await readChannels(archive) : null,
+      };
+    },
+  );
+}
+
+async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
+  const standings = await readChannelStandings(archive);
+  return standings.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
+    name: channel,
+    circuit: describeCircuit({ ...circuit, lastError }, nowMs),
+    waiting,
+    dead,
+    lastError,
+  }));
+}

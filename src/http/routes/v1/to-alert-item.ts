@@ -1,0 +1,60 @@
+import type { z } from "zod";
+import type { AlertDelivery } from "../../../../db/queries/alert-reports.ts";
+import type { AlertRow } from "../../../../db/queries/alerts.ts";
+import { ruleTitle } from "../../../alert/rule-title.ts";
+import { toAlertRecord } from "../../../alert/to-alert-record.ts";
+import { readAlertMessage, summariseAlert } from "../../../report/summarise-alert.ts";
+import { maskMessage } from "../../mask-address.ts";
+import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
+import { toIso, toIsoOrNull } from "./parts.ts";
+
+export function toAlertItem(row: AlertRow): z.infer<typeof AlertItem> {
+  const { firedAt, acknowledgedAt, resolvedAt, ...rest } = summariseAlert(row);
+  return {
+    ...rest,
+    ruleTitle: ruleTitle(row.ruleId),
+    firedAt: toIso(firedAt),
+    acknowledgedAt: toIsoOrNull(acknowledgedAt),
+    resolvedAt: toIsoOrNull(resolvedAt),
+    transition: row.transition,
+  };
+}
+
+/** All that is known of an alert; with addresses masked for callers who see no full ones. */
+export function toAlertDetail(
+  row: AlertRow,
+  deliveries: readonly AlertDelivery[],
+  isMasked: boolean,
+): z.infer<typeof AlertDetail> {
+  const stored = readAlertMessage(row);
+  const message = stored !== null && isMasked ? maskMessage(stored) : stored;
+  return {
+    ...toAlertItem(row),
+    facts: message,
+    evidence: message?.top ?? null,
+    advice: message === null ? null : { ...message.advice, source: "platform AI" },
+    members: message?.members ?? [],
+    spikeId: row.spikeId,
+    howToSilence: message?.howToSilence ?? null,
+    transitions: toAlertRecord(row).transitions.map(({ at, by, note, severity, silencedBy, ...entry }) => ({
+      ...entry,
+      at: toIso(at),
+      severity: severity ?? null,
+      silencedBy: silencedBy ?? null,
+      by: by ?? null,
+      note: note ?? null,
+    })),
+    deliveries: deliveries.map(toDelivery),
+  };
+}
+
+function toDelivery(delivery: AlertDelivery): z.infer<typeof DeliveryOfAlert> {
+  const { state, createdAt, nextAttemptAt, deliveredAt } = delivery;
+  const isWaiting = state === "pending" || state === "sending";
+  return {
+    ...delivery,
+    createdAt: createdAt.toISOString(),
+    nextAttemptAt: isWaiting ? nextAttemptAt.toISOString() : null,
+    deliveredAt: deliveredAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,85 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { readTrend } from "../../../../db/queries/trends.ts";
+import { startOfHour } from "../../../coverage/horizon.ts";
+import { coverageOf } from "../../../report/mark-coverage.ts";
+import { readZones } from "../../../report/read-zones.ts";
+import { bucketStart, bucketStarts } from "../../../trend/bucket.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { IsoTime, RuleId, Time, toIso, ZoneId } from "./parts.ts";
+import { checkSpan, STANDINGS } from "./span.ts";
+
+const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
+const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
+const MAX_POINTS = 5_000;
+
+const Query = z.strictObject({
+  zone: ZoneId,
+  rule: RuleId.optional().describe("One rule, empty for events without one; left out: all rules together."),
+  width: z.enum(["minute", "hour", "day"]).default("hour"),
+  from: Time.optional(),
+  to: Time.optional().describe("Default now."),
+});
+
+const Point = z.object({
+  startsAt: IsoTime,
+  startsAtMs: z.number().int().describe("The same in epoch milliseconds."),
+  total: z.number().int(),
+  blocked: z.number().int(),
+  logged: z.number().int(),
+  challenged: z.number().int(),
+  other: z.number().int(),
+  coverage: z.enum(STANDINGS).describe("The worst of its hours: sealed and searched are complete so far."),
+  isCovered: z.boolean().describe("False: the count may be too low."),
+});
+
+const Answer = z.object({
+  zone: z.number().int(),
+  rule: z.string().nullable(),
+  width: z.enum(["minute", "hour", "day"]),
+  from: IsoTime,
+  to: IsoTime,
+  points: z.array(Point).describe("Every bucket of the span, oldest first; those without events are zero."),
+});
+
+/** `GET /api/v1/trends`: how many events, bucket by bucket. */
+export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/trends",
+    {
+      config: { access: { scope: "read", zone: "zone" } },
+      schema: {
+        tags: ["Trends"],
+        summary: "Count events over time",
+        description: `Buckets that share a moment with the span, at most ${MAX_POINTS}, aligned to UTC.`,
+        querystring: Query,
+        response: { 200: Answer },
+      },
+    },
+    async ({ query: { zone, rule, width, ...asked } }) => {
+      const now = clock();
+      const seconds = WIDTHS[width];
+      const widthMs = seconds * 1_000;
+      const toMs = asked.to ?? now;
+      const fromMs = bucketStart(asked.from ?? toMs - DEFAULT_POINTS[width] * widthMs, seconds);
+      checkSpan(fromMs, toMs, { max: MAX_POINTS, widthMs, what: `${width}s` });
+      const query = { zoneId: zone, ruleId: rule ?? null, width: seconds, fromMs, toMs };
+      const buckets = new Map((await readTrend(archive, query)).map((bucket) => [bucket.startsAt, bucket]));
+      const span = { zoneId: zone, from: startOfHour(fromMs), to: toMs + widthMs };
+      const [known] = await readZones(archive, now, span);
+      const hours = new Map((known?.hours ?? []).map((hour) => [startOfHour(hour.startsAt), hour]));
+      const points = Array.from(bucketStarts(fromMs, toMs, seconds), (startsAt) => {
+        const coverage = coverageOf(hours, { startsAt, endsAt: startsAt + widthMs }, now);
+        const isCovered = coverage === "sealed" || coverage === "searched";
+        const { total, blocked, logged, challenged, other } = buckets.get(startsAt) ?? NONE;
+        const counts = { total, blocked, logged, challenged, other };
+        return { startsAt: toIso(startsAt), startsAtMs: startsAt, ...counts, coverage, isCovered };
+      });
+      const end = bucketStart(Math.max(toMs - 1, fromMs), seconds) + widthMs;
+      return { zone, rule: rule ?? null, width, from: toIso(fromMs), to: toIso(end), points };
+    },
+  );
+}
+
+const NONE = { total: 0, blocked: 0, logged: 0, challenged: 0, other: 0 };

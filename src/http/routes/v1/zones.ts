@@ -1,0 +1,108 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { listKnownZones } from "../../../../db/queries/coverage-report.ts";
+import { readCoveredHours } from "../../../../db/queries/covered-hours.ts";
+import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
+import { readServiceStatus } from "../../../../db/queries/service-status.ts";
+import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../../../coverage/horizon.ts";
+import { hoursToLoss } from "../../../coverage/hours-to-loss.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { IsoTime, known, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "./parts.ts";
+
+/** Where the newest event and the recent count are looked for. */
+const RECENT_MS = 4 * DAY_MS;
+
+export const Zone = z
+  .object({
+    id: z.number().int(),
+    firstHour: IsoTime.describe("Start of the first hour anything is known of."),
+    newestEventAt: IsoTime.nullable().describe("Null where the last four days hold none."),
+    searchedThrough: IsoTime.nullable(),
+    hoursToLoss: z
+      .number()
+      .nullable()
+      .describe("Until the platform forgets the oldest hour that is not decided; null when all are."),
+    recentEvents: z.number().int().describe("Stored of the last four days."),
+    quarantined: z.number().int(),
+    spikesOpen: z.number().int(),
+    alertsFiring: z.number().int(),
+    alertsAcknowledged: z.number().int(),
+    notificationsPending: z.number().int(),
+  })
+  .meta({ id: "Zone" });
+
+/** `GET /api/v1/zones`: what is kept and what goes on, zone by zone. */
+export function addZones(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/zones",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Service"],
+        summary: "List zones",
+        querystring: z.strictObject(pageQuery({ fallback: 100, most: 500 })),
+        response: { 200: pageOf(Zone) },
+      },
+    },
+    async ({ query: { limit, after }, caller }) => {
+      const [lastZone] = cursors.readAfter("zones", after) ?? [];
+      const zones = await readVisibleZones(archive, known(caller).zoneIds);
+      const left = zones.filter(({ zoneId }) => zoneId > Number(lastZone ?? 0)).slice(0, limit + 1);
+      const shown = await describeZones(archive, left, clock());
+      return toPage(
+        shown,
+        limit,
+        (zone) => zone,
+        ({ id }) => cursors.sign("zones", [id]),
+      );
+    },
+  );
+}
+
+interface SeenZone {
+  readonly zoneId: number;
+  readonly firstHour: number;
+}
+
+export async function readVisibleZones(
+  archive: ApiDeps["archive"],
+  zoneIds: readonly number[] | null,
+): Promise<SeenZone[]> {
+  const zones = await listKnownZones(archive);
+  return zones.filter(({ zoneId }) => zoneIds === null || zoneIds.includes(zoneId));
+}
+
+export async function describeZones(
+  archive: ApiDeps["archive"],
+  zones: readonly SeenZone[],
+  now: number,
+): Promise<z.infer<typeof Zone>[]> {
+  const ids = zones.map(({ zoneId }) => zoneId);
+  const status = await readServiceStatus(archive, ids, now - RECENT_MS);
+  const work = new Map((await readOpenWork(archive, ids)).map(({ zoneId, ...open }) => [zoneId, open]));
+  const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
+  const described: z.infer<typeof Zone>[] = [];
+  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
+  for (const { zoneId, firstHour } of zones) {
+    const known = stored.get(zoneId);
+    described.push({
+      id: zoneId,
+      firstHour: toIso(firstHour),
+      newestEventAt: toIsoOrNull(known?.newestAt ?? null),
+      searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
+      hoursToLoss: hoursToLoss(now, await readCoveredHours(archive, zoneId, range)),
+      recentEvents: known?.events ?? 0,
+      quarantined: known?.quarantined ?? 0,
+      ...(work.get(zoneId) ?? NOTHING_OPEN),
+    });
+  }
+  return described;
+}
+
+const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {
+  spikesOpen: 0,
+  alertsFiring: 0,
+  alertsAcknowledged: 0,
+  notificationsPending: 0,
+};

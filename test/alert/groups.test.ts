@@ -1,0 +1,121 @@
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { silences } from "../../db/schema/silences.ts";
+import { spikes } from "../../db/schema/spikes.ts";
+import { alertsCommand } from "../../src/cli/alerts.ts";
+import { DEFAULT_TIMING, type Label, type Routing, routeToAll } from "../../src/routing/routing.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { at, createAlertWorld } from "./alert-world.ts";
+import { insertSpike } from "./insert-spike.ts";
+import { NOW } from "./support.ts";
+
+let database: MigratedDatabase;
+let world: ReturnType<typeof createAlertWorld>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  world = createAlertWorld(database);
+});
+afterAll(() => database.drop());
+beforeEach(() => world.clear());
+
+function groupedBy(...groupBy: Label[]): { routing: () => Routing } {
+  const all = routeToAll(["chat"]);
+  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0, groupBy };
+  return { routing: () => ({ ...all, root: { ...all.root, timing } }) };
+}
+
+const spike = (zoneId: number, ruleId: string, minutes = 0, windowCount = 50) =>
+  insertSpike(database.db, { openedAt: at(minutes), zoneId, ruleId, windowCount });
+
+const told = async () =>
+  (await world.messages()).map(({ message }) => {
+    const members = message.members?.map(({ zoneId, ruleId }) => `${zoneId} ${ruleId}`).sort();
+    return `${message.reason} ${members?.join(", ") ?? `${message.zoneId} ${message.ruleId}`}`;
+  });
+
+test("grouped by rule, what one rule sees in many zones is one message, and other rules keep their own", async () => {
+  for (const zone of [101, 102, 103, 104, 105]) await spike(zone, "942100");
+  await spike(101, "931130");
+  await world.runAt(1, groupedBy("rule"));
+  const members = "101 942100, 102 942100, 103 942100, 104 942100, 105 942100";
+  expect((await told()).sort()).toEqual([`first ${members}`, "first 101 931130"].sort());
+  expect(new Set((await world.messages()).map(({ message }) => message.zoneId))).toEqual(
+    new Set([101, null]),
+  );
+});
+
+test("grouped by nothing, whatever spikes at once is one message", async () => {
+  for (const zone of [101, 102]) for (const rule of ["942100", "931130", "920100"]) await spike(zone, rule);
+  await world.runAt(1, groupedBy());
+  expect(await told()).toEqual([
+    "first 101 920100, 101 931130, 101 942100, 102 920100, 102 931130, 102 942100",
+  ]);
+  await database.db.update(spikes).set({ closedAt: at(20) });
+  await world.runAt(21, groupedBy());
+  expect((await told()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
+});
+
+test("grouped by zone and rule, every rule speaks for itself", async () => {
+  for (const rule of ["1", "2", "3", "4", "5", "6"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone", "rule"));
+  expect(await told()).toHaveLength(6);
+});
+
+test("the largest are named first", async () => {
+  for (const [index, rule] of ["10", "20", "30", "40", "50"].entries())
+    await spike(101, rule, 0, 50 + index * 10);
+  await world.runAt(1, groupedBy("zone"));
+  const [message] = await world.messages();
+  expect(message?.message.members?.map(({ ruleId }) => ruleId)).toEqual(["50", "40", "30", "20", "10"]);
+  expect(message?.message.headline).toContain("50 (90), 40 (80), 30 (70) and 2 more");
+});
+
+test("a flood that grows under a silence of its zone is told when that is over, whole and once", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone"));
+  await world.silence({ zone: [101] }, 60);
+  for (const rule of ["6", "7"]) await spike(101, rule, 2);
+  for (const minutes of [3, 10, 30, 59]) await world.runAt(minutes, groupedBy("zone"));
+  expect(await told()).toEqual(["first 101 1, 101 2, 101 3, 101 4, 101 5"]);
+  await world.runAt(60, groupedBy("zone"));
+  await world.runAt(61, groupedBy("zone"));
+  expect((await told()).slice(1)).toEqual(["worse 101 1, 101 2, 101 3, 101 4, 101 5, 101 6, 101 7"]);
+});
+
+test("a flood that begins under a silence is told by rule when that is over and it still goes on", async () => {
+  await world.silence({ zone: [101] }, 30);
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  for (const minutes of [1, 10]) await world.runAt(minutes, groupedBy("zone"));
+  expect(await told()).toEqual([]);
+  await database.db.delete(silences);
+  await world.runAt(31, groupedBy("zone"));
+  await world.runAt(32, groupedBy("zone"));
+  const named = (await told()).flatMap((line) => line.match(/101 \d/g) ?? []);
+  expect(named.sort()).toEqual(["101 1", "101 2", "101 3", "101 4", "101 5"]);
+});
+
+test("the command that a page names lists exactly the flood's rules", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  for (const minutes of [0]) await spike(102, "1", minutes);
+  await world.runAt(1, groupedBy("zone"));
+  const group = (await world.messages()).find(({ message }) => message.members !== undefined)?.message;
+  expect(group?.howToList).toBe(`npm run -s longwatch -- alerts list --group ${group?.alertId}`);
+  const args = group?.howToList?.split(" -- alerts ")[1]?.split(" ") ?? [];
+  const list = async (...more: string[]) => {
+    const env = { DATABASE_URL: database.url };
+    const { out } = await runStoreCommand(alertsCommand, env, [...args, "--json", ...more], { now: NOW });
+    const { alerts } = JSON.parse(out) as { alerts: { ruleId: string; zoneId: number }[] };
+    return alerts.map(({ zoneId, ruleId }) => `${zoneId} ${ruleId}`).sort();
+  };
+  const members = ["101 1", "101 2", "101 3", "101 4", "101 5"];
+  expect(await list()).toEqual(members);
+  await database.db
+    .update(spikes)
+    .set({ closedAt: at(20) })
+    .where(eq(spikes.zoneId, 101));
+  await world.runAt(21, groupedBy("zone"));
+  expect(await list()).toEqual([]);
+  expect(await list("--state", "all")).toEqual(members);
+});

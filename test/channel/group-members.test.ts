@@ -1,0 +1,229 @@
+import { describe, expect, test } from "vitest";
+import type { z } from "zod";
+import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import {
+  MAX_BODY_BYTES as POST_BYTES,
+  toAlertmanagerAlerts,
+  toAlertmanagerBodies,
+} from "../../src/channel/alertmanager-alerts.ts";
+import { toDiscordFile, toDiscordMessage } from "../../src/channel/discord-message.ts";
+import { toEmailMessage } from "../../src/channel/email-message.ts";
+import { outlineMembers, partMembers, tellsMembers, toMembersFile } from "../../src/channel/group-members.ts";
+import { toOpsgenieRequests } from "../../src/channel/opsgenie-requests.ts";
+import { toPagerDutyEvent } from "../../src/channel/pagerduty-event.ts";
+import { renderTerminal } from "../../src/channel/render-terminal.ts";
+import {
+  SLACK_LIMITS,
+  toSlackMessage,
+  toSlackParts,
+  toWholeSlackMessage,
+} from "../../src/channel/slack-blocks.ts";
+import { toTeamsMessage, toTeamsParts } from "../../src/channel/teams-card.ts";
+import { paintPlain } from "../../src/channel/terminal-style.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
+import { stringsOf } from "./support/characters.ts";
+import { HOSTILE } from "./support/hostile.ts";
+import { floodOf } from "./support/messages.ts";
+import { NOW } from "./support/receiver.ts";
+import { alertmanagerRequest } from "./support/schemas/alertmanager.ts";
+import { discordRequest } from "./support/schemas/discord.ts";
+import { emailMessage } from "./support/schemas/email.ts";
+import { opsgenieRequests } from "./support/schemas/opsgenie.ts";
+import { pagerDutyRequest } from "./support/schemas/pagerduty.ts";
+import { slackWords } from "./support/schemas/slack.ts";
+import { teamsRequest } from "./support/schemas/teams.ts";
+
+const RULES = 5_000;
+const HOSTILE_IDS = Object.values(HOSTILE);
+
+interface Form {
+  /** Everything that a channel is sent for one transition. */
+  readonly render: (message: AlertMessage) => readonly unknown[];
+  readonly check: (body: unknown) => void;
+}
+
+const valid = (schema: z.ZodType) => (body: unknown) =>
+  expect(schema.safeParse(body).error?.issues).toBeUndefined();
+const below = (bytes: number) => (body: unknown) =>
+  expect(Buffer.byteLength(String(body))).toBeLessThan(bytes);
+
+function sizeOfBlocks(body: unknown): number {
+  const { blocks } = slackWords.parse(body);
+  return stringsOf(blocks).reduce((sum, text) => sum + Array.from(text).length, 0);
+}
+const validSlack = (body: unknown) => {
+  valid(slackWords)(body);
+  // Names and types of the blocks are counted too here, which the limit does not mean.
+  expect(sizeOfBlocks(body)).toBeLessThan(SLACK_LIMITS.total + 1_500);
+};
+
+const FORMS: Readonly<Record<string, Form>> = {
+  terminal: {
+    render: (message) => [renderTerminal(message, { columns: 100, paint: paintPlain })],
+    check: () => {},
+  },
+  webhook: {
+    render: (message) => {
+      const { first, following } = toWebhookBodies(message, NOW);
+      return [first, ...following];
+    },
+    check: below(MAX_BODY_BYTES),
+  },
+  slack: { render: (message) => [toSlackMessage(message), ...toSlackParts(message)], check: validSlack },
+  "slack-bot": {
+    render: (message) => [toWholeSlackMessage(message), ...toSlackParts(message)],
+    check: validSlack,
+  },
+  teams: {
+    render: (message) => [toTeamsMessage(message), ...toTeamsParts(message)],
+    check: valid(teamsRequest),
+  },
+  discord: {
+    render: (message) => [toDiscordMessage(message), toDiscordFile(message) ?? ""],
+    check: (body) => (typeof body === "string" ? below(10_000_000)(body) : valid(discordRequest)(body)),
+  },
+  email: { render: (message) => [toEmailMessage(message, "longwatch.example")], check: valid(emailMessage) },
+  pagerduty: {
+    render: (message) => [{ routing_key: "x".repeat(32), ...toPagerDutyEvent(message) }],
+    check: valid(pagerDutyRequest),
+  },
+  opsgenie: { render: (message) => [toOpsgenieRequests(message)], check: valid(opsgenieRequests) },
+  alertmanager: {
+    render: (message) =>
+      toAlertmanagerBodies(toAlertmanagerAlerts(message, { atMs: NOW, told: null, firingForMs: 86_400_000 })),
+    check: (body) => {
+      below(POST_BYTES + 1)(body);
+      valid(alertmanagerRequest)(JSON.parse(String(body)));
+    },
+  },
+};
+
+const shown = (bodies: readonly unknown[]) => bodies.flatMap(stringsOf).join("\n").replaceAll("\\-", "-");
+const idsIn = (text: string) => new Set(text.match(/\b1\d{5}\b/g));
+
+describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
+  test.each(["first", "worse", "repeat"] as const)("a flood of 5,000 rules is named whole (%s)", (reason) => {
+    const bodies = render(floodOf(RULES, { reason }));
+    for (const body of bodies) check(body);
+    const ids = idsIn(shown(bodies));
+    for (let rule = 100_000; rule < 100_000 + RULES; rule += 1) expect(ids).toContain(String(rule));
+    expect(bodies.length).toBeLessThanOrEqual(11);
+  });
+
+  test.each(["advice", "acknowledged", "resolved"] as const)("%s does not repeat the list", (reason) => {
+    const state = reason === "resolved" ? "resolved" : "acknowledged";
+    const bodies = render(floodOf(RULES, { reason, state, endedAt: reason === "resolved" ? NOW : null }));
+    for (const body of bodies) check(body);
+    if (kind === "alertmanager") return;
+    expect(idsIn(shown(bodies)).size).toBeLessThan(200);
+  });
+
+  test("a dozen rules need no second message", () => {
+    const bodies = render(floodOf(12)).filter((body) => body !== "");
+    expect(bodies).toHaveLength(1);
+    expect(idsIn(shown(bodies)).size).toBe(12);
+    // Alertmanager is told the others as alerts of their own.
+    const counted = kind === "alertmanager" ? "and 2 more" : null;
+    expect(/and [\d,]+ more/.exec(shown(bodies))?.[0] ?? null).toBe(counted);
+  });
+
+  test.each<[string, (index: number) => object]>([
+    ["a zone each", (index) => ({ zoneId: 2_147_480_000 + (index % 3_000) })],
+    ["long names", (index) => ({ ruleId: `${index}-${"x".repeat(3_000)}` })],
+    ["wide names", (index) => ({ ruleId: `${index} ${"💥".repeat(300)}` })],
+    ["names that are escaped", (index) => ({ ruleId: `${index} ${'<&_*>`"\\'.repeat(60)}` })],
+    ["empty names", () => ({ ruleId: "" })],
+    ["hostile names", (index) => ({ ruleId: HOSTILE_IDS[index % HOSTILE_IDS.length] ?? "" })],
+  ])("rules of %s stay within the limits, and the number of messages too", (_what, member) => {
+    for (const reason of ["first", "resolved"] as const) {
+      const ended = reason === "resolved" ? ({ state: "resolved", endedAt: NOW } as const) : {};
+      const bodies = render(floodOf(RULES, { reason, ...ended }, member));
+      for (const body of bodies) check(body);
+      // Requests of one flood, not messages that anybody reads.
+      expect(bodies.length).toBeLessThanOrEqual(kind === "alertmanager" ? 20 : 11);
+      const text = shown(bodies);
+      if (kind === "webhook") continue;
+      expect(text).not.toMatch(/https?:\/\/evil|www\./);
+      // Elsewhere these are letters, or checked by the vendor's schema.
+      const markup = kind.startsWith("slack") ? /<!channel>|<script/ : /https?:\/\/evil/;
+      expect(text).not.toMatch(markup);
+      expect(text.replaceAll("\u2060", "")).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u);
+    }
+  });
+});
+
+describe("the outline", () => {
+  const room = { rows: 2, rowChars: 100, chars: 100 };
+
+  test("the largest are told with their counts, all others by name", () => {
+    const members = outlineMembers(floodOf(4), room);
+    expect(members).toMatchObject({
+      heading: "4 rules, largest first",
+      rows: ["100000: 8 in 5 min, usually 12 · error", "100001: 7 in 5 min, usually 12 · error"],
+      others: ["zone 101: 100002, 100003"],
+      more: null,
+    });
+  });
+
+  test.each(["x", "💥", "é"])(
+    "names of %s that just fit are told, one sign more and they are counted",
+    (unit) => {
+      const named = (size: number) =>
+        outlineMembers(
+          floodOf(3, {}, () => ({ ruleId: unit.repeat(size) })),
+          { ...room, chars: 60 },
+        );
+      const size = 60 - "zone 101: ".length - 1;
+      expect(named(size)).toMatchObject({ others: [`zone 101: ${unit.repeat(size)}`], more: null });
+      expect(named(size + 1)).toMatchObject({
+        others: [],
+        more: "and 1 more: npm run -s longwatch -- alerts list --group 7",
+      });
+    },
+  );
+
+  test("what is not named is counted exactly, with where it is and how to see it", () => {
+    const members = outlineMembers(floodOf(RULES), { ...room, elsewhere: "in the thread" });
+    expect(members?.more).toBe(
+      "and 4,998 more (in the thread): npm run -s longwatch -- alerts list --group 7",
+    );
+    expect(members?.rest).toHaveLength(4_998);
+    const { howToList: _, ...older } = floodOf(RULES);
+    expect(outlineMembers(older, room)?.more).toBe("and 4,998 more");
+  });
+
+  test("a part is as long as it may be, and no longer", () => {
+    const message = floodOf(1_000);
+    const parts = partMembers(message, message.members ?? [], { chars: 500, lineChars: 100 });
+    for (const [index, { lines }] of parts.entries()) {
+      const size = lines.slice(0, index === parts.length - 1 ? -1 : undefined).join("\n").length;
+      expect(size).toBeLessThanOrEqual(500);
+    }
+    const full = parts.slice(0, -1).map(({ lines }) => lines.join("\n").length);
+    expect(Math.min(...full)).toBeGreaterThan(400);
+    expect(parts).toHaveLength(10);
+    const named = idsIn(parts.flatMap(({ lines }) => lines).join("\n")).size;
+    const left = Number(/and (\d+) more/.exec(parts.at(-1)?.lines.at(-1) ?? "")?.[1]);
+    expect(named + left).toBe(1_000);
+  });
+
+  test("only what says who belongs to the group is followed by a list", () => {
+    expect(tellsMembers(floodOf(9))).toBe(true);
+    for (const reason of ["advice", "acknowledged", "resolved"] as const)
+      expect(tellsMembers(floodOf(9, { reason }))).toBe(false);
+    expect(tellsMembers(floodOf(9, { state: "resolved" }))).toBe(false);
+    expect(tellsMembers(floodOf(0))).toBe(false);
+  });
+
+  test("the attached table has a line for every rule, in columns", () => {
+    const [head, first, ...others] = toMembersFile(floodOf(RULES)).trimEnd().split("\n");
+    expect(head).toBe("zone\trule\tseverity\tevents\tin minutes\tusually");
+    expect(first).toBe("101\t100000\terror\t10000\t5\t12");
+    expect(others).toHaveLength(RULES - 1);
+    const long = toMembersFile(floodOf(RULES * 4, {}, () => ({ ruleId: "💥".repeat(300) }))).trimEnd();
+    const cut = /^and ([\d,]+) more: npm run -s longwatch -- alerts list --group 7$/.exec(
+      long.split("\n").at(-1) ?? "",
+    );
+    expect(long.split("\n").length - 2 + Number(cut?.[1]?.replaceAll(",", ""))).toBe(RULES * 4);
+  });
+});

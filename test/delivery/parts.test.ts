@@ -1,0 +1,83 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { channelStates } from "../../db/schema/channel-states.ts";
+import { notifications } from "../../db/schema/notifications.ts";
+import { createDeliverAlertsJob } from "../../jobs/deliver-alerts.ts";
+import type { Notifier } from "../../src/channel/notifier.ts";
+import { floodOf } from "../channel/support/messages.ts";
+import { POSTING } from "../channel/support/receiver.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../jobs/deliver-world.ts";
+
+let database: MigratedDatabase;
+let chat: ReplyQueue;
+let receiver: Receiver;
+let world: ReturnType<typeof createDeliverWorld>;
+let notifier: Notifier;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  receiver = await startReceiver();
+  world = createDeliverWorld(database, receiver);
+});
+afterAll(async () => {
+  await receiver.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  await world.clear();
+  chat = await startReplyQueue();
+  const opened = POSTING["slack"]?.(chat.url);
+  if (opened === undefined) throw new Error("no slack");
+  notifier = { ...opened, name: "chat" };
+  const alertId = await world.raise(["first"]);
+  await database.db.update(notifications).set({ content: floodOf(5_000, { alertId }) });
+  return () => chat.close();
+});
+
+function deliver(signal = new AbortController().signal): Promise<void> {
+  const notifiers = new Map([["chat", notifier]]);
+  const log = pino({ level: "silent" });
+  return createDeliverAlertsJob({ database, notifiers, log, random: () => 0.999 }).run({} as never, signal);
+}
+
+const heads = () => chat.requests.map(({ body }) => (JSON.parse(body) as { text: string }).text);
+const PAGE = expect.stringContaining("Flood: 5000 rules");
+const part = (number: number) => `zone 101 · rules of the flood (${number} of 4)`;
+
+test("a list that breaks off goes on where it stopped, by whoever is next: the page rings once", async () => {
+  for (const status of [200, 200, 503]) chat.reply(status, "ok");
+  await deliver();
+  expect(await world.outbox()).toEqual(["1 first chat pending"]);
+  for (let index = 0; index < 3; index += 1) chat.reply(200, "ok");
+  await world.pass(5 * MINUTE_MS);
+  await deliver();
+
+  expect(heads()).toEqual([PAGE, part(1), part(2), part(2), part(3), part(4)]);
+  expect(await world.rows()).toMatchObject([{ state: "delivered", providerReference: null }]);
+});
+
+test("a stop in the middle of a list loses nothing of what was sent", async () => {
+  const stopping = new AbortController();
+  chat.reply(200, "ok");
+  chat.reply(200, "ok");
+  chat.handle(() => stopping.abort(new Error("stopping")));
+  await expect(deliver(stopping.signal)).rejects.toThrow("stopping");
+  for (let index = 0; index < 3; index += 1) chat.reply(200, "ok");
+  await deliver();
+
+  expect(heads()).toEqual([PAGE, part(1), part(2), part(2), part(3), part(4)]);
+  expect(await world.outbox()).toEqual(["1 first chat delivered"]);
+});
+
+test("every message of a list counts against the channel's rate", async () => {
+  for (let index = 0; index < 5; index += 1) chat.reply(200, "ok");
+  const startedAt = Date.now();
+  await deliver();
+  const [state] = await database.db.select().from(channelStates);
+  // Thirty a minute: five messages are ten seconds of it.
+  const spentMs = (state?.spentUntil?.getTime() ?? 0) - startedAt;
+  expect(spentMs).toBeGreaterThan(9_000);
+  expect(spentMs).toBeLessThan(10_000 + (Date.now() - startedAt) + 1_000);
+});
