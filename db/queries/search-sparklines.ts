@@ -143,7 +143,11 @@ function bucketOf({ bucketStarts }: GroupQuery): SQL {
   return sql`width_bucket(e.occurred_at, ${sql.param(starts)}::timestamptz[])`;
 }
 
-function fill({ buckets }: GroupQuery, keys: readonly GroupKey[], counts: readonly GroupBucket[]): number[][] {
+function fill(
+  { buckets }: GroupQuery,
+  keys: readonly GroupKey[],
+  counts: readonly GroupBucket[],
+): number[][] {
   const sparklines = keys.map(() => Array.from({ length: buckets }, () => 0));
   for (const { at, bucket, total } of counts) {
     const line = sparklines[at - 1];
