@@ -117,9 +117,11 @@ export async function indexDay(
       if (hasTrigrams || !needsTrigrams) await buildIndex(client, partition, suffix, on);
     }
     await client.query(`vacuum (analyze) ${quoted(client, partition)}`);
+    // The end of the session would give it back as well, but only after the next day was refused.
+    await client.query("select pg_advisory_unlock($1)", [key]);
     return true;
   } finally {
-    // Closing the session gives back its lock and its settings.
+    // Closing the session takes its settings away, and its lock where a build failed.
     client.release(true);
   }
 }
