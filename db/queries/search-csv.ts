@@ -23,12 +23,10 @@ const FORMULA_STARTS = "9, 13, 43, 45, 61, 64";
 /** Nothing is null here; COPY must have a word for it that no text is, since it quotes a text that is that word. */
 const NO_NULL = "\u0001";
 
-/** First line of the CSV, without its end. */
-export const CSV_HEADER = ["timestamp", "logId", ...DIMENSIONS].join(",");
+const HEADER = Buffer.from(`${["timestamp", "logId", ...DIMENSIONS].join(",")}\r\n`);
 
 /**
- * Every event a query finds, newest first, as lines of CSV (RFC 4180, CRLF, no header): epoch ms, log id, the nine
- * dimensions. With `guardFormulas` a text that a spreadsheet would compute has an apostrophe before it. Postgres writes
+ * Every event a query finds, newest first, as CSV (RFC 4180, CRLF) with a header: epoch ms, log id, the nine dimensions. With `guardFormulas` a text that a spreadsheet would compute has an apostrophe before it. Postgres writes
  * the lines: this is about as fast as COPY alone, in constant memory. Holds one connection until the end; a reader that
  * leaves early ends it. `timeoutMs` bounds the whole.
  */
@@ -50,8 +48,11 @@ export async function* streamCsv(
       [settings.map(([name]) => name), settings.map(([, value]) => value)],
     );
     lines = client.query(copyTo(statement));
-    const endLines = createLineEnder();
-    for await (const chunk of lines) yield endLines(chunk as Buffer);
+    // Read or not: the end of a session that a reader left is told to the stream once more, after everyone has gone.
+    lines.on("error", () => undefined);
+    const toChunk = createLineEnder();
+    yield HEADER;
+    for await (const chunk of lines) yield toChunk(chunk as Buffer);
     await client.query("commit");
     isOver = true;
   } finally {

@@ -104,7 +104,7 @@ test("S17: a cell that a spreadsheet would compute is guarded, others are left a
   const cells = Buffer.concat(chunks)
     .toString()
     .split("\r\n")
-    .slice(0, -1)
+    .slice(1, -1)
     .map((line) => line.split(",")[6]);
   expect(cells).toEqual(["", "a=1", '"\'\ra"', "'\ta", "'@a", "'-1", "'+1", "'=1+1"]);
 });
@@ -121,10 +121,12 @@ test("an export that nobody reads to its end gives its connection back", async (
     applicationName: "one",
     onError: () => undefined,
   });
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 6; round++) {
+    let chunks = 0;
     for await (const chunk of streamCsv(single, ZONE, plan, { guardFormulas: false, timeoutMs: 10_000 })) {
       expect(chunk.length).toBeGreaterThan(0);
-      break;
+      // After the header, or in the middle of the events.
+      if (++chunks > round % 2) break;
     }
     for await (const batch of streamEvents(single, ZONE, plan)) {
       expect(batch.length).toBeGreaterThan(0);

@@ -11,6 +11,7 @@ import { DIMENSIONS } from "../../src/search/search.ts";
 import type { createNaiveSearch, NaiveRow } from "./naive-search.ts";
 
 export const ZONE = 101;
+const CSV_HEADER = "timestamp,logId,feature,ruleId,ip,ja4,ua,url,asn,country,action\r\n";
 
 export function mustRead(body: unknown) {
   const read = readSearch(body, "search");
@@ -46,7 +47,7 @@ export async function expectSame(
     for await (const chunk of streamCsv(database, ZONE, plan, options)) csv.push(chunk);
     expect({ asked, csv: Buffer.concat(csv).toString() }).toEqual({
       asked,
-      csv: wanted.all.map(toCsvLine).join(""),
+      csv: `${CSV_HEADER}${wanted.all.map(toCsvLine).join("")}`,
     });
     return "events";
   }
