@@ -73,19 +73,48 @@ export async function hasTrigrams({ db }: Pick<Database, "db">): Promise<boolean
 }
 
 /**
- * From the commit on every change of the day's events is noted. A late event still waits for nothing: the lock on the
- * partition is held for as long as the catalogue is written.
+ * Gives a day all that a closed day has; false when another replica is closing one. Writers are kept out for no longer
+ * than the catalogue takes. What a killed run left half made is made anew, what is there stays. Runs as long as it takes.
  */
-export async function watchDay(database: Database, { day, partition }: DayToClose): Promise<void> {
+export async function closeDay(
+  database: Database,
+  day: DayToClose,
+  { hasTrigrams }: { hasTrigrams: boolean },
+): Promise<boolean> {
+  const client = await database.pool.connect();
+  try {
+    await client.query("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '256MB'");
+    // One at a time: a concurrent index build and the lock that the watch needs would wait for each other.
+    const key = ADVISORY_LOCKS.closedDays;
+    const taken = await client.query<{ ours: boolean }>("select pg_try_advisory_lock($1) as ours", [key]);
+    if (taken.rows[0]?.ours !== true) return false;
+    await watchDay(database, day);
+    for (const { suffix, needsTrigrams, on } of INDEXES) {
+      if (hasTrigrams || !needsTrigrams) await buildIndex(client, day.partition, suffix, on);
+    }
+    await client.query(`vacuum (analyze) ${quoted(client, day.partition)}`);
+    // The end of the session would give it back as well, but only after the next day was refused.
+    await client.query("select pg_advisory_unlock($1)", [key]);
+    return true;
+  } finally {
+    // Closing the session takes its settings away, and its lock where a build failed.
+    client.release(true);
+  }
+}
+
+/** From the commit on every change of the day's events is noted. */
+async function watchDay(database: Database, { day, partition }: DayToClose): Promise<void> {
   await inTransaction(database, async ({ tx }) => {
     await tx.execute(sql`set local lock_timeout = '2s'`);
     await tx.execute(sql`lock table ${sql.identifier(partition)} in share row exclusive mode`);
-    await tx.execute(sql`drop trigger if exists ${sql.identifier(MARKER)} on ${sql.identifier(partition)}`);
+    const watched = await tx.execute(sql`
+      select 1 from pg_trigger where tgrelid = ${partition}::regclass and tgname = ${MARKER}`);
+    if (watched.rows.length > 0) return;
     await tx.execute(sql`
       create trigger ${sql.identifier(MARKER)} after insert or delete
         or update of zone_id, occurred_at, feature, rule_id, asn, country, action
       on ${sql.identifier(partition)} for each row execute function mark_cube_day()`);
-    // Its zones, one probe of the key each. Counts from before the day was watched are worth nothing.
+    // Its zones, one probe of the key each.
     await tx.execute(sql`
       with recursive zones as (
         (select zone_id from ${sql.identifier(partition)} order by zone_id limit 1)
@@ -96,34 +125,6 @@ export async function watchDay(database: Database, { day, partition }: DayToClos
       select zone_id, ${day}::date from zones where zone_id is not null order by zone_id
       on conflict (zone_id, day) do update set marks = d.marks + 1`);
   });
-}
-
-/**
- * Builds what indexes the day lacks, without keeping writers out, and brings its statistics up to date; false when
- * another replica is at it. What a killed build left behind is removed first. Runs as long as it takes.
- */
-export async function indexDay(
-  { pool }: Pick<Database, "pool">,
-  { partition }: DayToClose,
-  { hasTrigrams }: { hasTrigrams: boolean },
-): Promise<boolean> {
-  const client = await pool.connect();
-  try {
-    await client.query("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '256MB'");
-    const key = ADVISORY_LOCKS.closedDays;
-    const taken = await client.query<{ ours: boolean }>("select pg_try_advisory_lock($1) as ours", [key]);
-    if (taken.rows[0]?.ours !== true) return false;
-    for (const { suffix, needsTrigrams, on } of INDEXES) {
-      if (hasTrigrams || !needsTrigrams) await buildIndex(client, partition, suffix, on);
-    }
-    await client.query(`vacuum (analyze) ${quoted(client, partition)}`);
-    // The end of the session would give it back as well, but only after the next day was refused.
-    await client.query("select pg_advisory_unlock($1)", [key]);
-    return true;
-  } finally {
-    // Closing the session takes its settings away, and its lock where a build failed.
-    client.release(true);
-  }
 }
 
 async function buildIndex(

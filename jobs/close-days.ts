@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
-import { hasTrigrams, indexDay, listDaysToClose, watchDay } from "../db/closed-days.ts";
+import { closeDay, hasTrigrams, listDaysToClose } from "../db/closed-days.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, toDay } from "../src/coverage/horizon.ts";
 import type { Log } from "../src/log.ts";
@@ -43,8 +43,7 @@ export function createCloseDaysJob({ database, clock, log, afterClosing }: Close
       });
       for (const day of days) {
         if (signal.aborted) return;
-        await watchDay(database, day);
-        if (!(await indexDay(database, day, { hasTrigrams: trigrams }))) return;
+        if (!(await closeDay(database, day, { hasTrigrams: trigrams }))) return;
         log.info({ day: day.day }, "day closed");
         await afterClosing?.();
       }

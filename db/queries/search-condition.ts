@@ -43,7 +43,10 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     case "anything":
       return sql`true`;
     case "equals":
-      return toEquals(isByteIndexed(column) ? sql`${text} collate "C"` : text, test.texts);
+      return and([
+        toEquals(isByteIndexed(column) ? sql`${text} collate "C"` : text, test.texts),
+        ...(column === "url" || column === "ua" ? toIndexedHint(text, test.texts) : []),
+      ]);
     case "within":
       return or(test.networks.map((network) => toWithin(text, network)));
     case "like":
@@ -51,6 +54,13 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     default:
       return test satisfies never;
   }
+}
+
+/** Closed days know URLs and User-Agents by their parts only: an equal text has all of them. */
+function toIndexedHint(text: SQL, [wanted = "", ...others]: readonly string[]): SQL[] {
+  if (wanted === "" || others.length > 0) return [];
+  const lower = wanted.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return [sql`lower(${text} collate "C") like ${lower.replaceAll(/[\\%_]/g, String.raw`\$&`)}`];
 }
 
 /** Closed days have an index of these, which is the same whatever the database's locale. */
