@@ -35,12 +35,14 @@ export function readSearch(
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
   }
   reader.refuseOthers(body, MEMBERS[kind], "");
+  // In the order in which mistakes are told.
   const window = readWindow(reader, body);
+  const filters = readFilters(reader, body["filters"]);
   const asked = kind === "search" ? body : {};
   const search: Search = {
     ...window,
     query: reader.text("query", body["query"]),
-    filters: readFilters(reader, body["filters"]),
+    filters,
     groupBy: readGroupBy(reader, asked["groupBy"]),
     buckets: clamp(reader.integer("buckets", asked["buckets"], 0), 0, MAX_BUCKETS),
     page: clamp(reader.integer("page", asked["page"], 0), 0, MAX_INT32),
