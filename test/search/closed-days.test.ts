@@ -177,7 +177,12 @@ test("days past retention are gone from every answer, also before their counts a
   expect((await byRule(database)).groups.reduce((sum, { count }) => sum + count, 0)).toBe(60);
   expect(await searchRows(database, ZONE, planSearch(mustRead(WHOLE)))).toMatchObject({ total: 60 });
 
-  const job = createManagePartitionsJob({ database, clock: () => END, log: silent, retentionDays: 3 });
+  const job = createManagePartitionsJob({
+    database,
+    clock: () => END,
+    log: silent,
+    retention: { rawDays: 3, ipDays: 3, eventDays: 3, rollUpDays: 3 },
+  });
   await run(job);
   const { rows } = await database.pool.query<{ days: number }>(
     "select count(distinct day)::integer as days from day_groups",
