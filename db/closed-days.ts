@@ -6,19 +6,24 @@ import { readSqlState } from "./sql-state.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** What searches by address, network, fingerprint and text need, built once a day has stopped growing. */
-const INDEXES: readonly { readonly suffix: string; readonly needsTrigrams: boolean; readonly on: string }[] = [
-  { suffix: "ip", needsTrigrams: false, on: `using btree (zone_id, ip collate "C", occurred_at)` },
-  { suffix: "ja4", needsTrigrams: false, on: `using btree (zone_id, ja4 collate "C", occurred_at)` },
-  // IPv4 networks are ranges of the texts above.
-  { suffix: "network", needsTrigrams: false, on: `using btree (event_network(ip)) where strpos(ip, ':') > 0` },
-  {
-    suffix: "texts",
-    needsTrigrams: true,
-    on: `using gin (${["url", "ua", "message", "ip", "rule_id"]
-      .map((column) => `lower(${column} collate "C") gin_trgm_ops`)
-      .join(", ")})`,
-  },
-];
+const INDEXES: readonly { readonly suffix: string; readonly needsTrigrams: boolean; readonly on: string }[] =
+  [
+    { suffix: "ip", needsTrigrams: false, on: `using btree (zone_id, ip collate "C", occurred_at)` },
+    { suffix: "ja4", needsTrigrams: false, on: `using btree (zone_id, ja4 collate "C", occurred_at)` },
+    // IPv4 networks are ranges of the texts above.
+    {
+      suffix: "network",
+      needsTrigrams: false,
+      on: `using btree (event_network(ip)) where strpos(ip, ':') > 0`,
+    },
+    {
+      suffix: "texts",
+      needsTrigrams: true,
+      on: `using gin (${["url", "ua", "message", "ip", "rule_id"]
+        .map((column) => `lower(${column} collate "C") gin_trgm_ops`)
+        .join(", ")})`,
+    },
+  ];
 const MARKER = "waf_events_mark_cube_day";
 
 export interface DayToClose {
@@ -68,19 +73,48 @@ export async function hasTrigrams({ db }: Pick<Database, "db">): Promise<boolean
 }
 
 /**
- * From the commit on every change of the day's events is noted. A late event still waits for nothing: the lock on the
- * partition is held for as long as the catalogue is written.
+ * Gives a day all that a closed day has; false when another replica is closing one. Writers are kept out for no longer
+ * than the catalogue takes. What a killed run left half made is made anew, what is there stays. Runs as long as it takes.
  */
-export async function watchDay(database: Database, { day, partition }: DayToClose): Promise<void> {
+export async function closeDay(
+  database: Database,
+  day: DayToClose,
+  { hasTrigrams }: { hasTrigrams: boolean },
+): Promise<boolean> {
+  const client = await database.pool.connect();
+  try {
+    await client.query("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '256MB'");
+    // One at a time: a concurrent index build and the lock that the watch needs would wait for each other.
+    const key = ADVISORY_LOCKS.closedDays;
+    const taken = await client.query<{ ours: boolean }>("select pg_try_advisory_lock($1) as ours", [key]);
+    if (taken.rows[0]?.ours !== true) return false;
+    await watchDay(database, day);
+    for (const { suffix, needsTrigrams, on } of INDEXES) {
+      if (hasTrigrams || !needsTrigrams) await buildIndex(client, day.partition, suffix, on);
+    }
+    await client.query(`vacuum (analyze) ${quoted(client, day.partition)}`);
+    // The end of the session would give it back as well, but only after the next day was refused.
+    await client.query("select pg_advisory_unlock($1)", [key]);
+    return true;
+  } finally {
+    // Closing the session takes its settings away, and its lock where a build failed.
+    client.release(true);
+  }
+}
+
+/** From the commit on every change of the day's events is noted. */
+async function watchDay(database: Database, { day, partition }: DayToClose): Promise<void> {
   await inTransaction(database, async ({ tx }) => {
     await tx.execute(sql`set local lock_timeout = '2s'`);
     await tx.execute(sql`lock table ${sql.identifier(partition)} in share row exclusive mode`);
-    await tx.execute(sql`drop trigger if exists ${sql.identifier(MARKER)} on ${sql.identifier(partition)}`);
+    const watched = await tx.execute(sql`
+      select 1 from pg_trigger where tgrelid = ${partition}::regclass and tgname = ${MARKER}`);
+    if (watched.rows.length > 0) return;
     await tx.execute(sql`
       create trigger ${sql.identifier(MARKER)} after insert or delete
         or update of zone_id, occurred_at, feature, rule_id, asn, country, action
       on ${sql.identifier(partition)} for each row execute function mark_cube_day()`);
-    // Its zones, one probe of the key each. Counts from before the day was watched are worth nothing.
+    // Its zones, one probe of the key each.
     await tx.execute(sql`
       with recursive zones as (
         (select zone_id from ${sql.identifier(partition)} order by zone_id limit 1)
@@ -93,33 +127,12 @@ export async function watchDay(database: Database, { day, partition }: DayToClos
   });
 }
 
-/**
- * Builds what indexes the day lacks, without keeping writers out, and brings its statistics up to date; false when
- * another replica is at it. What a killed build left behind is removed first. Runs as long as it takes.
- */
-export async function indexDay(
-  { pool }: Pick<Database, "pool">,
-  { partition }: DayToClose,
-  { hasTrigrams }: { hasTrigrams: boolean },
-): Promise<boolean> {
-  const client = await pool.connect();
-  try {
-    await client.query("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '256MB'");
-    const key = ADVISORY_LOCKS.closedDays;
-    const taken = await client.query<{ ours: boolean }>("select pg_try_advisory_lock($1) as ours", [key]);
-    if (taken.rows[0]?.ours !== true) return false;
-    for (const { suffix, needsTrigrams, on } of INDEXES) {
-      if (hasTrigrams || !needsTrigrams) await buildIndex(client, partition, suffix, on);
-    }
-    await client.query(`vacuum (analyze) ${quoted(client, partition)}`);
-    return true;
-  } finally {
-    // Closing the session gives back its lock and its settings.
-    client.release(true);
-  }
-}
-
-async function buildIndex(client: pg.PoolClient, partition: string, suffix: string, on: string): Promise<void> {
+async function buildIndex(
+  client: pg.PoolClient,
+  partition: string,
+  suffix: string,
+  on: string,
+): Promise<void> {
   const name = `${partition}_${suffix}`;
   const found = await client.query<{ indisvalid: boolean }>(
     "select indisvalid from pg_index where indexrelid = to_regclass($1)",
@@ -127,7 +140,9 @@ async function buildIndex(client: pg.PoolClient, partition: string, suffix: stri
   );
   if (found.rows[0]?.indisvalid === true) return;
   if (found.rows.length > 0) await client.query(`drop index concurrently if exists ${quoted(client, name)}`);
-  await client.query(`create index concurrently ${quoted(client, name)} on ${quoted(client, partition)} ${on}`);
+  await client.query(
+    `create index concurrently ${quoted(client, name)} on ${quoted(client, partition)} ${on}`,
+  );
 }
 
 function quoted(client: pg.PoolClient, name: string): string {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
-import { hasTrigrams, indexDay, listDaysToClose, watchDay } from "../db/closed-days.ts";
+import { closeDay, hasTrigrams, listDaysToClose } from "../db/closed-days.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, toDay } from "../src/coverage/horizon.ts";
 import type { Log } from "../src/log.ts";
@@ -34,7 +34,8 @@ export function createCloseDaysJob({ database, clock, log, afterClosing }: Close
     async run(_payload, signal) {
       const now = clock();
       const trigrams = await hasTrigrams(database);
-      if (!trigrams) log.warn("pg_trgm is not available: searches for parts of texts read every event of their window");
+      if (!trigrams)
+        log.warn("pg_trgm is not available: searches for parts of texts read every event of their window");
       const days = await listDaysToClose(database.db, {
         before: toDay(now - DAYS_UNTIL_CLOSED * DAY_MS),
         sealedBefore: toDay(now - REST_MS),
@@ -42,8 +43,7 @@ export function createCloseDaysJob({ database, clock, log, afterClosing }: Close
       });
       for (const day of days) {
         if (signal.aborted) return;
-        await watchDay(database, day);
-        if (!(await indexDay(database, day, { hasTrigrams: trigrams }))) return;
+        if (!(await closeDay(database, day, { hasTrigrams: trigrams }))) return;
         log.info({ day: day.day }, "day closed");
         await afterClosing?.();
       }

@@ -14,6 +14,8 @@ import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
 import type { Sensitivity } from "../src/routing/detection.ts";
 import type { Routing } from "../src/routing/routing.ts";
+import { createBuildCubesJob } from "./build-cubes.ts";
+import { createCloseDaysJob } from "./close-days.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
 import { createEraseLeftoversJob } from "./erase-leftovers.ts";
@@ -98,6 +100,8 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob(deps),
+    createCloseDaysJob({ ...deps, afterClosing: () => ring("build-cubes") }),
+    createBuildCubesJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
@@ -141,6 +145,8 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
+    { job: "close-days", everyMs: 15 * MINUTE_MS, payloads: [{}] },
+    { job: "build-cubes", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Also with nothing due: the fallback is told by the age of what waits.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Database } from "../db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../db/partitions.ts";
 import { deleteExpired } from "../db/queries/retention.ts";
+import { deleteCubesBefore } from "../db/queries/search-cubes.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, toDay } from "../src/coverage/horizon.ts";
 import type { Log } from "../src/log.ts";
@@ -46,6 +47,7 @@ export function createManagePartitionsJob({ database, clock, log, retention }: M
         eventsFrom: keptFrom(now, retention.eventDays),
         rollUpsFrom: keptFrom(now, retention.rollUpDays),
       });
+      await deleteCubesBefore(database.db, keptSince(retention.eventDays));
       if (created.length + dropped.length > 0) log.info({ created, dropped }, "partitions managed");
     },
   });

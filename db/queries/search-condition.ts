@@ -29,7 +29,7 @@ export function toCondition(zoneId: number, query: EventQuery, spans: readonly S
   const times = spans.map(
     ({ from, to }) => sql`(e.occurred_at >= ${toMoment(from)} and e.occurred_at < ${toMoment(to)})`,
   );
-  return and([sql`e.zone_id = ${zoneId}`, or(times), ...query.clauses.map(toClause)]);
+  return and([sql`e.zone_id = ${zoneId}::integer`, or(times), ...query.clauses.map(toClause)]);
 }
 
 /** A clause over `e`, of any table that has these columns. */
@@ -43,7 +43,10 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     case "anything":
       return sql`true`;
     case "equals":
-      return toEquals(text, test.texts);
+      return and([
+        toEquals(isByteIndexed(column) ? sql`${text} collate "C"` : text, test.texts),
+        ...(column === "url" || column === "ua" ? toIndexedHint(text, test.texts) : []),
+      ]);
     case "within":
       return or(test.networks.map((network) => toWithin(text, network)));
     case "like":
@@ -51,6 +54,18 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     default:
       return test satisfies never;
   }
+}
+
+/** Closed days know URLs and User-Agents by their parts only: an equal text has all of them. */
+function toIndexedHint(text: SQL, [wanted = "", ...others]: readonly string[]): SQL[] {
+  if (wanted === "" || others.length > 0) return [];
+  const lower = wanted.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return [sql`lower(${text} collate "C") like ${lower.replaceAll(/[\\%_]/g, String.raw`\$&`)}`];
+}
+
+/** Closed days have an index of these, which is the same whatever the database's locale. */
+function isByteIndexed(column: SearchColumn): boolean {
+  return column === "ip" || column === "ja4";
 }
 
 function toEquals(text: SQL, texts: readonly string[]): SQL {
@@ -81,7 +96,7 @@ function toWithin(text: SQL, network: string): SQL {
   const octets = Math.floor(Number(bits) / 8);
   if (octets === 0) return exact;
   const prefix = address.split(".").slice(0, octets).join(".");
-  if (octets === 4) return sql`${text} = ${prefix}`;
+  if (octets === 4) return sql`${text} collate "C" = ${prefix}`;
   // Every text that begins with the prefix and a dot: "/" is the character behind ".".
   return and([
     sql`${text} collate "C" >= ${`${prefix}.`}`,

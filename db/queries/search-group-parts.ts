@@ -26,7 +26,9 @@ export interface GroupBucket {
 
 /** What is grouped by, as k0, k1, ... */
 export function keyColumns(groupBy: readonly SearchDimension[]): SQL {
-  return sql.raw(groupBy.map((name, index) => `coalesce(e.${SEARCH_COLUMNS[name]}, '') as k${index}`).join(", "));
+  return sql.raw(
+    groupBy.map((name, index) => `coalesce(e.${SEARCH_COLUMNS[name]}, '') as k${index}`).join(", "),
+  );
 }
 
 export function keyNames(groupBy: readonly SearchDimension[]): SQL {
@@ -35,7 +37,9 @@ export function keyNames(groupBy: readonly SearchDimension[]): SQL {
 
 /** A page's groups as a table `w`, numbered from 1 by its column `at`. */
 export function wantedKeys(groupBy: readonly SearchDimension[], keys: readonly GroupKey[]): SQL {
-  const columns = groupBy.map((_, index) => sql`${sql.param(keys.map(({ key }) => key[index] ?? ""))}::text[]`);
+  const columns = groupBy.map(
+    (_, index) => sql`${sql.param(keys.map(({ key }) => key[index] ?? ""))}::text[]`,
+  );
   return sql`unnest(${sql.join(columns, sql`, `)}) with ordinality as w(${keyNames(groupBy)}, at)`;
 }
 
@@ -53,4 +57,11 @@ export function inCodeUnits(text: SQL): SQL {
   return sql`(case when octet_length(${text}) = char_length(${text}) then ${text} else
     translate(convert_from(convert_to(${text}, 'UTF8'), 'LATIN1'), ${"\u00EE\u00EF"}, ${"\u01F8\u01F9"})
     end) collate "C"`;
+}
+
+/** The order of groups: the largest first, those of one size by key, in code units. */
+export function compareGroups(one: GroupKey, other: GroupKey): number {
+  if (one.total !== other.total) return other.total - one.total;
+  const at = one.key.findIndex((text, index) => text !== other.key[index]);
+  return (one.key[at] ?? "") < (other.key[at] ?? "") ? -1 : 1;
 }

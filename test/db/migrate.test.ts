@@ -16,6 +16,7 @@ const TABLES = [
   "channel_states",
   "coverage_windows",
   "cube_days",
+  "day_groups",
   "differing_cells",
   "dirty_buckets",
   "erasures",

@@ -6,14 +6,23 @@ import { z } from "zod";
 
 const SECRET = `whsec_${Buffer.alloc(32, "longwatch test ").toString("base64")}`;
 
-const Posted = z.object({
+const Alert = z.object({
+  timestamp: z.iso.datetime(),
   data: z.looseObject({
     alertId: z.number(),
     transition: z.number(),
     reason: z.string(),
     ruleId: z.string().nullable(),
     advice: z.looseObject({ state: z.string() }),
+    members: z.array(z.looseObject({ zoneId: z.number(), ruleId: z.string() })).optional(),
+    digest: z.array(z.looseObject({ alertId: z.number() })).optional(),
   }),
+});
+/** What follows an alert that speaks for more rules than it has room for. */
+const Members = z.object({
+  type: z.literal("alert.members"),
+  timestamp: z.iso.datetime(),
+  data: z.looseObject({ zones: z.array(z.object({ zoneId: z.number(), ruleIds: z.array(z.string()) })) }),
 });
 
 interface Received {
@@ -29,6 +38,10 @@ interface Received {
 
 export interface WebhookReceiver {
   readonly received: readonly Received[];
+  /** `<zone> <rule>` -> when a message for many last named it, epoch ms. */
+  readonly named: ReadonlyMap<string, number>;
+  /** The alerts that a digest named. */
+  readonly digested: ReadonlySet<number>;
   /** Configures a service to post here. */
   readonly env: Record<string, string>;
   /** From now on every post is answered like this; 500 and above are retried by the sender. */
@@ -39,12 +52,26 @@ export interface WebhookReceiver {
 /** Somebody's on-call tool: checks the signature of what is posted and keeps it. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const received: Received[] = [];
+  const named = new Map<string, number>();
+  const digested = new Set<number>();
   const webhook = new Webhook(SECRET);
   let status = 200;
   const take = async (request: IncomingMessage) => {
     const body = Buffer.concat(await request.toArray()).toString();
-    const { data } = Posted.parse(webhook.verify(body, request.headers as Record<string, string>));
-    if (status < 300) received.push({ ...data, id: String(request.headers["webhook-id"]) });
+    const posted = webhook.verify(body, request.headers as Record<string, string>);
+    const following = Members.safeParse(posted);
+    if (status >= 300) return;
+    if (following.success) {
+      const { timestamp, data } = following.data;
+      for (const { zoneId, ruleIds } of data.zones)
+        for (const ruleId of ruleIds) named.set(`${zoneId} ${ruleId}`, Date.parse(timestamp));
+      return;
+    }
+    const { timestamp, data } = Alert.parse(posted);
+    received.push({ ...data, id: String(request.headers["webhook-id"]) });
+    for (const { zoneId, ruleId } of data.members ?? [])
+      named.set(`${zoneId} ${ruleId}`, Date.parse(timestamp));
+    for (const { alertId } of data.digest ?? []) digested.add(alertId);
   };
   const server = createServer((request, response) => {
     take(request).then(
@@ -56,6 +83,8 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const { port } = server.address() as AddressInfo;
   return {
     received,
+    named,
+    digested,
     env: {
       LONGWATCH_WEBHOOK_URL: `http://127.0.0.1:${port}/hook`,
       LONGWATCH_WEBHOOK_SECRET: SECRET,

@@ -49,13 +49,13 @@ async function askAtRandom(events: readonly NewEvent[], count: number): Promise<
 test("every answer is the naive one's, before days close, after, and while what was counted goes out of date", async () => {
   const events = drawEvents(draw, 1_200, "");
   await storeEvents(database, ZONE, events, { expectNew: true });
-  expect(await askAtRandom(events, 700)).toBe(0);
+  expect(await askAtRandom(events, 600)).toBe(0);
 
   // The last day stays open.
   await closeDays(END - DAY_MS + 3 * DAY_MS);
   expect(await askAtRandom(events, 50)).toBe(0);
   await buildCubes();
-  expect(await askAtRandom(events, 700)).toBeGreaterThan(60);
+  expect(await askAtRandom(events, 500)).toBeGreaterThan(60);
 
   for (let round = 0; round < 3; round++) {
     const late = drawEvents(draw, 40, `late-${round}-`).map((event) => ({
@@ -65,7 +65,7 @@ test("every answer is the naive one's, before days close, after, and while what 
     await storeEvents(database, ZONE, late, { expectNew: round === 0 });
     events.push(...late);
     expect(await askAtRandom(events, 60)).toBeGreaterThan(0);
-    const [, report] = [await buildCubes(), await askAtRandom(events, 60)];
-    expect(report).toBeGreaterThan(0);
+    await buildCubes();
+    expect(await askAtRandom(events, 60)).toBeGreaterThan(0);
   }
 }, 120_000);

@@ -92,11 +92,17 @@ async function checkOutbox({ postgres }: SoakWorld): Promise<FinalCheck> {
 
 /** By the receiver's own book: what the service believes to have told is not enough. */
 async function checkAlerts({ postgres, receiver }: SoakWorld): Promise<FinalCheck> {
-  const alerts = await postgres.query<{ id: number; state: string }>(
-    "select id::int, state from alerts order by id",
+  const alerts = await postgres.query<{ id: number; state: string; series: string; firedAt: number }>(
+    `select id::int, state, zone_id || ' ' || rule_id as series,
+       (extract(epoch from fired_at) * 1000)::float8 as "firedAt" from alerts order by id`,
   );
-  const heard = new Set(receiver.received.map(({ alertId }) => alertId));
-  const unheard = alerts.filter(({ id, state }) => state !== "resolved" && !heard.has(id));
+  const heard = new Set([...receiver.received.map(({ alertId }) => alertId), ...receiver.digested]);
+  // An alert that a group speaks for is named in a message of the group's since it fired.
+  const isNamed = ({ series, firedAt }: (typeof alerts)[number]) =>
+    (receiver.named.get(series) ?? Number.NEGATIVE_INFINITY) >= firedAt;
+  const unheard = alerts.filter((alert) => {
+    return alert.state !== "resolved" && !heard.has(alert.id) && !isNamed(alert);
+  });
   const keys = receiver.received.map(({ id }) => id);
   const repeats = keys.length - new Set(keys).size;
   const detail =
