@@ -40,7 +40,6 @@ export function readSearch(
   const window = readWindow(reader, body);
   const filters = readFilters(reader, body["filters"]);
   const asked = kind === "search" ? body : {};
-  const filters = readFilters(reader, body["filters"]);
   const search: Search = {
     ...window,
     query: reader.text("query", body["query"]),

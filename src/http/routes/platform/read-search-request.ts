@@ -2,6 +2,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { countStoredEvents } from "../../../../db/queries/archive-zones.ts";
 import { checkWindow } from "../../../archive/check-window.ts";
 import { refuseHidden } from "../../../archive/refuse-hidden.ts";
+import { firstListedDay } from "../../../coverage/horizon.ts";
+import { estimateCost } from "../../../search/estimate-cost.ts";
 import { planSearch, type SearchPlan } from "../../../search/plan-search.ts";
 import { readSearch } from "../../../search/read-search.ts";
 import { sendMistakes } from "./platform-answer.ts";
@@ -41,7 +43,13 @@ export async function readSearchRequest(
   return { zoneId, plan: planSearch(read.search), isMasked };
 }
 
-/** @throws when the events of the window are more than a question may read. */
-export async function refuseLargeWindow(deps: PlatformDeps, { zoneId, plan }: SearchRequest): Promise<void> {
-  deps.refuseCostly({ rows: await countStoredEvents(deps.archive.db, zoneId, plan) });
+/** @throws when answering would read more events than a question may. */
+export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRequest): Promise<void> {
+  const { from, to } = plan;
+  const count = (window: { from: number; to: number }) => countStoredEvents(deps.archive.db, zoneId, window);
+  // Days that the platform still shows are not closed yet: neither counted in advance nor indexed.
+  const openFrom = Math.max(from, firstListedDay(deps.clock()));
+  const events = await count({ from, to });
+  const openEvents = openFrom < to ? await count({ from: openFrom, to }) : 0;
+  deps.refuseCostly({ rows: Math.round(estimateCost(plan, { events, openEvents })) });
 }

@@ -7,7 +7,7 @@ import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readRecords } from "./read-records.ts";
-import { readSearchRequest, refuseLargeWindow, type SearchRequest } from "./read-search-request.ts";
+import { readSearchRequest, refuseLarge, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
@@ -37,15 +37,10 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
 }
 
 async function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
-  if (readsEvents(wanted.plan)) await refuseLargeWindow(deps, wanted);
+  await refuseLarge(deps, wanted);
   return wanted.plan.groupBy.length === 0
     ? answerRows(deps, signal, wanted)
     : answerGroups(deps, signal, wanted);
-}
-
-/** Whether the events of the window are looked at: pages of all events, and groups of what is counted, are found without. */
-function readsEvents({ groupBy, clauses, isCountable }: SearchRequest["plan"]): boolean {
-  return groupBy.length === 0 ? clauses.length > 0 : !isCountable;
 }
 
 async function answerRows(
