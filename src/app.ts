@@ -2,6 +2,7 @@ import { createDatabase, type Database } from "../db/client.ts";
 import { migrate } from "../db/migrate.ts";
 import { createPartitionKeeper } from "../db/partition-keeper.ts";
 import { claimDue } from "../db/queries/leases.ts";
+import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { auditConfig } from "./app/audit-config.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
@@ -151,9 +152,10 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     .catch((thrown) => log.warn({ err: toError(thrown) }, "no key for pseudonyms and tombstones"));
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
   let bell: Bell | undefined;
+  const watched = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
   const jobs = createJobs({
     database,
-    edge: watchEdge(edge, recordPlatformHealth({ database, clock, log })),
+    edge: watched,
     clock,
     log,
     zoneIds,
@@ -192,7 +194,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
-  const httpUrl = servesHttp ? await openHttp({ ...parts, ...stores() }, stack) : null;
+  const asking = { database, edge: watched, clock, budgetPerHour: settings.advicePerHour };
+  const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
+  const httpUrl = servesHttp ? await openHttp({ ...parts, ...stores(), askAdvice }, stack) : null;
   writeRuntimeFile(config.dataDir, {
     pid: process.pid,
     databaseUrl: databaseUrl.reveal(),

@@ -43,6 +43,7 @@ export interface Config {
   readonly pollEveryMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
+  readonly adviceOnRequest: boolean;
   readonly retention: Retention;
   /** Null: in a file of `dataDir`. */
   readonly pseudonymKey: Secret | null;
@@ -247,6 +248,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
+    adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,
     retention: settleRetention({
       rawDays: value.LONGWATCH_RAW_DAYS,
       ipDays: value.LONGWATCH_IP_DAYS,

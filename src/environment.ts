@@ -170,6 +170,11 @@ export const Environment = z.object({
     rule: "a whole number from 0 to 1000",
     description: "most AI recommendations asked for in an hour; 0 asks for none",
   }),
+  LONGWATCH_ADVICE_ON_REQUEST: withDefault(flag, "true", {
+    rule: "true or false",
+    description:
+      "asks the platform, within that number, when an operator's key wants a recommendation that is not stored",
+  }),
   LONGWATCH_RETENTION_DAYS: withDefault(numberBetween(4, 36_500), "400", {
     rule: "a whole number of days from 4 to 36500",
     description: "how long events are kept; never less than the platform does",

@@ -1,11 +1,18 @@
 import type { FastifyInstance } from "fastify";
 import type { Database } from "../../db/client.ts";
+import { createOpenedBlocks } from "../archive/opened-blocks.ts";
+import type { Clock } from "../clock.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
 import type { RefuseCostly } from "../http/refuse-costly.ts";
+import { addPlatform } from "../http/routes/platform/add-platform.ts";
 import { addListApiKeys } from "../http/routes/platform/list-api-keys.ts";
+import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
+
+/** Of records that were opened for searches and lists, for those that turn their pages. */
+const OPENED_BLOCKS_BYTES = 33_554_432;
 
 export interface RouteParts {
   /** What questions of clients are answered from. */
@@ -14,12 +21,20 @@ export interface RouteParts {
   readonly keys: Database;
   readonly cursors: PageCursors;
   readonly refuseCostly: RefuseCostly;
+  readonly clock: Clock;
+  /** The zones that are copied. */
+  readonly zoneIds: readonly number[];
+  readonly retentionDays: number;
+  /** Null where the platform is not asked for advice on a client's behalf. */
+  readonly askAdvice: AskAdvice | null;
   readonly api: ApiDeps;
 }
 
 /** Every route that takes a key, each with what it needs. */
-export function listRoutes({ archive, keys, cursors, api }: RouteParts): ((app: FastifyInstance) => void)[] {
+export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
+  const { archive, keys, cursors, api } = parts;
   return [
+    (app) => addPlatform(app, { ...parts, openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES) }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addNativeApi(app, api),

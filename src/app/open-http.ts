@@ -15,6 +15,7 @@ import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
 import { createPageCursors } from "../http/page-cursor.ts";
 import { createRefuseCostly } from "../http/refuse-costly.ts";
+import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
 import { listRoutes } from "./list-routes.ts";
@@ -24,7 +25,7 @@ import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http">;
+  readonly config: Pick<Config, "http" | "retention">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -35,6 +36,7 @@ export interface HttpParts {
   readonly clock: Clock;
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
+  readonly askAdvice: AskAdvice | null;
 }
 
 /**
@@ -77,6 +79,10 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         authenticate: keys.authenticate,
       }),
       refuseCostly: createRefuseCostly(config.http.queryMaxRows),
+      clock: parts.clock,
+      zoneIds: parts.zoneIds,
+      retentionDays: config.retention.eventDays,
+      askAdvice: parts.askAdvice,
     }),
   });
   stack.defer("http", () => http.close());

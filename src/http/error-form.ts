@@ -27,7 +27,8 @@ const WORDINGS: Readonly<Record<ErrorForm, Wording>> = {
   native: (problem) => ({ type: PROBLEM_TYPE, body: problem }),
   bare: ({ status, title, detail }) => {
     const type = `https://tools.ietf.org/html/rfc9110#section-${SECTIONS[status] ?? "15"}`;
-    const body = { type, title, status, ...(detail === undefined ? {} : { detail }) };
+    // A refused key gets no reason.
+    const body = { type, title, status, ...(detail === undefined || status === 401 ? {} : { detail }) };
     return { type: PROBLEM_TYPE, body };
   },
   "status-code": ({ status }) => ({ type: JSON_TYPE, body: { statusCode: status } }),

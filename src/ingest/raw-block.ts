@@ -11,6 +11,8 @@ const TARGET_BYTES = 524_288;
 /** On blocks of this size level 3 gains 1 % and costs a tenth more; what gains more costs three times as much. */
 const LEVEL = 1;
 const DAY_MS = 86_400_000;
+/** Bytes that one byte of a block commonly stands for, at most; when it is more, there are more pieces. */
+const MOST_COMPRESSED = 24;
 
 const compress = promisify(zlib.zstdCompress);
 const decompress = promisify(zlib.zstdDecompress);
@@ -38,11 +40,33 @@ export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBl
 }
 
 /**
- * The entries of a block, byte for byte.
+ * The entries of a block, byte for byte. Told how many there are, it is ten times as fast.
  * @throws {Error} zlib's, when the block is damaged or cut.
  */
-export async function openRawBlock(block: Buffer): Promise<Buffer[]> {
-  return sliceArray(await decompress(block), 0).items;
+export async function openRawBlock(block: Buffer, entryCount?: number): Promise<Buffer[]> {
+  const array = await decompress(block, { chunkSize: piecesOf(block) });
+  const cut = entryCount === undefined ? null : cutAtSeparators(array, entryCount);
+  return cut ?? sliceArray(array, 0).items;
+}
+
+/**
+ * Most blocks come out in one piece: by default each 16 KiB would wait for a thread of its own. A small block must not
+ * take a large piece, since its entries are views of it.
+ */
+function piecesOf(block: Buffer): number {
+  return Math.min(Math.max(MOST_COMPRESSED * block.length, 16_384), 2 * TARGET_BYTES);
+}
+
+/** Each separator is one; when there are no more of them than it takes, none of them lies inside an entry. */
+function cutAtSeparators(array: Buffer, entryCount: number): Buffer[] | null {
+  const entries: Buffer[] = [];
+  let from = OPEN.length;
+  for (let at = array.indexOf(SEPARATOR); at !== -1; at = array.indexOf(SEPARATOR, from)) {
+    entries.push(array.subarray(from, at));
+    from = at + SEPARATOR.length;
+  }
+  entries.push(array.subarray(from, array.length - CLOSE.length));
+  return entries.length === entryCount ? entries : null;
 }
 
 /** The same block with some of its entries, by their positions, replaced by others. */

@@ -29,7 +29,8 @@ export function readSearch(
   body: unknown,
   kind: "search" | "export",
 ): { readonly search: Search } | { readonly mistakes: Mistakes } {
-  const mistakes: Mistakes = {};
+  // Fields are named as the caller named them, and one may be called __proto__.
+  const mistakes = Object.create(null) as Mistakes;
   const reader = createReader(mistakes);
   if (!isObject(body)) {
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };

@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readServerSecret } from "../../db/queries/server-secrets.ts";
-import { listRoutes } from "../../src/app/list-routes.ts";
+import { listRoutes, type RouteParts } from "../../src/app/list-routes.ts";
 import { openApi } from "../../src/app/open-api.ts";
 import { openKeys } from "../../src/app/open-keys.ts";
 import { systemClock } from "../../src/clock.ts";
@@ -23,6 +23,7 @@ export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
   api: Partial<Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey"> & { feedPollMs: number }> = {},
+  more: Partial<RouteParts> = {},
 ) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
@@ -40,6 +41,11 @@ export async function startArchive(
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),
+    clock: systemClock,
+    zoneIds: [],
+    retentionDays: 400,
+    askAdvice: null,
+    ...more,
   });
   const http = await startHttp({
     log,
@@ -61,13 +67,13 @@ export async function startArchive(
 export async function makeKey(
   database: Database,
   role: Role,
-  more: { zoneIds?: number[]; name?: string } = {},
+  more: { zoneIds?: number[]; name?: string; isMasked?: boolean } = {},
 ) {
   const wanted = {
     name: more.name ?? role,
     role,
     zoneIds: more.zoneIds ?? null,
-    isMasked: false,
+    isMasked: more.isMasked ?? false,
     expiresInMs: null,
   };
   const { key, listed } = await issueKey(database, wanted, "test");

@@ -25,6 +25,7 @@ test("every entry comes out of the blocks of its day, byte for byte and in the o
       for (const { day, block, entryCount, logIdHashes } of blocks) {
         const opened = await openRawBlock(block);
         expect(opened).toHaveLength(entryCount);
+        expect(await openRawBlock(block, entryCount)).toEqual(opened);
         expect(unpackLogIdHashes(logIdHashes)).toHaveLength(entryCount);
         days.set(day, [...(days.get(day) ?? []), ...opened]);
       }

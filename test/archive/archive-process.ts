@@ -1,0 +1,47 @@
+import { randomBytes } from "node:crypto";
+import { createDatabase } from "../../db/client.ts";
+import { createOpenedBlocks } from "../../src/archive/opened-blocks.ts";
+import { createHttp } from "../../src/http/http.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
+import { createPageCursors } from "../../src/http/page-cursor.ts";
+import { addPlatform } from "../../src/http/routes/platform/add-platform.ts";
+import { createLog } from "../../src/log.ts";
+import { NOW } from "./now.ts";
+
+/** The archive's HTTP in a process of its own, so that its memory is its own: tells its URL, and its peak when asked. */
+const [databaseUrl = ""] = process.argv.slice(2);
+const options = { url: databaseUrl, max: 2, applicationName: "archive process", onError: () => undefined };
+const archive = createDatabase(options);
+const caller = { keyId: "1", name: "test", roles: ["exporter"], zoneIds: null, masked: false } as const;
+const app = createHttp({
+  checks: [],
+  metrics: createMetrics(),
+  readBacklog: () => Promise.reject(new Error("nobody asks")),
+  log: createLog({ level: "error", stream: { write: () => undefined } }),
+  authenticate: async () => ({ ...caller, scopes: new Set(["read", "export"] as const) }),
+  routes: [
+    (scope) =>
+      addPlatform(scope, {
+        archive,
+        cursors: createPageCursors(randomBytes(32)),
+        refuseCostly: () => undefined,
+        clock: () => NOW,
+        zoneIds: [101],
+        retentionDays: 400,
+        openedBlocks: createOpenedBlocks(1_000_000),
+        askAdvice: null,
+      }),
+  ],
+  areMetricsPublic: true,
+  limits: {
+    perKeyAndMinute: 1_000,
+    perAddressAndMinute: 1_000,
+    perKey: { search: 9, export: 9 },
+    total: { search: 9, export: 9 },
+  },
+  trustedProxies: [],
+  writeSecurityEvent: async () => undefined,
+});
+process.on("message", () => process.send?.({ peakBytes: process.resourceUsage().maxRSS * 1_024 }));
+process.on("disconnect", () => process.exit(0));
+process.send?.({ url: await app.listen({ host: "127.0.0.1", port: 0 }) });

@@ -1,0 +1,179 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import path from "node:path";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { readCsv } from "../../src/cli/backfill/read-csv.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
+import { MANY_DAY, storeMany } from "./many-events.ts";
+import { createClient, NOW, openArchive, post } from "./support.ts";
+
+const PATH = "/shield/event-logs/101/export";
+const WINDOW = { from: MANY_DAY, to: MANY_DAY + 86_400_000 };
+
+async function openMany(count: number) {
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  await storeMany(database, count);
+  return database;
+}
+
+async function serveMany(database: MigratedDatabase) {
+  const http = await startArchive(database.url, {}, {}, { clock: () => NOW, zoneIds: [101] });
+  const { key } = await makeKey(database, "exporter");
+  return { http, key, ask: createClient(http.url, key) };
+}
+
+/** An answer of which nothing has been read yet. */
+async function begin(url: string, key: string): Promise<IncomingMessage> {
+  const headers = { AccessKey: key, "content-type": "application/json" };
+  const request = httpRequest(url + PATH, { method: "POST", headers });
+  request.end(JSON.stringify(WINDOW));
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  response.on("error", () => undefined);
+  return response;
+}
+
+async function countLines(response: IncomingMessage): Promise<number> {
+  let lines = 0;
+  for await (const chunk of response) {
+    const bytes = chunk as Buffer;
+    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++;
+  }
+  return lines;
+}
+
+it("exports every event once, newest first, over many parts", async () => {
+  const database = await openMany(25_000);
+  const { ask } = await serveMany(database);
+  const lines = (await ask(PATH, post(WINDOW))).text.split("\r\n").slice(0, -1);
+  expect(lines[0]).toBe("timestamp,logId,feature,ruleId,ip,ja4,ua,url,asn,country,action");
+  const { rows } = await database.pool.query<{ key: string }>(
+    `select (extract(epoch from occurred_at) * 1000)::bigint || ',' || log_id as key from waf_events
+     order by occurred_at desc, log_id desc`,
+  );
+  expect(lines.slice(1).map((line) => line.split(",", 2).join(","))).toEqual(rows.map(({ key }) => key));
+});
+
+it("keeps its memory while a large set leaves it", { timeout: 180_000 }, async () => {
+  const database = await openMany(200_000);
+  const child = fork(path.join(import.meta.dirname, "archive-process.ts"), [database.url], {
+    execArgv: ["--max-old-space-size=64"],
+  });
+  onTestFinished(() => void child.kill());
+  const { url } = (await once(child, "message"))[0] as { url: string };
+  expect(await countLines(await begin(url, "any"))).toBe(200_001);
+  const before = await peakOf(child);
+  for (let round = 0; round < 2; round++) expect(await countLines(await begin(url, "any"))).toBe(200_001);
+  const grown = (await peakOf(child)) - before;
+  // Each round sends about 70 MB, more than the heap may hold: kept, they would be seen, or end the process.
+  expect(grown).toBeLessThan(70_000_000);
+});
+
+async function peakOf(child: ChildProcess): Promise<number> {
+  child.send("how much");
+  const [{ peakBytes }] = (await once(child, "message")) as [{ peakBytes: number }];
+  return peakBytes;
+}
+
+it("holds no connection and no snapshot for a reader that does not read", async () => {
+  const database = await openMany(60_000);
+  const { http, key, ask } = await serveMany(database);
+  const stalled = await Promise.all([begin(http.url, key), begin(http.url, key)]);
+  await vi.waitFor(async () => {
+    const { rows } = await database.pool.query<{ busy: number }>(
+      `select count(*)::int as busy from pg_stat_activity
+       where application_name = 'test archive' and datname = current_database() and state <> 'idle'`,
+    );
+    expect(rows[0]?.busy).toBe(0);
+  });
+  expect((await ask("/shield/event-logs/101/search", post({ ...WINDOW, pageSize: 1 }))).status).toBe(200);
+  expect(await countLines(stalled[0])).toBe(60_001);
+  stalled[1].destroy();
+});
+
+it("goes on serving when clients leave in the middle", async () => {
+  const database = await openMany(60_000);
+  const { http, key, ask } = await serveMany(database);
+  for (let round = 0; round < 6; round++) {
+    const response = await begin(http.url, key);
+    await once(response, "readable");
+    response.destroy();
+    await vi.waitFor(async () =>
+      expect((await ask(PATH, post({ from: WINDOW.from, to: WINDOW.from + 1 }))).status).toBe(200),
+    );
+  }
+  expect(await countLines(await begin(http.url, key))).toBe(60_001);
+  expect(http.lines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+});
+
+it("ends the connection when it fails in the middle, so that half a file is not taken for a whole one", async () => {
+  const database = await openMany(60_000);
+  const { http, key } = await serveMany(database);
+  const response = await begin(http.url, key);
+  await database.pool.query("alter table waf_events rename to elsewhere");
+  await expect(countLines(response)).rejects.toThrow("aborted");
+  expect(response.complete).toBe(false);
+  const refused = await createClient(http.url, key)(PATH, post(WINDOW));
+  expect(refused.status).toBe(500);
+  expect(refused.text).not.toMatch(/waf_events|relation|select/i);
+});
+
+async function records(text: string): Promise<string[][]> {
+  const found: string[][] = [];
+  const chunks = (async function* () {
+    yield Buffer.from(text);
+  })();
+  for await (const record of readCsv(chunks))
+    found.push([...(record as unknown as { cells: string[] }).cells]);
+  return found;
+}
+
+it("writes no cell that a spreadsheet runs, and the same events unchanged as NDJSON", async () => {
+  const { ask, database } = await openArchive({ historyHours: 3 });
+  const texts = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@x",
+    "\tx",
+    "\rx",
+    "\nx",
+    "＝1",
+    "＋1",
+    "－1",
+    "＠x",
+    "'=1",
+    '"=1"',
+    ",=1",
+  ];
+  for (const [index, text] of texts.entries())
+    await database.pool.query(
+      `update waf_events set ua = $1, url = $1, country = $1, feature = $1, action = $1
+       where log_id = (select log_id from waf_events order by log_id offset $2 limit 1)`,
+      [text, index],
+    );
+  const window = { from: NOW - 4 * 3_600_000, to: NOW };
+  const csv = await ask(PATH, post(window));
+  expect(csv.headers.get("content-disposition")).toBe('attachment; filename="event-logs-101.csv"');
+  const lines = await ask(PATH, post(window, { accept: "application/x-ndjson" }));
+  expect(lines.type).toBe("application/x-ndjson; charset=utf-8");
+  expect(lines.headers.get("content-disposition")).toBe('attachment; filename="event-logs-101.ndjson"');
+  const events = lines.text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Record<string, string | number>);
+  const [header = [], ...rows] = await records(csv.text);
+  expect(rows.length).toBe(events.length);
+  const isFormula = /^[=+\-@\t\r\n＝＋－＠]/;
+  let guarded = 0;
+  for (const [index, row] of rows.entries())
+    for (const [column, cell] of row.entries()) {
+      expect(cell).not.toMatch(isFormula);
+      const raw = String(events[index]?.[header[column] ?? ""]);
+      if (isFormula.test(raw)) guarded++;
+      expect(cell).toBe(isFormula.test(raw) ? `'${raw}` : raw);
+    }
+  expect(guarded).toBeGreaterThan(50);
+});

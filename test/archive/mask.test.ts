@@ -1,0 +1,88 @@
+import { expect, it } from "vitest";
+import { toCsvLine } from "../../src/archive/csv-line.ts";
+import { maskAddress, maskRecord } from "../../src/archive/mask.ts";
+import { toSearchRow } from "../../src/archive/to-search-row.ts";
+
+const FIELDS = {
+  feature: "waf",
+  ruleId: "930130",
+  ip: "203.0.113.7",
+  ja4: "",
+  ua: "curl",
+  url: "https://a.example.test/",
+  asn: "1",
+  country: "DE",
+  action: "block",
+};
+const EVENT = { logId: "a", occurredAt: 5, fields: FIELDS, message: "m" };
+
+it("hides what names one visitor in an address of either kind, and whatever is no address", () => {
+  for (const [address, masked] of [
+    ["203.0.113.7", "203.0.113.*"],
+    ["203.0.113.*", "203.0.113.*"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1::*"],
+    ["2001:db8::7", "2001:db8::*"],
+    ["::1", "::*"],
+    ["::ffff:203.0.113.7", "::*"],
+    ["fe80::1%eth0", "*"],
+    ["visitor 203.0.113.7", "*"],
+    ["anon-abcdefghijklm-nopqrstuvwxyz", "anon-abcdefghijklm-*"],
+    ["erased", "erased"],
+    ["", ""],
+  ] as const) {
+    expect(maskAddress(address)).toBe(masked);
+  }
+});
+
+it("keeps nothing of a record that a visitor sent but its URL", () => {
+  const record = {
+    ServerZoneId: 11,
+    Message: "m",
+    Url: "https://a.example.test/",
+    RemoteIp: "2001:db8:1:2::7",
+    UrlEncodedBody: "q=secret",
+    Headers: [{ Name: "Cookie", Value: "secret" }],
+    TriggerMatch: { Key: "RX", Value: "secret" },
+    Later: "secret",
+  };
+  const masked = maskRecord(JSON.stringify(record)) ?? "";
+  expect(masked).not.toContain("secret");
+  expect(JSON.parse(masked)).toEqual({
+    ServerZoneId: 11,
+    Message: "m",
+    Url: "https://a.example.test/",
+    RemoteIp: "2001:db8:1::*",
+    UrlEncodedBody: null,
+    Headers: [],
+    TriggerMatch: null,
+  });
+  for (const other of ["no JSON", "[]", "null", '"text"', ""]) expect(maskRecord(other)).toBeNull();
+});
+
+it("quotes what needs quotes and nothing else, after the guard against formulas", () => {
+  expect(toCsvLine(["1", "", 'a"b', "a,b", "a\nb", "=1", "=1,2", "\r", "é"])).toBe(
+    `1,,"a""b","a,b","a\nb",'=1,"'=1,2","'\r",é\r\n`,
+  );
+});
+
+it("puts only an object into a row's log, whatever a record holds", () => {
+  const logOf = (log: unknown) => {
+    const row = toSearchRow(EVENT, Buffer.from(JSON.stringify({ logId: "a", log })), false);
+    return (JSON.parse(row) as { log: unknown }).log;
+  };
+  expect(logOf('{"a":1}')).toEqual({ a: 1 });
+  for (const other of ['1,"x":2', "[]", "null", '"x"', "{}}", '{"a":1},"rows":[]', "", 7, null, {}])
+    expect(logOf(other)).toEqual(null);
+  expect((JSON.parse(toSearchRow(EVENT, Buffer.from("no JSON"), false)) as { log: unknown }).log).toBeNull();
+});
+
+it("gives back from the record what could not be stored, and nothing that was not this text", () => {
+  const kept = { ...EVENT, fields: { ...FIELDS, ua: "a\uFFFDb", url: `${"x".repeat(8_191)}…` } };
+  const fieldsOf = (url: string, ua: string) => {
+    const log = JSON.stringify({ Url: url, Headers: [{ Name: "user-AGENT", Value: ua }] });
+    const row = JSON.parse(toSearchRow(kept, Buffer.from(JSON.stringify({ log })), false));
+    return (row as { fields: typeof FIELDS }).fields;
+  };
+  expect(fieldsOf("x".repeat(9_000), "a\0b")).toMatchObject({ url: "x".repeat(9_000), ua: "a\0b" });
+  expect(fieldsOf("y".repeat(9_000), "a\0c")).toMatchObject({ url: kept.fields.url, ua: kept.fields.ua });
+});
