@@ -1,0 +1,96 @@
+import { type SQL, sql } from "drizzle-orm";
+import {
+  type EventQuery,
+  SEARCH_COLUMNS,
+  type SearchClause,
+  type SearchColumn,
+  type SearchTest,
+} from "./search-query.ts";
+
+/** The end of the year 9999: later times are not what Postgres and JavaScript both can hold. */
+const LAST_MS = 253_402_300_799_999;
+
+/** A moment as a parameter. Times that nothing can be stored at are brought to the nearest that can. */
+export function toMoment(ms: number): SQL {
+  return sql`${new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString()}::timestamptz`;
+}
+
+/**
+ * Which events `e` of waf_events a query asks for. The zone and the time come first: they decide which partitions are
+ * read. Every text of the caller's is a parameter.
+ */
+export function toCondition(zoneId: number, { from, to, clauses }: EventQuery): SQL {
+  return and([
+    sql`e.zone_id = ${zoneId}`,
+    sql`e.occurred_at >= ${toMoment(from)}`,
+    sql`e.occurred_at < ${toMoment(to)}`,
+    ...clauses.map(toClause),
+  ]);
+}
+
+/** A clause over `e`, of any table that has these columns. */
+export function toClause({ columns, tests }: SearchClause): SQL {
+  return or(columns.flatMap((column) => tests.map((test) => toTest(column, test))));
+}
+
+function toTest(column: SearchColumn, test: SearchTest): SQL {
+  const text = sql.raw(`e.${SEARCH_COLUMNS[column]}`);
+  switch (test.kind) {
+    case "anything":
+      return sql`true`;
+    case "equals":
+      return toEquals(text, test.texts);
+    case "within":
+      return or(test.networks.map((network) => toWithin(text, network)));
+    case "like":
+      return toLike(text, test);
+    default:
+      return test satisfies never;
+  }
+}
+
+function toEquals(text: SQL, texts: readonly string[]): SQL {
+  const known = texts.filter((wanted) => wanted !== "");
+  const tests: SQL[] = [];
+  if (known.length === 1) tests.push(sql`${text} = ${known[0]}`);
+  else if (known.length > 1) tests.push(sql`${text} = any(${sql.param(known)}::text[])`);
+  if (known.length < texts.length) tests.push(sql`${text} is null`, sql`${text} = ''`);
+  return or(tests);
+}
+
+/**
+ * Ignores case: the "C" collation folds ASCII letters only, whatever the database's locale, and is what the closed days'
+ * indexes are built of; other letters are folded by name. Texts that the indexed pattern finds are asked the exact one.
+ */
+function toLike(text: SQL, test: Extract<SearchTest, { kind: "like" }>): SQL {
+  const lower = sql`lower(${text} collate "C")`;
+  const indexed = sql`${lower} like ${test.asciiPattern}`;
+  if (test.foldFrom === "") return indexed;
+  return and([indexed, sql`translate(${lower}, ${test.foldFrom}, ${test.foldTo}) like ${test.pattern}`]);
+}
+
+/** The text is looked at first: it rules most addresses out for a fraction of what reading them as addresses costs. */
+function toWithin(text: SQL, network: string): SQL {
+  const exact = sql`event_network(${text}) <<= ${network}::inet`;
+  if (network.includes(":")) return and([sql`strpos(${text}, ':') > 0`, exact]);
+  const [address = "", bits = "32"] = network.split("/");
+  const octets = Math.floor(Number(bits) / 8);
+  if (octets === 0) return exact;
+  const prefix = address.split(".").slice(0, octets).join(".");
+  if (octets === 4) return sql`${text} = ${prefix}`;
+  // Every text that begins with the prefix and a dot: "/" is the character behind ".".
+  return and([
+    sql`${text} collate "C" >= ${`${prefix}.`}`,
+    sql`${text} collate "C" < ${`${prefix}/`}`,
+    exact,
+  ]);
+}
+
+function and(conditions: readonly SQL[]): SQL {
+  return sql`(${sql.join([...conditions], sql` and `)})`;
+}
+
+/** Nothing passes none of no tests. */
+function or(conditions: readonly SQL[]): SQL {
+  return conditions.length === 0 ? sql`false` : sql`(${sql.join([...conditions], sql` or `)})`;
+}

@@ -1,0 +1,22 @@
+import { sql } from "drizzle-orm";
+import type { Database, Queryable } from "../client.ts";
+
+/**
+ * Runs the statements of one search on one view of the data, so that rows, totals and counts made in advance agree
+ * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
+ */
+export function inSearchTransaction<T>(
+  { db }: Pick<Database, "db">,
+  run: (tx: Queryable) => Promise<T>,
+): Promise<T> {
+  return db.transaction(
+    async (tx) => {
+      await tx.execute(sql`
+        select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),
+          set_config('max_parallel_workers_per_gather', '4', true),
+          set_config('enable_partitionwise_aggregate', 'on', true)`);
+      return run(tx);
+    },
+    { isolationLevel: "repeatable read", accessMode: "read only" },
+  );
+}

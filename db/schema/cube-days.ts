@@ -1,0 +1,28 @@
+import { sql } from "drizzle-orm";
+import { check, date, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * What is counted in advance of one closed UTC day of one zone. Written by build-cubes and, on every change of the
+ * day's events, by a trigger on the day's partition; read by the archive API. The counts are the events' exactly when
+ * `built_marks` equals `marks`.
+ */
+export const cubeDays = pgTable(
+  "cube_days",
+  {
+    builtAt: timestamp({ withTimezone: true }),
+    zoneId: integer().notNull(),
+    day: date({ mode: "string" }).notNull(),
+    /** Raised in every transaction that changes the day's events. */
+    marks: integer().notNull().default(0),
+    /** `marks` as it was when the day was counted; null until then. */
+    builtMarks: integer(),
+    /** The day's events. */
+    total: integer().notNull().default(0),
+    /** Its rows in event_cubes; null where there would be so many that they are not kept. */
+    cells: integer(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.day] }),
+    check("cube_days_built", sql`(${t.builtMarks} is null) = (${t.builtAt} is null)`),
+  ],
+);

@@ -1,0 +1,24 @@
+import ipaddr from "ipaddr.js";
+
+/**
+ * An IPv4 or IPv6 network, or an address as a network of its own, in the one form Postgres reads as `cidr` (no bit
+ * set behind the prefix); null for every other text.
+ */
+export function toNetwork(text: string): string | null {
+  if (ipaddr.isValidCIDR(text)) {
+    const [address, bits] = ipaddr.parseCIDR(text);
+    return writeNetwork(address.toByteArray(), bits);
+  }
+  if (!ipaddr.isValid(text)) return null;
+  const bytes = ipaddr.parse(text).toByteArray();
+  return writeNetwork(bytes, 8 * bytes.length);
+}
+
+function writeNetwork(bytes: readonly number[], bits: number): string {
+  const masked = bytes.map((byte, index) => {
+    const kept = Math.min(Math.max(bits - 8 * index, 0), 8);
+    return byte & (0xff << (8 - kept));
+  });
+  // A byte array has no zone index (`fe80::1%eth0`), which Postgres would refuse.
+  return `${ipaddr.fromByteArray(masked.map((byte) => byte & 0xff)).toNormalizedString()}/${bits}`;
+}

@@ -1,0 +1,84 @@
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../ingest/clean-text.ts";
+import { bucketStarts } from "./bucket-starts.ts";
+import { toNetwork } from "./network.ts";
+import type { Dimension, Filter, Search } from "./search.ts";
+import { containsTest, type TextTest, wildcardTest } from "./text-test.ts";
+
+/** What free text looks at: a rule's name is its message. */
+const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
+/** Few enough values that their combinations can be counted in advance. */
+const CUBE_DIMENSIONS: readonly (Dimension | "message")[] = ["feature", "ruleId", "asn", "country", "action"];
+
+/** At least one of the columns passes at least one of the tests. */
+export interface Clause {
+  readonly columns: readonly (Dimension | "message")[];
+  readonly tests: readonly TextTest[];
+}
+
+/** A search as it is run: every clause must hold. */
+export interface SearchPlan
+  extends Pick<Search, "from" | "to" | "groupBy" | "buckets" | "page" | "pageSize"> {
+  readonly clauses: readonly Clause[];
+  /** As `bucketStarts` says it. */
+  readonly bucketStarts: readonly number[];
+  /** The rules that are asked for, where nothing else is; null for every rule, undefined when more is asked than rules. */
+  readonly rules: readonly string[] | null | undefined;
+  /** Whether nothing is asked, nor grouped by, that the counts of closed days do not know. */
+  readonly isCountable: boolean;
+}
+
+/** What is asked of which column, in a form that storage can answer without knowing the search language. */
+export function planSearch(search: Search): SearchPlan {
+  const { from, to, groupBy, buckets, page, pageSize } = search;
+  const asked: Clause[] = search.filters.map((filter) => ({
+    columns: [filter.field],
+    tests: toTests(filter),
+  }));
+  asked.push({ columns: QUERY_COLUMNS, tests: [containsTest(search.query)] });
+  const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
+  const columns = [...groupBy, ...clauses.flatMap((clause) => clause.columns)];
+  return {
+    from,
+    to,
+    groupBy,
+    buckets,
+    page,
+    pageSize,
+    clauses,
+    bucketStarts: bucketStarts(search),
+    rules: readRules(clauses),
+    isCountable: columns.every((column) => CUBE_DIMENSIONS.includes(column)),
+  };
+}
+
+function toTests({ field, op, value }: Filter): readonly TextTest[] {
+  switch (op) {
+    case "eq":
+    case "in":
+      return [{ kind: "equals", texts: [...new Set(value.map((text) => asKept(field, text)))] }];
+    case "contains":
+      return value.map(containsTest);
+    case "wildcard":
+      return value.map(wildcardTest);
+    case "cidr":
+      return [{ kind: "within", networks: value.flatMap((text) => toNetwork(text) ?? []) }];
+    default:
+      return op satisfies never;
+  }
+}
+
+/** A text that was cut when it was stored is found by its whole as well. */
+function asKept(field: Dimension, text: string): string {
+  return cleanText(text, field === "url" || field === "ua" ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS);
+}
+
+/** The rules that pass every clause. */
+function readRules(clauses: readonly Clause[]): readonly string[] | null | undefined {
+  const asked = clauses.map(({ columns: [column], tests: [test] }) =>
+    column === "ruleId" && test?.kind === "equals" ? test.texts : undefined,
+  );
+  return asked.reduce<readonly string[] | null | undefined>((known, texts) => {
+    if (known === undefined || texts === undefined) return undefined;
+    return known === null ? texts : known.filter((rule) => texts.includes(rule));
+  }, null);
+}

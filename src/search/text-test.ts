@@ -1,0 +1,89 @@
+/** The escape character of LIKE is its default, the backslash. */
+export interface LikeTest {
+  readonly kind: "like";
+  /** For a text whose ASCII letters are lower case and whose letters of `foldFrom` have become those of `foldTo`. */
+  readonly pattern: string;
+  /** Letters beyond ASCII that the pattern holds in lower case: position by position what becomes what. */
+  readonly foldFrom: string;
+  readonly foldTo: string;
+  /**
+   * Matches whatever `pattern` matches and maybe more, of a text whose ASCII letters alone are lower case: an index
+   * can answer it. The same as `pattern` where nothing beyond ASCII has to be folded.
+   */
+  readonly asciiPattern: string;
+}
+
+/** What one text is asked. A text that is not known counts as empty. */
+export type TextTest =
+  | { readonly kind: "anything" }
+  | { readonly kind: "equals"; readonly texts: readonly string[] }
+  | { readonly kind: "within"; readonly networks: readonly string[] }
+  | LikeTest;
+
+/** Whether a text holds another, ignoring case. */
+export function containsTest(needle: string): TextTest {
+  return needle === "" ? { kind: "anything" } : likeTest(["", needle, ""]);
+}
+
+/** `*` stands for any run of characters, also none; ignores case. No other character is special. */
+export function wildcardTest(pattern: string): TextTest {
+  if (pattern === "") return { kind: "equals", texts: [""] };
+  if (/^\*+$/.test(pattern)) return { kind: "anything" };
+  return likeTest(pattern.split(/\*+/));
+}
+
+function likeTest(literals: readonly string[]): LikeTest {
+  const folded = literals.map(foldCase);
+  const variants = new Map<string, string>();
+  for (const character of new Set(folded.join(""))) {
+    for (const variant of UPPER_FORMS.get(character) ?? []) variants.set(variant, character);
+  }
+  return {
+    kind: "like",
+    pattern: folded.map(escapeLike).join("%"),
+    foldFrom: [...variants.keys()].join(""),
+    foldTo: [...variants.values()].join(""),
+    asciiPattern: folded.map((text) => Array.from(text, toAsciiPattern).join("")).join("%"),
+  };
+}
+
+/** A letter that texts may hold in another case matches anything: `_` would, too, but an index cannot tell. */
+function toAsciiPattern(character: string): string {
+  return UPPER_FORMS.has(character) ? "%" : escapeLike(character);
+}
+
+function escapeLike(text: string): string {
+  return text.replaceAll(/[\\%_]/g, String.raw`\$&`);
+}
+
+/**
+ * Lower case, character by character, as `toLowerCase` says it, but for three letters. The sigma has one lower case here:
+ * JavaScript makes it `ς` at the end of a word, so that half a word would not be found in the whole. The Kelvin sign and
+ * the dotted capital I stay what they are: their lower case is ASCII, and every search for a `k` or an `i` would have
+ * to look for them in every text, past any index.
+ */
+export function foldCase(text: string): string {
+  return Array.from(text, foldCharacter).join("");
+}
+
+function foldCharacter(character: string): string {
+  if (character === "ς") return "σ";
+  return character === "\u212A" || character === "\u0130" ? character : character.toLowerCase();
+}
+
+/** Letters beyond ASCII by their folded form: what Postgres has to fold itself, since not every locale of it does. */
+const UPPER_FORMS: ReadonlyMap<string, readonly string[]> = listUpperForms();
+
+function listUpperForms(): Map<string, string[]> {
+  const forms = new Map<string, string[]>();
+  for (let code = 0x80; code <= 0x1_ff_ff; code++) {
+    if (code >= 0xd800 && code <= 0xdfff) continue;
+    const character = String.fromCodePoint(code);
+    const folded = foldCharacter(character);
+    if (folded === character) continue;
+    const known = forms.get(folded);
+    if (known === undefined) forms.set(folded, [character]);
+    else known.push(character);
+  }
+  return forms;
+}
