@@ -1,7 +1,7 @@
 import { PATHS, PAYLOADS } from "../../../src/emulator/traffic/payloads.ts";
 import { createRandom, hashText, type Random } from "../../../src/emulator/traffic/random.ts";
 import { createUrlBook } from "../../../src/emulator/traffic/urls.ts";
-import { type Actor, skewed, type World } from "./world.ts";
+import { type Actor, drawRule, skewed, type World } from "./world.ts";
 
 /** Zones with their shares of the traffic. The questions ask about the first. */
 const ZONES: readonly (readonly [zoneId: number, share: number])[] = [
@@ -11,14 +11,16 @@ const ZONES: readonly (readonly [zoneId: number, share: number])[] = [
   [104, 0.05],
 ];
 export const ASKED_ZONE = 101;
-/** In the URL of about one event in 200,000. */
+/** In the URL of about one event in 50,000. */
 export const RARE_TEXT = "xk9q7zr";
-const RARE_SHARE = 1 / 200_000;
+const RARE_SHARE = 1 / 50_000;
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 const MINUTES = 1_440;
 const VARIANTS = 96;
+/** How much of a client's everyday traffic is what it always does. */
+const KIT_SHARE = 0.85;
 const CREW = 20;
 
 /** A stretch of one UTC day: [from, to), with this many events. */
@@ -72,9 +74,11 @@ export function createDayRenderer(seed: string, world: World): (plan: DayPlan) =
 
   function line(at: number, burst: Burst | undefined): string {
     const zoneId = burst?.zoneId ?? drawZone(random);
-    const rule = world.rules[burst?.rule ?? drawRule(random, world.ruleShares)];
     const actor =
       burst === undefined ? world.actors[skewed(random, world.actors.length, 3)] : random.pick(burst.crew);
+    const usual =
+      random.fraction() < KIT_SHARE ? random.pick(actor?.kit ?? [0]) : drawRule(random, world.ruleShares);
+    const rule = world.rules[burst?.rule ?? usual];
     if (rule === undefined || actor === undefined) throw new RangeError("drawn outside the world");
     const agent = world.agents[random.fraction() < 0.9 ? actor.agent : random.below(world.agents.length)];
     const { url } = urls.urlOf({
@@ -149,17 +153,6 @@ function drawZone(random: Random): number {
     if (share < 0) return zoneId;
   }
   return ASKED_ZONE;
-}
-
-function drawRule(random: Random, sums: Float64Array): number {
-  const share = random.fraction();
-  let [low, high] = [0, sums.length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((sums[middle] ?? 1) > share) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 function uuid(random: Random): string {

@@ -21,7 +21,7 @@ export async function openDuck(file: string): Promise<Duck> {
   return {
     addDay: (csv) => loadDay(connection, csv),
     finish: async () => void (await connection.run("checkpoint")),
-    query: async (text) => (await connection.runAndReadAll(text)).getRowObjectsJS() as DuckRow[],
+    query: async (text) => (await connection.runAndReadAll(text)).getRowObjectsJS(),
     close: () => {
       connection.closeSync();
       instance.closeSync();

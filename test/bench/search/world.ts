@@ -7,6 +7,8 @@ export interface Actor {
   readonly country: string;
   /** Position in the agents. */
   readonly agent: number;
+  /** Positions in the rules: what this client tries, over and over. */
+  readonly kit: readonly number[];
 }
 
 export interface World {
@@ -22,6 +24,7 @@ export interface World {
 const RULE_COUNT = 600;
 const ACTOR_COUNT = 100_000;
 const ASN_COUNT = 2_000;
+const MAX_KIT = 12;
 const IPV6_SHARE = 0.1;
 const COUNTRIES =
   "US CN DE RU FR NL BR IN VN ID SG GB UA HK KR JP PL IR TR IT ES CA TH BG RO AR MX TW ZA EG BD PK PH MY CO SE CH FI AT CZ AU " +
@@ -35,17 +38,31 @@ export function createWorld(seed: string): World {
   random.reseed(hashText(seed), 0x73, 0x65, 0x61);
   const agents = makeAgents(random);
   const networks = makeNetworks(random);
-  const actors = Array.from({ length: ACTOR_COUNT }, () => {
-    const { asn, country } = networks[skewed(random, networks.length, 3)] ?? { asn: "", country: "" };
-    return { ip: address(random), asn, country, agent: skewed(random, agents.length, 2) };
-  });
   const rules = makeRules();
-  return { rules, ruleShares: zipfSums(rules.length), actors, agents };
+  const ruleShares = zipfSums(rules.length);
+  const actors = Array.from({ length: ACTOR_COUNT }, () => {
+    const kit = Array.from({ length: 1 + skewed(random, MAX_KIT, 2) }, () => drawRule(random, ruleShares));
+    const { asn, country } = networks[skewed(random, networks.length, 3)] ?? { asn: "", country: "" };
+    return { ip: address(random), asn, country, agent: skewed(random, agents.length, 2), kit };
+  });
+  return { rules, ruleShares, actors, agents };
 }
 
 /** A position below `count`; the larger the power, the likelier the first ones. */
 export function skewed(random: Random, count: number, power: number): number {
   return Math.floor(random.fraction() ** power * count);
+}
+
+/** A position in the rules, by their shares. */
+export function drawRule(random: Random, sums: Float64Array): number {
+  const share = random.fraction();
+  let [low, high] = [0, sums.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sums[middle] ?? 1) > share) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 function makeRules(): Rule[] {
