@@ -1,2 +1,2 @@
 /** Keys of the database-wide advisory locks, in one place so that no two meanings share a number. */
-export const ADVISORY_LOCKS = { migrate: 7_603_001, partitions: 7_603_002 } as const;
+export const ADVISORY_LOCKS = { migrate: 7_603_001, partitions: 7_603_002, closedDays: 7_603_011 } as const;

@@ -28,6 +28,17 @@ CREATE TABLE "event_cubes" (
 	CONSTRAINT "event_cubes_zone_id_day_cell_pk" PRIMARY KEY("zone_id","day","cell")
 );
 --> statement-breakpoint
+CREATE TABLE "minute_strips" (
+	"zone_id" integer NOT NULL,
+	"day" date NOT NULL,
+	"width" smallint NOT NULL,
+	"dimension" text NOT NULL,
+	"value" text NOT NULL,
+	"counts" "bytea" NOT NULL,
+	CONSTRAINT "minute_strips_zone_id_day_dimension_value_pk" PRIMARY KEY("zone_id","day","dimension","value"),
+	CONSTRAINT "minute_strips_whole_day" CHECK (octet_length("minute_strips"."counts") = 1440 * "minute_strips"."width")
+);
+--> statement-breakpoint
 -- By hand:
 -- An address as a network: itself, or what a masked one (203.0.113.*, 2001:db8:1:*) leaves open; null for any other
 -- text. One plain expression, so that Postgres can inline and index it; each CASE keeps from inet what it would refuse.

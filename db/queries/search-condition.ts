@@ -15,17 +15,21 @@ export function toMoment(ms: number): SQL {
   return sql`${new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString()}::timestamptz`;
 }
 
+/** A half-open span of time, epoch ms. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
 /**
- * Which events `e` of waf_events a query asks for. The zone and the time come first: they decide which partitions are
- * read. Every text of the caller's is a parameter.
+ * Which events `e` of waf_events a query asks for, of its whole window or of parts of it. The zone and the time come
+ * first: they decide which partitions are read. Every text of the caller's is a parameter.
  */
-export function toCondition(zoneId: number, { from, to, clauses }: EventQuery): SQL {
-  return and([
-    sql`e.zone_id = ${zoneId}`,
-    sql`e.occurred_at >= ${toMoment(from)}`,
-    sql`e.occurred_at < ${toMoment(to)}`,
-    ...clauses.map(toClause),
-  ]);
+export function toCondition(zoneId: number, query: EventQuery, spans: readonly Span[] = [query]): SQL {
+  const times = spans.map(
+    ({ from, to }) => sql`(e.occurred_at >= ${toMoment(from)} and e.occurred_at < ${toMoment(to)})`,
+  );
+  return and([sql`e.zone_id = ${zoneId}`, or(times), ...query.clauses.map(toClause)]);
 }
 
 /** A clause over `e`, of any table that has these columns. */
@@ -86,7 +90,7 @@ function toWithin(text: SQL, network: string): SQL {
   ]);
 }
 
-function and(conditions: readonly SQL[]): SQL {
+export function and(conditions: readonly SQL[]): SQL {
   return sql`(${sql.join([...conditions], sql` and `)})`;
 }
 

@@ -2,6 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
 import { toCondition } from "./search-condition.ts";
 import type { PageQuery, SearchDimension } from "./search-query.ts";
+import { locatePage, readSegments } from "./search-segments.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
 
 /** One event; what is not known is ''. */
@@ -19,15 +20,41 @@ export interface FoundRows {
   readonly total: number;
 }
 
+/** Events that may be read in order before it pays to find all that match first. */
+const ORDERED_READS = 50_000;
+
 /** One page of events, newest first; those of the same millisecond by log id, byte by byte, the greatest first. */
 export function searchRows(database: Database, zoneId: number, query: PageQuery): Promise<FoundRows> {
-  const condition = toCondition(zoneId, query);
+  const asked = { offset: query.page * query.pageSize, limit: query.pageSize };
   return inSearchTransaction(database, async (tx) => {
-    const total = await countEvents(tx, condition);
-    const offset = query.page * query.pageSize;
-    if (offset >= total) return { rows: [], total };
-    return { rows: await readRows(tx, condition, { limit: query.pageSize, offset }), total };
+    const segments = await readSegments(tx, zoneId, query);
+    const all = segments.reduce((sum, { total }) => sum + total, 0);
+    if (query.clauses.length > 0) return findMatches(tx, zoneId, query, { ...asked, all });
+    if (asked.offset >= all) return { rows: [], total: all };
+    const { from, to, skip } = await locatePage(tx, zoneId, segments, asked);
+    const span = { from: Math.max(from, query.from), to: Math.min(to, query.to) };
+    const condition = toCondition(zoneId, query, [span]);
+    return { rows: await readRows(tx, condition, { limit: query.pageSize, offset: skip }), total: all };
   });
+}
+
+/**
+ * A page of what matches. Rare matches are found first, by whatever index knows them, and sorted; common ones are met
+ * soon enough while reading in order. Postgres would have to guess which, and guesses badly about texts.
+ */
+async function findMatches(
+  tx: Queryable,
+  zoneId: number,
+  query: PageQuery,
+  { offset, limit, all }: { offset: number; limit: number; all: number },
+): Promise<FoundRows> {
+  const condition = toCondition(zoneId, query);
+  const total = all === 0 ? 0 : await countEvents(tx, condition);
+  if (offset >= total) return { rows: [], total };
+  const isCommon = ((offset + limit) / total) * all <= ORDERED_READS;
+  const source = isCommon ? condition : sql`true`;
+  const from = isCommon ? sql`waf_events e` : sql`(select * from waf_events e where ${condition} offset 0) e`;
+  return { rows: await readRows(tx, source, { limit, offset }, from), total };
 }
 
 async function countEvents(tx: Queryable, condition: SQL): Promise<number> {
@@ -41,9 +68,10 @@ async function readRows(
   tx: Queryable,
   condition: SQL,
   { limit, offset }: { limit: number; offset: number },
+  from = sql`waf_events e`,
 ): Promise<FoundEvent[]> {
   const found = await tx.execute<FoundColumns>(sql`
-    select ${FOUND_COLUMNS} from waf_events e where ${condition}
+    select ${FOUND_COLUMNS} from ${from} where ${condition}
     order by e.occurred_at desc, e.log_id desc limit ${limit} offset ${offset}`);
   return found.rows.map(toFoundEvent);
 }

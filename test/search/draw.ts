@@ -152,6 +152,25 @@ function drawFilter(draw: Draw, events: readonly NewEvent[]) {
   return { field, op, value };
 }
 
+/** Dimensions whose counts are made in advance. */
+const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
+
+/** A question about whole days that counts made in advance may answer. */
+export function drawCountedBody(draw: Draw, events: readonly NewEvent[]) {
+  const first = draw.below(3);
+  const field = draw.one(COUNTED);
+  const rest = draw.chance(0.5) ? 0 : draw.below(DAY_MS);
+  return {
+    from: FIRST_DAY + first * DAY_MS - rest,
+    to: FIRST_DAY + (first + 1 + draw.below(4)) * DAY_MS + rest,
+    filters: draw.chance(0.5) ? [] : [{ field, op: "in", value: [draw.one(events)[field] ?? "", "waf", "block"] }],
+    groupBy: draw.chance(0.6) ? [field] : [field, draw.one(COUNTED)],
+    buckets: draw.chance(0.6) ? draw.one([1, 24, 97, 500]) : 0,
+    page: draw.chance(0.9) ? 0 : 1,
+    pageSize: draw.one([3, 50, 500]),
+  };
+}
+
 /** A request body as a client would send it. */
 export function drawBody(draw: Draw, events: readonly NewEvent[]) {
   const edges = [FIRST_DAY, END, FIRST_DAY + DAY_MS, FIRST_DAY + 3 * DAY_MS];

@@ -1,0 +1,136 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { readMinuteTotals } from "./search-cubes.ts";
+import { type Span, toCondition, toMoment } from "./search-condition.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Passing over fewer events costs less than reading where they are. */
+const WORTH_SKIPPING = 500;
+
+/** A part of a window and how many events of the zone lie in it. */
+export interface Segment extends Span {
+  readonly total: number;
+  /** A whole closed day, `yyyy-mm-dd`, whose minutes were counted. */
+  readonly day: string | null;
+}
+
+type SegmentRow = { kind: "day" | "watched" | "hour" | "edge"; at: number; total: number; day: string | null };
+
+/**
+ * Every event of a zone in a window, as this transaction sees it, in few small parts, newest first: closed days that were
+ * counted in advance, hours as ingest counts them while it stores, and what is left counted from events. Days past
+ * retention hold nothing, whatever counts are left of them. An hour's counter is believed while its day is open only:
+ * a closed day is watched, so that nothing can change it unnoticed.
+ */
+export async function readSegments(tx: Queryable, zoneId: number, window: Span): Promise<Segment[]> {
+  const first = Math.ceil(window.from / HOUR_MS) * HOUR_MS;
+  const end = Math.floor(window.to / HOUR_MS) * HOUR_MS;
+  if (end <= first) return [{ ...window, total: await countEvents(tx, zoneId, [window]), day: null }];
+  const edges = [
+    { from: window.from, to: first },
+    { from: end, to: window.to },
+  ].filter(({ from, to }) => to > from);
+  const parts = [countKept(zoneId, { from: first, to: end }), ...edges.map((edge) => countEdge(zoneId, edge))];
+  const found = await tx.execute<SegmentRow>(sql.join(parts, sql` union all `));
+  const known = found.rows.flatMap((row) => toSegment(row, edges) ?? []);
+  const watched = found.rows.flatMap(({ kind, at }) =>
+    kind === "watched" ? [{ from: Math.max(at, first), to: Math.min(at + DAY_MS, end) }] : [],
+  );
+  for (const span of watched) {
+    known.push({ ...span, total: await countEvents(tx, zoneId, [span]), day: null });
+  }
+  return known.sort((one, other) => other.from - one.from);
+}
+
+/** Whole hours: what is known of the closed days among them, and the hours of the open ones. */
+function countKept(zoneId: number, { from, to }: Span): SQL {
+  const day = sql`d.day::timestamp at time zone 'UTC'`;
+  const isKept = (at: SQL) => sql`to_regclass('waf_events_' || to_char(${at} at time zone 'UTC', 'YYYYMMDD')) is not null`;
+  return sql`
+    select case when built_marks = marks and ${day} >= ${toMoment(from)}
+        and ${day} + interval '24 hours' <= ${toMoment(to)} then 'day' else 'watched' end as kind,
+      (extract(epoch from ${day}) * 1000)::float8 as at, total::float8 as total,
+      case when cells is not null then to_char(d.day, 'YYYY-MM-DD') end as day
+    from cube_days d where zone_id = ${zoneId} and ${day} > ${toMoment(from - DAY_MS)} and ${day} < ${toMoment(to)}
+      and ${isKept(day)}
+    union all
+    select 'hour', (extract(epoch from starts_at) * 1000)::float8, stored_count, null
+    from coverage_windows w where zone_id = ${zoneId} and starts_at >= ${toMoment(from)} and starts_at < ${toMoment(to)}
+      and stored_count > 0 and ${isKept(sql`starts_at`)}
+      and not exists (select from cube_days d
+        where d.zone_id = w.zone_id and d.day = (w.starts_at at time zone 'UTC')::date)`;
+}
+
+function countEdge(zoneId: number, edge: Span): SQL {
+  return sql`
+    select 'edge', ${edge.from}::float8, count(*)::float8, null from waf_events e
+    where ${toCondition(zoneId, { ...edge, clauses: [] })}`;
+}
+
+function toSegment({ kind, at, total, day }: SegmentRow, edges: readonly Span[]): Segment | null {
+  switch (kind) {
+    case "day":
+      return { from: at, to: at + DAY_MS, total, day };
+    case "hour":
+      return { from: at, to: at + HOUR_MS, total, day: null };
+    case "edge":
+      return { from: at, to: edges.find(({ from }) => from === at)?.to ?? at, total, day: null };
+    case "watched":
+      return null;
+    default:
+      return kind satisfies never;
+  }
+}
+
+async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]): Promise<number> {
+  const [first] = spans;
+  if (first === undefined) return 0;
+  const found = await tx.execute<{ total: number }>(sql`
+    select count(*)::float8 as total from waf_events e
+    where ${toCondition(zoneId, { ...first, clauses: [] }, spans)}`);
+  return found.rows[0]?.total ?? 0;
+}
+
+/** Where the events lie that a page shows: the newest `skip` of the span are before it. */
+export interface Place extends Span {
+  readonly skip: number;
+}
+
+/** The least part of the window that holds `limit` events, or all there are, after its newest `offset`. */
+export async function locatePage(
+  tx: Queryable,
+  zoneId: number,
+  segments: readonly Segment[],
+  { offset, limit }: { offset: number; limit: number },
+): Promise<Place> {
+  let before = 0;
+  let index = 0;
+  for (const { total } of segments) {
+    if (before + total > offset) break;
+    before += total;
+    index++;
+  }
+  const newest = segments[index];
+  if (newest === undefined) return { from: 0, to: 0, skip: 0 };
+  const { to, passed } = await skipMinutes(tx, zoneId, newest, offset - before);
+  let { from } = newest;
+  let held = before + newest.total;
+  for (let next = index + 1; held < offset + limit && next < segments.length; next++) {
+    from = segments[next]?.from ?? from;
+    held += segments[next]?.total ?? 0;
+  }
+  return { from, to, skip: offset - before - passed };
+}
+
+/** The end of the minute in which the event after the newest `skip` of a segment lies, and how many are after it. */
+async function skipMinutes(tx: Queryable, zoneId: number, { day, from, to, total }: Segment, skip: number) {
+  if (day === null || skip < WORTH_SKIPPING) return { to, passed: 0 };
+  const minutes = await readMinuteTotals(tx, { zoneId, day });
+  if (minutes.reduce((sum, count) => sum + count, 0) !== total) return { to, passed: 0 };
+  let passed = 0;
+  let minute = minutes.length - 1;
+  for (; minute > 0 && passed + (minutes[minute] ?? 0) <= skip; minute--) passed += minutes[minute] ?? 0;
+  return { to: from + (minute + 1) * MINUTE_MS, passed };
+}
