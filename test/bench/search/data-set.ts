@@ -2,7 +2,7 @@ import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFi
 import path from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { createDayRenderer, type DayPlan, planDays } from "./day-events.ts";
+import { createDayRenderer, planDays } from "./day-events.ts";
 import { type Duck, openDuck } from "./duck.ts";
 import { type ArchivePostgres, openPostgres } from "./postgres.ts";
 import { createWorld } from "./world.ts";
@@ -10,10 +10,13 @@ import { createWorld } from "./world.ts";
 const DAYS = 90;
 const SEED = "bench";
 /** Raised when the generator changes: kept data of another one is made anew. */
-const GENERATOR = 3;
+const GENERATOR = 4;
 const DAYS_AT_ONCE = 3;
 /** What time it is for the questions; like a real one it lies on no boundary. */
 export const SEARCH_NOW = Date.UTC(2026, 10, 20, 12, 34, 56, 789);
+
+/** Whose roll-ups are checked. */
+const CHECKED_DAY = "2026-11-12";
 
 export interface DataSet {
   readonly events: number;
@@ -50,6 +53,10 @@ export async function openDataSet({ events, folder, isKept, onProgress }: DataSe
       await load({ events, folder, postgres, duck, onProgress });
       writeFileSync(manifest, wanted);
     }
+    onProgress(0, "closing days");
+    let closed = 0;
+    await postgres.closeDays(SEARCH_NOW, () => onProgress(++closed / DAYS, "closing days"));
+    if (closed > 0) await postgres.finish(CHECKED_DAY);
   } catch (thrown) {
     await close();
     throw thrown;
@@ -68,7 +75,7 @@ async function load(target: Omit<DataSet, "close"> & Pick<DataSetOptions, "onPro
     const file = path.join(folder, `${plan.day}.csv`);
     await pipeline(Readable.from(render(plan)), createWriteStream(file));
     loadedByDuck = loadedByDuck.then(() => duck.addDay(file));
-    const day = Promise.all([loadedByDuck, postgres.addDay(plan.day, file)]).then(() => {
+    const day = Promise.all([loadedByDuck, postgres.addDay(plan.day, file, SEARCH_NOW)]).then(() => {
       rmSync(file);
       pending.delete(day);
       onProgress((loaded += plan.events) / events, plan.day);
@@ -77,7 +84,5 @@ async function load(target: Omit<DataSet, "close"> & Pick<DataSetOptions, "onPro
     if (pending.size >= DAYS_AT_ONCE) await Promise.race(pending);
   }
   await Promise.all(pending);
-  onProgress(1, "vacuum and check");
   await duck.finish();
-  await postgres.finish((plans.at(-2) as DayPlan).day);
 }

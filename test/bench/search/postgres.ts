@@ -6,7 +6,10 @@ import { createDatabase, type Database } from "../../../db/client.ts";
 import { migrate } from "../../../db/migrate.ts";
 import { createPartitionKeeper } from "../../../db/partition-keeper.ts";
 import { compareBuckets } from "../../../db/queries/compare-buckets.ts";
+import { createBuildCubesJob } from "../../../jobs/build-cubes.ts";
+import { createCloseDaysJob } from "../../../jobs/close-days.ts";
 import { startEmbeddedPostgres } from "../../../src/embedded/postgres.ts";
+import { createLog } from "../../../src/log.ts";
 
 /** Durable as in production; nothing falls on one contestant or the other by chance. */
 const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=1h", "autovacuum=off"];
@@ -14,9 +17,11 @@ const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=
 export interface ArchivePostgres {
   readonly url: string;
   readonly database: Database;
-  /** Copies a day's file (CSV) into its partition and counts its buckets. */
-  addDay(day: string, file: string): Promise<void>;
-  /** After the last day: what autovacuum would have done by then, and a check of the roll-ups against the project's own recount. */
+  /** Copies a day's file (CSV) into its partition and counts its hours and buckets. */
+  addDay(day: string, file: string, nowMs: number): Promise<void>;
+  /** The service's own work on closed days, as of `nowMs`; quick where it has been done. */
+  closeDays(nowMs: number, onClosed: () => void): Promise<void>;
+  /** What autovacuum would have done by then, and a check of the roll-ups against the project's own recount. */
   finish(checkedDay: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -36,10 +41,11 @@ export async function openPostgres(folder: string): Promise<ArchivePostgres> {
   return {
     url: postgres.url,
     database,
-    addDay: async (day, file) => {
+    addDay: async (day, file, nowMs) => {
       await keeper.withDays([day], () => copyFile(database, file));
-      await countBuckets(database, day);
+      await countDay(database, day, nowMs);
     },
+    closeDays: (nowMs, onClosed) => closeDays(database, nowMs, onClosed),
     finish: async (checkedDay) => {
       await database.pool.query("vacuum (analyze)");
       const from = new Date(`${checkedDay}T00:00:00Z`);
@@ -55,6 +61,14 @@ export async function openPostgres(folder: string): Promise<ArchivePostgres> {
       await postgres.stop();
     },
   };
+}
+
+async function closeDays(database: Database, nowMs: number, onClosed: () => void): Promise<void> {
+  const log = createLog({ level: "warn", stream: process.stderr });
+  const closing = createCloseDaysJob({ database, log, clock: () => nowMs, afterClosing: onClosed });
+  const counting = createBuildCubesJob({ database, log });
+  const { signal } = new AbortController();
+  for (const job of [closing, counting]) await job.run({} as never, signal);
 }
 
 async function copyFile(database: Database, file: string): Promise<void> {
@@ -73,8 +87,8 @@ async function copyFile(database: Database, file: string): Promise<void> {
   }
 }
 
-/** What roll-up-trends makes of a day's minutes, in bulk. */
-async function countBuckets(database: Database, day: string): Promise<void> {
+/** What ingest counts of a day's hours and roll-up-trends makes of its minutes, in bulk. Every past hour is sealed. */
+async function countDay(database: Database, day: string, nowMs: number): Promise<void> {
   const counts = "sum(total), sum(blocked), sum(logged), sum(challenged), sum(other)";
   const columns = "zone_id, rule_id, width, starts_at, total, blocked, logged, challenged, other";
   const inDay = (column: string) =>
@@ -85,6 +99,13 @@ async function countBuckets(database: Database, day: string): Promise<void> {
       count(*) filter (where action = 'block'), count(*) filter (where action = 'log'),
       count(*) filter (where action = 'challenge'), count(*) filter (where action not in ('block', 'log', 'challenge'))
     from waf_events where ${inDay("occurred_at")} group by 1, 2, 4`);
+  await database.pool.query(
+    `insert into coverage_windows (zone_id, starts_at, stored_count, state, sealed_at, evidence)
+     select zone_id, hour, n, case when hour < at.now - interval '2 hours' then 'sealed' else 'open' end, now, '{}'
+     from (select zone_id, date_bin('1 hour', occurred_at, to_timestamp(0)) as hour, count(*) as n
+           from waf_events where ${inDay("occurred_at")} group by 1, 2) hours, (select $1::timestamptz as now) at`,
+    [new Date(nowMs)],
+  );
   for (const [finer, width] of [
     [60, 3_600],
     [3_600, 86_400],
