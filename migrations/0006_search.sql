@@ -9,6 +9,7 @@ CREATE TABLE "cube_days" (
 	"built_marks" integer,
 	"total" integer DEFAULT 0 NOT NULL,
 	"cells" integer,
+	"dimensions" text[] DEFAULT '{}'::text[] NOT NULL,
 	CONSTRAINT "cube_days_zone_id_day_pk" PRIMARY KEY("zone_id","day"),
 	CONSTRAINT "cube_days_built" CHECK (("cube_days"."built_marks" is null) = ("cube_days"."built_at" is null))
 );
@@ -37,6 +38,18 @@ CREATE TABLE "minute_strips" (
 	"counts" "bytea" NOT NULL,
 	CONSTRAINT "minute_strips_zone_id_day_dimension_value_pk" PRIMARY KEY("zone_id","day","dimension","value"),
 	CONSTRAINT "minute_strips_whole_day" CHECK (octet_length("minute_strips"."counts") = 1440 * "minute_strips"."width")
+);
+--> statement-breakpoint
+CREATE TABLE "day_groups" (
+	"first_at" timestamp (3) with time zone NOT NULL,
+	"last_at" timestamp (3) with time zone NOT NULL,
+	"zone_id" integer NOT NULL,
+	"day" date NOT NULL,
+	"total" integer NOT NULL,
+	"dimension" text NOT NULL,
+	"value" text NOT NULL,
+	"tallies" json NOT NULL,
+	CONSTRAINT "day_groups_zone_id_day_dimension_value_pk" PRIMARY KEY("zone_id","day","dimension","value")
 );
 --> statement-breakpoint
 -- By hand:

@@ -43,7 +43,7 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     case "anything":
       return sql`true`;
     case "equals":
-      return toEquals(text, test.texts);
+      return toEquals(isByteIndexed(column) ? sql`${text} collate "C"` : text, test.texts);
     case "within":
       return or(test.networks.map((network) => toWithin(text, network)));
     case "like":
@@ -51,6 +51,11 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     default:
       return test satisfies never;
   }
+}
+
+/** Closed days have an index of these, which is the same whatever the database's locale. */
+function isByteIndexed(column: SearchColumn): boolean {
+  return column === "ip" || column === "ja4";
 }
 
 function toEquals(text: SQL, texts: readonly string[]): SQL {
@@ -81,7 +86,7 @@ function toWithin(text: SQL, network: string): SQL {
   const octets = Math.floor(Number(bits) / 8);
   if (octets === 0) return exact;
   const prefix = address.split(".").slice(0, octets).join(".");
-  if (octets === 4) return sql`${text} = ${prefix}`;
+  if (octets === 4) return sql`${text} collate "C" = ${prefix}`;
   // Every text that begins with the prefix and a dot: "/" is the character behind ".".
   return and([
     sql`${text} collate "C" >= ${`${prefix}.`}`,

@@ -9,11 +9,12 @@ export interface CubeDay {
 
 /** The dimensions that are counted in advance, as columns of both waf_events and event_cubes. */
 const COLUMNS = ["feature", "rule_id", "asn", "country", "action"] as const;
+const TABLES = ["event_cubes", "day_groups", "minute_strips"] as const;
 /** A cube of more cells than this share of its events saves nothing: it is not kept. Small ones always are. */
 const MAX_SHARE = 0.5;
 const SMALL = 1_000;
-/** A strip takes the room of a few events: a dimension with more values than this share of the events has none. */
-const MAX_STRIPS_SHARE = 0.05;
+/** A value's groups and strips take the room of a few events: a dimension with more values than this share has none. */
+const MAX_VALUES_SHARE = 0.05;
 const FEW_VALUES = 100;
 
 /** Closed days whose counts are missing or out of date, newest first. */
@@ -37,7 +38,7 @@ export async function readMinuteTotals(db: Queryable, { zoneId, day }: CubeDay):
 
 /** Forgets the counts of days whose events are gone. */
 export async function deleteCubesBefore(db: Queryable, day: string): Promise<void> {
-  for (const table of ["event_cubes", "minute_strips", "cube_days"]) {
+  for (const table of [...TABLES, "cube_days"]) {
     await db.execute(sql`delete from ${sql.identifier(table)} where day < ${day}::date`);
   }
 }
@@ -53,10 +54,12 @@ export async function buildCubeDay(tx: Queryable, { zoneId, day }: CubeDay): Pro
     select 1 from cube_days where ${mine} and built_marks is distinct from marks for update skip locked`);
   if (taken.rows.length === 0) return false;
   await tx.execute(sql`select set_config('jit', 'off', true), set_config('work_mem', '64MB', true)`);
-  await tx.execute(sql`delete from event_cubes where ${mine}`);
-  await tx.execute(sql`delete from minute_strips where ${mine}`);
+  for (const table of TABLES) await tx.execute(sql`delete from ${sql.identifier(table)} where ${mine}`);
   const cells = await insertCells(tx, zoneId, day);
-  if (cells !== null) await insertStrips(tx, zoneId, day);
+  if (cells === null) return true;
+  const dimensions = await keepDimensions(tx, zoneId, day);
+  await insertGroups(tx, zoneId, day, dimensions);
+  await insertStrips(tx, zoneId, day, dimensions);
   return true;
 }
 
@@ -74,7 +77,7 @@ async function insertCells(tx: Queryable, zoneId: number, day: string): Promise<
       select ${texts}, count(*) as total, min(e.occurred_at) as first_at, max(e.occurred_at) as last_at
       from ${eventsOf(zoneId, day)} group by 1, 2, 3, 4, 5),
     size as (
-      select coalesce(sum(total), 0) as total, case when count(*) <= greatest(${SMALL}, sum(total) * ${MAX_SHARE})
+      select coalesce(sum(total), 0) as total, case when count(*) <= greatest(${SMALL}, sum(total) * ${MAX_SHARE}::float8)
         or count(*) = 0 then count(*) end as cells from cells),
     inserted as (
       insert into event_cubes (zone_id, day, cell, total, first_at, last_at, ${sql.raw(COLUMNS.join(", "))})
@@ -85,23 +88,61 @@ async function insertCells(tx: Queryable, zoneId: number, day: string): Promise<
   return counted.rows[0]?.cells ?? null;
 }
 
-async function insertStrips(tx: Queryable, zoneId: number, day: string): Promise<void> {
-  const values = sql.raw(
-    COLUMNS.map((column) => `('${column}', coalesce(e.${column}, ''))`).join(", "),
-  );
+/** The dimensions with few enough values. */
+async function keepDimensions(tx: Queryable, zoneId: number, day: string): Promise<string[]> {
+  const kept = await tx.execute<{ dimensions: string[] }>(sql`
+    update cube_days d set dimensions = array(
+      select dimension from event_cubes c cross join lateral (values ${valuesOf("c")}) v(dimension, value)
+      where c.zone_id = d.zone_id and c.day = d.day
+      group by dimension having count(distinct value) <= greatest(${FEW_VALUES}, d.total * ${MAX_VALUES_SHARE}::float8))
+    where zone_id = ${zoneId} and day = ${day}::date returning dimensions`);
+  return kept.rows[0]?.dimensions ?? [];
+}
+
+async function insertGroups(
+  tx: Queryable,
+  zoneId: number,
+  day: string,
+  dimensions: readonly string[],
+): Promise<void> {
+  await tx.execute(sql`
+    with pairs as (
+      select v.dimension, v.value, o.kind, o.text, sum(c.total) as total, min(c.first_at) as first_at,
+        max(c.last_at) as last_at
+      from event_cubes c cross join lateral (values ${valuesOf("c")}) v(dimension, value)
+      cross join lateral (values ${valuesOf("c")}) o(kind, text)
+      where c.zone_id = ${zoneId} and c.day = ${day}::date and v.dimension = any(${sql.param(dimensions)}::text[])
+      group by 1, 2, 3, 4),
+    kinds as (
+      select dimension, value, kind, json_object_agg(text, total) as tally, sum(total) as total,
+        min(first_at) as first_at, max(last_at) as last_at from pairs group by 1, 2, 3)
+    insert into day_groups (zone_id, day, dimension, value, total, first_at, last_at, tallies)
+    select ${zoneId}, ${day}::date, dimension, value, max(total), min(first_at), max(last_at), json_object_agg(kind, tally)
+    from kinds group by dimension, value`);
+}
+
+/** The dimensions of a row as pairs of name and text. */
+function valuesOf(alias: string): SQL {
+  return sql.raw(COLUMNS.map((column) => `('${column}', coalesce(${alias}.${column}, ''))`).join(", "));
+}
+
+async function insertStrips(
+  tx: Queryable,
+  zoneId: number,
+  day: string,
+  dimensions: readonly string[],
+): Promise<void> {
+  const texts = sql.raw(COLUMNS.join(", "));
   await tx.execute(sql`
     with minutes as (
-      select dimension, value, (extract(epoch from e.occurred_at)::bigint % 86400) / 60 as minute,
-        sum(n)::bigint as total
-      from (select ${sql.raw(COLUMNS.join(", "))}, date_trunc('minute', e.occurred_at) as occurred_at, count(*) as n
+      select dimension, value, (extract(epoch from e.at)::bigint % 86400) / 60 as minute, sum(n)::bigint as total
+      from (select ${texts}, date_trunc('minute', e.occurred_at) as at, count(*) as n
             from ${eventsOf(zoneId, day)} group by 1, 2, 3, 4, 5, 6) e
-      cross join lateral (values ${values}) v(dimension, value) group by 1, 2, 3),
+      cross join lateral (values ${valuesOf("e")}) v(dimension, value)
+      where dimension = any(${sql.param(dimensions)}::text[]) group by 1, 2, 3),
     widths as (
-      select dimension, value, case when most < 256 then 1 when most < 65536 then 2 else 4 end as width
-      from (select *, count(*) over (partition by dimension) as values_kept from (
-              select dimension, value, max(total) as most from minutes group by 1, 2) v) v
-      where values_kept <= greatest(${FEW_VALUES}, ${MAX_STRIPS_SHARE} * (
-        select sum(total) from minutes where dimension = 'action')))
+      select dimension, value, case when max(total) < 256 then 1 when max(total) < 65536 then 2 else 4 end as width
+      from minutes group by 1, 2)
     insert into minute_strips (zone_id, day, dimension, value, width, counts)
     select ${zoneId}, ${day}::date, w.dimension, w.value, w.width,
       decode(string_agg(lpad(to_hex(coalesce(m.total, 0)), 2 * w.width, '0'), '' order by every.minute), 'hex')

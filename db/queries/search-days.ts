@@ -11,6 +11,8 @@ export interface CountedDay {
   readonly total: number;
   /** Whether its event_cubes are kept. */
   readonly hasCells: boolean;
+  /** The dimensions whose groups and minutes are kept, as columns. */
+  readonly dimensions: readonly string[];
 }
 
 /**
@@ -21,8 +23,8 @@ export async function readCountedDays(tx: Queryable, zoneId: number, { from, to 
   const first = Math.ceil(from / DAY_MS);
   const end = Math.floor(to / DAY_MS);
   if (end <= first) return [];
-  const found = await tx.execute<{ day: string; total: number; hasCells: boolean }>(sql`
-    select to_char(day, 'YYYY-MM-DD') as day, total, cells is not null as "hasCells" from cube_days d
+  const found = await tx.execute<{ day: string; total: number; hasCells: boolean; dimensions: string[] }>(sql`
+    select to_char(day, 'YYYY-MM-DD') as day, total, cells is not null as "hasCells", dimensions from cube_days d
     where zone_id = ${zoneId} and built_marks = marks
       and day >= date '1970-01-01' + least(${first}::float8, 3e6)::integer
       and day < date '1970-01-01' + least(${end}::float8, 3e6)::integer

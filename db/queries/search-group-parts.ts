@@ -54,3 +54,10 @@ export function inCodeUnits(text: SQL): SQL {
     translate(convert_from(convert_to(${text}, 'UTF8'), 'LATIN1'), ${"\u00EE\u00EF"}, ${"\u01F8\u01F9"})
     end) collate "C"`;
 }
+
+/** The order of groups: the largest first, those of one size by key, in code units. */
+export function compareGroups(one: GroupKey, other: GroupKey): number {
+  if (one.total !== other.total) return other.total - one.total;
+  const at = one.key.findIndex((text, index) => text !== other.key[index]);
+  return (one.key[at] ?? "") < (other.key[at] ?? "") ? -1 : 1;
+}

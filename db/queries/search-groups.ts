@@ -2,10 +2,12 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
 import { type GroupPage, isCellular, readCellGroups } from "./search-cells.ts";
 import { toCondition } from "./search-condition.ts";
-import { cutOut, readCountedDays } from "./search-days.ts";
+import { daysOfGroups, readDayGroups } from "./search-day-groups.ts";
+import { type CountedDay, cutOut, readCountedDays } from "./search-days.ts";
 import {
   type GroupKey,
   type GroupTally,
+  compareGroups,
   inCodeUnits,
   isOfGroup,
   keyColumns,
@@ -52,18 +54,28 @@ export interface FoundGroups {
 /** One page of groups: the largest first, those of one size by key, in UTF-16 code units. */
 export function searchGroups(database: Database, zoneId: number, query: GroupQuery): Promise<FoundGroups> {
   return inSearchTransaction(database, async (tx) => {
-    const counted = query.isCountable ? await readCountedDays(tx, zoneId, query) : [];
-    const usable = counted.filter(({ hasCells }) => hasCells);
-    const days = usable.map(({ day }) => day);
-    const page = isCellular(query.groupBy)
-      ? await readCellGroups(tx, zoneId, query, { days, spans: cutOut(query, usable) })
-      : await readEventGroups(tx, toCondition(zoneId, query), query);
+    const days = query.isCountable ? await readCountedDays(tx, zoneId, query) : [];
+    const { page, counted } = await readPage(tx, zoneId, query, days);
     const { keys, tallies, total } = page;
     const sparklines =
       query.buckets === 0 || keys.length === 0 ? null : await readSparklines(tx, zoneId, query, { keys, days });
     const groups = assembleGroups(query, keys, tallies, sparklines);
-    return { groups, total, source: days.length > 0 ? "roll-up" : "events" };
+    return { groups, total, source: counted > 0 ? "roll-up" : "events" };
   });
+}
+
+/** The page by the cheapest way there is, and how many days of it were counted in advance. */
+async function readPage(tx: Queryable, zoneId: number, query: GroupQuery, days: readonly CountedDay[]) {
+  if (!isCellular(query.groupBy)) {
+    return { page: await readEventGroups(tx, toCondition(zoneId, query), query), counted: 0 };
+  }
+  const grouped = daysOfGroups(query, days);
+  if (grouped.length > 0) {
+    return { page: await readDayGroups(tx, zoneId, query, grouped), counted: grouped.length };
+  }
+  const usable = days.filter(({ hasCells }) => hasCells);
+  const sources = { days: usable.map(({ day }) => day), spans: cutOut(query, usable) };
+  return { page: await readCellGroups(tx, zoneId, query, sources), counted: usable.length };
 }
 
 /** Groups by dimensions with many values: found first, and their contexts of the page's alone. */
@@ -79,16 +91,10 @@ async function readEventGroups(tx: Queryable, condition: SQL, query: GroupQuery)
     limit ${query.pageSize} offset ${query.page * query.pageSize})
     union all select null, count(*)::float8, null, null from groups`);
   const keys = found.rows.flatMap(({ key, ...row }) => (key === null ? [] : [{ key, ...row }]));
+  // A union keeps no order: what the page is made of was chosen by the same one.
   keys.sort(compareGroups);
   const total = found.rows.find(({ key }) => key === null)?.total ?? 0;
   return { keys, total, tallies: keys.length === 0 ? [] : await readTallies(tx, condition, query, keys) };
-}
-
-/** A union keeps no order: what the page is made of was chosen by the same one. */
-function compareGroups(one: GroupKey, other: GroupKey): number {
-  if (one.total !== other.total) return other.total - one.total;
-  const at = one.key.findIndex((text, index) => text !== other.key[index]);
-  return (one.key[at] ?? "") < (other.key[at] ?? "") ? -1 : 1;
 }
 
 /** How often each of the groups has each text of the dimensions that its context is made of. */

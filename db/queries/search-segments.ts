@@ -46,21 +46,27 @@ export async function readSegments(tx: Queryable, zoneId: number, window: Span):
 
 /** Whole hours: what is known of the closed days among them, and the hours of the open ones. */
 function countKept(zoneId: number, { from, to }: Span): SQL {
-  const day = sql`d.day::timestamp at time zone 'UTC'`;
-  const isKept = (at: SQL) => sql`to_regclass('waf_events_' || to_char(${at} at time zone 'UTC', 'YYYYMMDD')) is not null`;
+  const utc = (day: string) => sql.raw(`${day}::timestamp at time zone 'UTC'`);
   return sql`
-    select case when built_marks = marks and ${day} >= ${toMoment(from)}
-        and ${day} + interval '24 hours' <= ${toMoment(to)} then 'day' else 'watched' end as kind,
-      (extract(epoch from ${day}) * 1000)::float8 as at, total::float8 as total,
-      case when cells is not null then to_char(d.day, 'YYYY-MM-DD') end as day
-    from cube_days d where zone_id = ${zoneId} and ${day} > ${toMoment(from - DAY_MS)} and ${day} < ${toMoment(to)}
-      and ${isKept(day)}
+    (with kept as materialized (
+      select to_date(right(c.relname, 8), 'YYYYMMDD') as day
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'waf_events'::regclass),
+    days as materialized (
+      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total,
+        d.cells is not null and 'action' = any(d.dimensions) as has_minutes
+      from kept k left join cube_days d on d.zone_id = ${zoneId} and d.day = k.day
+      where ${utc("k.day")} > ${toMoment(from - DAY_MS)} and ${utc("k.day")} < ${toMoment(to)})
+    select case when is_true and starts >= ${toMoment(from)} and starts + interval '24 hours' <= ${toMoment(to)}
+        then 'day' else 'watched' end as kind,
+      (extract(epoch from starts) * 1000)::float8 as at, total::float8 as total,
+      case when has_minutes then to_char(day, 'YYYY-MM-DD') end as day
+    from days where watched
     union all
-    select 'hour', (extract(epoch from starts_at) * 1000)::float8, stored_count, null
-    from coverage_windows w where zone_id = ${zoneId} and starts_at >= ${toMoment(from)} and starts_at < ${toMoment(to)}
-      and stored_count > 0 and ${isKept(sql`starts_at`)}
-      and not exists (select from cube_days d
-        where d.zone_id = w.zone_id and d.day = (w.starts_at at time zone 'UTC')::date)`;
+    select 'hour', (extract(epoch from w.starts_at) * 1000)::float8, stored_count, null
+    from days join coverage_windows w on w.zone_id = ${zoneId}
+      and w.starts_at >= greatest(starts, ${toMoment(from)})
+      and w.starts_at < least(starts + interval '24 hours', ${toMoment(to)}) and stored_count > 0
+    where not watched)`;
 }
 
 function countEdge(zoneId: number, edge: Span): SQL {

@@ -1,7 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { type Span, toCondition } from "./search-condition.ts";
-import { cutOut } from "./search-days.ts";
+import { daysOfGroups } from "./search-day-groups.ts";
+import { type CountedDay, cutOut } from "./search-days.ts";
 import { type GroupBucket, type GroupKey, isOfGroup, wantedKeys } from "./search-group-parts.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
 
@@ -25,21 +26,11 @@ export async function readSparklines(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
-  { keys, days }: { keys: readonly GroupKey[]; days: readonly string[] },
+  { keys, days }: { keys: readonly GroupKey[]; days: readonly CountedDay[] },
 ): Promise<number[][]> {
-  const stripped = isStripped(query) ? days : [];
-  if (stripped.length > 0) {
-    const sparklines = await addUp(tx, zoneId, query, keys, stripped);
-    // A dimension with too many values has no strips on some day: its sum tells.
-    if (sparklines.every((line, index) => sum(line) === keys[index]?.total)) return sparklines;
-  }
+  const stripped = daysOfGroups(query, days).map(({ day }) => day);
+  if (stripped.length > 0) return addUp(tx, zoneId, query, keys, stripped);
   return fill(query, keys, await readBuckets(tx, zoneId, query, keys));
-}
-
-function isStripped({ groupBy, clauses }: GroupQuery): boolean {
-  return (
-    groupBy.length === 1 && clauses.every(({ columns }) => columns.every((column) => column === groupBy[0]))
-  );
 }
 
 async function addUp(
@@ -159,8 +150,4 @@ function fill({ buckets }: GroupQuery, keys: readonly GroupKey[], counts: readon
     if (line !== undefined) line[bucket] = (line[bucket] ?? 0) + total;
   }
   return sparklines;
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0);
 }
