@@ -1,25 +1,14 @@
-import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Database, Queryable } from "../db/client.ts";
-import {
-  type AdviceKey,
-  lockAdvice,
-  readAsks,
-  readSpikesToAdvise,
-  reserveAsk,
-  storeAdvice,
-} from "../db/queries/advice.ts";
-import { acquireLease, releaseLease } from "../db/queries/leases.ts";
+import { lockAdvice, readAsks, readSpikesToAdvise } from "../db/queries/advice.ts";
 import { inTransaction } from "../db/transaction.ts";
-import { ANSWER_KEEPS_MS, ASKING, CLAIM_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
+import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
 import { planAsks } from "../src/advice/plan-asks.ts";
-import { type AdviceResult, readRecommendation } from "../src/advice/read-recommendation.ts";
-import { toFailedAdvice } from "../src/advice/to-failed-advice.ts";
 import type { Clock } from "../src/clock.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
-import { EdgeError } from "../src/edge/edge-error.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { type AdviceClaim, askPlatform, claimAsk } from "./ask-platform.ts";
 
 /** Asked at once, and at most in one run: a run lasts one ask, so it ends before the next tick. */
 const ASKS_PER_RUN = 4;
@@ -37,11 +26,6 @@ export interface FetchAdviceDeps {
   readonly askTimeoutMs?: number;
 }
 
-interface Claim extends AdviceKey {
-  readonly lease: string;
-  readonly fence: number;
-}
-
 /**
  * Asks the platform for its recommendation on rules that spike, once per episode, and stores what came of it.
  * Two replicas never ask about one rule at the same time: a claim is a lease and a row, written before the call. Killed
@@ -57,7 +41,7 @@ export function createFetchAdviceJob(deps: FetchAdviceDeps) {
     async run(_payload, signal) {
       const claims = await claimAsks(deps);
       if (claims.length === 0) return;
-      const asked = await Promise.allSettled(claims.map((claim) => ask(deps, claim, signal)));
+      const asked = await Promise.allSettled(claims.map((claim) => askPlatform(deps, claim, signal)));
       const stored = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
       const failed = stored.flatMap(({ errorKey }) => (errorKey === null ? [] : [errorKey]));
       deps.log.info(
@@ -70,7 +54,7 @@ export function createFetchAdviceJob(deps: FetchAdviceDeps) {
   });
 }
 
-async function claimAsks(deps: FetchAdviceDeps): Promise<Claim[]> {
+async function claimAsks(deps: FetchAdviceDeps): Promise<AdviceClaim[]> {
   const { database, clock, log } = deps;
   const nowMs = clock();
   // Looked at without the lock first: nearly always there is nothing to ask.
@@ -79,15 +63,10 @@ async function claimAsks(deps: FetchAdviceDeps): Promise<Claim[]> {
   if (seen.asks.length === 0) return [];
   return inTransaction(database, async ({ tx }) => {
     await lockAdvice(tx);
-    const claims: Claim[] = [];
+    const claims: AdviceClaim[] = [];
     for (const { id: spikeId, zoneId, ruleId } of (await plan(tx, deps, nowMs)).asks) {
-      const lease = `fetch-advice:${zoneId}:${ruleId}`;
-      // The rows tell an ask's age by this replica's clock, the lease by Postgres's: a clock that is ahead asks nobody twice.
-      const fence = await acquireLease(tx, { name: lease, holder: randomUUID(), ttlMs: CLAIM_MS });
-      if (fence === null) continue;
-      const key = { zoneId, ruleId, askedAtMs: nowMs };
-      if (await reserveAsk(tx, { ...key, spikeId, errorKey: ASKING })) claims.push({ ...key, lease, fence });
-      else await releaseLease(tx, { name: lease, fence });
+      const claim = await claimAsk(tx, { zoneId, ruleId, askedAtMs: nowMs }, spikeId);
+      if (claim !== null) claims.push(claim);
     }
     return claims;
   });
@@ -98,30 +77,4 @@ async function plan(db: Queryable, deps: FetchAdviceDeps, nowMs: number) {
   if (spikes.length === 0) return { asks: [], overBudget: 0 };
   const rows = await readAsks(db, { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS });
   return planAsks({ spikes, rows, nowMs, budgetPerHour: deps.budgetPerHour ?? 30, atMost: ASKS_PER_RUN });
-}
-
-async function ask(deps: FetchAdviceDeps, claim: Claim, signal: AbortSignal): Promise<AdviceResult> {
-  const { database } = deps;
-  try {
-    const result = await request(deps, claim, signal);
-    await storeAdvice(database.db, claim, result);
-    return result;
-  } finally {
-    await releaseLease(database.db, { name: claim.lease, fence: claim.fence });
-  }
-}
-
-async function request(deps: FetchAdviceDeps, claim: Claim, signal: AbortSignal): Promise<AdviceResult> {
-  const { zoneId: shieldZoneId, ruleId } = claim;
-  const deadline = AbortSignal.timeout(deps.askTimeoutMs ?? 20_000);
-  try {
-    const until = AbortSignal.any([signal, deadline]);
-    return readRecommendation(await deps.edge.getRecommendation({ shieldZoneId, ruleId }, until));
-  } catch (thrown) {
-    if (thrown instanceof EdgeError) return toFailedAdvice(thrown);
-    // Stopping says nothing about the platform: the reservation stays as it is.
-    signal.throwIfAborted();
-    if (deadline.aborted) return toFailedAdvice({ code: "EDGE_TIMEOUT", errorKey: null, waitMs: undefined });
-    throw thrown;
-  }
 }

@@ -2,12 +2,16 @@ import { createDatabase, type Database } from "../db/client.ts";
 import { migrate } from "../db/migrate.ts";
 import { createPartitionKeeper } from "../db/partition-keeper.ts";
 import { claimDue } from "../db/queries/leases.ts";
+import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
+import { openAdminKey } from "./app/open-admin-key.ts";
 import { openAlerting } from "./app/open-alerting.ts";
+import { openArchive } from "./app/open-archive.ts";
 import { openClock } from "./app/open-clock.ts";
 import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
+import { openKeys } from "./app/open-keys.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
@@ -26,6 +30,7 @@ import { measureJob } from "./measure-job.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
+import type { Secret } from "./secret.ts";
 import { createStopStack, type StopStack } from "./stop-stack.ts";
 
 /** Together with the forced end of a stop, inside ten seconds. */
@@ -51,6 +56,8 @@ export interface RunningApp {
   readonly zoneIds: readonly number[];
   /** Null where this process serves no HTTP. */
   readonly httpUrl: string | null;
+  /** The key that this start made because the database had none; nobody is shown it again. */
+  readonly adminKey: Secret | null;
   /** Reads the configuration file again; one with a mistake changes nothing. */
   readonly reload: () => void;
 }
@@ -136,9 +143,10 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const settings = readSettings(config, platform);
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
   let bell: Bell | undefined;
+  const watched = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
   const jobs = createJobs({
     database,
-    edge: watchEdge(edge, recordPlatformHealth({ database, clock, log })),
+    edge: watched,
     clock,
     log,
     zoneIds,
@@ -163,8 +171,13 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stopping.throwIfAborted();
   schedule.start();
 
-  const parts = { config, log, metrics, database, queues, clock, zoneIds, requestsPerSecond };
-  const httpUrl = config.roles.includes("http") ? await openHttp(parts, stack) : null;
+  const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
+  const servesHttp = config.roles.includes("http");
+  const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
+  const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
+  const asking = { database, edge: watched, clock, budgetPerHour: settings.advicePerHour };
+  const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
+  const httpUrl = servesHttp ? await openHttp({ ...parts, ...stores(), askAdvice }, stack) : null;
   writeRuntimeFile(config.dataDir, {
     pid: process.pid,
     databaseUrl: databaseUrl.reveal(),
@@ -173,7 +186,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
-  return { database, edge, clock, platform, zoneIds, httpUrl, reload: () => alerting.reload() };
+  return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload: () => alerting.reload() };
 }
 
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */

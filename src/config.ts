@@ -25,11 +25,24 @@ export interface Config {
   /** Absolute. */
   readonly dataDir: string;
   readonly roles: readonly Role[];
-  readonly http: { readonly host: string; readonly port: number };
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    readonly queryTimeoutMs: number;
+    readonly queryConnections: number;
+    readonly queryMaxRows: number;
+    readonly keyRequestsPerMinute: number;
+    readonly addressRequestsPerMinute: number;
+    readonly trustedProxies: readonly string[];
+    /** Null: the first start makes one. */
+    readonly adminKey: Secret | null;
+    readonly areMetricsPublic: boolean;
+  };
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
+  readonly adviceOnRequest: boolean;
   readonly retentionDays: number;
   readonly channels: {
     readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
@@ -226,11 +239,23 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     redisUrl: secret(value.REDIS_URL),
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
     roles: value.LONGWATCH_ROLES,
-    http: { host: value.LONGWATCH_HOST, port: value.LONGWATCH_PORT },
+    http: {
+      host: value.LONGWATCH_HOST,
+      port: value.LONGWATCH_PORT,
+      queryTimeoutMs: value.LONGWATCH_QUERY_TIMEOUT_SECONDS * 1_000,
+      queryConnections: value.LONGWATCH_QUERY_CONNECTIONS,
+      queryMaxRows: value.LONGWATCH_QUERY_MAX_ROWS,
+      keyRequestsPerMinute: value.LONGWATCH_KEY_REQUESTS_PER_MINUTE,
+      addressRequestsPerMinute: value.LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE,
+      trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
+      adminKey: secret(value.LONGWATCH_ADMIN_KEY),
+      areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
+    },
     logLevel: value.LONGWATCH_LOG_LEVEL,
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
+    adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,
     retentionDays: value.LONGWATCH_RETENTION_DAYS,
     hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {

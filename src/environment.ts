@@ -1,4 +1,6 @@
+import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { readKeyId } from "./http/access-key.ts";
 
 /** What a variable must be, and what it is for: one wording for the list of mistakes and for the README's table. */
 interface About {
@@ -53,6 +55,11 @@ const positiveInts = z
   .regex(/^\s*[1-9]\d{0,15}(\s*,\s*[1-9]\d{0,15})*\s*$/)
   .transform((text) => [...new Set(text.split(",").map(Number))])
   .refine((numbers) => numbers.every(Number.isSafeInteger));
+
+const networks = z
+  .string()
+  .transform((text) => text.split(",").map((part) => part.trim()))
+  .refine((parts) => parts.every((part) => ipaddr.isValid(part) || ipaddr.isValidCIDR(part)));
 
 /** As Standard Webhooks has them. */
 function isSigningSecret(text: string): boolean {
@@ -110,6 +117,43 @@ export const Environment = z.object({
     rule: "a whole number from 0 to 65535",
     description: "where HTTP listens; 0 takes a free port",
   }),
+  LONGWATCH_QUERY_TIMEOUT_SECONDS: withDefault(numberBetween(1, 600), "20", {
+    rule: "a whole number of seconds from 1 to 600",
+    description: "how long one question to the archive may keep the database busy before it is refused",
+  }),
+  LONGWATCH_QUERY_CONNECTIONS: withDefault(numberBetween(1, 100), "6", {
+    rule: "a whole number from 1 to 100",
+    description: "most questions to the archive that the database works on at once, of this process",
+  }),
+  LONGWATCH_QUERY_MAX_ROWS: withDefault(numberBetween(1_000, 1e12), "50000000", {
+    rule: "a whole number from 1000 to 1000000000000",
+    description: "a search that would read more events than this is refused before it runs",
+  }),
+  LONGWATCH_KEY_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "600", {
+    rule: "a whole number from 1 to 1000000",
+    description: "most requests of one key in a minute, of this process",
+  }),
+  LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "1800", {
+    rule: "a whole number from 1 to 1000000",
+    description: "most requests from one IPv4 address or IPv6 /64 in a minute, of this process",
+  }),
+  LONGWATCH_TRUST_PROXY: optional(networks, {
+    rule: "addresses or networks (10.0.0.0/8), separated by commas",
+    description: "the proxies in front, whose X-Forwarded-For says who asks; without it nobody is believed",
+  }),
+  LONGWATCH_ADMIN_KEY: optional(
+    z.string().refine((text) => readKeyId(text) !== null),
+    {
+      rule: "lw_, 8 to 32 lower-case letters or digits, _, and 32 to 128 letters or digits",
+      description:
+        "an admin key for this service's own API; without it the first start makes one and prints it once",
+      isSecret: true,
+    },
+  ),
+  LONGWATCH_METRICS_PUBLIC: withDefault(flag, "false", {
+    rule: "true or false",
+    description: "answers /metrics without a key; otherwise it asks for one with the role reader",
+  }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,
     description: "the least important line that is logged",
@@ -125,6 +169,11 @@ export const Environment = z.object({
   LONGWATCH_ADVICE_PER_HOUR: withDefault(numberBetween(0, 1_000), "30", {
     rule: "a whole number from 0 to 1000",
     description: "most AI recommendations asked for in an hour; 0 asks for none",
+  }),
+  LONGWATCH_ADVICE_ON_REQUEST: withDefault(flag, "true", {
+    rule: "true or false",
+    description:
+      "asks the platform, within that number, when an operator's key wants a recommendation that is not stored",
   }),
   LONGWATCH_RETENTION_DAYS: withDefault(numberBetween(4, 36_500), "400", {
     rule: "a whole number of days from 4 to 36500",

@@ -9,6 +9,7 @@ import { deliveriesCommand } from "./cli/deliveries.ts";
 import { edgeCommand } from "./cli/edge.ts";
 import { emulatorCommand } from "./cli/emulator.ts";
 import { gapsCommand } from "./cli/gaps.ts";
+import { keysCommand } from "./cli/keys.ts";
 import { silencesCommand } from "./cli/silences.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
@@ -34,6 +35,7 @@ const program = new Command("longwatch")
   .addCommand(silencesCommand(readConfig))
   .addCommand(channelsCommand(() => parseServiceConfig(process.env)))
   .addCommand(deliveriesCommand(readConfig))
+  .addCommand(keysCommand(readConfig))
   .addCommand(configCommand(() => parseServiceConfig(process.env)))
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());

@@ -65,7 +65,7 @@ export async function readAsks(
 /** Writes an ask down before it is made. False when the rule has one of the same millisecond. */
 export async function reserveAsk(
   tx: Queryable,
-  ask: AdviceKey & { readonly spikeId: number; readonly errorKey: string },
+  ask: AdviceKey & { readonly spikeId: number | null; readonly errorKey: string },
 ): Promise<boolean> {
   const { askedAtMs, ...columns } = ask;
   const reserved = await tx

@@ -1,4 +1,4 @@
-import { bigint, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, boolean, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { bytea } from "../column-types.ts";
 
 /** Longwatch's own keys; the key itself is shown once and never stored. Written by the key commands, read by http. */
@@ -7,12 +7,15 @@ export const apiKeys = pgTable("api_keys", {
   createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
   expiresAt: timestamp({ withTimezone: true }),
   revokedAt: timestamp({ withTimezone: true }),
+  /** To the minute. */
   lastUsedAt: timestamp({ withTimezone: true }),
+  /** Sees no raw record, and addresses only masked. */
+  isMasked: boolean().notNull().default(false),
+  /** The id in the key's own text, by which it is found; no secret. */
+  keyId: text().notNull().unique("api_keys_key_id"),
   name: text().notNull(),
   /** SHA-256 of the key, which carries at least 128 random bits. */
   keyHash: bytea().notNull().unique("api_keys_key_hash"),
-  /** The few characters shown where keys are listed. */
-  hint: text().notNull(),
   roles: text().array().notNull(),
   /** Null is every zone. */
   zoneIds: integer().array(),

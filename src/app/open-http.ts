@@ -1,7 +1,10 @@
+import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
+import { readServerSecret } from "../../db/queries/server-secrets.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -10,20 +13,29 @@ import { hoursToLoss } from "../coverage/hours-to-loss.ts";
 import { UsageError } from "../errors.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
+import { createPageCursors } from "../http/page-cursor.ts";
+import { createRefuseCostly } from "../http/refuse-costly.ts";
+import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
+import { listRoutes } from "./list-routes.ts";
+import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http">;
+  readonly config: Pick<Config, "http" | "retentionDays">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
+  /** What questions of clients are answered from. */
+  readonly archive: Database;
+  readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
+  readonly askAdvice: AskAdvice | null;
 }
 
 /**
@@ -31,7 +43,8 @@ export interface HttpParts {
  * @throws {UsageError} when the port is taken.
  */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
-  const { config, log, metrics, database, queues } = parts;
+  const { config, log, metrics, database, archive, keys, queues } = parts;
+  const cursors = createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32)));
   const http = createHttp({
     log,
     metrics,
@@ -47,16 +60,41 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       { name: "queues", isRequired: false, check: () => queues.check() },
     ],
     readBacklog: () => readBacklog(parts),
+    areMetricsPublic: config.http.areMetricsPublic,
+    authenticate: keys.authenticate,
+    trustedProxies: config.http.trustedProxies,
+    limits: toLimits(config.http),
+    writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
+    routes: listRoutes({
+      archive,
+      keys: keys.database,
+      cursors,
+      refuseCostly: createRefuseCostly(config.http.queryMaxRows),
+      clock: parts.clock,
+      zoneIds: parts.zoneIds,
+      retentionDays: config.retentionDays,
+      askAdvice: parts.askAdvice,
+    }),
   });
   stack.defer("http", () => http.close());
   try {
-    return await http.listen(config.http);
+    return await http.listen({ host: config.http.host, port: config.http.port });
   } catch (thrown) {
     if (!isTaken(thrown)) throw thrown;
     throw new UsageError([
       `LONGWATCH_PORT: ${config.http.port}: must be free: another program listens there`,
     ]);
   }
+}
+
+/** Half of the connections at most are taken up by exports, which hold theirs for minutes. */
+function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnections }: Config["http"]) {
+  return {
+    perKeyAndMinute: keyRequestsPerMinute,
+    perAddressAndMinute: addressRequestsPerMinute,
+    perKey: { search: Math.max(1, queryConnections - 2), export: 2 },
+    total: { search: queryConnections * 2, export: Math.max(1, Math.floor(queryConnections / 2)) },
+  };
 }
 
 function isTaken(thrown: unknown): boolean {

@@ -20,8 +20,12 @@ export function readWords<Word extends string>(
 }
 
 /** The same of shield zones. */
-export function readZones(read: FlagReader, values: readonly string[] | undefined): number[] | undefined {
-  return split(values)?.flatMap((value) => read.id("zone", value, "a shield zone's number") ?? []);
+export function readZones(
+  read: FlagReader,
+  values: readonly string[] | undefined,
+  flag = "zone",
+): number[] | undefined {
+  return split(values)?.flatMap((value) => read.id(flag, value, "a shield zone's number") ?? []);
 }
 
 function split(values: readonly string[] | undefined): string[] | undefined {

@@ -71,6 +71,8 @@ async function run(config: Config): Promise<void> {
           ),
       );
     const running = await starting;
+    // At once: the only copy would be gone with a copy of the past that is interrupted.
+    if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
     const stored = await watchBackfill(running, process.stdout, stopping.signal);
     if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config)}`);
   } catch (thrown) {
@@ -91,12 +93,25 @@ function listSecrets(config: Config) {
     channels.webhook?.secret,
     channels.slack?.url,
     heartbeatUrl,
+    config.http.adminKey,
     ...config.alerting.channels.flatMap((channel) => Object.values(channel).flat().filter(isSecret)),
   ].filter((secret) => secret !== null && secret !== undefined);
 }
 
 function isSecret(value: unknown): value is Secret {
   return typeof value === "object" && value !== null && "reveal" in value;
+}
+
+function describeAdminKey(key: Secret): string {
+  return [
+    "",
+    "An admin key for the API of this service, shown this once:",
+    "",
+    `  ${key.reveal()}`,
+    "",
+    "Send it in the header AccessKey. `npm run -s longwatch -- keys create` makes others.",
+    "",
+  ].join("\n");
 }
 
 function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Config): string {
@@ -118,7 +133,8 @@ function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Con
     `  ${command} status`,
     `  ${command} coverage`,
   ];
-  const http = httpUrl === null ? [] : [`  curl ${httpUrl}/readyz`, `  curl ${httpUrl}/metrics`];
+  const http =
+    httpUrl === null ? [] : [`  curl ${httpUrl}/readyz`, `  curl -H "AccessKey: $KEY" ${httpUrl}/metrics`];
   const ending = ["", `State is kept in ${config.dataDir}. Ctrl-C stops everything that was started.`, ""];
   return [...(platform.isEmulated ? emulated : real), ...http, ...ending].join("\n");
 }

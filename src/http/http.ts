@@ -1,14 +1,24 @@
 import { randomUUID } from "node:crypto";
-import type { Socket } from "node:net";
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from "fastify";
+import Fastify, { type FastifyError, type FastifyInstance } from "fastify";
+import { serializerCompiler } from "fastify-type-provider-zod";
+import { type Clock, systemClock } from "../clock.ts";
+import { toError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import type { Authenticate } from "./caller.ts";
+import { addConcurrencyLimit, type ConcurrencyLimits } from "./concurrency-limit.ts";
+import { addGuard, addPermissions } from "./guard.ts";
+import { limitAddresses, limitKeys, type RequestLimits } from "./limit-requests.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
-import { PROBLEM_TYPE, problemOf } from "./problem.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
+import { refuseConnection } from "./refuse-connection.ts";
+import { refuseDeepBody } from "./refuse-deep-body.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
 import { addReadyz } from "./routes/readyz.ts";
+import { createSecurityEvents, type SecurityEventsOptions } from "./security-events.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
+import { sendProblem, toTold } from "./send-problem.ts";
+import { validatorCompiler } from "./validate.ts";
 
 export interface HttpOptions {
   readonly checks: readonly HealthCheck[];
@@ -16,6 +26,18 @@ export interface HttpOptions {
   /** One query or two, on every scrape. */
   readonly readBacklog: () => Promise<Backlog>;
   readonly log: Log;
+  readonly authenticate: Authenticate;
+  /** Each adds its routes, with the access they declare; one without access makes this throw. */
+  readonly routes: readonly ((app: FastifyInstance) => void)[];
+  readonly limits: RequestLimits & ConcurrencyLimits;
+  /** Proxies whose X-Forwarded-For is believed, as addresses or networks. */
+  readonly trustedProxies: readonly string[];
+  /** Called seldom enough to write into a table. */
+  readonly writeSecurityEvent: SecurityEventsOptions["write"];
+  /** Of limits. Default: the system's. */
+  readonly clock?: Clock;
+  /** Whether /metrics asks for no key. */
+  readonly areMetricsPublic: boolean;
   /** Of a request. Default 256 KiB. */
   readonly bodyLimitBytes?: number;
   /** To receive a whole request. Default 30 s. */
@@ -31,11 +53,14 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
   const app = Fastify({
+    trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
     requestTimeout,
     handlerTimeout: options.handlerTimeoutMs ?? 30_000,
     // Node looks for late requests only every 30 s by itself.
     http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
+    // A page token in a path is longer than any other parameter.
+    routerOptions: { maxParamLength: 2_048 },
     return503OnClosing: false,
     genReqId: () => randomUUID(),
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
@@ -43,62 +68,47 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   });
   const onError = (check: string, error: Error) => options.log.warn({ check, error }, "health check failed");
 
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
   });
+  protect(app, options);
+  app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
+    const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
+    options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
+  });
+  app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   app.setNotFoundHandler((request, reply) => sendProblem(reply, request.id, { statusCode: 404 }));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    if ((error.statusCode ?? 500) >= 500) {
+    const told = toTold(error);
+    if ((told.statusCode ?? 500) >= 500) {
       const route = request.routeOptions.url;
       options.log.error({ error, route, method: request.method, requestId: request.id }, "request failed");
     }
-    return sendProblem(reply, request.id, error);
+    return sendProblem(reply, request.id, told);
   });
 
   const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
   addLivez(app);
   addReadyz(app, readReadiness);
-  addMetrics(app, { metrics: options.metrics, readBacklog: options.readBacklog, timeoutMs, onError });
+  const { metrics, readBacklog, areMetricsPublic: isPublic } = options;
+  addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
+  for (const addRoutes of options.routes) addRoutes(app);
   return app;
 }
 
-/** Only what the framework says about the request itself is repeated; any other text may hold SQL or addresses. */
-function sendProblem(
-  reply: FastifyReply,
-  requestId: string,
-  error: { statusCode?: number | undefined; code?: string; message?: string },
-): FastifyReply {
-  const claimed = error.statusCode ?? 500;
-  const status = claimed >= 400 && claimed <= 599 ? claimed : 500;
-  const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;
-  const detail = isAboutRequest && error.message !== undefined ? { detail: error.message } : {};
-  return reply
-    .code(status)
-    .headers(SECURITY_HEADERS)
-    .type(PROBLEM_TYPE)
-    .serializer(JSON.stringify)
-    .send(problemOf(status, { ...detail, requestId }));
-}
-
-const CLIENT_ERRORS: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};
-
-/** What never became a request is answered on the bare socket. */
-function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const problem = problemOf(CLIENT_ERRORS[error.code ?? ""] ?? 400);
-  const body = JSON.stringify(problem);
-  const headers = {
-    ...SECURITY_HEADERS,
-    "content-type": PROBLEM_TYPE,
-    "content-length": Buffer.byteLength(body),
-    connection: "close",
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${problem.status} ${problem.title}\r\n${lines.join("")}\r\n${body}`);
+/** In this order: what costs least to refuse comes first. */
+function protect(app: FastifyInstance, options: HttpOptions): void {
+  const clock = options.clock ?? systemClock;
+  const note = createSecurityEvents({
+    write: options.writeSecurityEvent,
+    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
+  });
+  const limits = { limits: options.limits, clock, note };
+  limitAddresses(app, limits);
+  addGuard(app, { authenticate: options.authenticate, clock, note });
+  limitKeys(app, limits);
+  addPermissions(app, { clock, note });
+  addConcurrencyLimit(app, options.limits);
 }

@@ -54,6 +54,14 @@ export function createMetrics() {
     registers: [registry],
   });
   const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last ended well.", ["job"]);
+  const httpRequests = counter("http_requests_total", "Requests that were answered.", ["route", "status"]);
+  const httpDuration = new Histogram({
+    name: "longwatch_http_request_duration_seconds",
+    help: "How long an answer took.",
+    labelNames: ["route"],
+    buckets: [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
+    registers: [registry],
+  });
   const backlog = createBacklogGauges(gauge);
 
   return {
@@ -84,6 +92,11 @@ export function createMetrics() {
       jobRuns.inc({ job, outcome });
       jobDuration.observe({ job }, durationMs / 1_000);
       if (outcome === "done") jobLastSuccess.set({ job }, endedAt / 1_000);
+    },
+    /** `route` is the pattern of a route, never an address that somebody asked for. */
+    requestEnded({ route, status, durationMs }: { route: string; status: number; durationMs: number }): void {
+      httpRequests.inc({ route, status });
+      httpDuration.observe({ route }, durationMs / 1_000);
     },
     /** Null when it could not be read: no number is better than an old one. */
     setBacklog: (read: Backlog | null): void => backlog.set(read),

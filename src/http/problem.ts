@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { shortenText } from "../edge/escape-text.ts";
+import type { Mistake } from "./refusal.ts";
 
 export const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const MAX_DETAIL_CHARS = 300;
@@ -10,17 +11,27 @@ export interface Problem {
   readonly title: string;
   readonly status: number;
   readonly detail?: string;
+  /** Every broken rule of the request at once. */
+  readonly mistakes?: readonly Mistake[];
   readonly requestId?: string;
 }
 
-export function problemOf(status: number, about: { detail?: string; requestId?: string } = {}): Problem {
+export interface ProblemAbout {
+  readonly detail?: string | undefined;
+  readonly slug?: string | undefined;
+  readonly mistakes?: readonly Mistake[] | undefined;
+  readonly requestId?: string | undefined;
+}
+
+export function problemOf(status: number, about: ProblemAbout = {}): Problem {
   const title = STATUS_CODES[status] ?? "Error";
-  const { detail, requestId } = about;
+  const { detail, slug, mistakes = [], requestId } = about;
   return {
-    type: `urn:longwatch:problem:${title.toLowerCase().replaceAll(/[^a-z]+/g, "-")}`,
+    type: `urn:longwatch:problem:${slug ?? title.toLowerCase().replaceAll(/[^a-z]+/g, "-")}`,
     title,
     status,
     ...(detail === undefined ? {} : { detail: shortenText(detail, MAX_DETAIL_CHARS) }),
+    ...(mistakes.length === 0 ? {} : { mistakes }),
     ...(requestId === undefined ? {} : { requestId }),
   };
 }

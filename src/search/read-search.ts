@@ -29,7 +29,8 @@ export function readSearch(
   body: unknown,
   kind: "search" | "export",
 ): { readonly search: Search } | { readonly mistakes: Mistakes } {
-  const mistakes: Mistakes = {};
+  // Fields are named as the caller named them, and one may be called __proto__.
+  const mistakes = Object.create(null) as Mistakes;
   const reader = createReader(mistakes);
   if (!isObject(body)) {
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
@@ -37,10 +38,11 @@ export function readSearch(
   reader.refuseOthers(body, MEMBERS[kind], "");
   const window = readWindow(reader, body);
   const asked = kind === "search" ? body : {};
+  const filters = readFilters(reader, body["filters"]);
   const search: Search = {
     ...window,
     query: reader.text("query", body["query"]),
-    filters: readFilters(reader, body["filters"]),
+    filters,
     groupBy: readGroupBy(reader, asked["groupBy"]),
     buckets: clamp(reader.integer("buckets", asked["buckets"], 0), 0, MAX_BUCKETS),
     page: clamp(reader.integer("page", asked["page"], 0), 0, MAX_INT32),

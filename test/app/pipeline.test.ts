@@ -65,6 +65,7 @@ async function openService(emulator: Emulator, env: Record<string, string>) {
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
     LONGWATCH_POLL_SECONDS: "1",
+    LONGWATCH_METRICS_PUBLIC: "true",
     ...env,
   });
   const printed: string[] = [];

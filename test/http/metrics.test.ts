@@ -103,3 +103,15 @@ test("two services in one process count apart", async () => {
   expect(await one.render()).toContain("queue_ring_failures_total 1");
   expect(await other.render()).toContain("queue_ring_failures_total 0");
 });
+
+test("answers are counted by route and status, addresses that nobody serves under one name", async () => {
+  const { url } = await startHttp();
+  await fetch(`${url}/livez`);
+  await fetch(`${url}/somebody/made/this/up`);
+  await fetch(`${url}/and/this`);
+  const text = await scrape(url);
+
+  expect(text).toContain('longwatch_http_requests_total{route="GET /livez",status="200"} 1\n');
+  expect(text).toContain('longwatch_http_requests_total{route="none",status="404"} 2\n');
+  expect(text).toContain('longwatch_http_request_duration_seconds_count{route="GET /livez"} 1\n');
+});

@@ -2,7 +2,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import type { Access } from "../../src/http/access.ts";
 import { startHttp } from "./start-http.ts";
+
+const OPEN: { config: { access: Access } } = { config: { access: "public" } };
 
 const HEADERS = {
   "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -55,7 +58,7 @@ test("an address that cannot be decoded is a bad request", async () => {
 
 test("F70: an error shows no stack, no SQL and no address; the log has all of it under the same id", async () => {
   const { url, lines } = await startHttp({}, (app) =>
-    app.get("/fails", () => {
+    app.get("/fails", OPEN, () => {
       throw Object.assign(new Error("select * from canary at 10.0.0.1"), {
         code: "42P01",
         statusCode: 400_000,
@@ -83,7 +86,7 @@ test("F70: an error shows no stack, no SQL and no address; the log has all of it
 
 test("an error with a client's status still shows only its title", async () => {
   const { url } = await startHttp({}, (app) =>
-    app.get("/fails", () => {
+    app.get("/fails", OPEN, () => {
       throw Object.assign(new Error("canary"), { statusCode: 409 });
     }),
   );
@@ -99,7 +102,7 @@ test.each([
   { body: '{"__proto__":1}', type: "application/json", status: 400 },
   { body: "<x/>", type: "text/xml", status: 415 },
 ])("a body of $type that cannot be taken is refused with $status", async ({ body, type, status }) => {
-  const { url } = await startHttp({ bodyLimitBytes: 100 }, (app) => app.post("/take", () => ({})));
+  const { url } = await startHttp({ bodyLimitBytes: 100 }, (app) => app.post("/take", OPEN, () => ({})));
   const response = await fetch(`${url}/take`, { method: "POST", body, headers: { "content-type": type } });
 
   expect(response.status).toBe(status);
@@ -108,7 +111,7 @@ test.each([
 
 test("a handler that hangs is answered for in time", async () => {
   const { url } = await startHttp({ handlerTimeoutMs: 30 }, (app) =>
-    app.get("/hangs", () => new Promise<never>(() => {})),
+    app.get("/hangs", OPEN, () => new Promise<never>(() => {})),
   );
   const response = await fetch(`${url}/hangs`);
 
@@ -141,7 +144,7 @@ test("closing lets a request in flight end", async () => {
   const arrived = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const { app, url } = await startHttp({}, (app) =>
-    app.get("/slow", async () => {
+    app.get("/slow", OPEN, async () => {
       arrived.resolve();
       await release.promise;
       return { done: true };

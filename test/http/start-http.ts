@@ -3,6 +3,13 @@ import { createHttp, type HttpOptions } from "../../src/http/http.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createLog } from "../../src/log.ts";
 
+export const LIMITS = {
+  perKeyAndMinute: 10_000,
+  perAddressAndMinute: 10_000,
+  perKey: { search: 4, export: 2 },
+  total: { search: 6, export: 3 },
+};
+
 /** A listening server, what it logged, and a way in for routes of the test. */
 export async function startHttp(
   options: Partial<HttpOptions> = {},
@@ -21,6 +28,12 @@ export async function startHttp(
       zones: [],
     }),
     log: createLog({ level: "debug", stream: { write: (line) => lines.push(line) } }),
+    authenticate: async () => null,
+    routes: [],
+    areMetricsPublic: true,
+    limits: LIMITS,
+    trustedProxies: [],
+    writeSecurityEvent: async () => undefined,
     ...options,
   });
   extend(app);

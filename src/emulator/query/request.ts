@@ -134,7 +134,8 @@ export function readSearch(
   body: unknown,
   kind: "search" | "export",
 ): { search: Search } | { mistakes: Mistakes } {
-  const mistakes: Mistakes = {};
+  // Fields are named as the caller named them, and one may be called __proto__.
+  const mistakes = Object.create(null) as Mistakes;
   if (!isObject(body))
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
   const read = createReader(mistakes);

@@ -6,6 +6,8 @@ import type { Backlog, Metrics } from "../metrics.ts";
 export interface MetricsRoute {
   readonly metrics: Metrics;
   readonly readBacklog: () => Promise<Backlog>;
+  /** Otherwise a key with the scope read is asked for. */
+  readonly isPublic: boolean;
   readonly timeoutMs: number;
   readonly onError: (name: string, error: Error) => void;
 }
@@ -13,9 +15,10 @@ export interface MetricsRoute {
 /** For Prometheus. The process's own numbers are there also when the database is not. */
 export function addMetrics(
   app: FastifyInstance,
-  { metrics, readBacklog, timeoutMs, onError }: MetricsRoute,
+  { metrics, readBacklog, isPublic, timeoutMs, onError }: MetricsRoute,
 ): void {
-  app.get("/metrics", async (_request, reply) => {
+  const access = isPublic ? ("public" as const) : ({ scope: "read" } as const);
+  app.get("/metrics", { config: { access } }, async (_request, reply) => {
     let backlog: Backlog | null = null;
     const reading = readBacklog().then(
       (read) => {

@@ -1,0 +1,43 @@
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import type { Database } from "./client.ts";
+
+/**
+ * Runs statements on one connection and has Postgres stop the one under way when the signal aborts: a question that
+ * nobody waits for any more must not keep a connection. Rejects with the statement's own error, 57014.
+ */
+export async function runCancellable<T>(
+  database: Database,
+  signal: AbortSignal,
+  run: (database: Database) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const client = await database.pool.connect();
+  let cancelling: Promise<unknown> | undefined;
+  const cancel = () => {
+    cancelling = cancelStatement(database, client).catch(() => undefined);
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await run({ ...database, db: drizzle(client, { casing: "snake_case" }) as Database["db"] });
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    // Before the connection is anybody else's: a late cancellation would stop their statement.
+    await cancelling;
+    client.release();
+  }
+}
+
+/** Over a connection of its own: those of the pool may all be busy with what is to be cancelled. */
+async function cancelStatement({ pool }: Database, client: pg.PoolClient): Promise<void> {
+  const { processID } = client as pg.PoolClient & { processID: number };
+  const canceller = new pg.Client(pool.options);
+  canceller.on("error", () => undefined);
+  await canceller.connect();
+  try {
+    await canceller.query("select pg_cancel_backend($1)", [processID]);
+  } finally {
+    await canceller.end();
+  }
+}

@@ -1,0 +1,56 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+
+/** A stretch of one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */
+export interface RecordSpan {
+  readonly day: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Which records a block holds, without the block. */
+export interface BlockDirectory {
+  readonly day: string;
+  readonly blockId: string;
+  /** Eight bytes per entry, in the order of the entries. */
+  readonly logIdHashes: Buffer;
+}
+
+/** Every block that may hold a record of one of the spans, each once, the earliest first. */
+export async function findRecordBlocks(
+  db: Queryable,
+  zoneId: number,
+  spans: readonly RecordSpan[],
+): Promise<BlockDirectory[]> {
+  if (spans.length === 0) return [];
+  const column = <T>(read: (span: RecordSpan) => T) => sql.param(spans.map(read));
+  // Span by span along the key of the times (`offset 0` keeps the lateral from becoming a join of whole days).
+  const found = await db.execute<{ day: string; blockId: string; logIdHashes: Buffer }>(sql`
+    select day::text, block_id as "blockId", log_id_hashes as "logIdHashes" from (
+      select distinct on (r.day, r.first_at, r.block_id) r.*
+      from unnest(${column((s) => s.day)}::date[], ${column((s) => s.fromMs)}::float8[],
+        ${column((s) => s.toMs)}::float8[]) as span(day, from_ms, to_ms)
+      cross join lateral (
+        select b.day, b.first_at, b.block_id, b.log_id_hashes from raw_blocks b
+        where b.zone_id = ${zoneId} and b.day = span.day
+          and b.first_at <= to_timestamp(span.to_ms / 1000) and b.last_at >= to_timestamp(span.from_ms / 1000)
+        offset 0) r
+      order by r.day, r.first_at, r.block_id) found
+    order by day, first_at, block_id`);
+  return found.rows;
+}
+
+/** The blocks themselves, by id; one that was merged into others meanwhile is missing. */
+export async function readRecordBlocks(
+  db: Queryable,
+  zoneId: number,
+  wanted: readonly Pick<BlockDirectory, "day" | "blockId">[],
+): Promise<Map<string, Buffer>> {
+  if (wanted.length === 0) return new Map();
+  const days = sql.param([...new Set(wanted.map(({ day }) => day))]);
+  const ids = sql.param(wanted.map(({ blockId }) => blockId));
+  const found = await db.execute<{ blockId: string; block: Buffer }>(sql`
+    select block_id as "blockId", block from raw_blocks
+    where zone_id = ${zoneId} and day = any(${days}::date[]) and block_id = any(${ids}::uuid[])`);
+  return new Map(found.rows.map(({ blockId, block }) => [blockId, block]));
+}

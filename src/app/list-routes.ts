@@ -1,0 +1,38 @@
+import type { FastifyInstance } from "fastify";
+import type { Database } from "../../db/client.ts";
+import { createOpenedBlocks } from "../archive/opened-blocks.ts";
+import type { Clock } from "../clock.ts";
+import type { PageCursors } from "../http/page-cursor.ts";
+import type { RefuseCostly } from "../http/refuse-costly.ts";
+import { addPlatform } from "../http/routes/platform/add-platform.ts";
+import { addListApiKeys } from "../http/routes/platform/list-api-keys.ts";
+import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
+import { addKeys } from "../http/routes/v1/keys.ts";
+
+/** Of records that were opened for searches and lists, for those that turn their pages. */
+const OPENED_BLOCKS_BYTES = 33_554_432;
+
+export interface RouteParts {
+  /** What questions of clients are answered from. */
+  readonly archive: Database;
+  /** What keys are kept in. */
+  readonly keys: Database;
+  readonly cursors: PageCursors;
+  readonly refuseCostly: RefuseCostly;
+  readonly clock: Clock;
+  /** The zones that are copied. */
+  readonly zoneIds: readonly number[];
+  readonly retentionDays: number;
+  /** Null where the platform is not asked for advice on a client's behalf. */
+  readonly askAdvice: AskAdvice | null;
+}
+
+/** Every route that takes a key, each with what it needs. */
+export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
+  const { archive, keys, cursors } = parts;
+  return [
+    (app) => addPlatform(app, { ...parts, openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES) }),
+    (app) => addListApiKeys(app, { archive: archive.db }),
+    (app) => addKeys(app, { archive: archive.db, keys, cursors }),
+  ];
+}

@@ -1,0 +1,55 @@
+import type { Database } from "../../db/client.ts";
+import { insertFirstApiKey, keepApiKey } from "../../db/queries/api-keys.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { UsageError } from "../errors.ts";
+import { createAccessKey, hashAccessKey, readKeyId } from "../http/access-key.ts";
+import { toRow } from "../http/issue-key.ts";
+import type { WantedKey } from "../http/wanted-key.ts";
+import { createSecret, type Secret } from "../secret.ts";
+
+const ACTOR = "longwatch start";
+
+/**
+ * Sees to it that somebody can get in: keeps the key that the configuration gives, or makes one on the first start of a
+ * database. Returns the new key, which is shown once; null where there was nothing to make.
+ * @throws {UsageError} when the configured key's id is that of another key.
+ */
+export async function openAdminKey(database: Database, given: Secret | null): Promise<Secret | null> {
+  if (given === null) return makeFirst(database);
+  await keep(database, given.reveal());
+  return null;
+}
+
+async function makeFirst(database: Database): Promise<Secret | null> {
+  const { keyId, key, hash } = createAccessKey();
+  const isFirst = await inTransaction(database, async ({ tx }) => {
+    const made = await insertFirstApiKey(tx, toRow(adminNamed("first admin"), { keyId, hash }));
+    if (made) await writeAuditEntry(tx, created(keyId));
+    return made;
+  });
+  return isFirst ? createSecret(key) : null;
+}
+
+/** A key that was revoked stays so: a restart must not bring it back. */
+async function keep(database: Database, key: string): Promise<void> {
+  const keyId = readKeyId(key) ?? "";
+  const kept = await inTransaction(database, async ({ tx }) => {
+    const row = toRow(adminNamed("admin of the configuration"), { keyId, hash: hashAccessKey(key) });
+    const result = await keepApiKey(tx, row);
+    if (result === "added") await writeAuditEntry(tx, created(keyId));
+    return result;
+  });
+  if (kept === "different")
+    throw new UsageError([
+      `LONGWATCH_ADMIN_KEY: [secret]: must have an id of its own: ${keyId} is that of another key`,
+    ]);
+}
+
+function adminNamed(name: string): WantedKey {
+  return { name, role: "admin", zoneIds: null, isMasked: false, expiresInMs: null };
+}
+
+function created(keyId: string) {
+  return { actor: ACTOR, action: "key.created", subject: `key ${keyId}`, details: { role: "admin" } };
+}

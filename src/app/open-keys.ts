@@ -1,0 +1,47 @@
+import { createDatabase, type Database } from "../../db/client.ts";
+import { findApiKey, touchApiKey } from "../../db/queries/api-keys.ts";
+import { systemClock } from "../clock.ts";
+import { toError } from "../errors.ts";
+import { createAuthenticate } from "../http/authenticate.ts";
+import type { Authenticate } from "../http/caller.ts";
+import { createLastUsed } from "../http/last-used.ts";
+import type { Log } from "../log.ts";
+import type { Secret } from "../secret.ts";
+import type { StopStack } from "../stop-stack.ts";
+
+const CONNECTIONS = 3;
+const TIMEOUT_MS = 5_000;
+
+export interface KeysParts {
+  readonly databaseUrl: Secret;
+  readonly log: Log;
+}
+
+export interface OpenKeys {
+  readonly database: Database;
+  readonly authenticate: Authenticate;
+}
+
+/**
+ * Connections of their own for keys and for what is written down about refusals: neither a flood of wrong keys nor a slow
+ * search keeps the others waiting.
+ */
+export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): OpenKeys {
+  const database = createDatabase({
+    url: databaseUrl.reveal(),
+    max: CONNECTIONS,
+    applicationName: "longwatch keys",
+    statementTimeoutMs: TIMEOUT_MS,
+    lockTimeoutMs: TIMEOUT_MS,
+    connectTimeoutMs: TIMEOUT_MS,
+    onError: (error) => log.warn({ err: error }, "keys connection lost"),
+  });
+  stack.defer("keys", () => database.close());
+  const onUsed = createLastUsed({
+    clock: systemClock,
+    touch: (keyId) => touchApiKey(database.db, keyId),
+    onError: (thrown) => log.warn({ err: toError(thrown) }, "last use of a key not noted"),
+  });
+  const authenticate = createAuthenticate({ find: (keyId) => findApiKey(database.db, keyId), onUsed });
+  return { database, authenticate };
+}

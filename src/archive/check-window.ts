@@ -1,0 +1,22 @@
+import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
+import type { Mistakes, Search } from "../search/search.ts";
+
+/** How far a window may reach into the future: clocks differ. */
+const FUTURE_TOLERANCE_MS = 5 * 60_000;
+
+/**
+ * What the platform says of the last 72 hours, over everything that is kept: the end of the window must lie within it,
+ * its start may be older and just finds nothing there. Null when nothing is wrong.
+ */
+export function checkWindow(
+  { to }: Pick<Search, "to">,
+  { nowMs, retentionDays }: { nowMs: number; retentionDays: number },
+): Mistakes | null {
+  const wrong = (rule: string) => ({
+    to: [`The value ${to} is not valid: to must ${rule} (now is ${nowMs}).`],
+  });
+  if (to > nowMs + FUTURE_TOLERANCE_MS) return wrong("not lie in the future");
+  if (to < startOfDay(nowMs) - retentionDays * DAY_MS)
+    return wrong(`be within the last ${retentionDays} days`);
+  return null;
+}

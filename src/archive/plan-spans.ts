@@ -1,0 +1,23 @@
+import { startOfDay, toDay } from "../coverage/horizon.ts";
+
+/** Records this close together are looked for in one go. */
+const JOINED_MS = 60_000;
+
+/** A stretch of one UTC day, epoch ms, both ends included. */
+export interface Span {
+  readonly day: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The stretches that hold these moments (epoch ms, any order): few where they lie together, narrow where they do not. */
+export function planSpans(moments: readonly number[]): Span[] {
+  const spans: { day: string; fromMs: number; toMs: number }[] = [];
+  for (const at of [...moments].sort((a, b) => a - b)) {
+    const last = spans.at(-1);
+    if (last !== undefined && at - last.toMs <= JOINED_MS && startOfDay(at) === startOfDay(last.fromMs))
+      last.toMs = at;
+    else spans.push({ day: toDay(at), fromMs: at, toMs: at });
+  }
+  return spans;
+}

@@ -1,0 +1,89 @@
+import type { Command } from "commander";
+import type { Config } from "../../config.ts";
+import { isRole, ROLES, type Role } from "../../http/access.ts";
+import { issueKey } from "../../http/issue-key.ts";
+import { toKeyItem } from "../../http/key-item.ts";
+import {
+  ADMIN_RULE,
+  EXPIRY_RULE,
+  isRestrictedAdmin,
+  MAX_NAME_CHARS,
+  readExpiry,
+  type WantedKey,
+} from "../../http/wanted-key.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { withStore } from "../open-store.ts";
+import { readActor, readText } from "../read-actor.ts";
+import { gather, readZones } from "../read-list.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { describeKey } from "./describe-key.ts";
+
+const HELP = `
+A reader asks; an exporter also exports; an operator also acknowledges and silences; an admin also makes keys.
+The key is printed this once and kept nowhere. To replace one, make a second, change over, revoke the first.
+
+Examples:
+  npm run -s longwatch -- keys create --name grafana --role reader
+  npm run -s longwatch -- keys create --name siem --role exporter --zones 101,102 --expires 90d
+  npm run -s longwatch -- keys create --name support --role reader --masked`;
+
+interface Flags {
+  readonly name?: string;
+  readonly role?: string;
+  readonly zones?: readonly string[];
+  readonly expires?: string;
+  readonly masked?: true;
+  readonly by?: string;
+  readonly json?: true;
+}
+
+export function createCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("create", "Make a key and print it, once.", HELP, io)
+    .option("--name <text>", "what it is for (needed)")
+    .option("--role <role>", `${ROLES.join(", ")} (needed)`)
+    .option("--zones <ids>", "for these shield zones only", gather)
+    .option("--expires <duration>", "how long it is good: 12h, 90d (default: until it is revoked)")
+    .option("--masked", "shows it no raw record, and addresses only masked")
+    .option("--by <name>", "who does it (default: who runs this)")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const wanted = readWanted(read, flags);
+        const actor = readActor(read, flags.by);
+        read.finish();
+        const { key, listed } = await withStore(readConfig(), (database) =>
+          issueKey(database, wanted, actor),
+        );
+        if (flags.json === true) await writeJson(io.stdout, { ...toKeyItem(listed), key: key.reveal() });
+        else
+          await writeOut(
+            io.stdout,
+            `${describeKey(listed)}\n  ${key.reveal()}\n\nIt is shown this once. Send it in the header AccessKey.\n`,
+          );
+      }),
+    );
+}
+
+function readWanted(read: FlagReader, flags: Flags): WantedKey {
+  const nameRule = "what the key is for";
+  const name =
+    flags.name === undefined
+      ? read.wrong("name", undefined, nameRule)
+      : readText(read, "name", flags.name, MAX_NAME_CHARS);
+  const role = readRole(read, flags.role);
+  const zoneIds = readZones(read, flags.zones, "zones") ?? null;
+  const expiresInMs = flags.expires === undefined ? null : readExpiry(flags.expires);
+  if (flags.expires !== undefined && expiresInMs === null) read.wrong("expires", flags.expires, EXPIRY_RULE);
+  const wanted = { name: name ?? "", role, zoneIds, isMasked: flags.masked === true, expiresInMs };
+  if (isRestrictedAdmin(wanted))
+    read.mistakes.push(`--role admin takes no --zones and no --masked: ${ADMIN_RULE}`);
+  return wanted;
+}
+
+function readRole(read: FlagReader, text: string | undefined): Role {
+  if (text !== undefined && isRole(text)) return text;
+  read.wrong("role", text, `one of ${ROLES.join(", ")}`);
+  return "reader";
+}

@@ -1,0 +1,23 @@
+import type { ListedApiKey } from "../../../db/queries/api-keys.ts";
+import { escapeText } from "../../edge/escape-text.ts";
+import { showTime } from "../read-span.ts";
+
+/** One line, ending with its line break. */
+export function describeKey(key: ListedApiKey): string {
+  const { keyId, name, roles, zoneIds, isMasked } = key;
+  const zones = zoneIds === null ? "every zone" : `zone ${zoneIds.join(", ")}`;
+  const parts = [
+    roles.join(", "),
+    zones,
+    ...(isMasked ? ["masked"] : []),
+    standingOf(key),
+    key.lastUsedAt === null ? "never used" : `last used ${showTime(key.lastUsedAt.getTime())}`,
+  ];
+  return `${keyId}  ${escapeText(name)}: ${parts.join("; ")}\n`;
+}
+
+function standingOf({ revokedAt, expiresAt, isLive }: ListedApiKey): string {
+  if (revokedAt !== null) return `revoked ${showTime(revokedAt.getTime())}`;
+  if (expiresAt === null) return "until it is revoked";
+  return `${isLive ? "until" : "expired"} ${showTime(expiresAt.getTime())}`;
+}

@@ -1,0 +1,57 @@
+import type { Command } from "commander";
+import type { Database } from "../../../db/client.ts";
+import { findApiKeyIds } from "../../../db/queries/api-keys.ts";
+import type { Config } from "../../config.ts";
+import { escapeText } from "../../edge/escape-text.ts";
+import { UsageError } from "../../errors.ts";
+import { withdrawKey } from "../../http/issue-key.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { NotFoundError } from "../not-found-error.ts";
+import { withStore } from "../open-store.ts";
+import { readActor } from "../read-actor.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+
+const HELP = `
+From the next request on the key is refused, by every replica, and it never becomes good again.
+
+Examples:
+  npm run -s longwatch -- keys revoke 4f1d22c09b7e
+  npm run -s longwatch -- keys revoke grafana --by alice`;
+
+interface Flags {
+  readonly by?: string;
+  readonly json?: true;
+}
+
+export function revokeCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("revoke", "End a key now.", HELP, io)
+    .usage("[options] <id or name>")
+    .argument("[key]", "the key's id, or its name where no other key has it")
+    .option("--by <name>", "who does it (default: who runs this)")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read, [typed]) => {
+        const actor = readActor(read, flags.by);
+        if (typed === undefined) read.mistakes.push("the id or the name of the key is missing");
+        read.finish();
+        const { id, result } = await withStore(readConfig(), (database) =>
+          revoke(database, typed ?? "", actor),
+        );
+        const said = result === "revoked" ? "is revoked" : "was revoked already: nothing was changed";
+        if (flags.json === true) await writeJson(io.stdout, { id, result });
+        else await writeOut(io.stdout, `key ${id} ${said}.\n`);
+      }),
+    );
+}
+
+async function revoke(database: Database, idOrName: string, actor: string) {
+  const ids = await findApiKeyIds(database.db, idOrName);
+  const [id, ...others] = ids;
+  // An id is nobody's name by accident, so it wins over a name that looks like it.
+  const meant = ids.includes(idOrName) ? idOrName : id;
+  if (meant === undefined) throw new NotFoundError(`there is no key "${escapeText(idOrName)}"`);
+  if (meant !== idOrName && others.length > 0)
+    throw new UsageError([`"${idOrName}" is the name of several keys: revoke by id: ${ids.join(", ")}`]);
+  return { id: meant, result: await withdrawKey(database, meant, actor) };
+}

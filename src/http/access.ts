@@ -1,0 +1,46 @@
+import type { Caller } from "./caller.ts";
+import type { HeavyWork } from "./concurrency-limit.ts";
+import type { ErrorForm } from "./error-form.ts";
+
+export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+export type Scope = "read" | "export" | "act" | "admin";
+
+/** What each role may do. */
+const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
+  reader: ["read"],
+  exporter: ["read", "export"],
+  operator: ["read", "export", "act"],
+  admin: ["read", "export", "act", "admin"],
+};
+
+export function scopesOf(roles: readonly Role[]): ReadonlySet<Scope> {
+  return new Set(roles.flatMap((role) => ROLE_SCOPES[role]));
+}
+
+export function isRole(text: string): text is Role {
+  return (ROLES as readonly string[]).includes(text);
+}
+
+/**
+ * Who may use a route. `zone` names the path parameter or query member with the zone's id: a key for some zones is
+ * refused where it names another one or none. A route that finds the zone in its body, or that answers for all of the
+ * caller's zones, leaves it out and looks at `caller.zoneIds` itself.
+ */
+export type Access = "public" | { readonly scope: Scope; readonly zone?: string };
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    access?: Access;
+    /** How the route says that it refuses; problem+json of our own where it is left out. */
+    errorForm?: ErrorForm;
+    /** Of such routes only so many requests are worked on at once. */
+    heavy?: HeavyWork;
+    /** Asked by balancers and supervisors, as often as they like. */
+    isProbe?: true;
+  }
+  interface FastifyRequest {
+    /** Null on public routes. */
+    caller: Caller | null;
+  }
+}

@@ -1,0 +1,42 @@
+import type { FastifyInstance } from "fastify";
+import { Refusal } from "./refusal.ts";
+
+export type HeavyWork = "search" | "export";
+
+export interface ConcurrencyLimits {
+  /** Requests of one key that are worked on at once, by kind. */
+  readonly perKey: Readonly<Record<HeavyWork, number>>;
+  /** Of all keys together, in this process: exports must leave searches their share of the connections. */
+  readonly total: Readonly<Record<HeavyWork, number>>;
+}
+
+/** Holds routes that declare `heavy` to so many at once; a place is given back when the answer is sent or cut off. */
+export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: ConcurrencyLimits): void {
+  const running = new Map<string, number>();
+  const count = (place: string) => running.get(place) ?? 0;
+  const add = (place: string, change: number) => {
+    const now = count(place) + change;
+    if (now === 0) running.delete(place);
+    else running.set(place, now);
+  };
+  app.addHook("onRequest", async ({ routeOptions, caller }, reply) => {
+    const { heavy } = routeOptions.config;
+    if (heavy === undefined || caller === null) return;
+    const own = `${heavy} ${caller.keyId}`;
+    if (count(own) >= perKey[heavy])
+      throw busy(`This key has ${perKey[heavy]} ${heavy} request(s) under way`);
+    if (count(heavy) >= total[heavy]) throw busy(`Others have ${total[heavy]} ${heavy} request(s) under way`);
+    for (const place of [own, heavy]) add(place, 1);
+    reply.raw.once("close", () => {
+      for (const place of [own, heavy]) add(place, -1);
+    });
+  });
+}
+
+function busy(what: string): Refusal {
+  return new Refusal(429, {
+    slug: "too-many-at-once",
+    detail: `${what}: wait for one to end.`,
+    headers: { "retry-after": "1" },
+  });
+}

@@ -1,0 +1,43 @@
+import type { Problem } from "./problem.ts";
+import { PROBLEM_TYPE } from "./problem.ts";
+
+/**
+ * How an area of the platform words what is not a mistake in the body (platform API spec 2.13): `bare` problem details,
+ * `status-code` alone, or a `message` as the account's operations have it.
+ */
+export type ErrorForm = "native" | "bare" | "status-code" | "message";
+
+const JSON_TYPE = "application/json; charset=utf-8";
+
+/** Where RFC 9110 defines the status. */
+const SECTIONS: Readonly<Record<number, string>> = {
+  400: "15.5.1",
+  401: "15.5.2",
+  403: "15.5.4",
+  404: "15.5.5",
+  413: "15.5.14",
+  415: "15.5.16",
+  500: "15.6.1",
+  503: "15.6.4",
+};
+
+type Wording = (problem: Problem) => { readonly type: string; readonly body: object };
+
+const WORDINGS: Readonly<Record<ErrorForm, Wording>> = {
+  native: (problem) => ({ type: PROBLEM_TYPE, body: problem }),
+  bare: ({ status, title, detail }) => {
+    const type = `https://tools.ietf.org/html/rfc9110#section-${SECTIONS[status] ?? "15"}`;
+    // A refused key gets no reason.
+    const body = { type, title, status, ...(detail === undefined || status === 401 ? {} : { detail }) };
+    return { type: PROBLEM_TYPE, body };
+  },
+  "status-code": ({ status }) => ({ type: JSON_TYPE, body: { statusCode: status } }),
+  message: ({ status, title, detail }) => {
+    const denied = "Authorization has been denied for this request.";
+    return { type: JSON_TYPE, body: { Message: status === 401 ? denied : (detail ?? title) } };
+  },
+};
+
+export function wordError(form: ErrorForm, problem: Problem): ReturnType<Wording> {
+  return WORDINGS[form](problem);
+}

@@ -1,0 +1,44 @@
+import type { Database } from "../../db/client.ts";
+import { insertApiKey, type ListedApiKey, type NewApiKey, revokeApiKey } from "../../db/queries/api-keys.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { createSecret, type Secret } from "../secret.ts";
+import { createAccessKey } from "./access-key.ts";
+import type { WantedKey } from "./wanted-key.ts";
+
+/** The key comes out of here and is kept nowhere: whoever asked is shown it once. */
+export async function issueKey(
+  database: Database,
+  wanted: WantedKey,
+  actor: string,
+): Promise<{ readonly key: Secret; readonly listed: ListedApiKey }> {
+  const { keyId, key, hash } = createAccessKey();
+  const listed = await inTransaction(database, async ({ tx }) => {
+    const inserted = await insertApiKey(tx, toRow(wanted, { keyId, hash }));
+    const { name, role, zoneIds, isMasked } = wanted;
+    const details = { name, role, zoneIds, isMasked, expiresAt: inserted.expiresAt?.toISOString() ?? null };
+    await writeAuditEntry(tx, { actor, action: "key.created", subject: `key ${keyId}`, details });
+    return inserted;
+  });
+  return { key: createSecret(key), listed };
+}
+
+/** From the next request on, on every replica. */
+export function withdrawKey(
+  database: Database,
+  keyId: string,
+  actor: string,
+): Promise<"revoked" | "over" | "unknown"> {
+  return inTransaction(database, async ({ tx }) => {
+    const result = await revokeApiKey(tx, keyId);
+    const entry = { actor, action: "key.revoked", subject: `key ${keyId}`, details: {} };
+    if (result === "revoked") await writeAuditEntry(tx, entry);
+    return result;
+  });
+}
+
+export function toRow(wanted: WantedKey, { keyId, hash }: { keyId: string; hash: Buffer }): NewApiKey {
+  const { name, role, zoneIds, isMasked, expiresInMs } = wanted;
+  const zones = zoneIds === null ? null : [...zoneIds];
+  return { keyId, keyHash: hash, name, roles: [role], zoneIds: zones, isMasked, expiresInMs };
+}

@@ -1,0 +1,50 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { Refusal } from "./refusal.ts";
+
+const VERSION = "c1";
+const TAG_BYTES = 16;
+
+export type Position = readonly (string | number | null)[];
+export type PageCursors = ReturnType<typeof createPageCursors>;
+
+/**
+ * Cursors of keyset paging: where the page before ended, signed, so that nobody can ask for a place the list never
+ * named. Replicas share `secret`. `list` says which list, with everything that its order depends on (`alerts:101`): a
+ * cursor of one is none of another.
+ */
+export function createPageCursors(secret: Buffer) {
+  const tagOf = (list: string, payload: string) =>
+    createHmac("sha256", secret)
+      .update(JSON.stringify([VERSION, list, payload]))
+      .digest()
+      .subarray(0, TAG_BYTES);
+
+  return {
+    sign(list: string, position: Position): string {
+      const payload = Buffer.from(JSON.stringify(position)).toString("base64url");
+      return `${VERSION}.${payload}.${tagOf(list, payload).toString("base64url")}`;
+    },
+    /** Null for anything but a cursor of this list. */
+    read(list: string, cursor: string): Position | null {
+      const [version, payload, tag, ...more] = cursor.split(".");
+      if (version !== VERSION || payload === undefined || tag === undefined || more.length > 0) return null;
+      const given = Buffer.from(tag, "base64url");
+      const expected = tagOf(list, payload);
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+      // Of the spellings that decode to the same bytes only the one that was handed out counts.
+      if (expected.toString("base64url") !== tag) return null;
+      return JSON.parse(Buffer.from(payload, "base64url").toString()) as Position;
+    },
+    /**
+     * The same for a native list's `after`.
+     * @throws {Refusal} 400 for anything but a cursor of this list.
+     */
+    readAfter(list: string, after: string | undefined): Position | null {
+      if (after === undefined) return null;
+      const position = this.read(list, after);
+      if (position !== null) return position;
+      const rule = "must be the `next` of this list's page before, with nothing else of the request changed";
+      throw new Refusal(400, { slug: "invalid-cursor", mistakes: [{ field: "after", rule }] });
+    },
+  };
+}

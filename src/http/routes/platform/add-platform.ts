@@ -1,0 +1,26 @@
+import type { FastifyError, FastifyInstance } from "fastify";
+import { addExportEventLogs } from "./export-event-logs.ts";
+import { addListEventLogs } from "./list-event-logs.ts";
+import { sendBareProblem } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+import { addJsonParser } from "./read-json-body.ts";
+import { addRecommendRule } from "./recommend-rule.ts";
+import { addRuleMetrics } from "./rule-metrics.ts";
+import { addSearchEventLogs } from "./search-event-logs.ts";
+
+/** The platform's `/shield` operations at its own paths, with bodies read by its rules and not by the native API's. */
+export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
+  void app.register(async (scope) => {
+    addJsonParser(scope);
+    scope.setErrorHandler<FastifyError>((error, _request, reply) => {
+      // What the framework takes for no media type at all is refused like any other one.
+      if (error.statusCode === 415) return sendBareProblem(reply, 415);
+      throw error;
+    });
+    addSearchEventLogs(scope, deps);
+    addExportEventLogs(scope, deps);
+    addListEventLogs(scope, deps);
+    addRuleMetrics(scope, deps);
+    addRecommendRule(scope, deps);
+  });
+}

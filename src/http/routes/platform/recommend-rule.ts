@@ -1,0 +1,72 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { readStoredAdvice, type StoredAdvice } from "../../../../db/queries/archive-advice.ts";
+import { ANSWER_KEEPS_MS, ASKING } from "../../../advice/advice-row.ts";
+import { wordAdviceFailure } from "../../../archive/word-advice-failure.ts";
+import { failureBlock, sendBareProblem, sendJson } from "./platform-answer.ts";
+import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
+import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
+
+/** Longer than a rule's id can be, as far as anybody knows. */
+const MAX_RULE_ID_CHARS = 200;
+
+/**
+ * The recommendation for a triggered rule (platform API spec 4.10): the stored one while it is fresh, else the platform is
+ * asked, where the key may act and the budget allows it, else an old one. The text is a model's and hostile.
+ */
+export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void {
+  const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
+  const url = "/shield/waf/rules/review-triggered/ai-recommendation/:shieldZoneId/:ruleId";
+  app.get(url, { config }, async (request, reply) => {
+    const zoneId = readZoneId(request, reply);
+    if (zoneId === null) return reply;
+    const ruleId = readParam(request, "ruleId");
+    if (ruleId === "" || ruleId.length > MAX_RULE_ID_CHARS || ruleId.includes("\0"))
+      return sendBareProblem(reply, 404);
+    if (!(await isServedZone(deps, request, zoneId))) return sendUnknownZone(reply);
+    return recommend(deps, request, reply, { zoneId, ruleId });
+  });
+}
+
+interface Rule {
+  readonly zoneId: number;
+  readonly ruleId: string;
+}
+
+async function recommend(deps: PlatformDeps, request: FastifyRequest, reply: FastifyReply, rule: Rule) {
+  const stored = await readStoredAdvice(deps.archive.db, rule, ASKING);
+  const { answer } = stored;
+  const isFresh = answer !== null && answer.askedAt >= deps.clock() - ANSWER_KEEPS_MS;
+  if (isFresh) return sendAnswer(reply, rule, answer);
+  const asked = await ask(deps, request, rule);
+  if (asked?.kind === "answered") return sendAnswer(reply, rule, { text: asked.text, askedAt: deps.clock() });
+  if (answer !== null) return sendAnswer(reply, rule, answer);
+  return sendFailure(reply, rule, asked?.kind === "failed" ? asked.errorKey : stored.errorKey);
+}
+
+/** Null where nobody is asked: the key may only read, or asking is switched off. */
+async function ask(deps: PlatformDeps, request: FastifyRequest, rule: Rule): Promise<AskedAdvice | null> {
+  if (deps.askAdvice === null || request.caller?.scopes.has("act") !== true) return null;
+  return deps.askAdvice(rule);
+}
+
+function sendAnswer(
+  reply: FastifyReply,
+  { zoneId, ruleId }: Rule,
+  { text, askedAt }: NonNullable<StoredAdvice["answer"]>,
+) {
+  void reply.header("x-longwatch-asked-at", new Date(askedAt).toISOString());
+  const about = { shieldZoneId: zoneId, ruleId, success: true };
+  return sendJson(reply, 200, { ...about, recommendation: text, errorResponse: null });
+}
+
+function sendFailure(reply: FastifyReply, { zoneId, ruleId }: Rule, storedKey: string | null) {
+  const { status, success, errorKey, message } = wordAdviceFailure(storedKey);
+  const about = { shieldZoneId: zoneId, ruleId, success };
+  const errorResponse = errorKey === null ? null : failureBlock(status, errorKey, message);
+  return sendJson(reply, status, { ...about, recommendation: null, errorResponse });
+}
+
+function sendUnknownZone(reply: FastifyReply) {
+  const about = { shieldZoneId: 0, ruleId: null, success: false, recommendation: null };
+  return sendJson(reply, 202, { ...about, errorResponse: unknownZoneBlock() });
+}

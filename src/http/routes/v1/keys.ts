@@ -1,0 +1,109 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import type { Database, Queryable } from "../../../../db/client.ts";
+import { listApiKeys } from "../../../../db/queries/api-keys.ts";
+import { ROLES } from "../../access.ts";
+import { actorOf } from "../../caller.ts";
+import { issueKey, withdrawKey } from "../../issue-key.ts";
+import { KeyItem, toKeyItem } from "../../key-item.ts";
+import type { PageCursors } from "../../page-cursor.ts";
+import { Refusal } from "../../refusal.ts";
+import { ADMIN_RULE, EXPIRY_RULE, isRestrictedAdmin, MAX_NAME_CHARS, readExpiry } from "../../wanted-key.ts";
+
+const MAX_LIMIT = 500;
+const access = { scope: "admin" } as const;
+const MAX_ZONE_ID = 2_147_483_647;
+
+const ListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50),
+  after: z.string().optional(),
+  all: z.enum(["true", "false"]).default("false").describe("also those that are revoked or expired"),
+});
+
+const CreateBody = z.strictObject({
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_NAME_CHARS)
+    .regex(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u, `must be 1 to ${MAX_NAME_CHARS} characters on one line`),
+  role: z.enum(ROLES),
+  zones: z.array(z.int().min(1).max(MAX_ZONE_ID)).min(1).max(1_000).nullable().default(null),
+  masked: z.boolean().default(false),
+  expires: z
+    .string()
+    .refine((text) => readExpiry(text) !== null, `must be ${EXPIRY_RULE}`)
+    .nullable()
+    .default(null),
+});
+
+export interface KeyRoutes {
+  readonly archive: Queryable;
+  readonly keys: Database;
+  readonly cursors: PageCursors;
+}
+
+/** `/api/v1/keys`: what `longwatch keys` does. */
+export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRoutes): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.get(
+    "/api/v1/keys",
+    {
+      config: { access },
+      schema: {
+        summary: "Keys, the newest first",
+        querystring: ListQuery,
+        response: { 200: z.object({ items: z.array(KeyItem), next: z.string().nullable() }) },
+      },
+    },
+    async ({ query: { limit, after, all } }) => {
+      const list = `keys:${all}`;
+      const [beforeId = null] = cursors.readAfter(list, after) ?? [];
+      const query = { beforeId: beforeId === null ? null : Number(beforeId), withDead: all === "true" };
+      const rows = await listApiKeys(archive, { ...query, limit: limit + 1 });
+      const shown = rows.slice(0, limit);
+      const last = rows.length > limit ? shown.at(-1) : undefined;
+      return { items: shown.map(toKeyItem), next: last === undefined ? null : cursors.sign(list, [last.id]) };
+    },
+  );
+  typed.post(
+    "/api/v1/keys",
+    {
+      config: { access },
+      schema: {
+        summary: "Make a key; the answer is the only place that ever shows it",
+        body: CreateBody,
+        response: { 201: KeyItem.extend({ key: z.string() }) },
+      },
+    },
+    async ({ body, caller }, reply) => {
+      const { name, role, zones, masked, expires } = body;
+      const expiresInMs = expires === null ? null : readExpiry(expires);
+      const wanted = { name, role, zoneIds: zones, isMasked: masked, expiresInMs };
+      if (isRestrictedAdmin(wanted))
+        throw new Refusal(400, {
+          slug: "invalid-request",
+          mistakes: [{ field: "role", value: role, rule: ADMIN_RULE }],
+        });
+      const { key, listed } = await issueKey(keys, wanted, actorOf(caller));
+      return reply.code(201).send({ ...toKeyItem(listed), key: key.reveal() });
+    },
+  );
+  typed.delete(
+    "/api/v1/keys/:id",
+    {
+      config: { access },
+      schema: {
+        summary: "Revoke a key from the next request on; once more changes nothing",
+        params: z.strictObject({ id: z.string().regex(/^[a-z0-9]{1,64}$/, "must be the id of a key") }),
+        response: { 204: z.void() },
+      },
+    },
+    async ({ params: { id }, caller }, reply) => {
+      const result = await withdrawKey(keys, id, actorOf(caller));
+      if (result === "unknown") throw new Refusal(404, { detail: "There is no key with this id." });
+      return reply.code(204).send();
+    },
+  );
+}

@@ -1,0 +1,31 @@
+import type { Role } from "./access.ts";
+
+/** What somebody asks of a new key. */
+export interface WantedKey {
+  readonly name: string;
+  readonly role: Role;
+  /** Null is every zone. */
+  readonly zoneIds: readonly number[] | null;
+  /** Sees no raw record, and addresses only masked. */
+  readonly isMasked: boolean;
+  /** Null is for good. */
+  readonly expiresInMs: number | null;
+}
+
+const UNIT_MS = { h: 3_600_000, d: 86_400_000 } as const;
+const MAX_MS = 3_650 * UNIT_MS.d;
+export const EXPIRY_RULE = "hours or days such as 12h or 90d, at most 3650d";
+export const MAX_NAME_CHARS = 100;
+export const ADMIN_RULE = "an admin key can make any other: it is for every zone and sees everything";
+
+/** In milliseconds; null for what is no such duration. */
+export function readExpiry(text: string): number | null {
+  const [, amount = "0", unit = "h"] = /^(\d{1,6})([hd])$/.exec(text) ?? [];
+  const ms = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  return ms > 0 && ms <= MAX_MS ? ms : null;
+}
+
+/** Whether it would restrict a key that could lift the restriction itself. */
+export function isRestrictedAdmin({ role, zoneIds, isMasked }: WantedKey): boolean {
+  return role === "admin" && (zoneIds !== null || isMasked);
+}

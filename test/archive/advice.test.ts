@@ -1,0 +1,111 @@
+import { expect, it, onTestFinished } from "vitest";
+import { createAskAdvice } from "../../jobs/ask-advice.ts";
+import { createEdgeClient } from "../../src/edge/edge-client.ts";
+import { createEdgeTransport } from "../../src/edge/transport.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { createSecret } from "../../src/secret.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
+import { makeKey } from "../http/start-archive.ts";
+import { createClient, HOUR_MS, openArchive, serve } from "./support.ts";
+
+const PATH = "/shield/waf/rules/review-triggered/ai-recommendation/101/930130";
+
+function openAsk(database: MigratedDatabase, emulator: Emulator, budgetPerHour = 30) {
+  const transport = createEdgeTransport({
+    baseUrl: emulator.url,
+    accessKey: createSecret(emulator.accessKey),
+    sleep: async () => undefined,
+  });
+  onTestFinished(() => transport.close());
+  const clock = () => emulator.now();
+  return createAskAdvice({ database, edge: createEdgeClient(transport), clock, budgetPerHour });
+}
+
+async function openAdvice(budgetPerHour?: number) {
+  const { emulator, database, platform } = await openArchive({ historyHours: 2 });
+  const askAdvice = openAsk(database, emulator, budgetPerHour);
+  const { http, ask } = await serve(database, emulator, { askAdvice });
+  const asked = () => emulator.requests().counts["recommend-rule"] ?? 0;
+  return { emulator, database, platform, http, ask, asked };
+}
+
+it("asks the platform once and then answers what it stored, byte for byte", async () => {
+  const { ask, platform, asked } = await openAdvice();
+  const theirs = await platform(PATH);
+  const first = await ask(PATH);
+  expect([first.status, first.type, first.text]).toEqual([theirs.status, theirs.type, theirs.text]);
+  const before = asked();
+  expect((await ask(PATH)).text).toBe(theirs.text);
+  expect(asked()).toBe(before);
+  expect(first.headers.get("x-longwatch-asked-at")).toBe("2026-11-20T15:30:00.000Z");
+});
+
+it("answers unknown rules and what the plan does not allow as the platform does", async () => {
+  const { ask, platform, emulator } = await openAdvice();
+  for (const [advice, path] of [
+    ["ok", PATH.replace("930130", "000000")],
+    ["ok", PATH.replace("101", "999")],
+    ["ok", PATH.replace("101", "zone")],
+    ["not-enough-data", PATH.replace("930130", "942100")],
+    ["model-failure", PATH.replace("930130", "941100")],
+    ["null-text", PATH.replace("930130", "913100")],
+    ["limit-reached", PATH.replace("930130", "920350")],
+  ] as const) {
+    emulator.setSwitches({ advice });
+    const theirs = await platform(path);
+    for (const ours of [await ask(path), await ask(path)])
+      expect(`${ours.status} ${ours.type} ${ours.text}`).toBe(
+        `${theirs.status} ${theirs.type} ${theirs.text}`,
+      );
+  }
+});
+
+it("lets a key that may only read see what is stored, and asks nobody for it", async () => {
+  const { ask, http, database, asked } = await openAdvice();
+  const { key } = await makeKey(database, "reader");
+  const reader = createClient(http.url, key);
+  const none = await reader(PATH);
+  expect(none.status).toBe(202);
+  expect(JSON.parse(none.text)).toMatchObject({
+    success: false,
+    recommendation: null,
+    errorResponse: { errorKey: "not_found.ai_recommendation" },
+  });
+  expect(asked()).toBe(0);
+  const stored = await ask(PATH);
+  expect((await reader(PATH)).text).toBe(stored.text);
+});
+
+it("spends no more than the budget, and shows an old answer when nobody may be asked", async () => {
+  const { ask, emulator, asked, http, database } = await openAdvice(1);
+  const first = await ask(PATH);
+  expect(first.status).toBe(200);
+  expect((await ask(PATH.replace("930130", "942100"))).status).toBe(202);
+  expect(asked()).toBe(1);
+  emulator.advance(7 * HOUR_MS);
+  const { key } = await makeKey(database, "reader");
+  expect((await createClient(http.url, key)(PATH)).text).toBe(first.text);
+  expect(asked()).toBe(1);
+  await ask(PATH);
+  expect(asked()).toBe(2);
+});
+
+it("asks once for many that want to know at the same time", async () => {
+  const { ask, asked, emulator } = await openAdvice();
+  emulator.setSwitches({ adviceLatencyMs: 200 });
+  const answers = await Promise.all(Array.from({ length: 8 }, () => ask(PATH)));
+  expect(asked()).toBe(1);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+  expect((await ask(PATH)).status).toBe(200);
+});
+
+it("says so in the platform's form when the platform fails", async () => {
+  const { ask, emulator } = await openAdvice();
+  emulator.addFault({ kind: "status", status: 503, operation: "recommend-rule" });
+  const answer = await ask(PATH);
+  expect(answer.status).toBe(202);
+  expect(JSON.parse(answer.text)).toMatchObject({
+    success: false,
+    errorResponse: { statusCode: 202, errorKey: "not_available.ai_recommendation" },
+  });
+});

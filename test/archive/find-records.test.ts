@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import { findRecords } from "../../src/archive/find-records.ts";
+import { createOpenedBlocks } from "../../src/archive/opened-blocks.ts";
+import { planSpans, type Span } from "../../src/archive/plan-spans.ts";
+import { hashEventKey } from "../../src/ingest/log-id-hash.ts";
+import { packRawBlocks } from "../../src/ingest/raw-block.ts";
+
+const DAY = Date.UTC(2026, 10, 20);
+const MINUTE_MS = 60_000;
+
+interface StoredBlock {
+  readonly day: string;
+  readonly blockId: string;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  readonly logIdHashes: Buffer;
+  readonly block: Buffer;
+}
+
+function eventAt(minute: number) {
+  return { occurredAt: DAY + minute * MINUTE_MS, logId: `event-${minute}` };
+}
+
+const recordOf = (minute: number, text = "") => Buffer.from(`{"n":${minute},"x":",\\n]"${text}}`);
+
+/** One block over the events of these minutes. */
+async function blockOf(blockId: string, minutes: readonly number[], text = ""): Promise<StoredBlock> {
+  const [packed] = await packRawBlocks(
+    minutes.map((minute) => {
+      const event = eventAt(minute);
+      return { ...event, logIdHash: hashEventKey(event), raw: recordOf(minute, text) };
+    }),
+  );
+  if (packed === undefined) throw new Error("nothing to pack");
+  return { ...packed, blockId };
+}
+
+/** Blocks in memory that tell which of them were read. */
+function storeOf(blocks: StoredBlock[]) {
+  const read: string[] = [];
+  return {
+    read,
+    blocks,
+    async findBlocks(spans: readonly Span[]) {
+      return blocks.filter(({ day, firstAt, lastAt }) =>
+        spans.some((span) => span.day === day && firstAt <= span.toMs && lastAt >= span.fromMs),
+      );
+    },
+    async readBlocks(wanted: readonly { blockId: string }[]) {
+      const ids = wanted.map(({ blockId }) => blockId);
+      read.push(...ids);
+      return new Map(blocks.filter(({ blockId }) => ids.includes(blockId)).map((b) => [b.blockId, b.block]));
+    },
+  };
+}
+
+function textsOf(records: ReadonlyMap<string, Buffer>, minutes: readonly number[]) {
+  return minutes.map((minute) => records.get(hashEventKey(eventAt(minute)))?.toString());
+}
+
+describe("the records of events", () => {
+  it("come byte for byte, and only blocks that hold one of them are read, once", async () => {
+    const store = storeOf([
+      await blockOf("a", [0, 1, 2]),
+      await blockOf("b", [1.5, 3]),
+      await blockOf("c", [10, 11]),
+    ]);
+    const opened = createOpenedBlocks(1_000_000);
+    const wanted = [2, 0, 11, 99];
+    const records = await findRecords(store, opened, wanted.map(eventAt));
+    expect(textsOf(records, wanted)).toEqual([
+      recordOf(2).toString(),
+      recordOf(0).toString(),
+      recordOf(11).toString(),
+      undefined,
+    ]);
+    expect(store.read.toSorted()).toEqual(["a", "c"]);
+    await findRecords(store, opened, wanted.map(eventAt));
+    expect(store.read.toSorted()).toEqual(["a", "c"]);
+  });
+
+  it("of an event in two blocks are those of the earlier one", async () => {
+    const store = storeOf([await blockOf("a", [1], ',"first":1'), await blockOf("b", [1], ',"second":1')]);
+    const records = await findRecords(store, createOpenedBlocks(1_000_000), [eventAt(1)]);
+    expect(textsOf(records, [1])).toEqual([recordOf(1, ',"first":1').toString()]);
+    expect(store.read).toEqual(["a"]);
+  });
+
+  it("are found also when blocks are merged between the two questions", async () => {
+    const store = storeOf([await blockOf("a", [0]), await blockOf("b", [1])]);
+    const merged = await blockOf("merged", [0, 1]);
+    const { readBlocks } = store;
+    let isFirst = true;
+    const records = await findRecords(
+      {
+        findBlocks: (spans) => store.findBlocks(spans),
+        async readBlocks(wanted) {
+          if (isFirst) store.blocks.splice(0, 2, merged);
+          isFirst = false;
+          return readBlocks(wanted);
+        },
+      },
+      createOpenedBlocks(1_000_000),
+      [0, 1].map(eventAt),
+    );
+    expect(textsOf(records, [0, 1])).toEqual([recordOf(0).toString(), recordOf(1).toString()]);
+  });
+
+  it("are looked for in few spans, none of which leaves its day", () => {
+    const at = [DAY + 5, DAY + 30_000, DAY - 1, DAY + 200_000, DAY];
+    expect(planSpans(at)).toEqual([
+      { day: "2026-11-19", fromMs: DAY - 1, toMs: DAY - 1 },
+      { day: "2026-11-20", fromMs: DAY, toMs: DAY + 30_000 },
+      { day: "2026-11-20", fromMs: DAY + 200_000, toMs: DAY + 200_000 },
+    ]);
+  });
+});
+
+describe("opened blocks", () => {
+  it("are kept up to their bound, those used last", async () => {
+    const blocks = await Promise.all([0, 1, 2].map((n) => blockOf(`${n}`, [n])));
+    const size = recordOf(0).length;
+    const opened = createOpenedBlocks(2 * size);
+    for (const { blockId, block } of blocks.slice(0, 2)) await opened.open(blockId, block);
+    opened.get("0");
+    await opened.open("2", (blocks[2] as StoredBlock).block);
+    expect(["0", "1", "2"].map((id) => opened.get(id) !== undefined)).toEqual([true, false, true]);
+  });
+
+  it("hand out a block that is larger than their bound and keep none of it", async () => {
+    const opened = createOpenedBlocks(1);
+    const { blockId, block } = await blockOf("a", [0]);
+    expect((await opened.open(blockId, block)).map(String)).toEqual([recordOf(0).toString()]);
+    expect(opened.get("a")).toBeUndefined();
+  });
+
+  it("do not open a damaged block", async () => {
+    const { blockId, block } = await blockOf("a", [0]);
+    block[block.length - 1] = (block.at(-1) ?? 0) ^ 1;
+    await expect(createOpenedBlocks(1_000).open(blockId, block)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,78 @@
+import { onTestFinished } from "vitest";
+import { rollUpBatch } from "../../db/queries/roll-up.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import type { RouteParts } from "../../src/app/list-routes.ts";
+import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/emulator.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
+import { openIngest, ZONE } from "../jobs/ingest-support.ts";
+
+export { ZONE } from "../jobs/ingest-support.ts";
+
+export const HOUR_MS = 3_600_000;
+/** A Friday afternoon; every test's clock stands here until it moves it. */
+export const NOW = Date.UTC(2026, 10, 20, 15, 30);
+
+export interface Answer {
+  readonly status: number;
+  readonly type: string | null;
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+export type Ask = (path: string, init?: RequestInit & { key?: string | null }) => Promise<Answer>;
+
+/** A client that knows nothing but the platform's API: a base URL and a key. */
+export function createClient(baseUrl: string, accessKey: string): Ask {
+  return async (path, { key = accessKey, ...init } = {}) => {
+    const headers = { ...(key === null ? {} : { AccessKey: key }), ...(init.headers as object) };
+    const response = await fetch(baseUrl + path, { ...init, headers });
+    const type = response.headers.get("content-type");
+    return { status: response.status, type, text: await response.text(), headers: response.headers };
+  };
+}
+
+/** The emulator, everything it shows copied by the real jobs, and the archive's HTTP over it. */
+export async function openArchive(
+  options: EmulatorOptions & {
+    readonly upTo?: (emulator: Emulator) => void;
+    readonly parts?: Partial<RouteParts>;
+  } = {},
+) {
+  const { upTo, parts, ...given } = options;
+  const emulator = await createEmulator({
+    eventsPerSecond: 0.3,
+    historyHours: 30,
+    clock: () => NOW,
+    ...given,
+  });
+  onTestFinished(() => emulator.close());
+  const ingest = await openIngest(emulator);
+  const { database } = ingest;
+  await ingest.poll();
+  await ingest.walk();
+  await rollUp(database);
+  const served = await serve(database, emulator, parts);
+  return { emulator, ingest, database, ...served };
+}
+
+export async function serve(database: MigratedDatabase, emulator: Emulator, parts: Partial<RouteParts> = {}) {
+  const clock = () => emulator.now();
+  const defaults = { clock, zoneIds: [ZONE], refuseCostly: () => undefined };
+  const http = await startArchive(database.url, {}, { ...defaults, ...parts });
+  const { key } = await makeKey(database, "operator");
+  const ask = createClient(http.url, key);
+  return { http, key, ask, platform: createClient(emulator.url, emulator.accessKey) };
+}
+
+export async function rollUp(database: MigratedDatabase): Promise<void> {
+  for (;;) {
+    const batch = await inTransaction(database, ({ tx }) => rollUpBatch(tx, { zoneId: ZONE, limit: 5_000 }));
+    if (batch.counted === 0) return;
+  }
+}
+
+export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return { method: "POST", body: text, headers: { "content-type": "application/json", ...headers } };
+}

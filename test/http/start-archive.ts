@@ -1,0 +1,84 @@
+import { randomBytes } from "node:crypto";
+import { onTestFinished } from "vitest";
+import { createDatabase, type Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { readServerSecret } from "../../db/queries/server-secrets.ts";
+import { listRoutes, type RouteParts } from "../../src/app/list-routes.ts";
+import { openKeys } from "../../src/app/open-keys.ts";
+import { systemClock } from "../../src/clock.ts";
+import type { Role } from "../../src/http/access.ts";
+import type { HttpOptions } from "../../src/http/http.ts";
+import { issueKey } from "../../src/http/issue-key.ts";
+import { createPageCursors } from "../../src/http/page-cursor.ts";
+import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
+import { createLog } from "../../src/log.ts";
+import { createSecret } from "../../src/secret.ts";
+import { createStopStack } from "../../src/stop-stack.ts";
+import { startHttp } from "./start-http.ts";
+
+/** A replica of the service's HTTP with its real routes and keys, on this database. */
+export async function startArchive(
+  url: string,
+  options: Partial<HttpOptions> = {},
+  parts: Partial<RouteParts> = {},
+) {
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
+  const stack = createStopStack(() => undefined);
+  const keys = openKeys({ databaseUrl: createSecret(url), log }, stack);
+  const archive = createDatabase({ url, max: 2, applicationName: "test archive", onError: () => undefined });
+  const cursors = createPageCursors(
+    await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
+  );
+  const routes = listRoutes({
+    archive,
+    keys: keys.database,
+    cursors,
+    refuseCostly: createRefuseCostly(1_000),
+    clock: systemClock,
+    zoneIds: [],
+    retentionDays: 400,
+    askAdvice: null,
+    ...parts,
+  });
+  const http = await startHttp({
+    log,
+    authenticate: keys.authenticate,
+    areMetricsPublic: false,
+    writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
+    ...options,
+    routes: [...(options.routes ?? []), ...routes],
+  });
+  onTestFinished(async () => {
+    await http.app.close();
+    await archive.close();
+    await stack.stop();
+  });
+  return { ...http, lines };
+}
+
+/** A new key of this role. */
+export async function makeKey(
+  database: Database,
+  role: Role,
+  more: { zoneIds?: number[]; name?: string; isMasked?: boolean } = {},
+) {
+  const wanted = {
+    name: more.name ?? role,
+    role,
+    zoneIds: more.zoneIds ?? null,
+    isMasked: more.isMasked ?? false,
+    expiresInMs: null,
+  };
+  const { key, listed } = await issueKey(database, wanted, "test");
+  return { key: key.reveal(), keyId: listed.keyId };
+}
+
+export function call(url: string, path: string, key?: string, init: RequestInit = {}): Promise<Response> {
+  const headers = {
+    ...(init.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(key === undefined ? {} : { AccessKey: key }),
+    ...(init.headers as Record<string, string> | undefined),
+  };
+  return fetch(`${url}${path}`, { ...init, headers });
+}
