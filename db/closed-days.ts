@@ -6,19 +6,24 @@ import { readSqlState } from "./sql-state.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** What searches by address, network, fingerprint and text need, built once a day has stopped growing. */
-const INDEXES: readonly { readonly suffix: string; readonly needsTrigrams: boolean; readonly on: string }[] = [
-  { suffix: "ip", needsTrigrams: false, on: `using btree (zone_id, ip collate "C", occurred_at)` },
-  { suffix: "ja4", needsTrigrams: false, on: `using btree (zone_id, ja4 collate "C", occurred_at)` },
-  // IPv4 networks are ranges of the texts above.
-  { suffix: "network", needsTrigrams: false, on: `using btree (event_network(ip)) where strpos(ip, ':') > 0` },
-  {
-    suffix: "texts",
-    needsTrigrams: true,
-    on: `using gin (${["url", "ua", "message", "ip", "rule_id"]
-      .map((column) => `lower(${column} collate "C") gin_trgm_ops`)
-      .join(", ")})`,
-  },
-];
+const INDEXES: readonly { readonly suffix: string; readonly needsTrigrams: boolean; readonly on: string }[] =
+  [
+    { suffix: "ip", needsTrigrams: false, on: `using btree (zone_id, ip collate "C", occurred_at)` },
+    { suffix: "ja4", needsTrigrams: false, on: `using btree (zone_id, ja4 collate "C", occurred_at)` },
+    // IPv4 networks are ranges of the texts above.
+    {
+      suffix: "network",
+      needsTrigrams: false,
+      on: `using btree (event_network(ip)) where strpos(ip, ':') > 0`,
+    },
+    {
+      suffix: "texts",
+      needsTrigrams: true,
+      on: `using gin (${["url", "ua", "message", "ip", "rule_id"]
+        .map((column) => `lower(${column} collate "C") gin_trgm_ops`)
+        .join(", ")})`,
+    },
+  ];
 const MARKER = "waf_events_mark_cube_day";
 
 export interface DayToClose {
@@ -112,14 +117,21 @@ export async function indexDay(
       if (hasTrigrams || !needsTrigrams) await buildIndex(client, partition, suffix, on);
     }
     await client.query(`vacuum (analyze) ${quoted(client, partition)}`);
+    // The end of the session would give it back as well, but only after the next day was refused.
+    await client.query("select pg_advisory_unlock($1)", [key]);
     return true;
   } finally {
-    // Closing the session gives back its lock and its settings.
+    // Closing the session takes its settings away, and its lock where a build failed.
     client.release(true);
   }
 }
 
-async function buildIndex(client: pg.PoolClient, partition: string, suffix: string, on: string): Promise<void> {
+async function buildIndex(
+  client: pg.PoolClient,
+  partition: string,
+  suffix: string,
+  on: string,
+): Promise<void> {
   const name = `${partition}_${suffix}`;
   const found = await client.query<{ indisvalid: boolean }>(
     "select indisvalid from pg_index where indexrelid = to_regclass($1)",
@@ -127,7 +139,9 @@ async function buildIndex(client: pg.PoolClient, partition: string, suffix: stri
   );
   if (found.rows[0]?.indisvalid === true) return;
   if (found.rows.length > 0) await client.query(`drop index concurrently if exists ${quoted(client, name)}`);
-  await client.query(`create index concurrently ${quoted(client, name)} on ${quoted(client, partition)} ${on}`);
+  await client.query(
+    `create index concurrently ${quoted(client, name)} on ${quoted(client, partition)} ${on}`,
+  );
 }
 
 function quoted(client: pg.PoolClient, name: string): string {

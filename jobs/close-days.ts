@@ -34,7 +34,8 @@ export function createCloseDaysJob({ database, clock, log, afterClosing }: Close
     async run(_payload, signal) {
       const now = clock();
       const trigrams = await hasTrigrams(database);
-      if (!trigrams) log.warn("pg_trgm is not available: searches for parts of texts read every event of their window");
+      if (!trigrams)
+        log.warn("pg_trgm is not available: searches for parts of texts read every event of their window");
       const days = await listDaysToClose(database.db, {
         before: toDay(now - DAYS_UNTIL_CLOSED * DAY_MS),
         sealedBefore: toDay(now - REST_MS),

@@ -10,6 +10,8 @@ import type { Log } from "../src/log.ts";
 import { createNudge } from "../src/nudge.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
 import type { Routing } from "../src/routing/routing.ts";
+import { createBuildCubesJob } from "./build-cubes.ts";
+import { createCloseDaysJob } from "./close-days.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
 import { createFetchAdviceJob } from "./fetch-advice.ts";
@@ -83,6 +85,8 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
+    createCloseDaysJob({ ...deps, afterClosing: () => ring("build-cubes") }),
+    createBuildCubesJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes, z: (zoneId, ruleId) => sensitivity(zoneId, ruleId).z }),
     createFetchAdviceJob({
       ...deps,
@@ -124,6 +128,8 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
+    { job: "close-days", everyMs: 15 * MINUTE_MS, payloads: [{}] },
+    { job: "build-cubes", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Also with nothing due: the fallback is told by the age of what waits.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

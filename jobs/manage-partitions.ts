@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../db/partitions.ts";
+import { deleteCubesBefore } from "../db/queries/search-cubes.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, toDay } from "../src/coverage/horizon.ts";
 import type { Log } from "../src/log.ts";
@@ -41,6 +42,7 @@ export function createManagePartitionsJob({
         ...(await dropPartitionsBefore(database, "waf_events", firstKept)),
         ...(await dropPartitionsBefore(database, "raw_blocks", firstKept)),
       ];
+      await deleteCubesBefore(database.db, firstKept);
       if (created.length + dropped.length > 0) log.info({ created, dropped }, "partitions managed");
     },
   });

@@ -24,7 +24,15 @@ export function isCellular(groupBy: readonly SearchDimension[]): boolean {
   return groupBy.every((name) => CELL_COLUMNS.some((column) => column === SEARCH_COLUMNS[name]));
 }
 
-type PageRow = { kind: string; at: number; key: string[]; text: string; total: number; first: number; last: number };
+type PageRow = {
+  kind: string;
+  at: number;
+  key: string[];
+  text: string;
+  total: number;
+  first: number;
+  last: number;
+};
 
 /** A page of groups with their contexts, from one reading of the events and cubes. `groupBy` must be cellular. */
 export async function readCellGroups(
@@ -36,7 +44,10 @@ export async function readCellGroups(
   const keys = query.groupBy.map((name) => SEARCH_COLUMNS[name]);
   const keyList = sql.raw(keys.map((column, index) => `c.${column} as k${index}`).join(", "));
   const keyNames = sql.raw(keys.map((_, index) => `k${index}`).join(", "));
-  const order = sql.join(keys.map((_, index) => inCodeUnits(sql.raw(`k${index}`))), sql`, `);
+  const order = sql.join(
+    keys.map((_, index) => inCodeUnits(sql.raw(`k${index}`))),
+    sql`, `,
+  );
   const isOfGroup = sql.raw(keys.map((column, index) => `c.${column} = p.k${index}`).join(" and "));
   const tallies = CELL_COLUMNS.map(
     (column) => sql`select ${column}, p.at, null, c.${sql.raw(column)}, sum(c.total), null, null

@@ -29,7 +29,7 @@ export function toCondition(zoneId: number, query: EventQuery, spans: readonly S
   const times = spans.map(
     ({ from, to }) => sql`(e.occurred_at >= ${toMoment(from)} and e.occurred_at < ${toMoment(to)})`,
   );
-  return and([sql`e.zone_id = ${zoneId}`, or(times), ...query.clauses.map(toClause)]);
+  return and([sql`e.zone_id = ${zoneId}::integer`, or(times), ...query.clauses.map(toClause)]);
 }
 
 /** A clause over `e`, of any table that has these columns. */

@@ -142,11 +142,15 @@ async function insertStrips(
       where dimension = any(${sql.param(dimensions)}::text[]) group by 1, 2, 3),
     widths as (
       select dimension, value, case when max(total) < 256 then 1 when max(total) < 65536 then 2 else 4 end as width
-      from minutes group by 1, 2)
+      from minutes group by 1, 2),
+    -- A union, not a join: the planner knows nothing of either side and would compare each with each.
+    whole as (
+      select dimension, value, minute, max(width) as width, sum(total)::bigint as total from (
+        select dimension, value, minute, 0 as width, total from minutes
+        union all select dimension, value, every, width, 0 from widths cross join generate_series(0, 1439) every) m
+      group by 1, 2, 3)
     insert into minute_strips (zone_id, day, dimension, value, width, counts)
-    select ${zoneId}, ${day}::date, w.dimension, w.value, w.width,
-      decode(string_agg(lpad(to_hex(coalesce(m.total, 0)), 2 * w.width, '0'), '' order by every.minute), 'hex')
-    from widths w cross join generate_series(0, 1439) as every(minute)
-    left join minutes m on m.dimension = w.dimension and m.value = w.value and m.minute = every.minute
-    group by 3, 4, 5`);
+    select ${zoneId}, ${day}::date, dimension, value, max(width),
+      decode(string_agg(lpad(to_hex(total), 2 * width, '0'), '' order by minute), 'hex')
+    from whole group by dimension, value`);
 }

@@ -19,7 +19,11 @@ export interface CountedDay {
  * The days that lie wholly in a window and whose counts made in advance are what their events say, as this transaction
  * sees both; ascending. Days past retention are not among them: their events are gone, whatever counts are left.
  */
-export async function readCountedDays(tx: Queryable, zoneId: number, { from, to }: Span): Promise<CountedDay[]> {
+export async function readCountedDays(
+  tx: Queryable,
+  zoneId: number,
+  { from, to }: Span,
+): Promise<CountedDay[]> {
   const first = Math.ceil(from / DAY_MS);
   const end = Math.floor(to / DAY_MS);
   if (end <= first) return [];

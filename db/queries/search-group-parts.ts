@@ -26,7 +26,9 @@ export interface GroupBucket {
 
 /** What is grouped by, as k0, k1, ... */
 export function keyColumns(groupBy: readonly SearchDimension[]): SQL {
-  return sql.raw(groupBy.map((name, index) => `coalesce(e.${SEARCH_COLUMNS[name]}, '') as k${index}`).join(", "));
+  return sql.raw(
+    groupBy.map((name, index) => `coalesce(e.${SEARCH_COLUMNS[name]}, '') as k${index}`).join(", "),
+  );
 }
 
 export function keyNames(groupBy: readonly SearchDimension[]): SQL {
@@ -35,7 +37,9 @@ export function keyNames(groupBy: readonly SearchDimension[]): SQL {
 
 /** A page's groups as a table `w`, numbered from 1 by its column `at`. */
 export function wantedKeys(groupBy: readonly SearchDimension[], keys: readonly GroupKey[]): SQL {
-  const columns = groupBy.map((_, index) => sql`${sql.param(keys.map(({ key }) => key[index] ?? ""))}::text[]`);
+  const columns = groupBy.map(
+    (_, index) => sql`${sql.param(keys.map(({ key }) => key[index] ?? ""))}::text[]`,
+  );
   return sql`unnest(${sql.join(columns, sql`, `)}) with ordinality as w(${keyNames(groupBy)}, at)`;
 }
 

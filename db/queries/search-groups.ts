@@ -5,9 +5,9 @@ import { toCondition } from "./search-condition.ts";
 import { daysOfGroups, readDayGroups } from "./search-day-groups.ts";
 import { type CountedDay, cutOut, readCountedDays } from "./search-days.ts";
 import {
+  compareGroups,
   type GroupKey,
   type GroupTally,
-  compareGroups,
   inCodeUnits,
   isOfGroup,
   keyColumns,
@@ -58,7 +58,9 @@ export function searchGroups(database: Database, zoneId: number, query: GroupQue
     const { page, counted } = await readPage(tx, zoneId, query, days);
     const { keys, tallies, total } = page;
     const sparklines =
-      query.buckets === 0 || keys.length === 0 ? null : await readSparklines(tx, zoneId, query, { keys, days });
+      query.buckets === 0 || keys.length === 0
+        ? null
+        : await readSparklines(tx, zoneId, query, { keys, days });
     const groups = assembleGroups(query, keys, tallies, sparklines);
     return { groups, total, source: counted > 0 ? "roll-up" : "events" };
   });
@@ -105,7 +107,8 @@ async function readTallies(
   keys: readonly GroupKey[],
 ): Promise<readonly GroupTally[]> {
   const kinds = ["country", "asn", "action", "feature", "rule_id"].map(
-    (name) => sql`select at, ${name} as kind, ${sql.raw(name)} as text, sum(total) as total from cells group by 1, 3`,
+    (name) =>
+      sql`select at, ${name} as kind, ${sql.raw(name)} as text, sum(total) as total from cells group by 1, 3`,
   );
   const found = await tx.execute<{ at: number; kind: string; text: string; total: number }>(sql`
     with cells as materialized (

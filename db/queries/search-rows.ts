@@ -1,8 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
-import { toCondition } from "./search-condition.ts";
+import { type Span, toCondition } from "./search-condition.ts";
 import type { PageQuery, SearchDimension } from "./search-query.ts";
-import { locatePage, readSegments } from "./search-segments.ts";
+import { locatePage, readSegments, type Segment } from "./search-segments.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
 
 /** One event; what is not known is ''. */
@@ -22,46 +22,65 @@ export interface FoundRows {
 
 /** Events that may be read in order before it pays to find all that match first. */
 const ORDERED_READS = 50_000;
+const DAY_MS = 86_400_000;
 
 /** One page of events, newest first; those of the same millisecond by log id, byte by byte, the greatest first. */
 export function searchRows(database: Database, zoneId: number, query: PageQuery): Promise<FoundRows> {
-  const asked = { offset: query.page * query.pageSize, limit: query.pageSize };
   return inSearchTransaction(database, async (tx) => {
     const segments = await readSegments(tx, zoneId, query);
-    const all = segments.reduce((sum, { total }) => sum + total, 0);
-    if (query.clauses.length > 0) return findMatches(tx, zoneId, query, { ...asked, all });
-    if (asked.offset >= all) return { rows: [], total: all };
-    const { from, to, skip } = await locatePage(tx, zoneId, segments, asked);
-    const span = { from: Math.max(from, query.from), to: Math.min(to, query.to) };
-    const condition = toCondition(zoneId, query, [span]);
-    return { rows: await readRows(tx, condition, { limit: query.pageSize, offset: skip }), total: all };
+    if (query.clauses.length > 0) return findMatches(tx, zoneId, query, segments);
+    const total = sumOf(segments);
+    const page = { offset: query.page * query.pageSize, limit: query.pageSize };
+    if (page.offset >= total) return { rows: [], total };
+    const { from, to, skip } = await locatePage(tx, zoneId, segments, page);
+    const condition = toCondition(zoneId, query, [cutTo(query, { from, to })]);
+    return { rows: await readRows(tx, condition, { limit: page.limit, offset: skip }), total };
   });
 }
 
 /**
- * A page of what matches. Rare matches are found first, by whatever index knows them, and sorted; common ones are met
- * soon enough while reading in order. Postgres would have to guess which, and guesses badly about texts.
+ * A page of what matches. All matches are counted day by day, so that only the days of the page are read for it. There
+ * rare matches are found first, by whatever index knows them, and sorted; common ones are met soon enough while reading
+ * in order. Postgres would have to guess which, and guesses badly about texts.
  */
 async function findMatches(
   tx: Queryable,
   zoneId: number,
   query: PageQuery,
-  { offset, limit, all }: { offset: number; limit: number; all: number },
+  segments: readonly Segment[],
 ): Promise<FoundRows> {
-  const condition = toCondition(zoneId, query);
-  const total = all === 0 ? 0 : await countEvents(tx, condition);
-  if (offset >= total) return { rows: [], total };
-  const isCommon = ((offset + limit) / total) * all <= ORDERED_READS;
-  const source = isCommon ? condition : sql`true`;
-  const from = isCommon ? sql`waf_events e` : sql`(select * from waf_events e where ${condition} offset 0) e`;
-  return { rows: await readRows(tx, source, { limit, offset }, from), total };
+  const page = { offset: query.page * query.pageSize, limit: query.pageSize };
+  const matches = segments.length === 0 ? [] : await countByDay(tx, zoneId, query);
+  const total = sumOf(matches);
+  if (page.offset >= total) return { rows: [], total };
+  const { from, to, skip } = await locatePage(tx, zoneId, matches, page);
+  const isOnPage = (segment: Segment) => segment.from < to && segment.to > from;
+  const [matching, present] = [sumOf(matches.filter(isOnPage)), sumOf(segments.filter(isOnPage))];
+  const condition = toCondition(zoneId, query, [cutTo(query, { from, to })]);
+  const isCommon = ((skip + page.limit) / matching) * present <= ORDERED_READS;
+  const place = { limit: page.limit, offset: skip };
+  if (isCommon) return { rows: await readRows(tx, condition, place), total };
+  const found = sql`(select * from waf_events e where ${condition} offset 0) e`;
+  return { rows: await readRows(tx, sql`true`, place, found), total };
 }
 
-async function countEvents(tx: Queryable, condition: SQL): Promise<number> {
-  const found = await tx.execute<{ total: number }>(
-    sql`select count(*)::float8 as total from waf_events e where ${condition}`,
-  );
-  return found.rows[0]?.total ?? 0;
+/** Newest first. A day is a partition: telling days apart by it costs nothing per match. */
+async function countByDay(tx: Queryable, zoneId: number, query: PageQuery): Promise<Segment[]> {
+  const found = await tx.execute<{ first: number; total: number }>(sql`
+    select (extract(epoch from min(e.occurred_at)) * 1000)::float8 as first, count(*)::float8 as total
+    from waf_events e where ${toCondition(zoneId, query)} group by e.tableoid order by 1 desc`);
+  return found.rows.map(({ first, total }) => {
+    const from = first - (first % DAY_MS);
+    return { from, to: from + DAY_MS, total, day: null };
+  });
+}
+
+function sumOf(segments: readonly Segment[]): number {
+  return segments.reduce((sum, { total }) => sum + total, 0);
+}
+
+function cutTo(window: Span, { from, to }: Span): Span {
+  return { from: Math.max(from, window.from), to: Math.min(to, window.to) };
 }
 
 async function readRows(

@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { readMinuteTotals } from "./search-cubes.ts";
 import { type Span, toCondition, toMoment } from "./search-condition.ts";
+import { readMinuteTotals } from "./search-cubes.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -16,7 +16,12 @@ export interface Segment extends Span {
   readonly day: string | null;
 }
 
-type SegmentRow = { kind: "day" | "watched" | "hour" | "edge"; at: number; total: number; day: string | null };
+type SegmentRow = {
+  kind: "day" | "watched" | "hour" | "edge";
+  at: number;
+  total: number;
+  day: string | null;
+};
 
 /**
  * Every event of a zone in a window, as this transaction sees it, in few small parts, newest first: closed days that were
@@ -32,7 +37,10 @@ export async function readSegments(tx: Queryable, zoneId: number, window: Span):
     { from: window.from, to: first },
     { from: end, to: window.to },
   ].filter(({ from, to }) => to > from);
-  const parts = [countKept(zoneId, { from: first, to: end }), ...edges.map((edge) => countEdge(zoneId, edge))];
+  const parts = [
+    countKept(zoneId, { from: first, to: end }),
+    ...edges.map((edge) => countEdge(zoneId, edge)),
+  ];
   const found = await tx.execute<SegmentRow>(sql.join(parts, sql` union all `));
   const known = found.rows.flatMap((row) => toSegment(row, edges) ?? []);
   const watched = found.rows.flatMap(({ kind, at }) =>

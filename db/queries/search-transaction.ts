@@ -1,14 +1,27 @@
 import { sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
+import { readSqlState } from "../sql-state.ts";
+
+const NO_TABLE = "42P01";
 
 /**
  * Runs the statements of one search on one view of the data, so that rows, totals and counts made in advance agree
  * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
  */
-export function inSearchTransaction<T>(
-  { db }: Pick<Database, "db">,
+export async function inSearchTransaction<T>(
+  database: Pick<Database, "db">,
   run: (tx: Queryable) => Promise<T>,
 ): Promise<T> {
+  try {
+    return await runOnce(database, run);
+  } catch (thrown) {
+    // Retention dropped a day that this search had seen a moment before: now it sees none.
+    if (readSqlState(thrown) !== NO_TABLE) throw thrown;
+    return runOnce(database, run);
+  }
+}
+
+function runOnce<T>({ db }: Pick<Database, "db">, run: (tx: Queryable) => Promise<T>): Promise<T> {
   return db.transaction(
     async (tx) => {
       await tx.execute(sql`

@@ -10,7 +10,7 @@ const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
 const CUBE_DIMENSIONS: readonly (Dimension | "message")[] = ["feature", "ruleId", "asn", "country", "action"];
 
 /** At least one of the columns passes at least one of the tests. */
-export interface Clause {
+interface Clause {
   readonly columns: readonly (Dimension | "message")[];
   readonly tests: readonly TextTest[];
 }

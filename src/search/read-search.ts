@@ -36,7 +36,9 @@ export function readSearch(
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
   }
   reader.refuseOthers(body, MEMBERS[kind], "");
+  // In the order in which mistakes are told.
   const window = readWindow(reader, body);
+  const filters = readFilters(reader, body["filters"]);
   const asked = kind === "search" ? body : {};
   const filters = readFilters(reader, body["filters"]);
   const search: Search = {

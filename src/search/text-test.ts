@@ -1,5 +1,5 @@
 /** The escape character of LIKE is its default, the backslash. */
-export interface LikeTest {
+interface LikeTest {
   readonly kind: "like";
   /** For a text whose ASCII letters are lower case and whose letters of `foldFrom` have become those of `foldTo`. */
   readonly pattern: string;

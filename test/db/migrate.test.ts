@@ -15,6 +15,7 @@ const TABLES = [
   "channel_states",
   "coverage_windows",
   "cube_days",
+  "day_groups",
   "differing_cells",
   "dirty_buckets",
   "event_cubes",

@@ -8,7 +8,25 @@ export const END = FIRST_DAY + DAYS.length * DAY_MS;
 
 /** Texts that break careless code: SQL, LIKE, regular expressions, arrays, COPY, encodings, order. */
 export const HOSTILE = [
-  ..."%_\\*'\"?.()[]{}|^$,;",
+  "%",
+  "_",
+  "\\",
+  "*",
+  "'",
+  '"',
+  "?",
+  ".",
+  "(",
+  ")",
+  "[",
+  "]",
+  "{",
+  "}",
+  "|",
+  "^",
+  "$",
+  ",",
+  ";",
   "' or 1=1 --",
   "'; drop table waf_events; --",
   String.raw`\' or true --`,
@@ -19,7 +37,7 @@ export const HOSTILE = [
   "a*b",
   "$1",
   "$$;select pg_sleep(9)$$",
-  "{a,NULL,\"b\"}",
+  '{a,NULL,"b"}',
   "NULL",
   "null",
   String.raw`\N`,
@@ -80,9 +98,25 @@ const ADDRESSES = [
   "*",
 ];
 const NETWORKS = [
-  ...["203.0.113.0/24", "203.0.113.7", "203.0.113.0/25", "203.0.112.0/23", "203.0.113.128/25", "203.0.0.0/16"],
-  ...["0.0.0.0/0", "10.0.0.0/8", "10.1.2.3/32", "10.254.0.0/15", "128.0.0.0/1", "203.0.113.9/31"],
-  ...["::/0", "2001:db8::/32", "2001:DB8::1", "2001:db8:1::/48", "2001:db8:1::/64", "::/96", "::ffff:0:0/96"],
+  "203.0.113.0/24",
+  "203.0.113.7",
+  "203.0.113.0/25",
+  "203.0.112.0/23",
+  "203.0.113.128/25",
+  "203.0.0.0/16",
+  "0.0.0.0/0",
+  "10.0.0.0/8",
+  "10.1.2.3/32",
+  "10.254.0.0/15",
+  "128.0.0.0/1",
+  "203.0.113.9/31",
+  "::/0",
+  "2001:db8::/32",
+  "2001:DB8::1",
+  "2001:db8:1::/48",
+  "2001:db8:1::/64",
+  "::/96",
+  "::ffff:0:0/96",
 ];
 const ACTIONS = ["block", "log", "challenge", "allow", "Blocked"];
 
@@ -147,7 +181,14 @@ function drawFilter(draw: Draw, events: readonly NewEvent[]) {
     if (op === "eq" || op === "in") return draw.one(events)[field] ?? "";
     const needle = drawNeedle(draw, events, field);
     if (op === "contains" || draw.chance(0.2)) return needle;
-    return draw.one([`*${needle}*`, `${needle}*`, `*${needle}`, "*", `**${needle}`, needle.replace(/./su, "*")]);
+    return draw.one([
+      `*${needle}*`,
+      `${needle}*`,
+      `*${needle}`,
+      "*",
+      `**${needle}`,
+      needle.replace(/./su, "*"),
+    ]);
   });
   return { field, op, value };
 }
@@ -163,7 +204,9 @@ export function drawCountedBody(draw: Draw, events: readonly NewEvent[]) {
   return {
     from: FIRST_DAY + first * DAY_MS - rest,
     to: FIRST_DAY + (first + 1 + draw.below(4)) * DAY_MS + rest,
-    filters: draw.chance(0.5) ? [] : [{ field, op: "in", value: [draw.one(events)[field] ?? "", "waf", "block"] }],
+    filters: draw.chance(0.5)
+      ? []
+      : [{ field, op: "in", value: [draw.one(events)[field] ?? "", "waf", "block"] }],
     groupBy: draw.chance(0.6) ? [field] : [field, draw.one(COUNTED)],
     buckets: draw.chance(0.6) ? draw.one([1, 24, 97, 500]) : 0,
     page: draw.chance(0.9) ? 0 : 1,
@@ -184,7 +227,9 @@ export function drawBody(draw: Draw, events: readonly NewEvent[]) {
   return {
     from,
     to: to === from ? to + 1 + draw.below(1_000) : to,
-    query: draw.chance(0.3) ? drawNeedle(draw, events, draw.one(["ip", "ruleId", "url", "ua", "message"])) : null,
+    query: draw.chance(0.3)
+      ? drawNeedle(draw, events, draw.one(["ip", "ruleId", "url", "ua", "message"]))
+      : null,
     filters: Array.from({ length: draw.chance(0.4) ? 0 : 1 + draw.below(3) }, () => drawFilter(draw, events)),
     groupBy: isGrouped ? Array.from({ length: 1 + draw.below(3) }, () => draw.one(DIMENSIONS)) : [],
     buckets: isGrouped && draw.chance(0.6) ? draw.one([1, 2, 7, 24, 500]) : 0,

@@ -18,7 +18,9 @@ function readAddress(text: string): Network | null {
     const address = groups.reduce((sum, group) => sum * 65_536n + BigInt(`0x${group}`), 0n);
     return { bits: 128, address: address << BigInt(128 - 16 * groups.length), prefix: 16 * groups.length };
   }
-  return ipaddr.isValid(text) ? { bits: 128, address: toNumber(ipaddr.parse(text).toByteArray()), prefix: 128 } : null;
+  return ipaddr.isValid(text)
+    ? { bits: 128, address: toNumber(ipaddr.parse(text).toByteArray()), prefix: 128 }
+    : null;
 }
 
 function readOctets(octets: readonly string[]): Network | null {
@@ -37,7 +39,9 @@ function toNumber(bytes: readonly number[]): bigint {
 /** Whether all that a text of an address leaves open lies in a network. */
 export function isWithin(text: string, network: string): boolean {
   const inner = readAddress(text);
-  const [address, length] = ipaddr.isValidCIDR(network) ? ipaddr.parseCIDR(network) : [ipaddr.parse(network), null];
+  const [address, length] = ipaddr.isValidCIDR(network)
+    ? ipaddr.parseCIDR(network)
+    : [ipaddr.parse(network), null];
   const bytes = address.toByteArray();
   const prefix = length ?? 8 * bytes.length;
   if (inner === null || inner.bits !== 8 * bytes.length || inner.prefix < prefix) return false;

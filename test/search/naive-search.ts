@@ -18,7 +18,10 @@ export function createNaiveSearch(events: readonly NewEvent[]) {
 
   return (search: Search) => {
     const networks = search.filters.filter(({ op }) => op === "cidr");
-    const matches = createMatcher(columns, { ...search, filters: search.filters.filter(({ op }) => op !== "cidr") });
+    const matches = createMatcher(columns, {
+      ...search,
+      filters: search.filters.filter(({ op }) => op !== "cidr"),
+    });
     const found = sorted.flatMap(({ occurredAt, ip }, row) => {
       const isInWindow = occurredAt >= search.from && occurredAt < search.to;
       const isInside = networks.every(({ value }) => value.some((network) => isWithin(ip ?? "", network)));
@@ -26,7 +29,8 @@ export function createNaiveSearch(events: readonly NewEvent[]) {
     });
     if (search.groupBy.length > 0) return { kind: "groups" as const, ...groupRows(columns, found, search) };
     const page = pageOfRows(found, search).map((row) => toRow(sorted[row]));
-    return { kind: "rows" as const, total: found.length, page, all: found.map((row) => sorted[row]?.logId).reverse() };
+    const all = found.map((row) => toRow(sorted[row])).reverse();
+    return { kind: "rows" as const, total: found.length, page, all };
   };
 }
 
@@ -37,8 +41,17 @@ function toDraft(event: NewEvent): Draft {
   const dimensions = { ip, ja4, ua, url, asn, country, action };
   const texts = Object.fromEntries(Object.entries(dimensions).map(([name, value]) => [name, text(value)]));
   // Only what the columns hold is read of it.
-  return { at: event.occurredAt, visibleAt: event.occurredAt, slot: 0, source: 0, rule, ...texts } as unknown as Draft;
+  return {
+    at: event.occurredAt,
+    visibleAt: event.occurredAt,
+    slot: 0,
+    source: 0,
+    rule,
+    ...texts,
+  } as unknown as Draft;
 }
+
+export type NaiveRow = ReturnType<typeof toRow>;
 
 function toRow(event: NewEvent | undefined) {
   if (event === undefined) throw new RangeError("no such row");
@@ -47,7 +60,7 @@ function toRow(event: NewEvent | undefined) {
   return {
     logId,
     occurredAt,
-    fields: Object.fromEntries(fields.map(([name, value]) => [name, value ?? ""])),
+    fields: Object.fromEntries(fields.map(([name, value]) => [name, value ?? ""])) as Record<string, string>,
     message: message ?? "",
   };
 }

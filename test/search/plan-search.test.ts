@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { bucketStarts } from "../../src/search/bucket-starts.ts";
+import { estimateCost } from "../../src/search/estimate-cost.ts";
+import { toNetwork } from "../../src/search/network.ts";
+import { planSearch } from "../../src/search/plan-search.ts";
+import { readSearch } from "../../src/search/read-search.ts";
+import { containsTest, foldCase, wildcardTest } from "../../src/search/text-test.ts";
+
+function plan(body: object) {
+  const read = readSearch({ from: 0, to: 1_000, ...body }, "search");
+  if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
+  return planSearch(read.search);
+}
+
+test("an event is in the bucket whose number is how many starts are not after it", () => {
+  for (const [from, to, buckets] of [
+    [0, 1_000, 3],
+    [7, 8, 500],
+    [1_700_000_000_123, 1_702_592_000_456, 500],
+    [0, 100, 7],
+    [5, 505, 500],
+  ] as const) {
+    const starts = bucketStarts({ from, to, buckets });
+    const edges = starts.flatMap((start) => [start - 1, start]).filter((at) => at >= from && at < to);
+    for (const at of [from, ...edges, to - 1]) {
+      const bucket = starts.filter((start) => start <= at).length;
+      expect(bucket).toBe(Math.floor(((at - from) * buckets) / (to - from)));
+    }
+  }
+});
+
+test("LIKE's own signs are escaped, the star alone stands for more", () => {
+  expect(containsTest(String.raw`50%_\*`)).toMatchObject({ asciiPattern: String.raw`%50\%\_\\*%` });
+  expect(wildcardTest("A**b_*")).toMatchObject({ asciiPattern: String.raw`a%b\_%` });
+});
+
+test("what matches every text is not asked at all", () => {
+  const filters = ["contains", "wildcard"].map((op) => ({
+    field: "url",
+    op,
+    value: ["x", op === "contains" ? "" : "**"],
+  }));
+  expect(plan({ filters, query: "" }).clauses).toEqual([]);
+});
+
+test("letters fold as JavaScript folds them, but for the three that are documented", () => {
+  const others: string[] = [];
+  for (let code = 0; code < 0x11_00_00; code++) {
+    if (code >= 0xd800 && code <= 0xdfff) continue;
+    const letter = String.fromCodePoint(code);
+    if (foldCase(letter) !== letter.toLowerCase()) others.push(letter);
+  }
+  expect(others).toEqual(["\u0130", "ς", "\u212A"]);
+  expect(foldCase("ΟΔΟΣ")).toBe("οδοσ");
+});
+
+test("a network is written as Postgres reads it, without bits behind its prefix", () => {
+  expect(toNetwork("203.0.113.77/20")).toBe("203.0.112.0/20");
+  expect(toNetwork("203.0.113.77")).toBe("203.0.113.77/32");
+  expect(toNetwork("2001:DB8::1/33")).toBe("2001:db8:0:0:0:0:0:0/33");
+  expect(toNetwork("fe80::1%eth0")).toBe("fe80:0:0:0:0:0:0:1/128");
+  expect(toNetwork("203.0.113.0/33")).toBeNull();
+});
+
+test("counts made in advance are for questions about what they count", () => {
+  const eq = (field: string) => ({ filters: [{ field, op: "eq", value: ["a"] }] });
+  expect(plan({ groupBy: ["country"], ...eq("ruleId") }).isCountable).toBe(true);
+  expect(plan({ groupBy: ["country"], ...eq("ip") }).isCountable).toBe(false);
+  expect(plan({ groupBy: ["ip"] }).isCountable).toBe(false);
+  expect(plan({ groupBy: ["country"], query: "a" }).isCountable).toBe(false);
+});
+
+test("a text longer than its column is found by its whole", () => {
+  const long = `https://example.com/${"a".repeat(9_000)}`;
+  const [clause] = plan({ filters: [{ field: "url", op: "eq", value: [long] }] }).clauses;
+  const [asked] = clause?.tests ?? [];
+  expect(asked?.kind === "equals" && asked.texts[0]?.length).toBe(8_192);
+});
+
+test("a search costs what it has to read", () => {
+  const window = { events: 10_000_000, openEvents: 100_000 };
+  const scan = estimateCost(plan({ filters: [{ field: "ua", op: "contains", value: ["ab"] }] }), window);
+  const indexed = estimateCost(plan({ filters: [{ field: "ua", op: "contains", value: ["abc"] }] }), window);
+  const page = estimateCost(plan({ page: 10_000 }), window);
+  const counted = estimateCost(plan({ groupBy: ["country"] }), window);
+  expect(scan).toBe(10_000_000);
+  expect(indexed).toBeLessThan(scan / 20);
+  expect(counted).toBeLessThan(scan / 20);
+  expect(page).toBeLessThan(1_000);
+});
