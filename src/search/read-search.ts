@@ -29,8 +29,7 @@ export function readSearch(
   body: unknown,
   kind: "search" | "export",
 ): { readonly search: Search } | { readonly mistakes: Mistakes } {
-  // Fields are named as the caller named them, and one may be called __proto__.
-  const mistakes = Object.create(null) as Mistakes;
+  const mistakes: Mistakes = {};
   const reader = createReader(mistakes);
   if (!isObject(body)) {
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
@@ -40,7 +39,6 @@ export function readSearch(
   const window = readWindow(reader, body);
   const filters = readFilters(reader, body["filters"]);
   const asked = kind === "search" ? body : {};
-  const filters = readFilters(reader, body["filters"]);
   const search: Search = {
     ...window,
     query: reader.text("query", body["query"]),

@@ -4,6 +4,7 @@ import path from "node:path";
 import { type DataSet, openDataSet } from "./search/data-set.ts";
 import { ASKED_ZONE } from "./search/day-events.ts";
 import { listQuestions } from "./search/questions.ts";
+import { type TimedExport, timeExport } from "./search/time-export.ts";
 import { type TimedQuestion, timeQuestions } from "./search/time-questions.ts";
 
 export interface SearchBenchOptions {
@@ -20,6 +21,7 @@ export interface SearchBenchOptions {
 export interface SearchBenchResult {
   readonly events: number;
   readonly questions: readonly TimedQuestion[];
+  readonly exported: TimedExport;
 }
 
 /** The questions over every data set, one after the other. */
@@ -39,7 +41,8 @@ async function benchDataSet(events: number, options: SearchBenchOptions): Promis
   const set = await openDataSet({ events, folder, isKept: keep !== null, onProgress: say });
   try {
     const questions = listQuestions(await pickAddress(set));
-    return { events, questions: await timeQuestions(set, questions, { repeats, onProgress: say }) };
+    const timed = await timeQuestions(set, questions, { repeats, onProgress: say });
+    return { events, questions: timed, exported: await timeExport(set, { repeats, onProgress: say }) };
   } finally {
     await set.close();
   }

@@ -4,7 +4,7 @@ import type { QuestionKind } from "./questions.ts";
 import type { TimedQuestion } from "./time-questions.ts";
 
 /** Every promise about searches against DuckDB over the same events. Ratios are taken repeat by repeat. */
-export function judgeSearch({ questions }: SearchBenchResult): Verdict[] {
+export function judgeSearch({ questions, exported }: SearchBenchResult): Verdict[] {
   const ofKind = (kind: QuestionKind) => questions.filter(({ question }) => question.kind === kind);
   return [
     ...ofKind("roll-up").map((timed) => judge(timed.question.name, atMost(1), ratios(timed))),
@@ -18,6 +18,11 @@ export function judgeSearch({ questions }: SearchBenchResult): Verdict[] {
     ),
     ...ofKind("rare-text").map((timed) => judge(timed.question.name, atMost(1), ratios(timed))),
     ...ofKind("common-text").map((timed) => judge(timed.question.name, atMost(4), ratios(timed))),
+    judge(
+      "export of a day, to COPY TO STDOUT",
+      atLeast(0.6),
+      exported.archive.map((rate, repeat) => rate / (exported.copy[repeat] ?? Number.NaN)),
+    ),
   ];
 }
 

@@ -7,6 +7,7 @@ import type { TimedQuestion } from "./time-questions.ts";
 
 /** The verdicts and the figures behind them, for people. */
 export function reportSearch(result: SearchBenchResult, verdicts: readonly Verdict[]): string {
+  const { exported } = result;
   const repeats = result.questions[0]?.archiveMs.length ?? 0;
   const lines = [
     `${result.events} events of 90 days, ${repeats} repeats; ratios are medians of our time to DuckDB's (min .. max)`,
@@ -15,6 +16,11 @@ export function reportSearch(result: SearchBenchResult, verdicts: readonly Verdi
       ["", "found", "from", "p50 ms", "p95 ms", "DuckDB p50 ms", "p95 ms", "ratio"],
       ...result.questions.map(toQuestionRow),
     ]),
+    "",
+    `export of a day, ${exported.rows} events: ${showSpread(toSpread(exported.archive), 0)} events/s over HTTP,` +
+      ` COPY ${showSpread(toSpread(exported.copy), 0)}`,
+    `memory of the serving process at most: ${megabytes(exported.afterDayBytes)} after exports of a day,` +
+      ` ${megabytes(exported.afterMonthBytes)} after one of ${exported.monthRows} events`,
     "",
     ...alignColumns([["", "measured", "", "limit"], ...verdicts.map(toVerdictRow)]),
   ];
@@ -31,6 +37,10 @@ function toQuestionRow(timed: TimedQuestion): string[] {
     ...times.map((ms) => ms.toFixed(1)),
     showSpread(toSpread(ratios(timed)), 2),
   ];
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(0)} MB`;
 }
 
 /** Nearest rank. */
