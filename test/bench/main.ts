@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
@@ -6,6 +8,8 @@ import { createProgressBar } from "./progress-bar.ts";
 import { judgeSearch } from "./search/judge.ts";
 import { reportSearch } from "./search/report.ts";
 import { benchSearch } from "./search.ts";
+import { judgeServe, reportServe } from "./serve/report.ts";
+import { benchServe } from "./serve.ts";
 
 const EXAMPLES = `
 Examples:
@@ -87,8 +91,36 @@ const search = new Command("search")
     if (judged.some(({ verdicts }) => verdicts.some(({ isMet }) => isMet === false))) process.exitCode = 1;
   });
 
+interface ServeFlags {
+  readonly events: readonly number[];
+  readonly ingested: number;
+  readonly connections: number;
+  readonly repeats: number;
+  readonly keep: string;
+  readonly json?: true;
+}
+
+const serve = new Command("serve")
+  .description("Ingest by itself, and while the slowest search is asked over HTTP without a pause.")
+  .option("--events <count>", "events that are searched", sizes, [2_000_000])
+  .option("--ingested <count>", "events that are ingested in each turn", wholeNumber, 300_000)
+  .option("--connections <count>", "searches at a time", wholeNumber, 4)
+  .option("--repeats <count>", "turns with and without searches, interleaved", wholeNumber, 5)
+  .option("--keep <folder>", "where the searched events are kept", path.join(tmpdir(), "longwatch-bench"))
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, events, ...options }: ServeFlags) => {
+    const onProgress = createProgressBar(process.stderr);
+    const result = await benchServe({ ...options, events: events[0] ?? 0, onProgress });
+    const verdicts = judgeServe(result);
+    process.stdout.write(
+      json ? `${JSON.stringify({ ...result, verdicts })}\n` : reportServe(result, verdicts),
+    );
+    if (verdicts.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+  });
+
 await new Command("bench")
   .description("Measures Longwatch against its peers.")
   .addCommand(ingest)
   .addCommand(search)
+  .addCommand(serve)
   .parseAsync();

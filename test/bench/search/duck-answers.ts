@@ -17,11 +17,11 @@ const DIMENSIONS = Object.keys(COLUMNS) as Dimension[];
 const FREE_TEXT = ["ip", "rule_id", "url", "ua", "message"];
 
 /** How case-insensitive text is looked for: which is faster depends on the text. */
-export type TextForm = "ilike" | "lower";
+type TextForm = "ilike" | "lower";
 /** How the groups' context is counted: in one pass with a histogram per group, or once more for the page's groups alone. */
-export type GroupForm = "one-pass" | "two-pass";
+type GroupForm = "one-pass" | "two-pass";
 /** Whether a page's rows are read with the sort, or by their number after it. */
-export type RowForm = "with-sort" | "after-sort";
+type RowForm = "with-sort" | "after-sort";
 export interface DuckForm {
   readonly text: TextForm;
   readonly groups: GroupForm;
