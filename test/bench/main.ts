@@ -64,7 +64,7 @@ Examples:
   npm run -s bench -- search --events 2m --keep /var/tmp/longwatch-bench
   npm run -s bench -- search --events 500k --repeats 5 --json
 
-Exit code 1 when a limit is missed. Kept data sets are used again; 10 million events take about 12 GB.`;
+Exit code 1 when a limit is missed. Kept data sets are used again; 10 million events take about 22 GB.`;
 
 interface SearchFlags {
   readonly events: readonly number[];

@@ -15,12 +15,12 @@ export interface ServedArchive {
 }
 
 export interface ServerMemory {
-  readonly rssBytes: number;
-  /** The most so far. */
+  /** Resident, the most so far. */
   readonly peakBytes: number;
 }
 
 const NO_LIMIT = 1_000_000;
+const SAMPLE_MS = 10;
 const [databaseUrl = "", now = "0", ...zones] = process.argv.slice(2);
 // A failed request fails the measurement; what is stopped at the end is no news.
 const log = createLog({ level: "error", stream: { write: () => undefined } });
@@ -53,13 +53,14 @@ const app = createHttp({
   trustedProxies: [],
   writeSecurityEvent: async () => undefined,
 });
+// Not maxRSS: that keeps what the parent had when it started this process.
+let peakBytes = 0;
+setInterval(() => {
+  peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+}, SAMPLE_MS);
 process.on("disconnect", () => process.exit());
 process.on("message", () => {
-  const memory: ServerMemory = {
-    rssBytes: process.memoryUsage.rss(),
-    peakBytes: process.resourceUsage().maxRSS * 1_024,
-  };
-  process.send?.(memory);
+  process.send?.({ peakBytes } satisfies ServerMemory);
 });
 const url = await app.listen({ host: "127.0.0.1", port: 0 });
 process.send?.({ url } satisfies ServedArchive);
