@@ -1,12 +1,11 @@
-import path from "node:path";
-import launch from "../../src/launch.json" with { type: "json" };
-import { nextMessage, startChild, stopChild } from "./ingest/child.ts";
+import { nextMessage, startChild, stopChild } from "./child.ts";
 import { type Cluster, startCluster } from "./ingest/cluster.ts";
 import { runCopyPeer, writeCopyFiles } from "./ingest/copy-peer.ts";
 import { BENCH_NOW, dayNames, WARM_UP_ZONE } from "./ingest/history.ts";
 import type { ServedPages } from "./ingest/page-server.ts";
 import { JSONB_TABLE, missingTools, runScriptPeer } from "./ingest/script-peer.ts";
 import type { WalkCommand, WalkReport } from "./ingest/subject.ts";
+import { LAUNCH } from "./launch-options.ts";
 
 export interface IngestBenchOptions {
   readonly events: number;
@@ -52,7 +51,7 @@ interface Bench {
 export async function benchIngest(options: IngestBenchOptions): Promise<IngestBenchResult> {
   const { onProgress } = options;
   onProgress("rendering pages, starting Postgres");
-  const server = startChild("page-server.ts", [String(options.sessions), String(options.events)]);
+  const server = startChild("ingest/page-server.ts", [String(options.sessions), String(options.events)]);
   const cluster = await startCluster();
   try {
     const bench = { cluster, served: await nextMessage<ServedPages>(server) };
@@ -104,7 +103,7 @@ interface ServiceTurn extends Turn {
 
 /** A fresh process each time, warmed up on another zone and database: the service runs for months, not for seconds. */
 async function takeServiceTurn({ cluster, served }: Bench): Promise<ServiceTurn> {
-  const child = startChild("subject.ts", [], LAUNCH);
+  const child = startChild("ingest/subject.ts", [], LAUNCH);
   try {
     await nextMessage(child);
     const walk = (databaseUrl: string, zones: readonly number[], now: number) => {
@@ -175,13 +174,3 @@ function toIsoDay(name: string): string {
   const [month, day, year] = name.split("-");
   return `${year}-${month}-${day}`;
 }
-
-/** As `npm start` runs the service; more options of Node from the environment, to profile it. */
-const LAUNCH = {
-  execArgv: [...launch.nodeOptions, ...(process.env["BENCH_NODE_OPTIONS"] ?? "").split(" ").filter(Boolean)],
-  env: {
-    ...launch.environment,
-    NODE_COMPILE_CACHE: path.join(import.meta.dirname, "../..", launch.compileCache),
-    ...process.env,
-  },
-};

@@ -1,7 +1,15 @@
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
 import { benchIngest } from "./ingest.ts";
+import { createProgressBar } from "./progress-bar.ts";
+import { judgeSearch } from "./search/judge.ts";
+import { reportSearch } from "./search/report.ts";
+import { benchSearch } from "./search.ts";
+import { judgeServe, reportServe } from "./serve/report.ts";
+import { benchServe } from "./serve.ts";
 
 const EXAMPLES = `
 Examples:
@@ -14,6 +22,17 @@ Exit code 1 when a limit is missed. The chain curl | jq | psql needs these three
 function wholeNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("must be a whole number from 1.");
   return Number(text);
+}
+
+/** `2m,10m` or plain numbers. */
+function sizes(text: string): number[] {
+  return text.split(",").map((part) => {
+    const match = /^([1-9]\d{0,8})(k|m)?$/i.exec(part.trim());
+    if (match === null) throw new InvalidArgumentError("must be counts such as 2m,10m or 500000.");
+    return (
+      Number(match[1]) * { "": 1, k: 1_000, m: 1_000_000 }[(match[2] ?? "").toLowerCase() as "" | "k" | "m"]
+    );
+  });
 }
 
 interface Flags {
@@ -39,7 +58,69 @@ const ingest = new Command("ingest")
     if (verdicts.some(({ isMet }) => isMet === false)) process.exitCode = 1;
   });
 
+const SEARCH_EXAMPLES = `
+Examples:
+  npm run bench -- search
+  npm run -s bench -- search --events 2m --keep /var/tmp/longwatch-bench
+  npm run -s bench -- search --events 500k --repeats 5 --json
+
+Exit code 1 when a limit is missed. Kept data sets are used again; 10 million events take about 22 GB.`;
+
+interface SearchFlags {
+  readonly events: readonly number[];
+  readonly repeats: number;
+  readonly keep?: string;
+  readonly json?: true;
+}
+
+const search = new Command("search")
+  .description("Searches over ninety days of events, next to DuckDB over the same ones.")
+  .option("--events <counts>", "sizes of the data sets", sizes, [2_000_000, 10_000_000])
+  .option("--repeats <count>", "turns of both sides at every question, interleaved", wholeNumber, 15)
+  .option("--keep <folder>", "leave the data sets there, and use those that are there")
+  .option("--json", "all figures as JSON")
+  .addHelpText("after", SEARCH_EXAMPLES)
+  .action(async ({ json, keep, ...options }: SearchFlags) => {
+    const onProgress = createProgressBar(process.stderr);
+    const results = await benchSearch({ ...options, keep: keep ?? null, onProgress });
+    const judged = results.map((result) => ({ result, verdicts: judgeSearch(result) }));
+    const text = json
+      ? `${JSON.stringify(judged.map(({ result, verdicts }) => ({ ...result, verdicts })))}\n`
+      : judged.map(({ result, verdicts }) => reportSearch(result, verdicts)).join("\n");
+    process.stdout.write(text);
+    if (judged.some(({ verdicts }) => verdicts.some(({ isMet }) => isMet === false))) process.exitCode = 1;
+  });
+
+interface ServeFlags {
+  readonly events: readonly number[];
+  readonly ingested: number;
+  readonly connections: number;
+  readonly repeats: number;
+  readonly keep: string;
+  readonly json?: true;
+}
+
+const serve = new Command("serve")
+  .description("Ingest by itself, and while the slowest search is asked over HTTP without a pause.")
+  .option("--events <count>", "events that are searched", sizes, [2_000_000])
+  .option("--ingested <count>", "events that are ingested in each turn", wholeNumber, 300_000)
+  .option("--connections <count>", "searches at a time", wholeNumber, 4)
+  .option("--repeats <count>", "turns with and without searches, interleaved", wholeNumber, 5)
+  .option("--keep <folder>", "where the searched events are kept", path.join(tmpdir(), "longwatch-bench"))
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, events, ...options }: ServeFlags) => {
+    const onProgress = createProgressBar(process.stderr);
+    const result = await benchServe({ ...options, events: events[0] ?? 0, onProgress });
+    const verdicts = judgeServe(result);
+    process.stdout.write(
+      json ? `${JSON.stringify({ ...result, verdicts })}\n` : reportServe(result, verdicts),
+    );
+    if (verdicts.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+  });
+
 await new Command("bench")
   .description("Measures Longwatch against its peers.")
   .addCommand(ingest)
+  .addCommand(search)
+  .addCommand(serve)
   .parseAsync();

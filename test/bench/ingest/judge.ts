@@ -1,21 +1,7 @@
 import type { IngestBenchResult, Turn } from "../ingest.ts";
-import { type Spread, toSpread } from "../spread.ts";
+import { atLeast, atMost, judge, type Verdict } from "../verdict.ts";
 
 const MB = 1_000_000;
-
-interface Limit {
-  readonly kind: "at-least" | "at-most";
-  readonly value: number;
-  readonly unit: "x" | "MB";
-}
-
-/** A measure that has a limit; `spread` is null and so `isMet` when it could not be taken. */
-export interface Verdict {
-  readonly name: string;
-  readonly limit: Limit;
-  readonly spread: Spread | null;
-  readonly isMet: boolean | null;
-}
 
 /** Every measure against its limit. Ratios are taken repeat by repeat: neighbours in time share the machine's mood. */
 export function judgeIngest(result: IngestBenchResult): Verdict[] {
@@ -42,24 +28,4 @@ export function judgeIngest(result: IngestBenchResult): Verdict[] {
     ),
     judge("resident memory of the service", { kind: "at-most", value: 300, unit: "MB" }, memory),
   ];
-}
-
-function atLeast(value: number): Limit {
-  return { kind: "at-least", value, unit: "x" };
-}
-
-function atMost(value: number): Limit {
-  return { kind: "at-most", value, unit: "x" };
-}
-
-function judge(name: string, limit: Limit, values: readonly number[]): Verdict {
-  const spread = toSpread(values);
-  if (spread === null) return { name, limit, spread, isMet: null };
-  const { median } = spread;
-  return {
-    name,
-    limit,
-    spread,
-    isMet: limit.kind === "at-least" ? median >= limit.value : median <= limit.value,
-  };
 }

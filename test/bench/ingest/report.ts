@@ -1,6 +1,7 @@
 import type { IngestBenchResult, Turn } from "../ingest.ts";
-import { type Spread, toSpread } from "../spread.ts";
-import type { Verdict } from "./judge.ts";
+import { toSpread } from "../spread.ts";
+import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
+import type { Verdict } from "../verdict.ts";
 
 /** The verdicts and the figures behind them, for people. */
 export function reportIngest(result: IngestBenchResult, verdicts: readonly Verdict[]): string {
@@ -26,14 +27,6 @@ export function reportIngest(result: IngestBenchResult, verdicts: readonly Verdi
   return `${lines.join("\n")}\n`;
 }
 
-function toVerdictRow({ name, limit, spread, isMet }: Verdict): string[] {
-  const digits = limit.unit === "MB" ? 0 : 2;
-  const sign = limit.kind === "at-least" ? "≥" : "≤";
-  const mark = isMet === null ? "not measured" : isMet ? "✓" : "✗ missed";
-  const measured = spread === null ? "" : `${spread.median.toFixed(digits)} ${limit.unit}`;
-  return [name, measured, showRange(spread, digits), `${sign} ${limit.value} ${limit.unit}`, mark];
-}
-
 function turnRows(result: IngestBenchResult): string[][] {
   const row = (name: string, turns: readonly Turn[]) => [
     name,
@@ -51,22 +44,4 @@ function turnRows(result: IngestBenchResult): string[][] {
 
 function showTable(events: number) {
   return ([name, bytes]: [string, number]) => `${name} ${(bytes / events).toFixed(1)} B/event`;
-}
-
-function showSpread(spread: Spread | null, digits: number): string {
-  return spread === null ? "-" : `${spread.median.toFixed(digits)} ${showRange(spread, digits)}`;
-}
-
-function showRange(spread: Spread | null, digits: number): string {
-  return spread === null ? "" : `(${spread.min.toFixed(digits)} .. ${spread.max.toFixed(digits)})`;
-}
-
-function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(width(column)))
-      .join("   ")
-      .trimEnd(),
-  );
 }

@@ -1,0 +1,57 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type DataSet, openDataSet } from "./search/data-set.ts";
+import { ASKED_ZONE } from "./search/day-events.ts";
+import { listQuestions } from "./search/questions.ts";
+import { type TimedExport, timeExport } from "./search/time-export.ts";
+import { type TimedQuestion, timeQuestions } from "./search/time-questions.ts";
+
+export interface SearchBenchOptions {
+  /** Sizes of the data sets, each measured by itself. */
+  readonly events: readonly number[];
+  readonly repeats: number;
+  /** Where data sets stay for the next run; null to make them anew and remove them. */
+  readonly keep: string | null;
+  /** Told how far a step is, 0 to 1. */
+  readonly onProgress: (done: number, what: string) => void;
+}
+
+/** What was measured over one data set. */
+export interface SearchBenchResult {
+  readonly events: number;
+  readonly questions: readonly TimedQuestion[];
+  readonly exported: TimedExport;
+}
+
+/** The questions over every data set, one after the other. */
+export async function benchSearch(options: SearchBenchOptions): Promise<SearchBenchResult[]> {
+  const results: SearchBenchResult[] = [];
+  for (const events of options.events) results.push(await benchDataSet(events, options));
+  return results;
+}
+
+async function benchDataSet(events: number, options: SearchBenchOptions): Promise<SearchBenchResult> {
+  const { keep, repeats } = options;
+  const say = (done: number, what: string) => options.onProgress(done, `${events} events, ${what}`);
+  const folder =
+    keep === null
+      ? mkdtempSync(path.join(tmpdir(), "longwatch-bench-"))
+      : path.join(keep, `events-${events}`);
+  const set = await openDataSet({ events, folder, isKept: keep !== null, onProgress: say });
+  try {
+    const questions = listQuestions(await pickAddress(set));
+    const timed = await timeQuestions(set, questions, { repeats, onProgress: say });
+    return { events, questions: timed, exported: await timeExport(set, { repeats, onProgress: say }) };
+  } finally {
+    await set.close();
+  }
+}
+
+/** Of the busiest few thousand: one with some traffic on most days. */
+async function pickAddress({ duck }: DataSet): Promise<string> {
+  const [row] = await duck.query(`
+    select ip from waf_events where zone_id = ${ASKED_ZONE} and ip like '%.%'
+    group by ip order by count(*) desc, ip limit 1 offset 3000`);
+  return String(row?.["ip"]);
+}

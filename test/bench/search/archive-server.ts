@@ -1,0 +1,66 @@
+/**
+ * The service's HTTP in a process of its own, launched as the service is: tells its URL first, then its memory each
+ * time it is asked. Every request may do everything; a key would only add the look-up of a key.
+ */
+import { randomBytes } from "node:crypto";
+import { createDatabase } from "../../../db/client.ts";
+import { listRoutes } from "../../../src/app/list-routes.ts";
+import { createHttp } from "../../../src/http/http.ts";
+import { createMetrics } from "../../../src/http/metrics.ts";
+import { createPageCursors } from "../../../src/http/page-cursor.ts";
+import { createLog } from "../../../src/log.ts";
+
+export interface ServedArchive {
+  readonly url: string;
+}
+
+export interface ServerMemory {
+  /** Resident, the most so far. */
+  readonly peakBytes: number;
+}
+
+const NO_LIMIT = 1_000_000;
+const SAMPLE_MS = 10;
+const [databaseUrl = "", now = "0", ...zones] = process.argv.slice(2);
+// A failed request fails the measurement; what is stopped at the end is no news.
+const log = createLog({ level: "error", stream: { write: () => undefined } });
+const onError = (err: Error) => log.error({ err }, "connection lost");
+const archive = createDatabase({ url: databaseUrl, max: 4, applicationName: "bench archive", onError });
+const caller = { keyId: "1", name: "bench", roles: ["exporter"], zoneIds: null, masked: false } as const;
+const app = createHttp({
+  checks: [],
+  metrics: createMetrics(),
+  readBacklog: () => Promise.reject(new Error("not part of the benchmark")),
+  log,
+  authenticate: async () => ({ ...caller, scopes: new Set(["read", "export"] as const) }),
+  routes: listRoutes({
+    archive,
+    keys: archive,
+    cursors: createPageCursors(randomBytes(32)),
+    refuseCostly: () => undefined,
+    clock: () => Number(now),
+    zoneIds: zones.map(Number),
+    retentionDays: 400,
+    askAdvice: null,
+  }),
+  areMetricsPublic: true,
+  limits: {
+    perKeyAndMinute: NO_LIMIT,
+    perAddressAndMinute: NO_LIMIT,
+    perKey: { search: 4, export: 4 },
+    total: { search: 4, export: 4 },
+  },
+  trustedProxies: [],
+  writeSecurityEvent: async () => undefined,
+});
+// Not maxRSS: that keeps what the parent had when it started this process.
+let peakBytes = 0;
+setInterval(() => {
+  peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+}, SAMPLE_MS);
+process.on("disconnect", () => process.exit());
+process.on("message", () => {
+  process.send?.({ peakBytes } satisfies ServerMemory);
+});
+const url = await app.listen({ host: "127.0.0.1", port: 0 });
+process.send?.({ url } satisfies ServedArchive);

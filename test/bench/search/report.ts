@@ -1,0 +1,50 @@
+import type { SearchBenchResult } from "../search.ts";
+import { toSpread } from "../spread.ts";
+import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
+import type { Verdict } from "../verdict.ts";
+import { ratios } from "./judge.ts";
+import type { TimedQuestion } from "./time-questions.ts";
+
+/** The verdicts and the figures behind them, for people. */
+export function reportSearch(result: SearchBenchResult, verdicts: readonly Verdict[]): string {
+  const { exported } = result;
+  const repeats = result.questions[0]?.archiveMs.length ?? 0;
+  const lines = [
+    `${result.events} events of 90 days, ${repeats} repeats; ratios are medians of our time to DuckDB's (min .. max)`,
+    "",
+    ...alignColumns([
+      ["", "found", "from", "p50 ms", "p95 ms", "DuckDB p50 ms", "p95 ms", "ratio"],
+      ...result.questions.map(toQuestionRow),
+    ]),
+    "",
+    `export of a day, ${exported.rows} events: ${showSpread(toSpread(exported.archive), 0)} events/s over HTTP,` +
+      ` COPY ${showSpread(toSpread(exported.copy), 0)}`,
+    `memory of the serving process at most: ${megabytes(exported.afterDayBytes)} after exports of a day,` +
+      ` ${megabytes(exported.afterMonthBytes)} after one of ${exported.monthRows} events`,
+    "",
+    ...alignColumns([["", "measured", "", "limit"], ...verdicts.map(toVerdictRow)]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function toQuestionRow(timed: TimedQuestion): string[] {
+  const { question, archiveMs, duckMs, source, total } = timed;
+  const times = [archiveMs, duckMs].flatMap((ms) => [percentile(ms, 0.5), percentile(ms, 0.95)]);
+  return [
+    question.name,
+    String(total),
+    source,
+    ...times.map((ms) => ms.toFixed(1)),
+    showSpread(toSpread(ratios(timed)), 2),
+  ];
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(0)} MB`;
+}
+
+/** Nearest rank. */
+function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+}
