@@ -43,11 +43,14 @@ export interface HttpOptions {
   readonly bodyLimitBytes?: number;
   /** To receive a whole request. Default 30 s. */
   readonly requestTimeoutMs?: number;
-  /** To answer one. Default 30 s. */
+  /** To receive and answer one. Default 40 s: who sends too slowly is told so before that. */
   readonly handlerTimeoutMs?: number;
   /** For one health check, and for the backlog. Default 2 s. */
   readonly checkTimeoutMs?: number;
 }
+
+/** More would take the files that the connections to the databases need. */
+const MAX_CONNECTIONS = 1_000;
 
 /** The server, not listening yet. `close` lets requests in flight end. */
 export function createHttp(options: HttpOptions): FastifyInstance {
@@ -57,7 +60,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
     requestTimeout,
-    handlerTimeout: options.handlerTimeoutMs ?? 30_000,
+    handlerTimeout: options.handlerTimeoutMs ?? 40_000,
     // Node looks for late requests only every 30 s by itself.
     http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
     // A page token in a path is longer than any other parameter.
@@ -67,6 +70,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
     clientErrorHandler: refuseConnection,
   });
+  app.server.maxConnections = MAX_CONNECTIONS;
   const onError = (check: string, error: Error) => options.log.warn({ check, error }, "health check failed");
 
   app.setValidatorCompiler(validatorCompiler);
