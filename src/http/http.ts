@@ -28,6 +28,8 @@ export interface HttpOptions {
   readonly readBacklog: () => Promise<Backlog>;
   readonly log: Log;
   readonly authenticate: Authenticate;
+  /** Hashes of keys that were good before the start, the ones used last first: no wrong key of others locks them out. */
+  readonly knownKeys?: readonly Buffer[];
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
   readonly limits: RequestLimits & ConcurrencyLimits;
@@ -113,7 +115,7 @@ function protect(app: FastifyInstance, options: HttpOptions): void {
   });
   const limits = { limits: options.limits, clock, note };
   limitAddresses(app, limits);
-  addGuard(app, { authenticate: options.authenticate, clock, note });
+  addGuard(app, { authenticate: options.authenticate, clock, note, knownKeys: options.knownKeys });
   limitKeys(app, limits);
   addPermissions(app, { clock, note });
   addConcurrencyLimit(app, options.limits);
