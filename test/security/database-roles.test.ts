@@ -83,6 +83,27 @@ test("S21: the documented roles do: one migrates and owns, the other answers, an
     await expect(serve.pool.query(statement), statement).rejects.toMatchObject({ code: "42501" });
 });
 
+test("S16: a trail that somebody else owns cannot be changed by the role that copies and erases either", async () => {
+  const { admin, urls, names } = await openWithRoles();
+  const privacy = readFileSync(path.join(import.meta.dirname, "../../docs/privacy.md"), "utf8");
+  const statements = /```sql\n(alter table audit_entries[^`]*)```/.exec(privacy)?.[1] ?? "";
+  const { rows } = await admin.pool.query<{ me: string }>("select current_user as me");
+  await admin.pool.query(
+    statements.replaceAll("longwatch", names.owner).replaceAll("postgres", rows[0]?.me ?? ""),
+  );
+  const owner = connect(urls.owner);
+
+  await owner.pool.query("insert into audit_entries (actor, action, subject) values ('a', 'b', 'c')");
+  for (const statement of [
+    "delete from audit_entries",
+    "drop trigger audit_entries_no_change on audit_entries",
+    "create or replace function refuse_audit_change() returns trigger language plpgsql as 'begin return new; end'",
+    "drop table audit_entries",
+    "alter table audit_entries disable trigger user",
+  ])
+    await expect(owner.pool.query(statement), statement).rejects.toMatchObject({ code: "42501" });
+});
+
 test("S21: over the role that answers, everything works that is done over HTTP", async () => {
   const { urls } = await openWithRoles();
   const owner = { ...connect(urls.owner), url: urls.owner, errors: [], drop: async () => undefined };
