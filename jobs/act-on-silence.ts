@@ -84,10 +84,10 @@ export async function matchAlert(db: Queryable, alertId: number): Promise<Matche
 /** Ends a silence now, with its audit entry. Of two at once one ends it. */
 export function endSilence(
   database: Database,
-  { id, by, actor = by, clock }: { id: number; by: string; actor?: string; clock: () => number },
+  { id, by, actor = by, nowMs }: { id: number; by: string; actor?: string; nowMs: number },
 ): Promise<"expired" | "over" | "unknown"> {
   return inTransaction(database, async ({ tx }) => {
-    const ended = await expireSilence(tx, id, clock);
+    const ended = await expireSilence(tx, id, nowMs);
     const entry = { actor, action: "silence.expired", subject: `silence ${id}`, details: {} };
     if (ended === "expired") await writeAuditEntry(tx, entry);
     return ended;

@@ -4,13 +4,15 @@ import { inTransaction } from "../transaction.ts";
 
 const ROWS_PER_TRANSACTION = 200;
 
+type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
+
 interface DerivedTable {
-  readonly name: "spikes" | "alerts" | "notifications" | "advice" | "silences";
+  readonly name: CountedTable | "alert_transitions";
   /** Its columns and their types. */
   readonly key: readonly (readonly [string, string])[];
   readonly json: readonly string[];
   readonly text: readonly string[];
-  /** When it was over: the day whose data it is. */
+  /** When it was over, as SQL: the day whose data it is. */
   readonly over: string;
   /** From when to when it was written, as SQL. */
   readonly written: readonly [string, string];
@@ -19,6 +21,8 @@ interface DerivedTable {
 
 const ofZone = (zoneId: number) => sql`zone_id = ${zoneId}`;
 const ID = [["id", "bigint"]] as const;
+const TRANSITION_AT = `coalesce(to_timestamp((entry ->> 'at')::float8 / 1000),
+  (select fired_at from alerts where alerts.id = alert_id))`;
 
 /** Everything outside the events that may repeat an address. */
 const TABLES: readonly DerivedTable[] = [
@@ -40,6 +44,15 @@ const TABLES: readonly DerivedTable[] = [
     over: "resolved_at",
     written: ["fired_at", "fired_at"],
     isZone: ofZone,
+  },
+  {
+    name: "alert_transitions",
+    key: ID,
+    json: ["entry"],
+    text: ["headline"],
+    over: "(select resolved_at from alerts where alerts.id = alert_id)",
+    written: [TRANSITION_AT, TRANSITION_AT],
+    isZone: (zoneId) => sql`alert_id in (select id from alerts where ${ofZone(zoneId)})`,
   },
   {
     name: "notifications",
@@ -96,7 +109,8 @@ export interface DerivedRewrite {
   readonly write: boolean;
 }
 
-export type DerivedCounts = Readonly<Record<DerivedTable["name"], number>>;
+/** The feed's copy of an alert's transitions is counted with the alert. */
+export type DerivedCounts = Readonly<Record<CountedTable, number>>;
 
 /** Rewrites what spikes, alerts, messages and advice repeat of events; returns how many rows of each were changed. */
 export async function rewriteDerived(
@@ -112,7 +126,7 @@ export async function rewriteDerived(
       const page: RewrittenPage = await inTransaction(database, ({ tx }) =>
         rewritePage(tx, table, { scope, behind }, rewrite),
       );
-      counts[table.name] += page.changed;
+      if (table.name !== "alert_transitions") counts[table.name] += page.changed;
       after = page.last;
     } while (after !== null);
   }
@@ -163,7 +177,7 @@ async function readPage(
   { zoneId, overIn, writtenIn }: DerivedScope,
   behind: readonly string[] | null,
 ): Promise<Row[]> {
-  const over = sql.identifier(table.over);
+  const over = sql.raw(table.over);
   const [first, last] = table.written;
   const conditions = [
     zoneId === null ? sql`true` : table.isZone(zoneId),

@@ -72,18 +72,19 @@ function concernsZones(zoneIds: readonly number[]) {
     where named = any(${sql.param(zoneIds.map(String))}::text[])))`;
 }
 
+/** Clocks of two who measured Postgres's agree within this. */
+const CLOCKS_DIFFER_MS = 2_000;
+
 /**
- * Ends a silence now; `over` when it was already, `unknown` when there is none. Of two at once one ends it: the clock is
- * read once the row is held, or a reading taken before the other's end would end it again.
+ * Ends a silence now; `over` when it was already, `unknown` when there is none. Of two at once one ends it: what is about to
+ * end is over, or whose clock is behind would end it again.
  */
 export async function expireSilence(
   tx: Queryable,
   id: number,
-  clock: () => number,
+  nowMs: number,
 ): Promise<"expired" | "over" | "unknown"> {
-  const known = await tx.select({ id: silences.id }).from(silences).where(eq(silences.id, id)).for("update");
-  if (known.length === 0) return "unknown";
-  const now = new Date(clock());
+  const now = new Date(nowMs);
   const ended = await tx
     .update(silences)
     // One that has not begun must still end after its start.
@@ -91,10 +92,12 @@ export async function expireSilence(
     .where(
       and(
         eq(silences.id, id),
-        gt(silences.expiresAt, now),
+        gt(silences.expiresAt, new Date(nowMs + CLOCKS_DIFFER_MS)),
         sql`${silences.expiresAt} > ${silences.startsAt} + interval '1 microsecond'`,
       ),
     )
     .returning({ id: silences.id });
-  return ended.length === 1 ? "expired" : "over";
+  if (ended.length === 1) return "expired";
+  const known = await tx.select({ id: silences.id }).from(silences).where(eq(silences.id, id));
+  return known.length === 1 ? "over" : "unknown";
 }

@@ -132,7 +132,7 @@ function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Con
     `  ${command} status`,
     `  ${command} coverage                                   which hours are proven complete`,
     `  ${command} verify --zone ${zoneIds[0]} --from -6h --to now   compare with the platform again`,
-    `  ${command} edge events search --zone ${zoneIds[0]} --group-by ruleId`,
+    `  ${command} edge events search --zone ${zoneIds[0]} --from -1h --to now --group-by ruleId`,
     `  curl ${platform.url}/_emulator                              what the emulator holds`,
   ];
   const real = [
@@ -143,7 +143,13 @@ function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Con
     `  ${command} coverage`,
   ];
   const http =
-    httpUrl === null ? [] : [`  curl ${httpUrl}/readyz`, `  curl -H "AccessKey: $KEY" ${httpUrl}/metrics`];
+    httpUrl === null
+      ? []
+      : [
+          `  curl ${httpUrl}/readyz`,
+          `  curl -H "AccessKey: $KEY" ${httpUrl}/api/v1/alerts        with the key from above, or one of \`keys create\``,
+          `  ${httpUrl}/docs                                      every route, with examples`,
+        ];
   const ending = ["", `State is kept in ${config.dataDir}. Ctrl-C stops everything that was started.`, ""];
   return [...(platform.isEmulated ? emulated : real), ...http, ...ending].join("\n");
 }

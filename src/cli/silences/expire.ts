@@ -34,8 +34,8 @@ export function expireCommand(readConfig: () => Config, io: StoreIo): Command {
         const actor = readActor(read, flags.by);
         read.finish();
         const result = await withStore(readConfig(), async (database) => {
-          const clock = await readServiceClock(database, io.clock);
-          return endSilence(database, { id, by: actor, clock });
+          const nowMs = (await readServiceClock(database, io.clock))();
+          return endSilence(database, { id, by: actor, nowMs });
         });
         if (result === "unknown") throw new NotFoundError(`there is no silence ${id}`);
         const said = result === "expired" ? "is over now" : "was over already: nothing was changed";

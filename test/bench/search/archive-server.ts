@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { createDatabase } from "../../../db/client.ts";
 import { listRoutes } from "../../../src/app/list-routes.ts";
+import { openApi } from "../../../src/app/open-api.ts";
 import { createHttp } from "../../../src/http/http.ts";
 import { createMetrics } from "../../../src/http/metrics.ts";
 import { createPageCursors } from "../../../src/http/page-cursor.ts";
@@ -27,18 +28,22 @@ const log = createLog({ level: "error", stream: { write: () => undefined } });
 const onError = (err: Error) => log.error({ err }, "connection lost");
 const archive = createDatabase({ url: databaseUrl, max: 4, applicationName: "bench archive", onError });
 const caller = { keyId: "1", name: "bench", roles: ["exporter"], zoneIds: null, masked: false } as const;
+const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
+const cursors = createPageCursors(randomBytes(32));
+const clock = () => Number(now);
 const app = createHttp({
   checks: [],
   metrics: createMetrics(),
   readBacklog: () => Promise.reject(new Error("not part of the benchmark")),
   log,
-  authenticate: async () => ({ ...caller, scopes: new Set(["read", "export"] as const) }),
+  authenticate,
   routes: listRoutes({
     archive,
     keys: archive,
-    cursors: createPageCursors(randomBytes(32)),
+    api: await openApi({ database: archive, archive, cursors, authenticate, clock, log }),
+    cursors,
     refuseCostly: () => undefined,
-    clock: () => Number(now),
+    clock,
     zoneIds: zones.map(Number),
     retentionDays: 400,
     askAdvice: null,

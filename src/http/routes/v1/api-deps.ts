@@ -51,7 +51,7 @@ export interface ApiActs {
   readonly planSilence: (wanted: WantedSilence) => Promise<ApiSilence>;
   readonly addSilence: (wanted: WantedSilence) => Promise<ApiSilence & { readonly id: number }>;
   readonly endSilence: (
-    ended: Act & { readonly id: number; readonly clock: Clock },
+    ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;
   readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;
 }

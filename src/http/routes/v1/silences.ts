@@ -118,7 +118,7 @@ function addDelete(app: FastifyInstance, { archive, acts, clock }: ApiDeps): voi
         row !== null && (zoneIds === null || (zones ?? zoneIds).some((zone) => zoneIds.includes(zone)));
       if (!isSeen) throw notFound(`silence ${id}`);
       refuseForeign(zoneIds, zones);
-      const result = await acts.endSilence({ id, by, actor, clock });
+      const result = await acts.endSilence({ id, by, actor, nowMs: clock() });
       if (result === "unknown") throw notFound(`silence ${id}`);
       return { id, result };
     },
