@@ -12,6 +12,15 @@ function plan(body: object) {
   return planSearch(read.search);
 }
 
+test("S3: for who sees addresses only masked, free text does not look at them", () => {
+  const read = readSearch({ from: 0, to: 1_000, query: "207" }, "search");
+  if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
+  const columnsOf = (isMasked: boolean) => planSearch(read.search, { isMasked }).clauses[0]?.columns;
+
+  expect(columnsOf(false)).toEqual(["ip", "ruleId", "url", "ua", "message"]);
+  expect(columnsOf(true)).toEqual(["ruleId", "url", "ua", "message"]);
+});
+
 test("an event is in the bucket whose number is how many starts are not after it", () => {
   for (const [from, to, buckets] of [
     [0, 1_000, 3],

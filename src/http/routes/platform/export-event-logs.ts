@@ -29,6 +29,7 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
     const { zoneId, plan, isMasked } = wanted;
+    await deps.auditExport(request, wanted);
     const isNdjson = NDJSON.test(request.headers.accept ?? "");
     const rows = readExport(deps.archive, zoneId, plan, clientGone(reply));
     const parts = mapParts(rows, isMasked, isNdjson ? toLine : toCsvLine);
