@@ -66,7 +66,11 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
       ja4s: mergeTop(members, "ja4"),
     },
     sparkline: sumSparklines(members),
-    advice: { state: "unavailable", text: null, reason: "many rules at once: each rule's own alert has it" },
+    advice: {
+      state: "unavailable",
+      text: null,
+      reason: "of many rules at once each rule's own alert has it",
+    },
     links: [],
     members: members.map((one) => ({
       zoneId: one.zoneId,
@@ -76,7 +80,8 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
       windowMinutes: one.windowMinutes,
       usual: one.baseline,
     })),
-    howToSilence: null,
+    howToSilence:
+      zones.size === 1 ? `${LONGWATCH} silences add --zone ${zoneId} --for 30m --reason 'why'` : null,
     howToList: `${LONGWATCH} alerts list --group ${alertId}`,
   });
 }

@@ -61,10 +61,12 @@ export function describeReason(message: AlertMessage): string {
   }
 }
 
-/** `zone 101 · rule 942100 SQL injection`. Still hostile: the rule's words are the log's. */
+/** `zone 101 · rule 942100 SQL injection`, `zone 101 · flood`. Still hostile: the rule's words are the log's. */
 export function describeSubject(message: AlertMessage): string {
   if (message.kind === "self")
     return message.zoneId === null ? "Longwatch" : `Longwatch · zone ${message.zoneId}`;
+  if (message.members !== undefined && message.members.length > 0)
+    return message.zoneId === null ? "flood of several zones" : `zone ${message.zoneId} · flood`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
   const zone = message.zoneId === null ? "" : `zone ${message.zoneId}`;
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
@@ -103,9 +105,10 @@ export function describeSince({ startedAt }: AlertMessage): string {
   return `since ${formatTime(startedAt)}`;
 }
 
-/** `since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`. */
+/** `alert 7 · since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`; the number is what commands ask for. */
 export function describeCourse(message: AlertMessage): string {
-  const since = describeSince(message);
+  const isOne = message.alertId > 0 && message.digest === undefined;
+  const since = `${isOne ? `alert ${message.alertId} · ` : ""}${describeSince(message)}`;
   if (message.kind === "self") return since;
   const { peak, score, threshold } = message;
   return `${since} · peak ${formatNumber(peak)} · score ${number.format(score)} · threshold ${formatNumber(threshold)}`;

@@ -122,11 +122,12 @@ export function toDiscordFile(message: AlertMessage): string | null {
 /** All that is known of an alert, as one message to be edited in place; an edit leaves what is attached where it is. */
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const outline = outlineAlert(message, "whole", CAPS);
-  const { status, standing, subject, silence, links } = outline;
+  const { status, standing, subject, headline, silence, links } = outline;
   const title = subject === "" ? standing : `${standing} · ${subject}`;
   const [console] = links;
   return {
-    content: toDiscord(title, DISCORD_LIMITS.title),
+    // What a phone shows of it without opening.
+    content: toDiscord(`${standing}: ${headline || subject}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
     embeds: [
       {

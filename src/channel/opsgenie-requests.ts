@@ -72,6 +72,12 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
   return { method: "POST", path: "/v2/alerts", byAlias: false, body };
 }
 
+/** The headline of an acknowledgement says by whom. */
+function noteWho(message: AlertMessage): string {
+  const { headline } = outlineAlert(message, "transition");
+  return message.reason === "acknowledged" ? toInert(headline) : describeReason(message);
+}
+
 /**
  * What a transition asks of the Alert API, in order; each is harmless when it arrives twice. The alias keeps it one alert
  * there; late news of one that is over never opens another. What of a long list of rules has no room in it follows as notes.
@@ -87,7 +93,7 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   }
   if (reason === "advice") return [about("POST", "notes", { source: SOURCE, note: note() })];
   if (reason === "acknowledged" || (reason === "repeat" && state === "acknowledged")) {
-    return [about("POST", "acknowledge", { source: SOURCE, note: describeReason(message) })];
+    return [about("POST", "acknowledge", { source: SOURCE, note: noteWho(message) })];
   }
   // Of an alert that is open already, only its count rises: the priority has a request of its own.
   const raise = about("PUT", "priority", { priority: PRIORITIES[severity] });

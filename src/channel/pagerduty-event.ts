@@ -69,7 +69,11 @@ function toPayload(message: AlertMessage): PagerDutyPayload {
   const { subject, headline } = outlineAlert(message, "whole", caps);
   const { zoneId, ruleId } = message;
   const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
-  const summary = `${news}${subject}: ${headline}`;
+  // It is read out on the phone: what the headline names is not said twice.
+  const rule = toLine(ruleId ?? "", 255);
+  const isNamed = message.members !== undefined || (rule !== "" && headline.includes(rule));
+  const about = isNamed && headline !== "" ? "" : `${subject}: `;
+  const summary = `${news}${about}${headline}`;
   return {
     summary: cutText(toInert(summary), PAGERDUTY_LIMITS.summary),
     source: zoneId === null ? "Longwatch" : `zone ${zoneId}`,

@@ -15,6 +15,7 @@ import {
   TOP_LABELS,
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
+import { describeTopValue } from "./describe-top-value.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
@@ -52,7 +53,10 @@ function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
   return TOP_KEYS.flatMap((key) =>
     message.top[key].slice(0, TOP_ROWS).map(({ value, count, share }, row) => {
       const label = padToWidth(row === 0 ? TOP_LABELS[key] : "", LABEL_COLUMNS);
-      const shown = padToWidth(cutToWidth(toLine(value, 200) || "-", valueColumns), valueColumns);
+      const shown = padToWidth(
+        cutToWidth(describeTopValue(key, value, valueColumns), valueColumns),
+        valueColumns,
+      );
       const bar = "█".repeat(Math.round(share * barColumns));
       const numbers = `${formatNumber(count).padStart(9)} ${formatShare(share).padStart(6)}`;
       return `${paint("dim", label)}${shown}${numbers}${bar === "" ? "" : ` ${paint("cyan", bar)}`}`;

@@ -15,6 +15,7 @@ import {
   TOP_LABELS,
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
+import { describeTopValue } from "./describe-top-value.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine } from "./plain-text.ts";
@@ -92,7 +93,7 @@ function renderFacts(message: AlertMessage): string {
 function renderTop({ top }: AlertMessage): SlackBlock[] {
   const fields = TOP_KEYS.filter((key) => top[key].length > 0).map((key) => {
     const rows = top[key].slice(0, TOP_ROWS).map(({ value, count, share }) => {
-      return `${toMrkdwnCode(value, VALUE_CHARS)} ${formatNumber(count)} (${formatShare(share)})`;
+      return `${toMrkdwnCode(describeTopValue(key, value, VALUE_CHARS), VALUE_CHARS)} ${formatNumber(count)} (${formatShare(share)})`;
     });
     return mrkdwn([`*${TOP_LABELS[key]}*`, ...rows].join("\n"));
   });
