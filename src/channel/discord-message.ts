@@ -32,6 +32,8 @@ const measureDiscord = (text: string) => Array.from(toDiscord(text, DISCORD_LIMI
 const CAPS = {
   ...FULL_CAPS,
   headline: HEADLINE_CHARS,
+  // Beside the signs that make code of it.
+  value: VALUE_CHARS - 2,
   members: { rows: 6, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
 };
 export const DISCORD_FILE = "rules.txt";

@@ -37,13 +37,11 @@ const MEMBERS = { rows: 10, rowChars: 150, chars: 4_000, measure: measureInert }
 /** A note, with room for its title and for how many are in none. */
 const PART_ROOM = { chars: OPSGENIE_LIMITS.note - 500, lineChars: 2_000, measure: measureInert } as const;
 
+/** All that is known; of advice, which is a note beside the description, the advice. */
 function toDescription(message: AlertMessage, maxChars: number): string {
   const elsewhere = tellsMembers(message) ? { elsewhere: "in the notes" } : {};
-  const outline = outlineAlert(
-    { ...message, reason: message.reason === "advice" ? "first" : message.reason },
-    "whole",
-    { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } },
-  );
+  const view = message.reason === "advice" ? "transition" : "whole";
+  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } });
   const links = outline.links.map(({ label, href }) => `${toInert(label)}: ${href}`);
   return cutText([...toPlainLines(outline).map(toInert), ...links].join("\n"), maxChars);
 }
