@@ -72,6 +72,13 @@ export function describeSubject(message: AlertMessage): string {
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
 
+/** The headline, behind what it is about where it does not name that itself: what is read out is not said twice. */
+export function describeBriefly(message: AlertMessage): string {
+  const { headline, ruleId, members } = message;
+  const isNamed = members !== undefined || (ruleId !== null && ruleId !== "" && headline.includes(ruleId));
+  return isNamed && headline !== "" ? headline : `${describeSubject(message)}: ${headline}`;
+}
+
 export interface CountPhrase {
   readonly count: string;
   /** `in 5 minutes against usual 12`. */

@@ -2,6 +2,7 @@ import type { AlertMessage } from "./alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeBriefly,
   describeCount,
   describeCourse,
   describeEnd,
@@ -175,8 +176,7 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
 }
 
 function renderResolved(message: AlertMessage, { paint, columns }: Page): string {
-  const subject = toLine(describeSubject({ ...message, ruleTitle: null }), 200);
-  const title = cutToWidth(`${subject} · ${toLine(message.headline, 200)}`, columns - 9);
+  const title = cutToWidth(toLine(describeBriefly({ ...message, ruleTitle: null }), 400), columns - 9);
   const named = renderDigest(message, columns).map((line) => `  ${line}\n`);
   return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n${named.join("")}`;
 }

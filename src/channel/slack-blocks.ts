@@ -2,6 +2,7 @@ import type { AlertMessage } from "./alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeBriefly,
   describeCount,
   describeCourse,
   describeEnd,
@@ -186,7 +187,7 @@ export function toSlackMessage(
   if (message.reason === "resolved") {
     const about = toMrkdwn(subject, 200);
     return {
-      text: `✅ Resolved: ${about}: ${headline}`,
+      text: `✅ Resolved: ${toMrkdwn(describeBriefly(message), 400)}`,
       blocks: [
         section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`),
         ...renderDigest(message),
@@ -225,7 +226,7 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
   const subject = toLine(describeSubject(message), 100);
   const headline = toMrkdwn(message.headline, 300);
   return {
-    text: `✅ Resolved: ${toMrkdwn(subject, 200)}: ${headline}`,
+    text: `✅ Resolved: ${toMrkdwn(describeBriefly(message), 400)}`,
     blocks: [
       header(`✅ Resolved · ${subject}`),
       section(`${headline}\n${describeEnd(message)}`),
