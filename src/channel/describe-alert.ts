@@ -1,4 +1,5 @@
 import type { AlertMessage } from "./alert-message.ts";
+import { toLine } from "./plain-text.ts";
 
 const MINUTE_MS = 60_000;
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
@@ -75,8 +76,9 @@ export function describeSubject(message: AlertMessage): string {
 /** The headline, behind what it is about where it does not name that itself: what is read out is not said twice. */
 export function describeBriefly(message: AlertMessage): string {
   const { headline, ruleId, members } = message;
-  const isNamed = members !== undefined || (ruleId !== null && ruleId !== "" && headline.includes(ruleId));
-  return isNamed && headline !== "" ? headline : `${describeSubject(message)}: ${headline}`;
+  const isRule = toLine(ruleId ?? "", 100) !== "";
+  const isNamed = members !== undefined || (isRule && headline.includes(ruleId ?? ""));
+  return isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
 }
 
 export interface CountPhrase {
@@ -99,12 +101,17 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
   };
 }
 
-/** `blocked 700 · logged 147`; empty where nothing was counted. */
-export function describeActions({ actions }: AlertMessage): string {
-  return (["blocked", "challenged", "logged", "other"] as const)
+/**
+ * `blocked 700 · logged 147`; empty where nothing was counted. `of 5,912 events: ...` where these, like the top lists, are
+ * of more or fewer events than the count: they are of all since the beginning, when somebody last looked.
+ */
+export function describeActions({ actions, count }: AlertMessage): string {
+  const { blocked, challenged, logged, other } = actions;
+  const total = blocked + challenged + logged + other;
+  const parts = (["blocked", "challenged", "logged", "other"] as const)
     .filter((action) => actions[action] > 0)
-    .map((action) => `${action} ${formatNumber(actions[action])}`)
-    .join(" · ");
+    .map((action) => `${action} ${formatNumber(actions[action])}`);
+  return `${total === 0 || total === count ? "" : `of ${formatNumber(total)} events: `}${parts.join(" · ")}`;
 }
 
 /** `since 2026-11-21 14:03 UTC`. */
