@@ -1,11 +1,22 @@
+import { availableParallelism } from "node:os";
+import path from "node:path";
 import { defineConfig } from "vitest/config";
+import { LongFilesFirst } from "./test/support/long-files-first.ts";
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
-    sequence: { shuffle: true },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    setupFiles: ["test/support/patience.ts"],
+    // Tests are shuffled within their file, files by the sequencer.
+    sequence: { shuffle: { tests: true }, sequencer: LongFilesFirst },
+    // Not one fewer than there are cores: tests also wait, for Postgres and for processes of their own.
+    maxWorkers: Math.max(2, availableParallelism()),
+    // These end what hangs and promise nothing: the machine may be busy.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000 } },
+    // Processes that tests start need not compile the service anew, each of them.
+    env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, "node_modules", ".cache", "node-compile") },
   },
 });

@@ -143,6 +143,5 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
       expect(metrics).toMatch(/longwatch_notifications_total\{channel="webhook",outcome="delivered"\} [1-9]/);
       await app.stop();
     },
-    60_000,
   );
 });

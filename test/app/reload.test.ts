@@ -49,4 +49,4 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   service.child.kill("SIGHUP");
   await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["fifth"]');
   expect(service.child.exitCode).toBeNull();
-}, 90_000);
+});

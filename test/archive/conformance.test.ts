@@ -42,7 +42,7 @@ async function compare(name: string, ask: Ask, platform: Ask, path: string, init
   return difference(name, comparable(ours, name), comparable(theirs, name));
 }
 
-it("answers every request as the platform does, byte for byte", { timeout: 120_000 }, async () => {
+it("answers every request as the platform does, byte for byte", async () => {
   const { ask, platform } = await openArchive();
   const differences: string[] = [];
   for (const { name, path, init } of REQUESTS) {
@@ -66,7 +66,7 @@ async function walk(ask: Ask, day: string): Promise<string[]> {
   return pages;
 }
 
-it("gives the pages of a whole day as the platform does, token by token", { timeout: 120_000 }, async () => {
+it("gives the pages of a whole day as the platform does, token by token", async () => {
   const { ask, platform } = await openArchive();
   for (const day of ["11-19-2026", "11-20-2026"]) {
     const [ours, theirs] = [await walk(ask, day), await walk(platform, day)];
@@ -84,7 +84,7 @@ it("begins again at the first page with the start token", async () => {
   expect((await ask(`${path}/${startToken}`)).text).toBe(first.text);
 });
 
-it("refuses a token of another day, another zone or another archive", { timeout: 120_000 }, async () => {
+it("refuses a token of another day, another zone or another archive", async () => {
   const { ask } = await openArchive({ historyHours: 4, parts: { zoneIds: [101, 7] } });
   const { ask: other } = await openArchive({ historyHours: 4 });
   const tokenOf = async (from: Ask) => {
@@ -153,7 +153,7 @@ async function farBack(emulator: Emulator) {
   emulator.advance(30 * 24 * HOUR_MS);
 }
 
-it("goes on serving days and windows that the platform has forgotten", { timeout: 120_000 }, async () => {
+it("goes on serving days and windows that the platform has forgotten", async () => {
   const { ask, platform, emulator } = await openArchive({ historyHours: 5 });
   const window = { from: NOW - 3 * HOUR_MS, to: NOW };
   const before = {

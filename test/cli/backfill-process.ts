@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import { backfillCommand } from "../../src/cli/backfill.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
@@ -7,6 +8,8 @@ import { runStoreCommand } from "./run-store-command.ts";
  */
 const [database = "", platform = "", accessKey = "", now = "", ...args] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
+// At once: a process that is killed keeps nothing of what it compiled for the next.
+flushCompileCache();
 const ran = await runStoreCommand(
   (readConfig, io) => backfillCommand(readConfig, io, (_database, clock) => Promise.resolve(clock)),
   {

@@ -1,10 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { backfillCommand } from "../../src/cli/backfill.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
@@ -21,9 +18,6 @@ import {
 } from "../jobs/ingest-support.ts";
 import { type Ran, runStoreCommand } from "./run-store-command.ts";
 
-/** What the first child compiled, the others need not. */
-const COMPILED = mkdtempSync(path.join(tmpdir(), "longwatch-compiled-"));
-afterAll(() => rmSync(COMPILED, { recursive: true, force: true }));
 const PROGRAM = fileURLToPath(new URL("./backfill-process.ts", import.meta.url));
 
 let database: MigratedDatabase;
@@ -70,9 +64,7 @@ async function runKilled(emulator: Emulator, killAt: number, args: string): Prom
     if (++answered === killAt) kill();
     return body;
   });
-  const child = fork(PROGRAM, [database.url, url, emulator.accessKey, String(NOW), ...args.split(" ")], {
-    env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
-  });
+  const child = fork(PROGRAM, [database.url, url, emulator.accessKey, String(NOW), ...args.split(" ")]);
   kill = () => void child.kill("SIGKILL");
   onTestFinished(() => void child.kill("SIGKILL"));
   const [, signal] = (await once(child, "exit")) as [number | null, string | null];

@@ -1,5 +1,5 @@
+import { inject } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
-import { migrate } from "../../db/migrate.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 export interface MigratedDatabase extends Database {
@@ -9,10 +9,10 @@ export interface MigratedDatabase extends Database {
   drop(): Promise<void>;
 }
 
+/** A database with this version's schema, and a pool on it. */
 export async function createMigratedDatabase(): Promise<MigratedDatabase> {
-  const empty = await createTestDatabase();
-  const { url } = empty;
-  await migrate({ url });
+  const copy = await createTestDatabase(inject("migratedTemplate"));
+  const { url } = copy;
   const errors: Error[] = [];
   const onError = (error: Error) => void errors.push(error);
   const database = createDatabase({ url, max: 12, applicationName: "longwatch test", onError });
@@ -22,7 +22,7 @@ export async function createMigratedDatabase(): Promise<MigratedDatabase> {
     errors,
     drop: async () => {
       await database.close();
-      await empty.drop();
+      await copy.drop();
     },
   };
 }

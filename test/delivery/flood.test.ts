@@ -148,4 +148,4 @@ test("F63: when 5,000 rules of one zone spike within a minute, every rule is fou
   const docs = readFileSync(new URL("../../docs/channels.md", import.meta.url), "utf8");
   const documented = docs.split("\n").filter((line) => /^\| [a-z-]+ \| \d+ \| \d+ \|/.test(line));
   expect(documented.map((line) => line.split("|").slice(0, 4).join("|").concat("|"))).toEqual(table);
-}, 120_000);
+});

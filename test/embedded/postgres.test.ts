@@ -33,7 +33,7 @@ async function holdInChild(dataDir: string): Promise<{ child: ChildProcess; url:
   onTestFinished(() => void child.kill("SIGKILL"));
   let output = "";
   child.stdout?.on("data", (chunk) => (output += String(chunk)));
-  await expect.poll(() => output, { timeout: 25_000 }).toContain("\n");
+  await expect.poll(() => output).toContain("\n");
   return { child, url: output.trim() };
 }
 

@@ -43,7 +43,7 @@ async function start(
   );
   let output = "";
   child.stdout?.on("data", (chunk) => (output += String(chunk)));
-  await expect.poll(() => output, { timeout: 10_000 }).toContain("/_emulator");
+  await expect.poll(() => output).toContain("/_emulator");
   return { child, url: /http:\S+(?=\n)/.exec(output)?.[0] ?? "", output };
 }
 

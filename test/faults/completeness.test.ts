@@ -100,7 +100,7 @@ test("F48: an hour is not sealed while an event of it may still appear", async (
 test("F56: 80 hours without the platform leave exactly the lost hours as gaps, one alert, and go on at the oldest hour still served", async () => {
   const world = await openFaultyWorld({ historyHours: 6, eventsPerSecond: 0.005, lateShare: 0 });
   const { emulator, toPlatform, database } = world;
-  const replica = world.openReplica({ callTimeoutMs: 500 });
+  const replica = world.openReplica();
   await passTime(world, replica, 4);
   const before = await readHours(world);
   const firstLost = before.filter(({ state }) => state === "sealed").at(-1)?.at ?? 0;

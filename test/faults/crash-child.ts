@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import type { Database } from "../../db/client.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { createReplica } from "./replica.ts";
@@ -11,6 +12,8 @@ import { createReplica } from "./replica.ts";
 const [databaseUrl = "", platformUrl = "", accessKey = "", now = "", job = "", point = ""] =
   process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
+// At once: a life that is killed keeps nothing of what it compiled for the next.
+flushCompileCache();
 
 let current = "";
 function reach(here: string): void {

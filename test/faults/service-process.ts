@@ -4,6 +4,9 @@ import path from "node:path";
 
 const MAIN = path.join(import.meta.dirname, "..", "..", "src", "main.ts");
 
+const passOn = (...names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, process.env[name] ?? ""]));
+
 export interface ServiceProcess {
   readonly child: ChildProcess;
   /** Exit code, or the signal that ended it. */
@@ -16,7 +19,7 @@ export interface ServiceProcess {
 export function startServiceProcess(env: Record<string, string>): ServiceProcess {
   const child = spawn(process.execPath, [MAIN, "start"], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH: process.env["PATH"] ?? "", LONGWATCH_PORT: "0", ...env },
+    env: { ...passOn("PATH", "NODE_COMPILE_CACHE"), LONGWATCH_PORT: "0", ...env },
   });
   let printed = "";
   for (const stream of [child.stdout, child.stderr]) {

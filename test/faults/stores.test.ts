@@ -57,7 +57,7 @@ test("F32: Postgres that crashes and comes back at another address in the middle
   const shown = await readShown(emulator.url, ZONE);
   expect(await findBreaches(replica.database, ZONE, async () => shown)).toEqual([]);
   expect(await findMissing(replica.database, ZONE, shown)).toEqual([]);
-}, 60_000);
+});
 
 test.skipIf(server === null)(
   "F28: a Redis that runs as a cluster takes rings, because a queue's keys share one slot",

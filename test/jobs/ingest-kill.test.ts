@@ -1,10 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { HOUR_MS } from "../../src/coverage/horizon.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
@@ -13,10 +10,6 @@ import { openRawBlock } from "../../src/ingest/raw-block.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle, TODAY, walkDay, YESTERDAY } from "../emulator/support.ts";
 import { expectedRows, openChangingPlatform, storedRows, withoutRoute, ZONE } from "./ingest-support.ts";
-
-/** What the first replica compiled, the others need not. */
-const COMPILED = mkdtempSync(path.join(tmpdir(), "longwatch-compiled-"));
-afterAll(() => rmSync(COMPILED, { recursive: true, force: true }));
 
 const PROGRAM = fileURLToPath(new URL("./ingest-replica.ts", import.meta.url));
 const DAYS = ["11-18-2026", YESTERDAY, TODAY];
@@ -56,9 +49,7 @@ async function startReplica(
     const changed = child === undefined ? body : await onAnswer(++answered, child, body);
     return typeof changed === "string" ? changed : body;
   });
-  child = fork(PROGRAM, [name, database.url, url, emulator.accessKey, String(NOW), ...jobs], {
-    env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
-  });
+  child = fork(PROGRAM, [name, database.url, url, emulator.accessKey, String(NOW), ...jobs]);
   const started = child;
   onTestFinished(() => void started.kill("SIGKILL"));
   const told = once(child, "message").then(([message]) => message as { failures: string[] });

@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import { createDatabase } from "../../db/client.ts";
 import { createIngestJobs } from "./ingest-jobs.ts";
 
@@ -7,6 +8,8 @@ import { createIngestJobs } from "./ingest-jobs.ts";
  */
 const [name = "", url = "", platform = "", accessKey = "", now = "", ...only] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
+// At once: a process that is killed keeps nothing of what it compiled for the next.
+flushCompileCache();
 const database = createDatabase({ url, max: 6, applicationName: name, onError: () => undefined });
 const jobs = createIngestJobs({
   database,

@@ -67,8 +67,8 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     for (const { job } of [fenced, retried, abandoned, waiting])
       await doorbell.ring(job.name, { zoneId: 1 }, `x_${job.name}`);
 
-    await expect.poll(() => retried.runs.length, { timeout: 15_000 }).toBe(2);
-    await expect.poll(() => waiting.runs.length, { timeout: 15_000 }).toBe(5);
+    await expect.poll(() => retried.runs.length).toBe(2);
+    await expect.poll(() => waiting.runs.length).toBe(5);
     expect(abandoned.runs).toHaveLength(1);
     expect(fenced.runs).toHaveLength(1);
   });

@@ -194,7 +194,7 @@ function drawFilter(draw: Draw, events: readonly NewEvent[]) {
 }
 
 /** Dimensions whose counts are made in advance. */
-const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
+export const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
 
 /** A question about whole days that counts made in advance may answer. */
 export function drawCountedBody(draw: Draw, events: readonly NewEvent[]) {

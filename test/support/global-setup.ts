@@ -1,13 +1,17 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import pg from "pg";
 import type { TestProject } from "vitest/node";
+import { migrate } from "../../db/migrate.ts";
 import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
     /** Superuser connection string of a running Postgres 18. */
     postgresUrl: string;
+    /** Name of a database of it that has this version's schema and nothing else; nobody connects to it. */
+    migratedTemplate: string;
   }
 }
 
@@ -19,8 +23,25 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
   const postgres = await startEmbeddedPostgres({ dataDir, settings });
   project.provide("postgresUrl", postgres.url);
+  project.provide("migratedTemplate", await createTemplate(postgres.url));
   return async () => {
     await postgres.stop();
     rmSync(dataDir, { recursive: true, force: true });
   };
+}
+
+/** Migrated once for the run: a copy of it takes a tenth of the time. */
+async function createTemplate(postgresUrl: string): Promise<string> {
+  const name = "migrated_template";
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await client.end();
+  }
+  const url = new URL(postgresUrl);
+  url.pathname = `/${name}`;
+  await migrate({ url: url.href });
+  return name;
 }
