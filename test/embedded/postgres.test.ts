@@ -55,8 +55,9 @@ test("a second start keeps what the first one stored", async () => {
 test("S14: the server's process knows nothing of the service's environment", async () => {
   vi.stubEnv("LONGWATCH_ADMIN_KEY", "canary");
   onTestFinished(() => void vi.unstubAllEnvs());
-  const { url, stop } = await startEmbeddedPostgres({ dataDir: temporaryFolder() });
-  onTestFinished(stop);
+  const postgres = await startEmbeddedPostgres({ dataDir: temporaryFolder() });
+  const { url } = postgres;
+  onTestFinished(() => postgres.stop());
 
   await query(url, "create table environment (line text)");
   await query(url, "copy environment from program 'tr ''\\0'' ''\\n'' < /proc/self/environ'");
