@@ -140,7 +140,7 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
     ...caps,
     members: { ...caps.members, ...elsewhere },
   });
-  const { status, standing, subject, links } = outline;
+  const { status, standing, links } = outline;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
   const actions = links
     .slice(0, MAX_ACTIONS)
