@@ -60,14 +60,13 @@ function countKept(zoneId: number, { from, to }: Span): SQL {
       select to_date(right(c.relname, 8), 'YYYYMMDD') as day
       from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'waf_events'::regclass),
     days as materialized (
-      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total,
-        d.cells is not null and 'action' = any(d.dimensions) as has_minutes
+      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total
       from kept k left join cube_days d on d.zone_id = ${zoneId} and d.day = k.day
       where ${utc("k.day")} > ${toMoment(from - DAY_MS)} and ${utc("k.day")} < ${toMoment(to)})
     select case when is_true and starts >= ${toMoment(from)} and starts + interval '24 hours' <= ${toMoment(to)}
         then 'day' else 'watched' end as kind,
       (extract(epoch from starts) * 1000)::float8 as at, total::float8 as total,
-      case when has_minutes then to_char(day, 'YYYY-MM-DD') end as day
+      to_char(day, 'YYYY-MM-DD') as day
     from days where watched
     union all
     select 'hour', (extract(epoch from w.starts_at) * 1000)::float8, stored_count, null

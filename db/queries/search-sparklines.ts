@@ -1,87 +1,42 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { type Span, toCondition } from "./search-condition.ts";
-import { daysOfGroups } from "./search-day-groups.ts";
-import { type CountedDay, cutOut } from "./search-days.ts";
 import { type GroupBucket, type GroupKey, isOfGroup, wantedKeys } from "./search-group-parts.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
 
 const MINUTE_MS = 60_000;
 const MINUTES = 1_440;
 /** A minute in which one bucket ends and another begins. */
-const SPLIT = -1;
+export const SPLIT = -1;
 
-interface Strip {
-  readonly day: string;
-  readonly at: number;
-  readonly width: number;
-  readonly counts: Buffer;
-}
-
-/**
- * The sparklines of a page of groups, in its order. Days that were counted in advance come from their minutes, where
- * the groups are of one dimension and nothing else is asked; minutes that two buckets share, and all else, from events.
- */
+/** The sparklines of a page of groups, in its order, from events. */
 export async function readSparklines(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
-  { keys, days }: { keys: readonly GroupKey[]; days: readonly CountedDay[] },
-): Promise<number[][]> {
-  const stripped = daysOfGroups(query, days).map(({ day }) => day);
-  if (stripped.length > 0) return addUp(tx, zoneId, query, keys, stripped);
-  return fill(query, keys, await readBuckets(tx, zoneId, query, keys, [query]));
-}
-
-async function addUp(
-  tx: Queryable,
-  zoneId: number,
-  query: GroupQuery,
   keys: readonly GroupKey[],
-  days: readonly string[],
 ): Promise<number[][]> {
-  const strips = await readStrips(tx, zoneId, query, keys, days);
-  const buckets = new Map(days.map((day) => [day, bucketsOfDay(day, query.bucketStarts)]));
-  const rest = cutOut(
-    query,
-    days.map((day) => ({ day })),
-  );
-  const split = [...buckets].flatMap(([day, ofMinute]) => splitMinutes(day, ofMinute) ?? []);
-  const sparklines = fill(query, keys, [
-    ...(rest.length > 0 ? await readBuckets(tx, zoneId, query, keys, rest) : []),
-    ...(split.length > 0 ? await readSplitMinutes(tx, zoneId, query, keys, split) : []),
-  ]);
-  for (const { day, at, width, counts } of strips) {
+  const sparklines = keys.map(() => Array.from({ length: query.buckets }, () => 0));
+  for (const { at, bucket, total } of await readBuckets(tx, zoneId, query, keys, [query])) {
     const line = sparklines[at - 1];
-    const ofMinute = buckets.get(day);
-    if (line === undefined || ofMinute === undefined) continue;
-    for (let minute = 0, byte = 0; minute < MINUTES; minute++, byte += width) {
-      const bucket = ofMinute[minute] ?? SPLIT;
-      if (bucket !== SPLIT) line[bucket] = (line[bucket] ?? 0) + counts.readUIntBE(byte, width);
-    }
+    if (line !== undefined) line[bucket] = (line[bucket] ?? 0) + total;
   }
   return sparklines;
 }
 
-async function readStrips(
-  tx: Queryable,
-  zoneId: number,
-  { groupBy }: GroupQuery,
-  keys: readonly GroupKey[],
-  days: readonly string[],
-): Promise<Strip[]> {
-  const [dimension] = groupBy;
-  if (dimension === undefined) return [];
-  const found = await tx.execute<{ day: string; at: number; width: number; counts: Buffer }>(sql`
-    select to_char(s.day, 'YYYY-MM-DD') as day, w.at::integer as at, s.width, s.counts
-    from ${wantedKeys(groupBy, keys)} join minute_strips s on s.value = w.k0
-    where s.zone_id = ${zoneId} and s.day = any(${sql.param(days)}::date[])
-      and s.dimension = ${SEARCH_COLUMNS[dimension]}`);
-  return found.rows;
+/** The bucket of a moment, epoch ms: how many of the starts are not after it. */
+export function bucketOfTime(ms: number, bucketStarts: readonly number[]): number {
+  let [low, high] = [0, bucketStarts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((bucketStarts[middle] as number) <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
-/** The bucket of each minute of a day. */
-function bucketsOfDay(day: string, bucketStarts: readonly number[]): Int32Array {
+/** The bucket of each minute of a day (UTC, `yyyy-mm-dd`), SPLIT where there are several. */
+export function bucketsOfDay(day: string, bucketStarts: readonly number[]): Int32Array {
   const ofMinute = new Int32Array(MINUTES);
   const dayStart = Date.parse(`${day}T00:00:00Z`);
   let bucket = 0;
@@ -95,7 +50,7 @@ function bucketsOfDay(day: string, bucketStarts: readonly number[]): Int32Array 
 }
 
 /** The minutes of a day that two buckets share, as epoch ms of their starts; null where there is none. */
-function splitMinutes(day: string, ofMinute: Int32Array): { day: string; starts: number[] } | null {
+export function splitMinutes(day: string, ofMinute: Int32Array): { day: string; starts: number[] } | null {
   const dayStart = Date.parse(`${day}T00:00:00Z`);
   const starts = Array.from(ofMinute).flatMap((bucket, minute) =>
     bucket === SPLIT ? [dayStart + minute * MINUTE_MS] : [],
@@ -108,7 +63,7 @@ function splitMinutes(day: string, ofMinute: Int32Array): { day: string; starts:
  * whole table every look would begin with finding the partition, which takes longer than the look. The log id is named
  * to keep the planner to the key: it would rather try each rule's minute in the index by rule.
  */
-async function readSplitMinutes(
+export async function readSplitMinutes(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
@@ -134,7 +89,7 @@ async function readSplitMinutes(
   return found.rows;
 }
 
-async function readBuckets(
+export async function readBuckets(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
@@ -152,17 +107,4 @@ function bucketOf({ bucketStarts }: GroupQuery): SQL {
   if (bucketStarts.length === 0) return sql`0`;
   const starts = bucketStarts.map((ms) => new Date(ms).toISOString());
   return sql`width_bucket(e.occurred_at, ${sql.param(starts)}::timestamptz[])`;
-}
-
-function fill(
-  { buckets }: GroupQuery,
-  keys: readonly GroupKey[],
-  counts: readonly GroupBucket[],
-): number[][] {
-  const sparklines = keys.map(() => Array.from({ length: buckets }, () => 0));
-  for (const { at, bucket, total } of counts) {
-    const line = sparklines[at - 1];
-    if (line !== undefined) line[bucket] = (line[bucket] ?? 0) + total;
-  }
-  return sparklines;
 }

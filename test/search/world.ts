@@ -29,6 +29,7 @@ export async function expectSame(
   database: Database,
   naive: ReturnType<typeof createNaiveSearch>,
   body: unknown,
+  options: Parameters<typeof searchGroups>[3] = {},
 ): Promise<"roll-up" | "events"> {
   const read = readNaively(body, "search");
   if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
@@ -51,7 +52,7 @@ export async function expectSame(
     });
     return "events";
   }
-  const { groups, total, source } = await searchGroups(database, ZONE, plan);
+  const { groups, total, source } = await searchGroups(database, ZONE, plan, options);
   const page = wanted.page.map(({ sparkline, ...group }) => ({ ...group, sparkline: sparkline ?? null }));
   expect({ asked, total, groups }).toEqual({ asked, total: wanted.total, groups: page });
   return source;
