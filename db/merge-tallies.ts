@@ -1,30 +1,35 @@
-import { isCounted, TALLIED_COLUMNS } from "./tally-day.ts";
-import { readVarints } from "./varints.ts";
+import { HEAD_NUMBERS, isCounted, TALLIED_COLUMNS } from "./tally-day.ts";
+import { readVarints, unpackVarints } from "./varints.ts";
 
-/** A day as `packDay` wrote it, of the one dimension that is grouped by. */
+/** A whole day as `pack` wrote it, of the one dimension that is grouped by. */
 export interface TalliedDay {
   /** UTC, `yyyy-mm-dd`. */
   readonly day: string;
-  /** Of every dimension, in the order of TALLIED_COLUMNS. */
-  readonly texts: readonly (readonly string[])[];
   readonly heads: Buffer;
   readonly tallies: Buffer;
-  /** Empty where nobody asks for sparklines. */
-  readonly minutes: Buffer;
+  /** Of its events; null where nobody asks for sparklines. */
+  readonly events: { readonly times: Buffer; readonly codes: Buffer } | null;
 }
 
-/** Where one group is in one day. */
+/** A part of a day: its events in [from, to), epoch ms. */
+export interface DayPart {
+  readonly day: string;
+  readonly from: number;
+  readonly to: number;
+  readonly times: Buffer;
+  /** Of every dimension, in the order of TALLIED_COLUMNS. */
+  readonly codes: readonly Buffer[];
+}
+
+/** Where one group is in the tallies of one day. */
 interface Place {
-  readonly day: MergedDay;
-  readonly talliesFrom: number;
-  readonly talliesTo: number;
-  readonly minutesFrom: number;
-  readonly minutesTo: number;
+  readonly tallies: Buffer;
+  readonly from: number;
+  readonly to: number;
 }
 
 interface MergedDay extends TalliedDay {
-  /** Its codes to the common ones, of every dimension. */
-  readonly codes: readonly Int32Array[];
+  readonly midnight: number;
   readonly headNumbers: Float64Array;
 }
 
@@ -53,17 +58,14 @@ export interface MergedTally {
   readonly counts: Float64Array;
 }
 
-const MIDNIGHT = "T00:00:00Z";
-const HEAD_NUMBERS = 5;
-
 export type TallyMerge = ReturnType<typeof createTallyMerge>;
 
 /**
  * Adds up the tallies of days and what is known of loose events, by one dimension. Only what a page shows is unpacked: the
- * rest of a day is its heads.
+ * rest of a day is its heads. `texts` are those that the days' codes stand for, by TALLIED_COLUMNS.
  */
-export function createTallyMerge(column: number) {
-  const dictionaries = TALLIED_COLUMNS.map(createDictionary);
+export function createTallyMerge(column: number, texts: readonly (readonly string[])[]) {
+  const dictionaries = TALLIED_COLUMNS.map((_, index) => createDictionary(texts[index] ?? []));
   const own = dictionaries[column] as Dictionary;
   const days: MergedDay[] = [];
   const loose: Loose = {
@@ -75,16 +77,20 @@ export function createTallyMerge(column: number) {
   };
   let scratch = new Float64Array(1_024);
 
-  function unpack(bytes: Buffer, from: number, to: number): number {
-    if (to - from > scratch.length) scratch = new Float64Array(2 * (to - from));
-    return readVarints(bytes, from, to, scratch);
-  }
-
   return {
     addDay(day: TalliedDay): void {
-      const codes = day.texts.map((texts, index) => codesOf(dictionaries[index] as Dictionary, texts));
-      const count = unpack(day.heads, 0, day.heads.length);
-      days.push({ ...day, codes, headNumbers: scratch.slice(0, count) });
+      days.push({ ...day, midnight: toMidnight(day.day), headNumbers: unpackVarints(day.heads) });
+    },
+
+    addPart({ day, from, to, times, codes }: DayPart): void {
+      const midnight = toMidnight(day);
+      const moments = unpackTimes(times);
+      const columns = codes.map(unpackVarints);
+      for (const [event, ms] of moments.entries()) {
+        if (midnight + ms < from || midnight + ms >= to) continue;
+        columns.forEach((ofColumn, index) => loose.codes[index]?.push(ofColumn[event] as number));
+        addMoment(midnight + ms);
+      }
     },
 
     /** Flat: of each event its texts in the order of TALLIED_COLUMNS and its time, epoch ms. */
@@ -94,11 +100,7 @@ export function createTallyMerge(column: number) {
         for (let index = 0; index < dictionaries.length; index++) {
           loose.codes[index]?.push(codeOf(dictionaries[index] as Dictionary, fields[at + index] as string));
         }
-        const ms = Number(fields[at + width - 1]);
-        loose.totals.push(1);
-        loose.weights.push(1);
-        loose.firsts.push(ms);
-        loose.lasts.push(ms);
+        addMoment(Number(fields[at + width - 1]));
       }
     },
 
@@ -134,13 +136,12 @@ export function createTallyMerge(column: number) {
         if (first < (firsts[code] as number)) firsts[code] = first;
         if (last > (lasts[code] as number)) lasts[code] = last;
       };
-      for (const { day, codes, headNumbers: heads } of days) {
-        const midnight = Date.parse(day + MIDNIGHT);
-        codes[column]?.forEach((code, index) => {
-          const at = index * HEAD_NUMBERS;
-          const first = midnight + (heads[at + 1] as number);
-          meet(code, heads[at] as number, first, first + (heads[at + 2] as number));
-        });
+      for (const { midnight, headNumbers: heads } of days) {
+        for (let at = 0, code = 0; at < heads.length; at += HEAD_NUMBERS, code++) {
+          code += heads[at] as number;
+          const first = midnight + (heads[at + 2] as number);
+          meet(code, heads[at + 1] as number, first, first + (heads[at + 3] as number));
+        }
       }
       loose.codes[column]?.forEach((code, row) => {
         meet(code, loose.totals[row] as number, loose.firsts[row] as number, loose.lasts[row] as number);
@@ -183,44 +184,47 @@ export function createTallyMerge(column: number) {
       });
     },
 
-    /** Tells, group by group, what each minute of the tallied days has. */
-    minutes(
-      groups: readonly MergedGroup[],
-      tell: (at: number, day: string, minute: number, total: number) => void,
-    ): void {
-      locate(groups).forEach((places, at) => {
-        for (const { day, minutesFrom, minutesTo } of places) {
-          const count = unpack(day.minutes, minutesFrom, minutesTo);
-          for (let pair = 0, minute = 0; pair < count; pair += 2, minute++) {
-            minute += scratch[pair] as number;
-            tell(at, day.day, minute, scratch[pair + 1] as number);
-          }
-        }
-      });
-    },
-
-    /** Tells the times of these groups' loose events; of no use where these were not added one by one. */
+    /** Tells when every event of these groups was, epoch ms; those of which only counts were added are left out. */
     times(groups: readonly MergedGroup[], tell: (at: number, ms: number) => void): void {
-      looseRows(groups).forEach((rows, at) => {
-        for (const row of rows) tell(at, loose.firsts[row] as number);
+      const wanted = placesOf(groups, own);
+      for (const { midnight, events } of days) {
+        if (events === null) continue;
+        const times = unpackTimes(events.times);
+        const codes = unpackVarints(events.codes);
+        for (let event = 0; event < times.length; event++) {
+          const at = wanted[codes[event] as number] as number;
+          if (at >= 0) tell(at, midnight + (times[event] as number));
+        }
+      }
+      loose.codes[column]?.forEach((code, row) => {
+        const at = wanted[code] as number;
+        if (at >= 0 && loose.totals[row] === 1 && loose.weights[row] === 1)
+          tell(at, loose.firsts[row] as number);
       });
     },
   };
 
+  function addMoment(ms: number): void {
+    loose.totals.push(1);
+    loose.weights.push(1);
+    loose.firsts.push(ms);
+    loose.lasts.push(ms);
+  }
+
   function addTallies(
-    { day, talliesFrom, talliesTo }: Place,
+    { tallies, from, to }: Place,
     add: (other: number, code: number, total: number) => void,
   ): void {
-    unpack(day.tallies, talliesFrom, talliesTo);
+    if (to - from > scratch.length) scratch = new Float64Array(2 * (to - from));
+    readVarints(tallies, from, to, scratch);
     let at = 0;
-    for (let other = 0; other < day.codes.length; other++) {
+    for (let other = 0; other < dictionaries.length; other++) {
       if (other === column) continue;
-      const codes = day.codes[other] as Int32Array;
       const hasCounts = isCounted(other);
       const size = scratch[at++] as number;
       for (let index = 0, code = 0; index < size; index++, code++) {
         code += scratch[at++] as number;
-        add(other, codes[code] as number, hasCounts ? (scratch[at++] as number) : 1);
+        add(other, code, hasCounts ? (scratch[at++] as number) : 1);
       }
     }
   }
@@ -228,17 +232,14 @@ export function createTallyMerge(column: number) {
   function locate(groups: readonly MergedGroup[]): Place[][] {
     const wanted = placesOf(groups, own);
     const places = groups.map((): Place[] => []);
-    for (const day of days) {
-      let [tallies, minutes] = [0, 0];
-      const codes = day.codes[column] as Int32Array;
-      for (let index = 0; index < codes.length; index++) {
-        const talliesFrom = tallies;
-        const minutesFrom = minutes;
-        tallies += day.headNumbers[index * HEAD_NUMBERS + 3] as number;
-        minutes += day.headNumbers[index * HEAD_NUMBERS + 4] as number;
-        const at = wanted[codes[index] as number] as number;
-        if (at < 0) continue;
-        places[at]?.push({ day, talliesFrom, talliesTo: tallies, minutesFrom, minutesTo: minutes });
+    for (const { headNumbers: heads, tallies } of days) {
+      let from = 0;
+      for (let head = 0, code = 0; head < heads.length; head += HEAD_NUMBERS, code++) {
+        code += heads[head] as number;
+        const to = from + (heads[head + 4] as number);
+        const at = wanted[code] as number;
+        if (at >= 0) places[at]?.push({ tallies, from, to });
+        from = to;
       }
     }
     return places;
@@ -260,8 +261,8 @@ interface Dictionary {
   readonly texts: string[];
 }
 
-function createDictionary(): Dictionary {
-  return { codes: new Map(), texts: [] };
+function createDictionary(known: readonly string[]): Dictionary {
+  return { codes: new Map(known.map((text, code) => [text, code])), texts: [...known] };
 }
 
 function codeOf({ codes, texts }: Dictionary, text: string): number {
@@ -274,10 +275,6 @@ function codeOf({ codes, texts }: Dictionary, text: string): number {
   return code;
 }
 
-function codesOf(dictionary: Dictionary, texts: readonly string[]): Int32Array {
-  return Int32Array.from(texts, (text) => codeOf(dictionary, text));
-}
-
 /** The place of each code among the groups, -1 where it has none. */
 function placesOf(groups: readonly MergedGroup[], { texts }: Dictionary): Int32Array {
   const places = new Int32Array(texts.length).fill(-1);
@@ -285,4 +282,17 @@ function placesOf(groups: readonly MergedGroup[], { texts }: Dictionary): Int32A
     places[code] = at;
   });
   return places;
+}
+
+function toMidnight(day: string): number {
+  return Date.parse(`${day}T00:00:00Z`);
+}
+
+/** Of a packed day: when each event was, ms from midnight, ascending. */
+export function unpackTimes(times: Buffer): Float64Array {
+  const moments = unpackVarints(times);
+  for (let event = 1; event < moments.length; event++) {
+    moments[event] = (moments[event] as number) + (moments[event - 1] as number);
+  }
+  return moments;
 }

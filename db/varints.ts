@@ -42,3 +42,9 @@ export function readVarints(bytes: Buffer, from: number, to: number, into: Float
   }
   return count;
 }
+
+/** All numbers of `bytes`. */
+export function unpackVarints(bytes: Buffer): Float64Array {
+  const numbers = new Float64Array(bytes.length);
+  return numbers.subarray(0, readVarints(bytes, 0, bytes.length, numbers));
+}

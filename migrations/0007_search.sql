@@ -8,7 +8,7 @@ CREATE TABLE "cube_days" (
 	"marks" integer DEFAULT 0 NOT NULL,
 	"built_marks" integer,
 	"total" integer DEFAULT 0 NOT NULL,
-	"minutes" "bytea",
+	"times" "bytea",
 	CONSTRAINT "cube_days_zone_id_day_pk" PRIMARY KEY("zone_id","day"),
 	CONSTRAINT "cube_days_built" CHECK (("cube_days"."built_marks" is null) = ("cube_days"."built_at" is null))
 );
@@ -17,17 +17,25 @@ CREATE TABLE "day_tallies" (
 	"zone_id" integer NOT NULL,
 	"day" date NOT NULL,
 	"dimension" text NOT NULL,
-	"texts" json NOT NULL,
 	"heads" "bytea" NOT NULL,
 	"tallies" "bytea" NOT NULL,
-	"minutes" "bytea" NOT NULL,
+	"codes" "bytea" NOT NULL,
 	CONSTRAINT "day_tallies_zone_id_day_dimension_pk" PRIMARY KEY("zone_id","day","dimension")
+);
+--> statement-breakpoint
+CREATE TABLE "tally_texts" (
+	"zone_id" integer NOT NULL,
+	"dimension" text NOT NULL,
+	"texts" json NOT NULL,
+	CONSTRAINT "tally_texts_zone_id_dimension_pk" PRIMARY KEY("zone_id","dimension")
 );
 --> statement-breakpoint
 -- By hand:
 -- What is packed hardly gets any smaller, and is read far more often than written.
 ALTER TABLE day_tallies ALTER COLUMN heads SET STORAGE EXTERNAL, ALTER COLUMN tallies SET STORAGE EXTERNAL,
-  ALTER COLUMN minutes SET STORAGE EXTERNAL;
+  ALTER COLUMN codes SET STORAGE EXTERNAL;
+--> statement-breakpoint
+ALTER TABLE cube_days ALTER COLUMN times SET STORAGE EXTERNAL;
 --> statement-breakpoint
 -- An address as a network: itself, or what a masked one (203.0.113.*, 2001:db8:1:*) leaves open; null for any other
 -- text. One plain expression, so that Postgres can inline and index it; each CASE keeps from inet what it would refuse.

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { createDayTally, type PackedDay, TALLIED_COLUMNS } from "../tally-day.ts";
-import { readVarints } from "../varints.ts";
+import { unpackTimes } from "../merge-tallies.ts";
+import { createDayTally, type DayTally, TALLIED_COLUMNS, type TalliedColumn } from "../tally-day.ts";
 
 export interface CubeDay {
   readonly zoneId: number;
@@ -9,7 +9,6 @@ export interface CubeDay {
   readonly day: string;
 }
 
-const MINUTES = 1_440;
 const EVENTS_PER_FETCH = 5_000;
 
 /** Closed days whose counts are missing or out of date, newest first. */
@@ -20,19 +19,11 @@ export async function listStaleCubeDays(db: Queryable, limit: number): Promise<C
   return found.rows;
 }
 
-/** All events of each minute of a day, as they were counted last. */
-export async function readMinuteTotals(db: Queryable, { zoneId, day }: CubeDay): Promise<number[]> {
-  const found = await db.execute<{ minutes: Buffer | null }>(sql`
-    select minutes from cube_days where zone_id = ${zoneId} and day = ${day}::date`);
-  const minutes = found.rows[0]?.minutes ?? Buffer.alloc(0);
-  const pairs = new Float64Array(minutes.length);
-  const count = readVarints(minutes, 0, minutes.length, pairs);
-  const totals = Array.from({ length: MINUTES }, () => 0);
-  for (let at = 0, minute = 0; at < count; at += 2, minute++) {
-    minute += pairs[at] as number;
-    totals[minute] = pairs[at + 1] as number;
-  }
-  return totals;
+/** When each event of a day was, ms from midnight, ascending, as the day was counted last. */
+export async function readDayTimes(db: Queryable, { zoneId, day }: CubeDay): Promise<Float64Array> {
+  const found = await db.execute<{ times: Buffer | null }>(sql`
+    select times from cube_days where zone_id = ${zoneId} and day = ${day}::date`);
+  return unpackTimes(found.rows[0]?.times ?? Buffer.alloc(0));
 }
 
 /** Forgets the counts of days whose events are gone. */
@@ -52,28 +43,53 @@ export async function buildCubeDay(tx: Queryable, { zoneId, day }: CubeDay): Pro
   const taken = await tx.execute(sql`
     select 1 from cube_days where ${mine} and built_marks is distinct from marks for update skip locked`);
   if (taken.rows.length === 0) return false;
-  const { total, minutes, dimensions } = await packDay(tx, zoneId, day);
+  const tally = await readDay(tx, zoneId, day);
+  const codes: number[][] = [];
+  for (const [column, texts] of tally.texts().entries()) {
+    codes.push(await toCodes(tx, { zoneId, dimension: TALLIED_COLUMNS[column] as TalliedColumn }, texts));
+  }
+  const { total, times, dimensions } = tally.pack(codes);
   await tx.execute(sql`delete from day_tallies where ${mine}`);
-  if (total > 0) {
-    for (const { dimension, texts, heads, tallies, minutes: ofValues } of dimensions) {
-      await tx.execute(sql`
-        insert into day_tallies (zone_id, day, dimension, texts, heads, tallies, minutes)
-        values (${zoneId}, ${day}::date, ${dimension}, ${JSON.stringify(texts)}::json, ${heads}, ${tallies}, ${ofValues})`);
-    }
+  for (const { dimension, heads, tallies, codes: ofEvents } of dimensions) {
+    await tx.execute(sql`
+      insert into day_tallies (zone_id, day, dimension, heads, tallies, codes)
+      values (${zoneId}, ${day}::date, ${dimension}, ${heads}, ${tallies}, ${ofEvents})`);
   }
   await tx.execute(sql`
-    update cube_days set built_marks = marks, built_at = now(), total = ${total}, minutes = ${minutes} where ${mine}`);
+    update cube_days set built_marks = marks, built_at = now(), total = ${total}, times = ${times} where ${mine}`);
   return true;
 }
 
-async function packDay(tx: Queryable, zoneId: number, day: string): Promise<PackedDay> {
+/** The codes of texts; new ones get the next. The row is held until this transaction ends: codes are given once. */
+async function toCodes(
+  tx: Queryable,
+  { zoneId, dimension }: { zoneId: number; dimension: TalliedColumn },
+  texts: readonly string[],
+): Promise<number[]> {
+  const mine = sql`zone_id = ${zoneId} and dimension = ${dimension}`;
+  await tx.execute(sql`
+    insert into tally_texts (zone_id, dimension, texts) values (${zoneId}, ${dimension}, '[]') on conflict do nothing`);
+  const found = await tx.execute<{ texts: string[] }>(
+    sql`select texts from tally_texts where ${mine} for update`,
+  );
+  const known = new Map(found.rows[0]?.texts.map((text, code) => [text, code]));
+  const before = known.size;
+  for (const text of texts) if (!known.has(text)) known.set(text, known.size);
+  if (known.size > before) {
+    const all = JSON.stringify([...known.keys()]);
+    await tx.execute(sql`update tally_texts set texts = ${all}::json where ${mine}`);
+  }
+  return texts.map((text) => known.get(text) as number);
+}
+
+async function readDay(tx: Queryable, zoneId: number, day: string): Promise<DayTally> {
   const midnight = `${day}T00:00:00Z`;
   const texts = sql.raw(TALLIED_COLUMNS.map((column) => `coalesce(${column}, '') as ${column}`).join(", "));
   await tx.execute(sql`
     declare day_events no scroll cursor for
     select ${texts}, (extract(epoch from occurred_at - ${midnight}::timestamptz) * 1000)::integer as ms
     from waf_events where zone_id = ${zoneId} and occurred_at >= ${midnight}::timestamptz
-      and occurred_at < ${midnight}::timestamptz + interval '24 hours'`);
+      and occurred_at < ${midnight}::timestamptz + interval '24 hours' order by occurred_at`);
   const tally = createDayTally();
   for (;;) {
     const { rows } = await tx.execute<Record<(typeof TALLIED_COLUMNS)[number], string> & { ms: number }>(
@@ -88,5 +104,5 @@ async function packDay(tx: Queryable, zoneId: number, day: string): Promise<Pack
     if (rows.length < EVENTS_PER_FETCH) break;
   }
   await tx.execute(sql`close day_events`);
-  return tally.pack();
+  return tally;
 }

@@ -1,51 +1,43 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { createTallyMerge, type MergedGroup, type TalliedDay, type TallyMerge } from "../merge-tallies.ts";
+import { createTallyMerge, type MergedGroup, type TallyMerge } from "../merge-tallies.ts";
 import { TALLIED_COLUMNS } from "../tally-day.ts";
 import { type GroupPage, readCellGroups } from "./search-cells.ts";
 import { and, type Span, toClause } from "./search-condition.ts";
 import { mergeContexts } from "./search-contexts.ts";
-import { cutOut } from "./search-days.ts";
+import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";
 import { countStored, readLooseEvents } from "./search-loose-events.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
-import {
-  bucketOfTime,
-  bucketsOfDay,
-  readBuckets,
-  readSplitMinutes,
-  SPLIT,
-  splitMinutes,
-} from "./search-sparklines.ts";
+import { bucketOfTime, readBuckets } from "./search-sparklines.ts";
 
 /**
- * A page of groups by one tallied dimension, about which alone is asked: whole days as they were counted in advance, the
- * rest from events.
+ * A page of groups by one tallied dimension, about which alone is asked: closed days as they were counted in advance,
+ * the rest from events.
  */
 export async function readDayGroups(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
-  days: readonly string[],
+  days: readonly CountedDay[],
   mostLooseEvents: number,
 ): Promise<GroupPage> {
   const column = columnOf(query);
-  const merge = createTallyMerge(column);
-  for (const day of await readTalliedDays(tx, zoneId, query, days)) merge.addDay(day);
+  const merge = createTallyMerge(column, await readTexts(tx, zoneId));
+  await addDays(tx, zoneId, query, { merge, column, days });
   const spans = cutOut(query, days);
   const areEvents = (await countStored(tx, zoneId, spans)) <= mostLooseEvents;
   if (spans.length > 0) await addLoose(tx, zoneId, query, { merge, column, spans, areEvents });
   const groups = await keepAsked(tx, query, merge.groups());
   const keyed = groups.map((group) => ({ ...group, key: [group.text] })).sort(compareGroups);
   const page = keyed.slice(query.page * query.pageSize, (query.page + 1) * query.pageSize);
+  const counted = areEvents ? [] : spans;
   return {
     total: groups.length,
     keys: page,
     contexts: mergeContexts(merge, column, page),
     sparklines:
-      query.buckets === 0
-        ? null
-        : await readSparklines(tx, zoneId, query, { merge, page, days, spans, areEvents }),
+      query.buckets === 0 ? null : await readSparklines(tx, zoneId, query, { merge, page, counted }),
   };
 }
 
@@ -53,35 +45,53 @@ function columnOf({ groupBy: [dimension] }: GroupQuery): number {
   return TALLIED_COLUMNS.findIndex((name) => dimension !== undefined && name === SEARCH_COLUMNS[dimension]);
 }
 
-async function readTalliedDays(
+async function readTexts(tx: Queryable, zoneId: number): Promise<string[][]> {
+  const found = await tx.execute<{ dimension: string; texts: string[] }>(sql`
+    select dimension, texts from tally_texts where zone_id = ${zoneId}`);
+  return TALLIED_COLUMNS.map((name) => found.rows.find(({ dimension }) => dimension === name)?.texts ?? []);
+}
+
+type DayRow = {
+  day: string;
+  dimension: string;
+  heads: Buffer | null;
+  tallies: Buffer | null;
+  codes: Buffer | null;
+  times: Buffer | null;
+};
+
+/** Of whole days the grouped dimension's counts, and its events where buckets are asked for; of others all events. */
+async function addDays(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
-  days: readonly string[],
-): Promise<TalliedDay[]> {
-  const own = sql`dimension = ${TALLIED_COLUMNS[columnOf(query)]}`;
-  const found = await tx.execute<{
-    day: string;
-    dimension: string;
-    texts: string[];
-    heads: Buffer | null;
-    tallies: Buffer | null;
-    minutes: Buffer | null;
-  }>(sql`
-    select to_char(day, 'YYYY-MM-DD') as day, dimension, texts, case when ${own} then heads end as heads,
-      case when ${own} then tallies end as tallies, case when ${own} and ${query.buckets > 0} then minutes end as minutes
-    from day_tallies where zone_id = ${zoneId} and day = any(${sql.param(days)}::date[])`);
-  const byDay = Map.groupBy(found.rows, ({ day }) => day);
-  return [...byDay].map(([day, rows]) => {
-    const packed = rows.find(({ heads }) => heads !== null);
-    return {
-      day,
-      texts: TALLIED_COLUMNS.map((name) => rows.find(({ dimension }) => dimension === name)?.texts ?? []),
-      heads: packed?.heads ?? Buffer.alloc(0),
-      tallies: packed?.tallies ?? Buffer.alloc(0),
-      minutes: packed?.minutes ?? Buffer.alloc(0),
-    };
-  });
+  { merge, column, days }: { merge: TallyMerge; column: number; days: readonly CountedDay[] },
+): Promise<void> {
+  const own = TALLIED_COLUMNS[column];
+  const listed = (isWhole: boolean) =>
+    sql.param(days.filter((day) => day.isWhole === isWhole).map(({ day }) => day));
+  const { rows } = await tx.execute<DayRow>(sql`
+    select to_char(day, 'YYYY-MM-DD') as day, dimension, heads, tallies,
+      case when ${query.buckets > 0} then codes end as codes, case when ${query.buckets > 0} then times end as times
+    from day_tallies join cube_days using (zone_id, day)
+    where zone_id = ${zoneId} and day = any(${listed(true)}::date[]) and dimension = ${own}
+    union all
+    select to_char(day, 'YYYY-MM-DD'), dimension, null, null, codes, case when dimension = ${own} then times end
+    from day_tallies join cube_days using (zone_id, day)
+    where zone_id = ${zoneId} and day = any(${listed(false)}::date[])`);
+  const byDay = Map.groupBy(rows, ({ day }) => day);
+  for (const day of days) {
+    const ofDay = byDay.get(day.day) ?? [];
+    const row = ofDay.find(({ dimension }) => dimension === own);
+    const { heads = null, tallies = null, codes = null, times = null } = row ?? {};
+    if (heads !== null && tallies !== null) {
+      const events = codes === null || times === null ? null : { codes, times };
+      merge.addDay({ day: day.day, heads, tallies, events });
+    } else if (times !== null) {
+      const columns = TALLIED_COLUMNS.map((name) => ofDay.find(({ dimension }) => dimension === name)?.codes);
+      merge.addPart({ ...day, times, codes: columns.map((packed) => packed ?? Buffer.alloc(0)) });
+    }
+  }
 }
 
 interface Rest {
@@ -127,34 +137,39 @@ async function keepAsked(
   return groups.filter(({ text }) => asked.has(text));
 }
 
-interface Shown extends Omit<Rest, "column"> {
+interface Shown {
+  readonly merge: TallyMerge;
   readonly page: readonly (MergedGroup & { readonly key: readonly string[] })[];
-  readonly days: readonly string[];
+  /** Of which the merge knows counts, not events. */
+  readonly counted: readonly Span[];
 }
 
-/** Minutes that two buckets share are read from events. */
 async function readSparklines(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
-  { merge, page, days, spans, areEvents }: Shown,
+  { merge, page, counted }: Shown,
 ): Promise<number[][]> {
   const lines = page.map(() => Array.from({ length: query.buckets }, () => 0));
   const add = (at: number, bucket: number, total: number) => {
     const line = lines[at];
     if (line !== undefined) line[bucket] = (line[bucket] ?? 0) + total;
   };
-  const buckets = new Map(days.map((day) => [day, bucketsOfDay(day, query.bucketStarts)]));
-  merge.minutes(page, (at, day, minute, total) => {
-    const bucket = buckets.get(day)?.[minute] ?? SPLIT;
-    if (bucket !== SPLIT) add(at, bucket, total);
+  const starts = query.bucketStarts;
+  let [bucket, from, to] = [0, Number.POSITIVE_INFINITY, 0];
+  merge.times(page, (at, ms) => {
+    // Events come in the order of time, day by day: most are in the bucket of the one before.
+    if (ms < from || ms >= to) {
+      bucket = bucketOfTime(ms, starts);
+      from = starts[bucket - 1] ?? Number.NEGATIVE_INFINITY;
+      to = starts[bucket] ?? Number.POSITIVE_INFINITY;
+    }
+    add(at, bucket, 1);
   });
-  const split = [...buckets].flatMap(([day, ofMinute]) => splitMinutes(day, ofMinute) ?? []);
-  const counted = [
-    ...(split.length > 0 ? await readSplitMinutes(tx, zoneId, query, page, split) : []),
-    ...(spans.length > 0 && !areEvents ? await readBuckets(tx, zoneId, query, page, spans) : []),
-  ];
-  for (const { at, bucket, total } of counted) add(at - 1, bucket, total);
-  if (areEvents) merge.times(page, (at, ms) => add(at, bucketOfTime(ms, query.bucketStarts), 1));
+  if (counted.length > 0 && page.length > 0) {
+    for (const { at, bucket, total } of await readBuckets(tx, zoneId, query, page, counted)) {
+      add(at - 1, bucket, total);
+    }
+  }
   return lines;
 }

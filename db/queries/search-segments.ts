@@ -1,10 +1,9 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { type Span, toCondition, toMoment } from "./search-condition.ts";
-import { readMinuteTotals } from "./search-cubes.ts";
+import { readDayTimes } from "./search-cubes.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Passing over fewer events costs less than reading where they are. */
 const WORTH_SKIPPING = 500;
@@ -12,7 +11,7 @@ const WORTH_SKIPPING = 500;
 /** A part of a window and how many events of the zone lie in it. */
 export interface Segment extends Span {
   readonly total: number;
-  /** A whole closed day, `yyyy-mm-dd`, whose minutes were counted. */
+  /** A whole closed day, `yyyy-mm-dd`, whose times are known. */
   readonly day: string | null;
 }
 
@@ -127,7 +126,7 @@ export async function locatePage(
   }
   const newest = segments[index];
   if (newest === undefined) return { from: 0, to: 0, skip: 0 };
-  const { to, passed } = await skipMinutes(tx, zoneId, newest, offset - before);
+  const { to, passed } = await skipEvents(tx, zoneId, newest, offset - before);
   let { from } = newest;
   let held = before + newest.total;
   for (let next = index + 1; held < offset + limit && next < segments.length; next++) {
@@ -137,13 +136,13 @@ export async function locatePage(
   return { from, to, skip: offset - before - passed };
 }
 
-/** The end of the minute in which the event after the newest `skip` of a segment lies, and how many are after it. */
-async function skipMinutes(tx: Queryable, zoneId: number, { day, from, to, total }: Segment, skip: number) {
+/** The end of the millisecond in which the event after the newest `skip` of a segment lies, and how many are after it. */
+async function skipEvents(tx: Queryable, zoneId: number, { day, from, to, total }: Segment, skip: number) {
   if (day === null || skip < WORTH_SKIPPING) return { to, passed: 0 };
-  const minutes = await readMinuteTotals(tx, { zoneId, day });
-  if (minutes.reduce((sum, count) => sum + count, 0) !== total) return { to, passed: 0 };
-  let passed = 0;
-  let minute = minutes.length - 1;
-  for (; minute > 0 && passed + (minutes[minute] ?? 0) <= skip; minute--) passed += minutes[minute] ?? 0;
-  return { to: from + (minute + 1) * MINUTE_MS, passed };
+  const times = await readDayTimes(tx, { zoneId, day });
+  const ms = times[total - 1 - skip];
+  if (times.length !== total || ms === undefined) return { to, passed: 0 };
+  let end = total - skip;
+  while (times[end] === ms) end++;
+  return { to: from + ms + 1, passed: total - end };
 }

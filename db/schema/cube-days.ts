@@ -19,8 +19,8 @@ export const cubeDays = pgTable(
     builtMarks: integer(),
     /** The day's events. */
     total: integer().notNull().default(0),
-    /** Its minutes, counted as those of day_tallies; null until then. */
-    minutes: bytea(),
+    /** When they were, ascending; null until the day is counted. `db/tally-day.ts` says how. */
+    times: bytea(),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.day] }),

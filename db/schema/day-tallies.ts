@@ -1,10 +1,11 @@
-import { date, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { date, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { bytea } from "../column-types.ts";
 
 /**
  * What one closed UTC day's events of each value of one dimension have in common: the groups of a search by that dimension
  * alone. Written by build-cubes and true when cube_days says so; read by the archive API. Packed, because a row per value
- * and text would be more than the events: `db/tally-day.ts` says how.
+ * and text would be more than the events: `db/tally-day.ts` says how. Texts are codes, places in
+ * tally_texts.
  */
 export const dayTallies = pgTable(
   "day_tallies",
@@ -13,14 +14,12 @@ export const dayTallies = pgTable(
     day: date({ mode: "string" }).notNull(),
     /** A column of waf_events. */
     dimension: text().notNull(),
-    /** The dimension's values, ascending in code units; what an event does not know is ''. */
-    texts: json().$type<string[]>().notNull(),
-    /** Of each value: its events, first and last. */
+    /** Of each value its code, its events, the first and the last. */
     heads: bytea().notNull(),
     /** Of each value: how often it meets each text of the other dimensions. */
     tallies: bytea().notNull(),
-    /** Of each value: how many events each minute has. */
-    minutes: bytea().notNull(),
+    /** Of each event, in the order of its day's times: the code of its value. */
+    codes: bytea().notNull(),
   },
   (t) => [primaryKey({ columns: [t.zoneId, t.day, t.dimension] })],
 );

@@ -37,6 +37,7 @@ const TABLES = [
   "server_secrets",
   "silences",
   "spikes",
+  "tally_texts",
   "waf_events",
 ];
 
