@@ -8,7 +8,7 @@ export interface TalliedDay {
   readonly heads: Buffer;
   readonly tallies: Buffer;
   /** Of its events; null where nobody asks for sparklines. */
-  readonly events: { readonly times: Buffer; readonly codes: Buffer } | null;
+  readonly events: { readonly total: number; readonly times: Buffer; readonly codes: Buffer } | null;
 }
 
 /** A part of a day: its events in [from, to), epoch ms. */
@@ -19,6 +19,12 @@ export interface DayPart {
   readonly times: Buffer;
   /** Of every dimension, in the order of TALLIED_COLUMNS. */
   readonly codes: readonly Buffer[];
+}
+
+/** Events one by one: their texts column by column, by TALLIED_COLUMNS, and their times, epoch ms. */
+export interface LooseEvents {
+  readonly texts: readonly (readonly string[])[];
+  readonly times: readonly number[];
 }
 
 /** Where one group is in the tallies of one day. */
@@ -75,7 +81,8 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
     firsts: [],
     lasts: [],
   };
-  let scratch = new Float64Array(1_024);
+  // Used again and again: a month of a busy zone would be hundreds of megabytes.
+  const scratch: [Float64Array, Float64Array] = [new Float64Array(1_024), new Float64Array(1_024)];
 
   return {
     addDay(day: TalliedDay): void {
@@ -93,15 +100,13 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
       }
     },
 
-    /** Flat: of each event its texts in the order of TALLIED_COLUMNS and its time, epoch ms. */
-    addEvents(fields: readonly string[]): void {
-      const width = TALLIED_COLUMNS.length + 1;
-      for (let at = 0; at < fields.length; at += width) {
-        for (let index = 0; index < dictionaries.length; index++) {
-          loose.codes[index]?.push(codeOf(dictionaries[index] as Dictionary, fields[at + index] as string));
-        }
-        addMoment(Number(fields[at + width - 1]));
-      }
+    addEvents({ texts, times }: LooseEvents): void {
+      texts.forEach((ofColumn, index) => {
+        const dictionary = dictionaries[index] as Dictionary;
+        const codes = loose.codes[index] as number[];
+        for (const text of ofColumn) codes.push(codeOf(dictionary, text));
+      });
+      for (const ms of times) addMoment(ms);
     },
 
     addGroup(text: string, { total, first, last }: { total: number; first: number; last: number }): void {
@@ -161,17 +166,15 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
       const sums = dictionaries.map(({ texts }) => new Float64Array(texts.length));
       groups.forEach((_, at) => {
         const met = dictionaries.map((): number[] => []);
-        const add = (other: number, code: number, total: number) => {
-          const counts = sums[other] as Float64Array;
-          if (counts[code] === 0) met[other]?.push(code);
-          counts[code] = (counts[code] as number) + total;
-        };
-        for (const place of places[at] ?? []) addTallies(place, add);
+        for (const place of places[at] ?? []) addTallies(place, sums, met);
         for (const row of rows[at] ?? []) {
           for (let other = 0; other < loose.codes.length; other++) {
             const code = loose.codes[other]?.[row] ?? -1;
             const weight = loose.weights[row] as number;
-            if (other !== column && code >= 0 && weight > 0) add(other, code, weight);
+            if (other === column || code < 0 || weight === 0) continue;
+            const counts = sums[other] as Float64Array;
+            if (counts[code] === 0) met[other]?.push(code);
+            counts[code] = (counts[code] as number) + weight;
           }
         }
         tell(
@@ -184,25 +187,45 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
       });
     },
 
-    /** Tells when every event of these groups was, epoch ms; those of which only counts were added are left out. */
-    times(groups: readonly MergedGroup[], tell: (at: number, ms: number) => void): void {
+    /**
+     * Counts the events of these groups by bucket: group after group, all buckets of each. `bucketStarts` are epoch ms and
+     * ascending, without the first bucket's. Events of which only counts were added are left out.
+     */
+    buckets(groups: readonly MergedGroup[], bucketStarts: readonly number[]): Float64Array {
+      const width = bucketStarts.length + 1;
       const wanted = placesOf(groups, own);
+      const counts = new Float64Array(groups.length * width);
       for (const { midnight, events } of days) {
         if (events === null) continue;
-        const times = unpackTimes(events.times);
-        const codes = unpackVarints(events.codes);
-        for (let event = 0; event < times.length; event++) {
+        const times = unpackInto(0, events.times);
+        const codes = unpackInto(1, events.codes);
+        let bucket = bucketOfTime(midnight, bucketStarts);
+        let ms = midnight;
+        for (let event = 0; event < events.total; event++) {
+          ms += times[event] as number;
+          // Within a day events come in the order of time.
+          while ((bucketStarts[bucket] as number) <= ms) bucket++;
           const at = wanted[codes[event] as number] as number;
-          if (at >= 0) tell(at, midnight + (times[event] as number));
+          if (at < 0) continue;
+          const place = at * width + bucket;
+          counts[place] = (counts[place] as number) + 1;
         }
       }
       loose.codes[column]?.forEach((code, row) => {
         const at = wanted[code] as number;
-        if (at >= 0 && loose.totals[row] === 1 && loose.weights[row] === 1)
-          tell(at, loose.firsts[row] as number);
+        if (at < 0 || loose.weights[row] === 0 || loose.totals[row] === 0) return;
+        const place = at * width + bucketOfTime(loose.firsts[row] as number, bucketStarts);
+        counts[place] = (counts[place] as number) + 1;
       });
+      return counts;
     },
   };
+
+  function unpackInto(place: 0 | 1, bytes: Buffer): Float64Array {
+    if (bytes.length > scratch[place].length) scratch[place] = new Float64Array(2 * bytes.length);
+    readVarints(bytes, 0, bytes.length, scratch[place]);
+    return scratch[place];
+  }
 
   function addMoment(ms: number): void {
     loose.totals.push(1);
@@ -213,18 +236,23 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
 
   function addTallies(
     { tallies, from, to }: Place,
-    add: (other: number, code: number, total: number) => void,
+    sums: readonly Float64Array[],
+    met: readonly number[][],
   ): void {
-    if (to - from > scratch.length) scratch = new Float64Array(2 * (to - from));
-    readVarints(tallies, from, to, scratch);
+    if (to - from > scratch[0].length) scratch[0] = new Float64Array(2 * (to - from));
+    const [numbers] = scratch;
+    readVarints(tallies, from, to, numbers);
     let at = 0;
-    for (let other = 0; other < dictionaries.length; other++) {
+    for (let other = 0; other < sums.length; other++) {
       if (other === column) continue;
+      const counts = sums[other] as Float64Array;
+      const ofColumn = met[other] as number[];
       const hasCounts = isCounted(other);
-      const size = scratch[at++] as number;
+      const size = numbers[at++] as number;
       for (let index = 0, code = 0; index < size; index++, code++) {
-        code += scratch[at++] as number;
-        add(other, code, hasCounts ? (scratch[at++] as number) : 1);
+        code += numbers[at++] as number;
+        if (counts[code] === 0) ofColumn.push(code);
+        counts[code] = (counts[code] as number) + (hasCounts ? (numbers[at++] as number) : 1);
       }
     }
   }
@@ -295,4 +323,15 @@ export function unpackTimes(times: Buffer): Float64Array {
     moments[event] = (moments[event] as number) + (moments[event - 1] as number);
   }
   return moments;
+}
+
+/** The bucket of a moment, epoch ms: how many of the starts are not after it. */
+function bucketOfTime(ms: number, bucketStarts: readonly number[]): number {
+  let [low, high] = [0, bucketStarts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((bucketStarts[middle] as number) <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

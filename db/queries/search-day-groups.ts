@@ -9,7 +9,7 @@ import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";
 import { countStored, readLooseEvents } from "./search-loose-events.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
-import { bucketOfTime, readBuckets } from "./search-sparklines.ts";
+import { readBuckets } from "./search-sparklines.ts";
 
 /**
  * A page of groups by one tallied dimension, about which alone is asked: closed days as they were counted in advance,
@@ -58,6 +58,7 @@ type DayRow = {
   tallies: Buffer | null;
   codes: Buffer | null;
   times: Buffer | null;
+  total: number;
 };
 
 /** Of whole days the grouped dimension's counts, and its events where buckets are asked for; of others all events. */
@@ -72,20 +73,20 @@ async function addDays(
     sql.param(days.filter((day) => day.isWhole === isWhole).map(({ day }) => day));
   const { rows } = await tx.execute<DayRow>(sql`
     select to_char(day, 'YYYY-MM-DD') as day, dimension, heads, tallies,
-      case when ${query.buckets > 0} then codes end as codes, case when ${query.buckets > 0} then times end as times
+      case when ${query.buckets > 0} then codes end as codes, case when ${query.buckets > 0} then times end as times, total
     from day_tallies join cube_days using (zone_id, day)
     where zone_id = ${zoneId} and day = any(${listed(true)}::date[]) and dimension = ${own}
     union all
-    select to_char(day, 'YYYY-MM-DD'), dimension, null, null, codes, case when dimension = ${own} then times end
+    select to_char(day, 'YYYY-MM-DD'), dimension, null, null, codes, case when dimension = ${own} then times end, total
     from day_tallies join cube_days using (zone_id, day)
     where zone_id = ${zoneId} and day = any(${listed(false)}::date[])`);
   const byDay = Map.groupBy(rows, ({ day }) => day);
   for (const day of days) {
     const ofDay = byDay.get(day.day) ?? [];
     const row = ofDay.find(({ dimension }) => dimension === own);
-    const { heads = null, tallies = null, codes = null, times = null } = row ?? {};
+    const { heads = null, tallies = null, codes = null, times = null, total = 0 } = row ?? {};
     if (heads !== null && tallies !== null) {
-      const events = codes === null || times === null ? null : { codes, times };
+      const events = codes === null || times === null ? null : { total, codes, times };
       merge.addDay({ day: day.day, heads, tallies, events });
     } else if (times !== null) {
       const columns = TALLIED_COLUMNS.map((name) => ofDay.find(({ dimension }) => dimension === name)?.codes);
@@ -150,26 +151,12 @@ async function readSparklines(
   query: GroupQuery,
   { merge, page, counted }: Shown,
 ): Promise<number[][]> {
-  const lines = page.map(() => Array.from({ length: query.buckets }, () => 0));
-  const add = (at: number, bucket: number, total: number) => {
-    const line = lines[at];
-    if (line !== undefined) line[bucket] = (line[bucket] ?? 0) + total;
-  };
-  const starts = query.bucketStarts;
-  let [bucket, from, to] = [0, Number.POSITIVE_INFINITY, 0];
-  merge.times(page, (at, ms) => {
-    // Events come in the order of time, day by day: most are in the bucket of the one before.
-    if (ms < from || ms >= to) {
-      bucket = bucketOfTime(ms, starts);
-      from = starts[bucket - 1] ?? Number.NEGATIVE_INFINITY;
-      to = starts[bucket] ?? Number.POSITIVE_INFINITY;
-    }
-    add(at, bucket, 1);
-  });
+  const counts = merge.buckets(page, query.bucketStarts);
   if (counted.length > 0 && page.length > 0) {
     for (const { at, bucket, total } of await readBuckets(tx, zoneId, query, page, counted)) {
-      add(at - 1, bucket, total);
+      const place = (at - 1) * query.buckets + bucket;
+      counts[place] = (counts[place] ?? 0) + total;
     }
   }
-  return lines;
+  return page.map((_, at) => Array.from(counts.subarray(at * query.buckets, (at + 1) * query.buckets)));
 }

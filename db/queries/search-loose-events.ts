@@ -1,12 +1,16 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import type { LooseEvents } from "../merge-tallies.ts";
 import { TALLIED_COLUMNS } from "../tally-day.ts";
 import { type Span, toCondition, toMoment } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";
 
 /** What no text is likely to hold; one that does is noticed. */
 const SEPARATOR = "\u001F";
-const FIELDS = TALLIED_COLUMNS.length + 1;
+const FIELDS = [
+  ...TALLIED_COLUMNS.map((column) => `coalesce(e.${column}, '')`),
+  "((date_part('epoch', e.occurred_at) * 1000)::bigint)::text",
+];
 
 /** How many events the hours that these spans touch have, by ingest's own counters: a hint. */
 export async function countStored(db: Queryable, zoneId: number, spans: readonly Span[]): Promise<number> {
@@ -22,27 +26,32 @@ export async function countStored(db: Queryable, zoneId: number, spans: readonly
 }
 
 /**
- * What tallies are made of, of the events a query finds in parts of its window: flat, of each event its texts in the order
- * of TALLIED_COLUMNS and its time in epoch ms. As one text: rows would take several times as long to be sent and read.
+ * The events a query finds in parts of its window, in no order. Every column as one text: rows would take several times as
+ * long to be sent and read.
  */
 export async function readLooseEvents(
   tx: Queryable,
   zoneId: number,
   query: EventQuery,
   spans: readonly Span[],
-): Promise<string[]> {
-  const texts = TALLIED_COLUMNS.map((column) => `coalesce(e.${column}, '')`);
-  const fields = sql.raw([...texts, "((date_part('epoch', e.occurred_at) * 1000)::bigint)::text"].join(", "));
+): Promise<LooseEvents> {
   const condition = toCondition(zoneId, query, spans);
-  const found = await tx.execute<{ total: number; fields: string | null }>(sql`
-    select count(*)::float8 as total, string_agg(concat_ws(${SEPARATOR}, ${fields}), ${SEPARATOR}) as fields
+  const columns = FIELDS.map(
+    (field, column) => sql`string_agg(${sql.raw(field)}, ${SEPARATOR}) as ${sql.raw(`f${column}`)}`,
+  );
+  const found = await tx.execute<Record<string, string | number | null>>(sql`
+    select count(*)::float8 as total, ${sql.join(columns, sql`, `)}
     from waf_events e where ${condition}`);
-  const [row] = found.rows;
-  if (row === undefined || row.fields === null) return [];
-  const read = row.fields.split(SEPARATOR);
-  if (read.length === row.total * FIELDS) return read;
-  // Some text holds the separator, which nothing else makes more fields of.
+  const row: Record<string, string | number | null> = found.rows[0] ?? {};
+  const total = Number(row["total"] ?? 0);
+  const read = FIELDS.map((_, column) => (total === 0 ? [] : String(row[`f${column}`]).split(SEPARATOR)));
+  if (read.every(({ length }) => length === total)) return toLooseEvents(read);
+  // Some text holds the separator: nothing else makes more fields than there are events.
   const listed = await tx.execute<{ fields: string[] }>(sql`
-    select array[${fields}]::text[] as fields from waf_events e where ${condition}`);
-  return listed.rows.flatMap((event) => event.fields);
+    select array[${sql.raw(FIELDS.join(", "))}]::text[] as fields from waf_events e where ${condition}`);
+  return toLooseEvents(FIELDS.map((_, column) => listed.rows.map((event) => event.fields[column] ?? "")));
+}
+
+function toLooseEvents(columns: readonly (readonly string[])[]): LooseEvents {
+  return { texts: columns.slice(0, -1), times: (columns.at(-1) ?? []).map(Number) };
 }

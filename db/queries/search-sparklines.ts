@@ -19,17 +19,6 @@ export async function readSparklines(
   return sparklines;
 }
 
-/** The bucket of a moment, epoch ms: how many of the starts are not after it. */
-export function bucketOfTime(ms: number, bucketStarts: readonly number[]): number {
-  let [low, high] = [0, bucketStarts.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((bucketStarts[middle] as number) <= ms) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 export async function readBuckets(
   tx: Queryable,
   zoneId: number,
