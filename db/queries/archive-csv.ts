@@ -1,0 +1,87 @@
+import { sql } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+import type pg from "pg";
+import { to as copyTo } from "pg-copy-streams";
+import { runCancellable } from "../cancellable.ts";
+import type { Database } from "../client.ts";
+import { finishCsvLines } from "../finish-csv-lines.ts";
+import { fromWaf, readParts } from "./archive-parts.ts";
+import type { EventQuery } from "./search-query.ts";
+
+/** About as many megabytes as thousands at most; one or two are held. */
+const ROWS_PER_PART = 10_000;
+const COLUMNS = ["feature", "rule_id", "ip", "ja4", "ua", "url", "asn", "country", "action"];
+/** What `toCsvLine` guards against: tab, LF, CR, + - = @ and the full-width forms of the last four. */
+const FORMULA_STARTS = "9, 10, 13, 43, 45, 61, 64, 65291, 65293, 65309, 65312";
+/** Nothing is null here; COPY must have a word for it that no text is, since it quotes a text that is that word. */
+const NO_NULL = "\u0001";
+
+const CELLS = sql.raw(
+  COLUMNS.map((column) => {
+    const text = `coalesce(e.${column}, '')`;
+    return `case when ascii(${text}) in (${FORMULA_STARTS}) then '''' || ${text} else ${text} end`;
+  }).join(", "),
+);
+const dialect = new PgDialect();
+
+/**
+ * Every event a query finds, in the order of `fromWaf`, as the lines of CSV that `toCsvLine` would write, part by part.
+ * Postgres writes them: this is nearly as fast as COPY alone. The signal stops the statement under way.
+ */
+export function readCsvExport(
+  database: Database,
+  zoneId: number,
+  query: EventQuery,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, undefined> {
+  return readParts(async (after) => {
+    const { statement, settings } = toCopy(
+      sql`select (date_part('epoch', e.occurred_at) * 1000)::bigint, e.log_id, ${CELLS}
+        from ${fromWaf(zoneId, query, { after, limit: ROWS_PER_PART })}`,
+    );
+    const copied = await runCancellable(database, signal, (_, client) =>
+      runCopy(client, statement, settings),
+    );
+    const { lines: part, count, last } = finishCsvLines(copied);
+    return { part, end: count === ROWS_PER_PART ? last : null };
+  });
+}
+
+type Setting = readonly [name: string, value: string];
+
+/**
+ * COPY takes no parameters. What would be one becomes a setting of the transaction, which the statement reads by its
+ * name: no text of the caller's is ever part of a statement.
+ */
+function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: readonly Setting[] } {
+  const { sql: text, params } = dialect.sqlToQuery(select);
+  const settings = params.map((value, index): Setting => [`longwatch.p${index + 1}`, toText(value)]);
+  const named = text.replaceAll(/\$(\d+)/g, "current_setting('longwatch.p$1')");
+  return { statement: `copy (${named}) to stdout (format csv, null '${NO_NULL}')`, settings };
+}
+
+/** As text that a cast in the statement reads. */
+function toText(value: unknown): string {
+  if (!Array.isArray(value)) return String(value);
+  const items = value.map((item) => `"${String(item).replaceAll(/[\\"]/g, String.raw`\$&`)}"`);
+  return `{${items.join(",")}}`;
+}
+
+async function runCopy(
+  client: pg.PoolClient,
+  statement: string,
+  settings: readonly Setting[],
+): Promise<Buffer> {
+  await client.query("begin read only");
+  try {
+    await client.query(
+      "select set_config(name, value, true) from unnest($1::text[], $2::text[]) s(name, value)",
+      [settings.map(([name]) => name), settings.map(([, value]) => value)],
+    );
+    const chunks: Buffer[] = [];
+    for await (const chunk of client.query(copyTo(statement))) chunks.push(chunk as Buffer);
+    return Buffer.concat(chunks);
+  } finally {
+    await client.query("rollback");
+  }
+}
