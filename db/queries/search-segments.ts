@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { unpackTimes } from "../merge-tallies.ts";
 import { type Span, toCondition, toMoment } from "./search-condition.ts";
 import { readDayTimes } from "./search-cubes.ts";
 
@@ -16,10 +17,12 @@ export interface Segment extends Span {
 }
 
 type SegmentRow = {
-  kind: "day" | "watched" | "hour" | "edge";
+  kind: "day" | "part" | "watched" | "hour" | "edge";
   at: number;
   total: number;
   day: string | null;
+  /** Of a part of a counted day. */
+  times: Buffer | null;
 };
 
 /**
@@ -41,7 +44,7 @@ export async function readSegments(tx: Queryable, zoneId: number, window: Span):
     ...edges.map((edge) => countEdge(zoneId, edge)),
   ];
   const found = await tx.execute<SegmentRow>(sql.join(parts, sql` union all `));
-  const known = found.rows.flatMap((row) => toSegment(row, edges) ?? []);
+  const known = found.rows.flatMap((row) => toSegment(row, edges, { from: first, to: end }) ?? []);
   const watched = found.rows.flatMap(({ kind, at }) =>
     kind === "watched" ? [{ from: Math.max(at, first), to: Math.min(at + DAY_MS, end) }] : [],
   );
@@ -59,16 +62,17 @@ function countKept(zoneId: number, { from, to }: Span): SQL {
       select to_date(right(c.relname, 8), 'YYYYMMDD') as day
       from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'waf_events'::regclass),
     days as materialized (
-      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total
+      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total, d.times
       from kept k left join cube_days d on d.zone_id = ${zoneId} and d.day = k.day
       where ${utc("k.day")} > ${toMoment(from - DAY_MS)} and ${utc("k.day")} < ${toMoment(to)})
-    select case when is_true and starts >= ${toMoment(from)} and starts + interval '24 hours' <= ${toMoment(to)}
-        then 'day' else 'watched' end as kind,
+    select case when is_true is not true then 'watched' when is_whole then 'day' else 'part' end as kind,
       (extract(epoch from starts) * 1000)::float8 as at, total::float8 as total,
-      to_char(day, 'YYYY-MM-DD') as day
-    from days where watched
+      to_char(day, 'YYYY-MM-DD') as day, case when is_true and not is_whole then times end as times
+    from days cross join lateral (
+      select starts >= ${toMoment(from)} and starts + interval '24 hours' <= ${toMoment(to)} as is_whole) d
+    where watched
     union all
-    select 'hour', (extract(epoch from w.starts_at) * 1000)::float8, stored_count, null
+    select 'hour', (extract(epoch from w.starts_at) * 1000)::float8, stored_count, null, null
     from days join coverage_windows w on w.zone_id = ${zoneId}
       and w.starts_at >= greatest(starts, ${toMoment(from)})
       and w.starts_at < least(starts + interval '24 hours', ${toMoment(to)}) and stored_count > 0
@@ -77,12 +81,21 @@ function countKept(zoneId: number, { from, to }: Span): SQL {
 
 function countEdge(zoneId: number, edge: Span): SQL {
   return sql`
-    select 'edge', ${edge.from}::float8, count(*)::float8, null from waf_events e
+    select 'edge', ${edge.from}::float8, count(*)::float8, null, null from waf_events e
     where ${toCondition(zoneId, { ...edge, clauses: [] })}`;
 }
 
-function toSegment({ kind, at, total, day }: SegmentRow, edges: readonly Span[]): Segment | null {
+function toSegment(
+  { kind, at, total, day, times }: SegmentRow,
+  edges: readonly Span[],
+  whole: Span,
+): Segment | null {
   switch (kind) {
+    case "part": {
+      const span = { from: Math.max(at, whole.from), to: Math.min(at + DAY_MS, whole.to) };
+      const isInside = (ms: number) => at + ms >= span.from && at + ms < span.to;
+      return { ...span, total: unpackTimes(times ?? Buffer.alloc(0)).filter(isInside).length, day: null };
+    }
     case "day":
       return { from: at, to: at + DAY_MS, total, day };
     case "hour":
