@@ -68,7 +68,8 @@ export type TallyMerge = ReturnType<typeof createTallyMerge>;
 
 /**
  * Adds up the tallies of days and what is known of loose events, by one dimension. Only what a page shows is unpacked: the
- * rest of a day is its heads. `texts` are those that the days' codes stand for, by TALLIED_COLUMNS.
+ * rest of a day is its heads. `texts` are those that the days' codes stand for, by TALLIED_COLUMNS. Longer than other
+ * files: its parts share the codes and are the hot loops of a search.
  */
 export function createTallyMerge(column: number, texts: readonly (readonly string[])[]) {
   const dictionaries = TALLIED_COLUMNS.map((_, index) => createDictionary(texts[index] ?? []));

@@ -13,7 +13,7 @@ const UNCOUNTED: ReadonlySet<TalliedColumn | undefined> = new Set(["feature", "r
  * of TALLIED_COLUMNS, how many texts are met, and of each of these the gap and, where `isCounted`, its events. `codes` has
  * the code of every event, in the order of the times.
  */
-export interface PackedDimension {
+interface PackedDimension {
   readonly dimension: TalliedColumn;
   readonly heads: Buffer;
   readonly tallies: Buffer;
@@ -22,11 +22,12 @@ export interface PackedDimension {
 
 export const HEAD_NUMBERS = 5;
 
-export interface PackedDay {
+interface PackedDay {
   readonly total: number;
   /** Of every event the ms since the one before, the first since midnight. */
   readonly times: Buffer;
-  readonly dimensions: readonly PackedDimension[];
+  /** Packed one by one as they are asked for: each takes a while on a busy day. */
+  readonly dimensions: Iterable<PackedDimension>;
 }
 
 export interface DayTally {
@@ -64,7 +65,7 @@ export function createDayTally(): DayTally {
       return {
         total: times.length,
         times: gaps.finish(),
-        dimensions: TALLIED_COLUMNS.map((_, column) => packDimension(column, columns, times)),
+        dimensions: packDimensions(columns, times),
       };
     },
   };
@@ -72,6 +73,13 @@ export function createDayTally(): DayTally {
 
 export function isCounted(column: number): boolean {
   return !UNCOUNTED.has(TALLIED_COLUMNS[column]);
+}
+
+function* packDimensions(
+  columns: readonly Int32Array[],
+  times: readonly number[],
+): Generator<PackedDimension, void, undefined> {
+  for (const column of columns.keys()) yield packDimension(column, columns, times);
 }
 
 function packDimension(

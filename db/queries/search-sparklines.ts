@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { type Span, toCondition } from "./search-condition.ts";
 import { type GroupBucket, type GroupKey, isOfGroup, wantedKeys } from "./search-group-parts.ts";
-import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
+import type { GroupQuery } from "./search-query.ts";
 
 /** The sparklines of a page of groups, in its order, from events. */
 export async function readSparklines(
