@@ -8,20 +8,13 @@ const FORMULA_STARTS = new Set([0x09, LINE_FEED, CARRIAGE_RETURN, 0x2b, 0x2d, 0x
 const WIDE_STARTS = new Set([0xef_bc_8b, 0xef_bc_8d, 0xef_bc_9d, 0xef_bc_a0]);
 const WIDE_LEAD = 0xef;
 
-export interface CsvLines {
-  readonly lines: Buffer;
-  readonly count: number;
-  /** What the last line begins with: an event's time, epoch ms, and its log id; null where there is none. */
-  readonly last: { readonly at: number; readonly logId: string } | null;
-}
-
 /**
  * Makes of what COPY writes, lines of a time, a log id and guarded cells, lines as RFC 4180 ends them, CRLF, with a guarded
  * log id. COPY leaves the log id as it is, because it says where the next part begins.
  */
-export function finishCsvLines(copied: Buffer): CsvLines {
+export function finishCsvLines(copied: Buffer): Buffer {
   const lines = Buffer.allocUnsafe(copied.length + 2 * countLineFeeds(copied));
-  let [count, start, lastStart, to] = [0, 0, 0, 0];
+  let [start, to] = [0, 0];
   let quote = indexOf(copied, QUOTE, 0);
   let isQuoted = false;
   for (let at = indexOf(copied, LINE_FEED, 0); at < copied.length; at = indexOf(copied, LINE_FEED, at + 1)) {
@@ -41,11 +34,9 @@ export function finishCsvLines(copied: Buffer): CsvLines {
     to += copied.copy(lines, to, from, at);
     lines[to++] = CARRIAGE_RETURN;
     lines[to++] = LINE_FEED;
-    count++;
-    lastStart = start;
     start = at + 1;
   }
-  return { lines: lines.subarray(0, to), count, last: count === 0 ? null : readStart(copied, lastStart) };
+  return lines.subarray(0, to);
 }
 
 function indexOf(bytes: Buffer, byte: number, from: number): number {
@@ -66,6 +57,22 @@ function findGuard(bytes: Buffer, start: number): number | null {
   const first = bytes[at] as number;
   if (first === WIDE_LEAD) return WIDE_STARTS.has(bytes.readUIntBE(at, 3)) ? at : null;
   return FORMULA_STARTS.has(first) ? at : null;
+}
+
+/** What the last line of what COPY writes begins with: an event's time, epoch ms, and its log id. */
+export function readLastLine(copied: Buffer): { at: number; logId: string } {
+  let start = copied.length - 1;
+  let isQuoted = false;
+  // The end is outside of quotes: so is what has an even number of them behind it.
+  do {
+    const end = start;
+    start = copied.lastIndexOf(LINE_FEED, end - 1) + 1;
+    for (let at = copied.indexOf(QUOTE, start); at !== -1 && at < end; at = copied.indexOf(QUOTE, at + 1)) {
+      isQuoted = !isQuoted;
+    }
+    if (isQuoted) start--;
+  } while (isQuoted);
+  return readStart(copied, start);
 }
 
 function readStart(bytes: Buffer, start: number): { at: number; logId: string } {
