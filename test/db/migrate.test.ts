@@ -16,14 +16,12 @@ const TABLES = [
   "channel_states",
   "coverage_windows",
   "cube_days",
-  "day_groups",
+  "day_tallies",
   "differing_cells",
   "dirty_buckets",
   "erasures",
-  "event_cubes",
   "ingest_cursors",
   "leases",
-  "minute_strips",
   "notifications",
   "pages",
   "platform_health",
@@ -39,6 +37,7 @@ const TABLES = [
   "server_secrets",
   "silences",
   "spikes",
+  "tally_texts",
   "waf_events",
 ];
 

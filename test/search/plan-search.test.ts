@@ -73,7 +73,10 @@ test("a network is written as Postgres reads it, without bits behind its prefix"
 
 test("counts made in advance are for questions about what they count", () => {
   const eq = (field: string) => ({ filters: [{ field, op: "eq", value: ["a"] }] });
-  expect(plan({ groupBy: ["country"], ...eq("ruleId") }).isCountable).toBe(true);
+  expect(plan({ groupBy: ["country"], ...eq("country") }).isCountable).toBe(true);
+  expect(plan({ groupBy: ["country"], ...eq("ruleId") }).isCountable).toBe(false);
+  expect(plan({ groupBy: ["country", "ruleId"] }).isCountable).toBe(false);
+  expect(plan(eq("country")).isCountable).toBe(false);
   expect(plan({ groupBy: ["country"], ...eq("ip") }).isCountable).toBe(false);
   expect(plan({ groupBy: ["ip"] }).isCountable).toBe(false);
   expect(plan({ groupBy: ["country"], query: "a" }).isCountable).toBe(false);
