@@ -73,7 +73,8 @@ describe("once", () => {
     });
     const running = world.run(["chat"], { database: doomed });
     running.catch(ignored);
-    const waiting = "application_name = 'doomed' and wait_event_type = 'Lock'";
+    const waiting =
+      "datname = current_database() and application_name = 'doomed' and wait_event_type = 'Lock'";
     const find = `select pg_terminate_backend(pid) from pg_stat_activity where ${waiting}`;
     await expect.poll(async () => (await database.pool.query(find)).rowCount, LOOK).toBe(1);
     await holder.query("rollback");

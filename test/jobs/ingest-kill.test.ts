@@ -221,7 +221,7 @@ test.each(["poll", "walk"] as const)(
     const child = await inHand;
     // It waits for the answer; what it had read before is stored.
     await vi.waitFor(async () => {
-      const busy = `select pid from pg_stat_activity where application_name = 'zombie' and state <> 'idle'`;
+      const busy = `select pid from pg_stat_activity where datname = current_database() and application_name = 'zombie' and state <> 'idle'`;
       expect(await query(database, busy)).toEqual([]);
     });
     child.kill("SIGSTOP");

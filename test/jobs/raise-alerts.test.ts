@@ -141,7 +141,7 @@ test("a runner that is killed in the middle leaves nothing half done, and the ne
     await tx.execute(sql`lock table ${notifications} in access exclusive mode`);
     const running = world.runAt(1, { database: doomed });
     running.catch(() => {});
-    const waiting = sql`application_name = 'doomed' and wait_event_type = 'Lock'`;
+    const waiting = sql`datname = current_database() and application_name = 'doomed' and wait_event_type = 'Lock'`;
     // Outside the transaction, which would see one and the same activity for as long as it lasts.
     const count = () => database.db.execute(sql`select pid from pg_stat_activity where ${waiting}`);
     await expect.poll(async () => (await count()).rows.length).toBe(1);

@@ -58,7 +58,7 @@ test.each([1, 2])(
       while (state.isWriting) {
         const { rowCount } = await database.pool.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
-           where application_name = 'doomed' and backend_xid is not null limit 1`,
+           where datname = current_database() and application_name = 'doomed' and backend_xid is not null limit 1`,
         );
         state.kills += rowCount ?? 0;
       }

@@ -61,7 +61,7 @@ async function eventually<T>(ask: () => Promise<T | null | undefined | false>): 
 export async function waitingBackend({ pool }: Database, name: string): Promise<number> {
   return eventually(async () => {
     const { rows } = await pool.query<{ pid: number }>(
-      "select pid from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'",
+      "select pid from pg_stat_activity where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'",
       [name],
     );
     return rows[0]?.pid;

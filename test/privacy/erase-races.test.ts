@@ -132,7 +132,9 @@ test("a page that comes while the tombstone is being laid waits, and is then kep
   await blocker.query("begin; lock table audit_entries in exclusive mode");
   const erasing = erase();
   await vi.waitFor(async () => {
-    const { rowCount } = await database.pool.query("select from pg_locks where not granted");
+    const { rowCount } = await database.pool.query(
+      "select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())",
+    );
     expect(rowCount).toBeGreaterThan(0);
   });
   const storing = store([personalEvent("a", NOON - 5, PERSON)]);

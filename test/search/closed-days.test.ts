@@ -122,7 +122,7 @@ test("counts killed in the middle leave nothing, and two runs at once end at the
   await expect
     .poll(async () => {
       const { rows } = await database.pool.query(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'doomed' and wait_event_type = 'Lock'",
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'doomed' and wait_event_type = 'Lock'",
       );
       return rows.length;
     })
