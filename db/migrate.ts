@@ -18,6 +18,9 @@ export interface MigrateOptions {
   readonly onError?: (error: Error) => void;
 }
 
+const TOO_NEW =
+  "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before";
+
 /** The database was migrated by a later version of this service; running this one on it could lose data. */
 class SchemaTooNewError extends Error {
   override readonly name = "SchemaTooNewError";
@@ -40,10 +43,12 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   client.on("error", options.onError ?? (() => undefined));
   await client.connect();
   try {
+    // Whoever may only read the schema can start where another has migrated it, and nobody waits for a lock.
+    if (await isCurrent(client)) return;
     await setLockTimeout(client, options.waitTimeoutMs ?? 120_000);
     await client.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrate]);
     await setLockTimeout(client, options.lockTimeoutMs ?? 10_000);
-    await refuseNewerSchema(client);
+    if (await isCurrent(client)) return;
     await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
   } finally {
     // Ends the session, and with it the lock.
@@ -55,20 +60,26 @@ async function setLockTimeout(client: pg.Client, timeoutMs: number): Promise<voi
   await client.query("select set_config('lock_timeout', $1, false)", [`${timeoutMs}ms`]);
 }
 
-async function refuseNewerSchema(client: pg.Client): Promise<void> {
+/** Whether the last migration that was applied is the last one known here. */
+async function isCurrent(client: pg.Client): Promise<boolean> {
+  const latest = await readLatest(client);
+  if (latest > latestKnown()) throw new SchemaTooNewError(TOO_NEW);
+  return latest === latestKnown();
+}
+
+/** When the last migration that was applied was made, epoch ms; 0 in a database without any. */
+async function readLatest(client: pg.Client): Promise<number> {
   const ledger = await client.query<{ exists: boolean }>(
     "select to_regclass('drizzle.__drizzle_migrations') is not null as exists",
   );
-  if (ledger.rows[0]?.exists !== true) return;
+  if (ledger.rows[0]?.exists !== true) return 0;
   const applied = await client.query<{ latest: string | null }>(
     "select max(created_at)::text as latest from drizzle.__drizzle_migrations",
   );
-  const known = Math.max(
-    ...readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).map((migration) => migration.folderMillis),
-  );
-  if (Number(applied.rows[0]?.latest ?? 0) > known) {
-    throw new SchemaTooNewError(
-      "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before",
-    );
-  }
+  return Number(applied.rows[0]?.latest ?? 0);
+}
+
+function latestKnown(): number {
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
+  return Math.max(...known.map(({ folderMillis }) => folderMillis));
 }

@@ -1,4 +1,5 @@
 import type { Database, Queryable } from "../db/client.ts";
+import { GROUP_KIND } from "../db/queries/alert-groups.ts";
 import { listAlerts, readAlert } from "../db/queries/alert-reports.ts";
 import { writeAuditEntry } from "../db/queries/audit-entries.ts";
 import { expireSilence, insertSilence } from "../db/queries/silences.ts";
@@ -69,13 +70,14 @@ export async function planSilence(db: Queryable, wanted: WantedSilence): Promise
 }
 
 /** Why an alert cannot be named to silence its like; null where it can. */
-export type UnsilenceableAlert = "unknown" | "about-longwatch" | "family";
+export type UnsilenceableAlert = "unknown" | "about-longwatch" | "many-zones" | "family";
 
-/** The zone and the rule of one alert, as matchers. */
+/** The zone and the rule of one alert, as matchers; the zone of one that speaks for many rules. */
 export async function matchAlert(db: Queryable, alertId: number): Promise<Matchers | UnsilenceableAlert> {
   const row = await readAlert(db, alertId);
   if (row === null) return "unknown";
-  const { zoneId, ruleId } = row;
+  const { kind, zoneId, ruleId } = row;
+  if (kind === GROUP_KIND) return zoneId === null ? "many-zones" : { zone: [zoneId] };
   if (zoneId === null || ruleId === null) return "about-longwatch";
   // As a matcher it would mean every rule that begins like it.
   return ruleId.endsWith("*") ? "family" : { zone: [zoneId], rule: [ruleId] };

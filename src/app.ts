@@ -18,6 +18,7 @@ import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
 import { openRequestGate } from "./app/open-request-gate.ts";
 import { recordPlatformHealth } from "./app/record-platform-health.ts";
+import { reportExcessRights } from "./app/report-excess-rights.ts";
 import { watchEdge } from "./app/watch-edge.ts";
 import type { TerminalStream } from "./channel/terminal.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -183,6 +184,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stopping.throwIfAborted();
   schedule.start();
 
+  await reportExcessRights(database, config, log);
   await auditConfig(database, config, alerting.current());
   const reload = () => {
     alerting.reload();

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
@@ -7,11 +6,12 @@ import { configCommand } from "../src/cli/config.ts";
 import { configTable, withConfigTable } from "../src/cli/config-table.ts";
 import { parseConfig, parseServiceConfig, requireEdge } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
+import { makeTemporaryFolder } from "./support/temporary-folder.ts";
 
 const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 
 function writeTemporary(text: string): string {
-  const file = path.join(mkdtempSync(path.join(tmpdir(), "longwatch-config-")), "file");
+  const file = path.join(makeTemporaryFolder("config"), "file");
   writeFileSync(file, text);
   return file;
 }

@@ -20,6 +20,18 @@ export async function findApiKey(db: Queryable, keyId: string): Promise<FoundApi
   return row ?? null;
 }
 
+/** Hashes of those that are good now, the ones used last first; at most so many. */
+export async function listLiveKeyHashes(db: Queryable, limit: number): Promise<Buffer[]> {
+  const { keyHash, lastUsedAt } = apiKeys;
+  const rows = await db
+    .select({ keyHash })
+    .from(apiKeys)
+    .where(isLive)
+    .orderBy(sql`${lastUsedAt} desc nulls last`)
+    .limit(limit);
+  return rows.map((row) => row.keyHash);
+}
+
 /** Those that are good now, in the order they were made. */
 export async function pageLiveApiKeys(
   db: Queryable,

@@ -1,9 +1,8 @@
-import { type SQL, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";
-import type pg from "pg";
 import { runCancellable } from "../cancellable.ts";
 import type { Database } from "../client.ts";
-import { toCondition, toMoment } from "./search-condition.ts";
+import { fromWaf, readParts } from "./archive-parts.ts";
 import type { EventQuery } from "./search-query.ts";
 
 /** The columns of an exported row, all of them text: the time in epoch ms first, then the id and the nine dimensions. */
@@ -23,56 +22,22 @@ const COLUMNS = sql.raw(
 );
 const dialect = new PgDialect();
 
-/**
- * Every event a query finds, newest first, those of a millisecond by id, the greatest first, part by part. Each part is a
- * statement of its own that goes on where the last one ended: a slow reader holds neither a connection nor a
- * snapshot. The next part is read while one is written. Events that arrive meanwhile may be in it.
- * The signal stops the statement under way.
- */
-export async function* readExport(
+/** Every event a query finds, in the order of `fromWaf`, part by part. The signal stops the statement under way. */
+export function readExport(
   database: Database,
   zoneId: number,
   query: EventQuery,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ExportedRow[], void, undefined> {
-  const read = (after: ExportedRow | null) => {
-    const part = runCancellable(database, signal, (_, client) => readPart(client, zoneId, query, after));
-    // It may fail while the part before it is still being written, when nobody listens yet.
-    part.catch(() => undefined);
-    return part;
-  };
-  let reading: Promise<readonly ExportedRow[]> | null = read(null);
-  while (reading !== null) {
-    const rows: readonly ExportedRow[] = await reading;
-    const last = rows.length === ROWS_PER_PART ? rows.at(-1) : undefined;
-    reading = last === undefined ? null : read(last);
-    if (rows.length > 0) yield rows;
-  }
-}
-
-async function readPart(
-  client: pg.PoolClient,
-  zoneId: number,
-  query: EventQuery,
-  after: ExportedRow | null,
-): Promise<readonly ExportedRow[]> {
-  // The window ends at the position as well: partitions and index ranges are chosen by it.
-  const condition =
-    after === null
-      ? toCondition(zoneId, query)
-      : sql`${toCondition(zoneId, { ...query, to: Math.min(query.to, Number(after[0]) + 1) })} and ${isBehind(after)}`;
-  const { sql: text, params } = dialect.sqlToQuery(sql`
-    select ${COLUMNS} from waf_events e where ${condition}
-    order by e.occurred_at desc, e.log_id desc limit ${ROWS_PER_PART}`);
-  // As arrays: an object per row would cost as much as everything else of it.
-  const { rows } = await client.query<[string, string, ...string[]]>({
-    text,
-    values: params,
-    rowMode: "array",
+  return readParts(async (after) => {
+    const { sql: text, params } = dialect.sqlToQuery(
+      sql`select ${COLUMNS} from ${fromWaf(zoneId, query, { after, limit: ROWS_PER_PART })}`,
+    );
+    // As arrays: an object per row would cost as much as everything else of it.
+    const { rows: part } = await runCancellable(database, signal, (_, client) =>
+      client.query<[string, string, ...string[]]>({ text, values: params, rowMode: "array" }),
+    );
+    const last = part.length === ROWS_PER_PART ? part.at(-1) : undefined;
+    return { part, end: last === undefined ? null : { at: Number(last[0]), logId: last[1] } };
   });
-  return rows;
-}
-
-function isBehind([at, logId]: ExportedRow): SQL {
-  return sql`(e.occurred_at, e.log_id) < (${toMoment(Number(at))}, ${logId})`;
 }

@@ -13,6 +13,11 @@ export function isDead(row: SQL): SQL {
     and not starts_with(coalesce(${row}.last_error, ''), ${SUPERSEDED}))`;
 }
 
+/** Of a row that was not sent: whether that was right. */
+export function isNeedless(lastError: string | null): boolean {
+  return lastError === ORPHANED || lastError === NOT_SHOWN || (lastError ?? "").startsWith(SUPERSEDED);
+}
+
 /** A receiver that asked for a pause asked it for everything, also for what was written since. */
 export function isPaused(channel: SQL): SQL {
   return sql`exists (select from notifications told where told.channel = ${channel} and told.state = 'pending'

@@ -1,107 +1,162 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { createTallyMerge, type MergedGroup, type TallyMerge } from "../merge-tallies.ts";
+import { TALLIED_COLUMNS } from "../tally-day.ts";
 import { type GroupPage, readCellGroups } from "./search-cells.ts";
-import { and, toClause } from "./search-condition.ts";
+import { and, type Span, toClause } from "./search-condition.ts";
+import { mergeContexts } from "./search-contexts.ts";
 import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";
+import { countStored, readLooseEvents } from "./search-loose-events.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
+import { readBuckets } from "./search-sparklines.ts";
 
-interface Group {
-  readonly key: readonly [string];
-  total: number;
-  first: number;
-  last: number;
-  /** Column -> text -> events. */
-  readonly tallies: Map<string, Map<string, number>>;
-}
-
-type DayGroupRow = { value: string; total: number; first: number; last: number; tallies: Tallies };
-type Tallies = Readonly<Record<string, Readonly<Record<string, number>>>>;
-
-/** The days of which a search's groups were made in advance: those by one dimension, about which alone is asked. */
-export function daysOfGroups(
-  { groupBy, clauses }: GroupQuery,
-  days: readonly CountedDay[],
-): readonly CountedDay[] {
-  const [dimension] = groupBy;
-  if (dimension === undefined || groupBy.length > 1) return [];
-  if (!clauses.every(({ columns }) => columns.every((column) => column === dimension))) return [];
-  return days.filter(({ dimensions }) => dimensions.includes(SEARCH_COLUMNS[dimension]));
-}
-
-/** A page of groups by one dimension: those of whole days as they were made in advance, the rest from events. */
+/**
+ * A page of groups by one tallied dimension, about which alone is asked: closed days as they were counted in advance,
+ * the rest from events.
+ */
 export async function readDayGroups(
   tx: Queryable,
   zoneId: number,
   query: GroupQuery,
   days: readonly CountedDay[],
+  mostLooseEvents: number,
 ): Promise<GroupPage> {
-  const groups = new Map<string, Group>();
-  for (const row of await readRows(tx, zoneId, query, days)) {
-    const group = meet(groups, row);
-    for (const [kind, texts] of Object.entries(row.tallies)) {
-      for (const [text, total] of Object.entries(texts)) addTally(group, kind, text, total);
-    }
-  }
+  const column = columnOf(query);
+  const merge = createTallyMerge(column, await readTexts(tx, zoneId));
+  await addDays(tx, zoneId, query, { merge, column, days });
   const spans = cutOut(query, days);
-  if (spans.length > 0) {
-    // Every group of the rest counts: which are on the page shows only when both are together.
-    const every = { ...query, page: 0, pageSize: Number.MAX_SAFE_INTEGER };
-    const rest = await readCellGroups(tx, zoneId, every, { days: [], spans });
-    for (const { key, ...row } of rest.keys) meet(groups, { value: key[0] ?? "", ...row });
-    for (const { at, kind, text, total } of rest.tallies) {
-      const group = groups.get(rest.keys[at - 1]?.key[0] ?? "");
-      if (group !== undefined) addTally(group, kind, text, total);
-    }
-  }
-  return toPage([...groups.values()], query);
+  const areEvents = (await countStored(tx, zoneId, spans)) <= mostLooseEvents;
+  if (spans.length > 0) await addLoose(tx, zoneId, query, { merge, column, spans, areEvents });
+  const groups = await keepAsked(tx, query, merge.groups());
+  const keyed = groups.map((group) => ({ ...group, key: [group.text] })).sort(compareGroups);
+  const page = keyed.slice(query.page * query.pageSize, (query.page + 1) * query.pageSize);
+  const counted = areEvents ? [] : spans;
+  return {
+    total: groups.length,
+    keys: page,
+    contexts: mergeContexts(merge, column, page),
+    sparklines:
+      query.buckets === 0 ? null : await readSparklines(tx, zoneId, query, { merge, page, counted }),
+  };
 }
 
-async function readRows(
+function columnOf({ groupBy: [dimension] }: GroupQuery): number {
+  return TALLIED_COLUMNS.findIndex((name) => dimension !== undefined && name === SEARCH_COLUMNS[dimension]);
+}
+
+async function readTexts(tx: Queryable, zoneId: number): Promise<string[][]> {
+  const found = await tx.execute<{ dimension: string; texts: string[] }>(sql`
+    select dimension, texts from tally_texts where zone_id = ${zoneId}`);
+  return TALLIED_COLUMNS.map((name) => found.rows.find(({ dimension }) => dimension === name)?.texts ?? []);
+}
+
+type DayRow = {
+  day: string;
+  dimension: string;
+  heads: Buffer | null;
+  tallies: Buffer | null;
+  codes: Buffer | null;
+  times: Buffer | null;
+  total: number;
+};
+
+/** Of whole days the grouped dimension's counts, and its events where buckets are asked for; of others all events. */
+async function addDays(
   tx: Queryable,
   zoneId: number,
-  { groupBy, clauses }: GroupQuery,
-  days: readonly CountedDay[],
-): Promise<DayGroupRow[]> {
-  const [dimension] = groupBy;
-  if (dimension === undefined) return [];
-  const column = SEARCH_COLUMNS[dimension];
-  const found = await tx.execute<DayGroupRow>(sql`
-    select value, total, tallies, (extract(epoch from first_at) * 1000)::float8 as first,
-      (extract(epoch from last_at) * 1000)::float8 as last
-    from (select g.*, g.value as ${sql.raw(column)} from day_groups g
-          where zone_id = ${zoneId} and dimension = ${column}
-            and day = any(${sql.param(days.map(({ day }) => day))}::date[])) e
-    where ${and([sql`true`, ...clauses.map(toClause)])}`);
-  return found.rows;
-}
-
-function meet(groups: Map<string, Group>, row: Omit<DayGroupRow, "tallies">): Group {
-  const { value, total, first, last } = row;
-  const known = groups.get(value);
-  if (known === undefined) {
-    const group: Group = { key: [value], total, first, last, tallies: new Map() };
-    groups.set(value, group);
-    return group;
+  query: GroupQuery,
+  { merge, column, days }: { merge: TallyMerge; column: number; days: readonly CountedDay[] },
+): Promise<void> {
+  const own = TALLIED_COLUMNS[column];
+  const listed = (isWhole: boolean) =>
+    sql.param(days.filter((day) => day.isWhole === isWhole).map(({ day }) => day));
+  const { rows } = await tx.execute<DayRow>(sql`
+    select to_char(day, 'YYYY-MM-DD') as day, dimension, heads, tallies,
+      case when ${query.buckets > 0} then codes end as codes, case when ${query.buckets > 0} then times end as times, total
+    from day_tallies join cube_days using (zone_id, day)
+    where zone_id = ${zoneId} and day = any(${listed(true)}::date[]) and dimension = ${own}
+    union all
+    select to_char(day, 'YYYY-MM-DD'), dimension, null, null, codes, case when dimension = ${own} then times end, total
+    from day_tallies join cube_days using (zone_id, day)
+    where zone_id = ${zoneId} and day = any(${listed(false)}::date[])`);
+  const byDay = Map.groupBy(rows, ({ day }) => day);
+  for (const day of days) {
+    const ofDay = byDay.get(day.day) ?? [];
+    const row = ofDay.find(({ dimension }) => dimension === own);
+    const { heads = null, tallies = null, codes = null, times = null, total = 0 } = row ?? {};
+    if (heads !== null && tallies !== null) {
+      const events = codes === null || times === null ? null : { total, codes, times };
+      merge.addDay({ day: day.day, heads, tallies, events });
+    } else if (times !== null) {
+      const columns = TALLIED_COLUMNS.map((name) => ofDay.find(({ dimension }) => dimension === name)?.codes);
+      merge.addPart({ ...day, times, codes: columns.map((packed) => packed ?? Buffer.alloc(0)) });
+    }
   }
-  known.total += total;
-  known.first = Math.min(known.first, first);
-  known.last = Math.max(known.last, last);
-  return known;
 }
 
-function addTally(group: Group, kind: string, text: string, total: number): void {
-  const texts = group.tallies.get(kind);
-  if (texts === undefined) group.tallies.set(kind, new Map([[text, total]]));
-  else texts.set(text, (texts.get(text) ?? 0) + total);
+interface Rest {
+  readonly merge: TallyMerge;
+  readonly column: number;
+  readonly spans: readonly Span[];
+  readonly areEvents: boolean;
 }
 
-function toPage(groups: Group[], { page, pageSize }: GroupQuery): GroupPage {
-  const keys = groups.sort(compareGroups).slice(page * pageSize, (page + 1) * pageSize);
-  const tallies = keys.flatMap((group, index) =>
-    [...group.tallies].flatMap(([kind, texts]) =>
-      Array.from(texts, ([text, total]) => ({ at: index + 1, kind, text, total })),
-    ),
-  );
-  return { keys, total: groups.length, tallies };
+async function addLoose(
+  tx: Queryable,
+  zoneId: number,
+  query: GroupQuery,
+  { merge, column, spans, areEvents }: Rest,
+): Promise<void> {
+  if (areEvents) {
+    merge.addEvents(await readLooseEvents(tx, zoneId, query, spans));
+    return;
+  }
+  // Every group of the rest counts: which are on the page shows only when both are together.
+  const every = { ...query, page: 0, pageSize: Number.MAX_SAFE_INTEGER };
+  const { keys, tallies } = await readCellGroups(tx, zoneId, every, spans);
+  for (const { key, ...counts } of keys) merge.addGroup(key[0] ?? "", counts);
+  for (const { at, kind, text, total } of tallies) {
+    const other = TALLIED_COLUMNS.findIndex((name) => name === kind);
+    if (other !== column) merge.addTally(keys[at - 1]?.key[0] ?? "", other, text, total);
+  }
+}
+
+/** Tallied days know of no clause: those of the grouped dimension are asked of its values. */
+async function keepAsked(
+  tx: Queryable,
+  { groupBy: [dimension], clauses }: GroupQuery,
+  groups: readonly MergedGroup[],
+): Promise<readonly MergedGroup[]> {
+  if (clauses.length === 0 || dimension === undefined) return groups;
+  const found = await tx.execute<{ text: string }>(sql`
+    select e.text from (
+      select text, text as ${sql.raw(SEARCH_COLUMNS[dimension])}
+      from unnest(${sql.param(groups.map(({ text }) => text))}::text[]) text) e
+    where ${and(clauses.map(toClause))}`);
+  const asked = new Set(found.rows.map(({ text }) => text));
+  return groups.filter(({ text }) => asked.has(text));
+}
+
+interface Shown {
+  readonly merge: TallyMerge;
+  readonly page: readonly (MergedGroup & { readonly key: readonly string[] })[];
+  /** Of which the merge knows counts, not events. */
+  readonly counted: readonly Span[];
+}
+
+async function readSparklines(
+  tx: Queryable,
+  zoneId: number,
+  query: GroupQuery,
+  { merge, page, counted }: Shown,
+): Promise<number[][]> {
+  const counts = merge.buckets(page, query.bucketStarts);
+  if (counted.length > 0 && page.length > 0) {
+    for (const { at, bucket, total } of await readBuckets(tx, zoneId, query, page, counted)) {
+      const place = (at - 1) * query.buckets + bucket;
+      counts[place] = (counts[place] ?? 0) + total;
+    }
+  }
+  return page.map((_, at) => Array.from(counts.subarray(at * query.buckets, (at + 1) * query.buckets)));
 }

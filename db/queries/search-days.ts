@@ -4,47 +4,44 @@ import type { Span } from "./search-condition.ts";
 
 const DAY_MS = 86_400_000;
 
-export interface CountedDay {
-  /** UTC, `yyyy-mm-dd`. */
+/** A day that was counted in advance, and what of it lies in the window; days are UTC, `yyyy-mm-dd`. */
+export interface CountedDay extends Span {
   readonly day: string;
-  /** Its events. */
-  readonly total: number;
-  /** Whether its event_cubes are kept. */
-  readonly hasCells: boolean;
-  /** The dimensions whose groups and minutes are kept, as columns. */
-  readonly dimensions: readonly string[];
+  readonly isWhole: boolean;
 }
 
 /**
- * The days that lie wholly in a window and whose counts made in advance are what their events say, as this transaction
- * sees both; ascending. Days past retention are not among them: their events are gone, whatever counts are left.
+ * The days of a window of which the counts made in advance are what their events say, as this transaction sees both;
+ * ascending. Days past retention are not among them: their events are gone, whatever counts are left.
  */
 export async function readCountedDays(
   tx: Queryable,
   zoneId: number,
   { from, to }: Span,
 ): Promise<CountedDay[]> {
-  const first = Math.ceil(from / DAY_MS);
-  const end = Math.floor(to / DAY_MS);
-  if (end <= first) return [];
-  const found = await tx.execute<{ day: string; total: number; hasCells: boolean; dimensions: string[] }>(sql`
-    select to_char(day, 'YYYY-MM-DD') as day, total, cells is not null as "hasCells", dimensions from cube_days d
+  const first = Math.floor(from / DAY_MS);
+  const end = Math.ceil(to / DAY_MS);
+  const found = await tx.execute<{ day: string }>(sql`
+    select to_char(day, 'YYYY-MM-DD') as day from cube_days d
     where zone_id = ${zoneId} and built_marks = marks
       and day >= date '1970-01-01' + least(${first}::float8, 3e6)::integer
       and day < date '1970-01-01' + least(${end}::float8, 3e6)::integer
       and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is not null
     order by d.day`);
-  return found.rows;
+  return found.rows.map(({ day }) => {
+    const midnight = Date.parse(`${day}T00:00:00Z`);
+    const part = { from: Math.max(from, midnight), to: Math.min(to, midnight + DAY_MS) };
+    return { day, ...part, isWhole: part.to - part.from === DAY_MS };
+  });
 }
 
-/** What is left of a window without some days of it, ascending. */
-export function cutOut({ from, to }: Span, days: readonly { readonly day: string }[]): Span[] {
+/** What is left of a window without some parts of it, ascending. */
+export function cutOut({ from, to }: Span, parts: readonly Span[]): Span[] {
   const spans: Span[] = [];
   let start = from;
-  for (const { day } of days) {
-    const dayStart = Date.parse(`${day}T00:00:00Z`);
-    if (dayStart > start) spans.push({ from: start, to: dayStart });
-    start = dayStart + DAY_MS;
+  for (const part of parts) {
+    if (part.from > start) spans.push({ from: start, to: part.from });
+    start = part.to;
   }
   if (to > start) spans.push({ from: start, to });
   return spans;

@@ -1,9 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
-import { type GroupPage, isCellular, readCellGroups } from "./search-cells.ts";
+import { type CountedGroups, type GroupPage, isCellular, readCellGroups } from "./search-cells.ts";
 import { toCondition } from "./search-condition.ts";
-import { daysOfGroups, readDayGroups } from "./search-day-groups.ts";
-import { type CountedDay, cutOut, readCountedDays } from "./search-days.ts";
+import { type GroupContext, toContexts } from "./search-contexts.ts";
+import { readDayGroups } from "./search-day-groups.ts";
+import { readCountedDays } from "./search-days.ts";
 import {
   compareGroups,
   type GroupKey,
@@ -18,19 +19,6 @@ import type { GroupQuery } from "./search-query.ts";
 import { readSparklines } from "./search-sparklines.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
 
-/** The events of one group beside what they are grouped by. */
-interface GroupContext {
-  /** Of most of the group's events; of several the first, by UTF-16 code units. */
-  readonly country: string;
-  readonly asn: string;
-  readonly blocked: number;
-  readonly challenged: number;
-  readonly logged: number;
-  /** Sorted by UTF-16 code units, joined by commas. */
-  readonly features: string;
-  readonly ruleIds: string;
-}
-
 interface FoundGroup {
   /** In the order of `groupBy`. */
   readonly key: Readonly<Record<string, string>>;
@@ -43,6 +31,9 @@ interface FoundGroup {
   readonly sparkline: readonly number[] | null;
 }
 
+/** Reading as many takes about 100 ms and as many hundred bytes each. */
+const MOST_LOOSE_EVENTS = 150_000;
+
 export interface FoundGroups {
   readonly groups: readonly FoundGroup[];
   /** Of all pages. */
@@ -51,37 +42,41 @@ export interface FoundGroups {
   readonly source: "roll-up" | "events";
 }
 
-/** One page of groups: the largest first, those of one size by key, in UTF-16 code units. */
-export function searchGroups(database: Database, zoneId: number, query: GroupQuery): Promise<FoundGroups> {
+/**
+ * One page of groups: the largest first, those of one size by key, in UTF-16 code units. Beside counts made in advance
+ * more than `mostLooseEvents` events are counted by Postgres rather than read one by one; the answer is the same.
+ */
+export function searchGroups(
+  database: Database,
+  zoneId: number,
+  query: GroupQuery,
+  { mostLooseEvents = MOST_LOOSE_EVENTS }: { mostLooseEvents?: number } = {},
+): Promise<FoundGroups> {
   return inSearchTransaction(database, async (tx) => {
     const days = query.isCountable ? await readCountedDays(tx, zoneId, query) : [];
-    const { page, counted } = await readPage(tx, zoneId, query, days);
-    const { keys, tallies, total } = page;
-    const sparklines =
-      query.buckets === 0 || keys.length === 0
-        ? null
-        : await readSparklines(tx, zoneId, query, { keys, days });
-    const groups = assembleGroups(query, keys, tallies, sparklines);
-    return { groups, total, source: counted > 0 ? "roll-up" : "events" };
+    const page =
+      days.length > 0
+        ? await readDayGroups(tx, zoneId, query, days, mostLooseEvents)
+        : await readFromEvents(tx, zoneId, query);
+    return {
+      groups: assembleGroups(query, page),
+      total: page.total,
+      source: days.length > 0 ? "roll-up" : "events",
+    };
   });
 }
 
-/** The page by the cheapest way there is, and how many days of it were counted in advance. */
-async function readPage(tx: Queryable, zoneId: number, query: GroupQuery, days: readonly CountedDay[]) {
-  if (!isCellular(query.groupBy)) {
-    return { page: await readEventGroups(tx, toCondition(zoneId, query), query), counted: 0 };
-  }
-  const grouped = daysOfGroups(query, days);
-  if (grouped.length > 0) {
-    return { page: await readDayGroups(tx, zoneId, query, grouped), counted: grouped.length };
-  }
-  const usable = days.filter(({ hasCells }) => hasCells);
-  const sources = { days: usable.map(({ day }) => day), spans: cutOut(query, usable) };
-  return { page: await readCellGroups(tx, zoneId, query, sources), counted: usable.length };
+async function readFromEvents(tx: Queryable, zoneId: number, query: GroupQuery): Promise<GroupPage> {
+  const { total, keys, tallies } = isCellular(query.groupBy)
+    ? await readCellGroups(tx, zoneId, query, [query])
+    : await readEventGroups(tx, toCondition(zoneId, query), query);
+  const hasSparklines = query.buckets > 0 && keys.length > 0;
+  const sparklines = hasSparklines ? await readSparklines(tx, zoneId, query, keys) : null;
+  return { total, keys, contexts: toContexts(keys.length, tallies), sparklines };
 }
 
 /** Groups by dimensions with many values: found first, and their contexts of the page's alone. */
-async function readEventGroups(tx: Queryable, condition: SQL, query: GroupQuery): Promise<GroupPage> {
+async function readEventGroups(tx: Queryable, condition: SQL, query: GroupQuery): Promise<CountedGroups> {
   const order = query.groupBy.map((_, index) => inCodeUnits(sql.raw(`k${index}`)));
   const found = await tx.execute<{ key: string[] | null; total: number; first: number; last: number }>(sql`
     with groups as materialized (
@@ -120,46 +115,13 @@ async function readTallies(
   return found.rows;
 }
 
-function assembleGroups(
-  { groupBy }: GroupQuery,
-  keys: readonly GroupKey[],
-  tallies: readonly GroupTally[],
-  sparklines: readonly (readonly number[])[] | null,
-): FoundGroup[] {
-  const counts = keys.map(() => new Map<string, Map<string, number>>());
-  for (const { at, kind, text, total } of tallies) {
-    const ofGroup = counts[at - 1];
-    const ofKind = ofGroup?.get(kind) ?? new Map<string, number>();
-    ofKind.set(text, total);
-    ofGroup?.set(kind, ofKind);
-  }
+function assembleGroups({ groupBy }: GroupQuery, { keys, contexts, sparklines }: GroupPage): FoundGroup[] {
   return keys.map(({ key, total, first, last }, index) => ({
     key: Object.fromEntries(groupBy.map((name, position) => [name, key[position] ?? ""])),
     count: total,
     firstSeen: first,
     lastSeen: last,
-    context: toContext(counts[index] ?? new Map()),
+    context: contexts[index] as GroupContext,
     sparkline: sparklines?.[index] ?? null,
   }));
-}
-
-function toContext(counts: ReadonlyMap<string, ReadonlyMap<string, number>>): GroupContext {
-  const of = (kind: string) => counts.get(kind) ?? new Map<string, number>();
-  return {
-    country: mostCommon(of("country")),
-    asn: mostCommon(of("asn")),
-    blocked: of("action").get("block") ?? 0,
-    challenged: of("action").get("challenge") ?? 0,
-    logged: of("action").get("log") ?? 0,
-    features: [...of("feature").keys()].sort().join(","),
-    ruleIds: [...of("rule_id").keys()].sort().join(","),
-  };
-}
-
-function mostCommon(counts: ReadonlyMap<string, number>): string {
-  let most: readonly [text: string, count: number] = ["", 0];
-  for (const [text, count] of counts) {
-    if (count > most[1] || (count === most[1] && text < most[0])) most = [text, count];
-  }
-  return most[0];
 }

@@ -52,6 +52,6 @@ export interface GroupQuery extends PageQuery {
   readonly buckets: number;
   /** First ms of every bucket but the first, ascending. */
   readonly bucketStarts: readonly number[];
-  /** Whether clauses and groups ask for nothing that event_cubes does not hold. */
+  /** Whether day_tallies hold the answer: groups by one of their dimensions, about which alone is asked. */
   readonly isCountable: boolean;
 }

@@ -1,10 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { unpackTimes } from "../merge-tallies.ts";
 import { type Span, toCondition, toMoment } from "./search-condition.ts";
-import { readMinuteTotals } from "./search-cubes.ts";
+import { readDayTimes } from "./search-cubes.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Passing over fewer events costs less than reading where they are. */
 const WORTH_SKIPPING = 500;
@@ -12,15 +12,17 @@ const WORTH_SKIPPING = 500;
 /** A part of a window and how many events of the zone lie in it. */
 export interface Segment extends Span {
   readonly total: number;
-  /** A whole closed day, `yyyy-mm-dd`, whose minutes were counted. */
+  /** A whole closed day, `yyyy-mm-dd`, whose times are known. */
   readonly day: string | null;
 }
 
 type SegmentRow = {
-  kind: "day" | "watched" | "hour" | "edge";
+  kind: "day" | "part" | "watched" | "hour" | "edge";
   at: number;
   total: number;
   day: string | null;
+  /** Of a part of a counted day. */
+  times: Buffer | null;
 };
 
 /**
@@ -42,7 +44,7 @@ export async function readSegments(tx: Queryable, zoneId: number, window: Span):
     ...edges.map((edge) => countEdge(zoneId, edge)),
   ];
   const found = await tx.execute<SegmentRow>(sql.join(parts, sql` union all `));
-  const known = found.rows.flatMap((row) => toSegment(row, edges) ?? []);
+  const known = found.rows.flatMap((row) => toSegment(row, edges, { from: first, to: end }) ?? []);
   const watched = found.rows.flatMap(({ kind, at }) =>
     kind === "watched" ? [{ from: Math.max(at, first), to: Math.min(at + DAY_MS, end) }] : [],
   );
@@ -60,17 +62,17 @@ function countKept(zoneId: number, { from, to }: Span): SQL {
       select to_date(right(c.relname, 8), 'YYYYMMDD') as day
       from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'waf_events'::regclass),
     days as materialized (
-      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total,
-        d.cells is not null and 'action' = any(d.dimensions) as has_minutes
+      select k.day, ${utc("k.day")} as starts, d.day is not null as watched, d.built_marks = d.marks as is_true, d.total, d.times
       from kept k left join cube_days d on d.zone_id = ${zoneId} and d.day = k.day
       where ${utc("k.day")} > ${toMoment(from - DAY_MS)} and ${utc("k.day")} < ${toMoment(to)})
-    select case when is_true and starts >= ${toMoment(from)} and starts + interval '24 hours' <= ${toMoment(to)}
-        then 'day' else 'watched' end as kind,
+    select case when is_true is not true then 'watched' when is_whole then 'day' else 'part' end as kind,
       (extract(epoch from starts) * 1000)::float8 as at, total::float8 as total,
-      case when has_minutes then to_char(day, 'YYYY-MM-DD') end as day
-    from days where watched
+      to_char(day, 'YYYY-MM-DD') as day, case when is_true and not is_whole then times end as times
+    from days cross join lateral (
+      select starts >= ${toMoment(from)} and starts + interval '24 hours' <= ${toMoment(to)} as is_whole) d
+    where watched
     union all
-    select 'hour', (extract(epoch from w.starts_at) * 1000)::float8, stored_count, null
+    select 'hour', (extract(epoch from w.starts_at) * 1000)::float8, stored_count, null, null
     from days join coverage_windows w on w.zone_id = ${zoneId}
       and w.starts_at >= greatest(starts, ${toMoment(from)})
       and w.starts_at < least(starts + interval '24 hours', ${toMoment(to)}) and stored_count > 0
@@ -79,12 +81,21 @@ function countKept(zoneId: number, { from, to }: Span): SQL {
 
 function countEdge(zoneId: number, edge: Span): SQL {
   return sql`
-    select 'edge', ${edge.from}::float8, count(*)::float8, null from waf_events e
+    select 'edge', ${edge.from}::float8, count(*)::float8, null, null from waf_events e
     where ${toCondition(zoneId, { ...edge, clauses: [] })}`;
 }
 
-function toSegment({ kind, at, total, day }: SegmentRow, edges: readonly Span[]): Segment | null {
+function toSegment(
+  { kind, at, total, day, times }: SegmentRow,
+  edges: readonly Span[],
+  whole: Span,
+): Segment | null {
   switch (kind) {
+    case "part": {
+      const span = { from: Math.max(at, whole.from), to: Math.min(at + DAY_MS, whole.to) };
+      const isInside = (ms: number) => at + ms >= span.from && at + ms < span.to;
+      return { ...span, total: unpackTimes(times ?? Buffer.alloc(0)).filter(isInside).length, day: null };
+    }
     case "day":
       return { from: at, to: at + DAY_MS, total, day };
     case "hour":
@@ -128,7 +139,7 @@ export async function locatePage(
   }
   const newest = segments[index];
   if (newest === undefined) return { from: 0, to: 0, skip: 0 };
-  const { to, passed } = await skipMinutes(tx, zoneId, newest, offset - before);
+  const { to, passed } = await skipEvents(tx, zoneId, newest, offset - before);
   let { from } = newest;
   let held = before + newest.total;
   for (let next = index + 1; held < offset + limit && next < segments.length; next++) {
@@ -138,13 +149,13 @@ export async function locatePage(
   return { from, to, skip: offset - before - passed };
 }
 
-/** The end of the minute in which the event after the newest `skip` of a segment lies, and how many are after it. */
-async function skipMinutes(tx: Queryable, zoneId: number, { day, from, to, total }: Segment, skip: number) {
+/** The end of the millisecond in which the event after the newest `skip` of a segment lies, and how many are after it. */
+async function skipEvents(tx: Queryable, zoneId: number, { day, from, to, total }: Segment, skip: number) {
   if (day === null || skip < WORTH_SKIPPING) return { to, passed: 0 };
-  const minutes = await readMinuteTotals(tx, { zoneId, day });
-  if (minutes.reduce((sum, count) => sum + count, 0) !== total) return { to, passed: 0 };
-  let passed = 0;
-  let minute = minutes.length - 1;
-  for (; minute > 0 && passed + (minutes[minute] ?? 0) <= skip; minute--) passed += minutes[minute] ?? 0;
-  return { to: from + (minute + 1) * MINUTE_MS, passed };
+  const times = await readDayTimes(tx, { zoneId, day });
+  const ms = times[total - 1 - skip];
+  if (times.length !== total || ms === undefined) return { to, passed: 0 };
+  let end = total - skip;
+  while (times[end] === ms) end++;
+  return { to: from + ms + 1, passed: total - end };
 }

@@ -83,7 +83,7 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
   return sql`
     with sample as materialized (
       select left(ip, ${MAX_CODE_POINTS}) as ip, left(asn, ${MAX_CODE_POINTS}) as asn,
-        left(country, ${MAX_CODE_POINTS}) as country, left(ua, ${MAX_CODE_POINTS}) as ua,
+        left(country, ${MAX_CODE_POINTS}) as country, coalesce(left(ua, ${MAX_CODE_POINTS}), '') as ua,
         left(ja4, ${MAX_CODE_POINTS}) as ja4, left(action, ${MAX_CODE_POINTS}) as action,
         left(regexp_replace(regexp_replace(left(url, 4096), '^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*', ''),
           '[?#].*$', ''), ${MAX_CODE_POINTS}) as path,
@@ -101,7 +101,7 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
       select case bits ${nameOf} end as dimension, case bits ${valueOf} end as value, count, last from counted),
     ranked as (
       select *, row_number() over (partition by dimension order by count desc, value collate "C") as place from named
-      where dimension is null or value <> '')
+      where dimension is null or value <> '' or dimension = 'ua')
     select dimension, value, count, last from ranked where dimension is null or place <= ${TOP}
     order by dimension, place`;
 }

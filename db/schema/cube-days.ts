@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
-import { check, date, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { check, date, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+import { bytea } from "../column-types.ts";
 
 /**
  * What is counted in advance of one closed UTC day of one zone. Written by build-cubes and, on every change of the
@@ -18,10 +19,8 @@ export const cubeDays = pgTable(
     builtMarks: integer(),
     /** The day's events. */
     total: integer().notNull().default(0),
-    /** Its rows in event_cubes; null where there would be so many that they are not kept. */
-    cells: integer(),
-    /** The dimensions of which day_groups and minute_strips are kept, as columns of event_cubes. */
-    dimensions: text().array().notNull().default(sql`'{}'::text[]`),
+    /** When they were, ascending; null until the day is counted. `db/tally-day.ts` says how. */
+    times: bytea(),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.day] }),

@@ -1,6 +1,11 @@
 import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import { cutText } from "../channel/plain-text.ts";
 import { type AlertRecord, gravestSeverity, type Transition, toldChannels } from "./alert-record.ts";
+import { nameSeries } from "./headline.ts";
 import { nextAlert } from "./next-alert.ts";
+
+/** Of a note in a headline; the whole of it is with the alert. */
+const NOTE_CHARS = 120;
 
 /** What a person does to an alert. */
 export interface PersonsAct {
@@ -67,7 +72,7 @@ export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: Pers
     reason: "resolved",
     state: "resolved",
     endedAt: Math.max(act.atMs, message.startedAt),
-    headline: `Resolved by ${act.by}: ${message.headline}`,
+    headline: `Resolved by ${signOff(act)}: ${nameWhat(message)}`,
   };
 }
 
@@ -75,15 +80,25 @@ export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: Pers
  * What the channels are told of an acknowledgement: the last message, taken on.
  * @throws {ZodError} when the stored message is not one.
  */
-export function toAcknowledgedMessage(stored: unknown, transition: number, { by }: PersonsAct): AlertMessage {
+export function toAcknowledgedMessage(stored: unknown, transition: number, act: PersonsAct): AlertMessage {
   const message = alertMessage.parse(stored);
   return {
     ...message,
     transition,
     reason: "acknowledged",
     state: "acknowledged",
-    headline: `Acknowledged by ${by}: ${message.headline}`,
+    headline: `Acknowledged by ${signOff(act)}: ${message.headline}`,
   };
+}
+
+/** What was counted while it fired says nothing about its end. */
+function nameWhat({ zoneId, ruleId, headline }: AlertMessage): string {
+  return zoneId === null || ruleId === null ? headline : nameSeries({ zoneId, ruleId });
+}
+
+/** `alice (on it)`. */
+function signOff({ by, note }: PersonsAct): string {
+  return note === null || note.trim() === "" ? by : `${by} (${cutText(note.trim(), NOTE_CHARS)})`;
 }
 
 function signatureOf({ by, note }: PersonsAct): { by: string; note?: string } {

@@ -31,9 +31,6 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
   );
   const zones = new Set(members.map(({ zoneId }) => zoneId));
   const [zoneId = 0] = zones;
-  const sum = (read: (spike: AlertSpike) => number) => members.reduce((total, one) => total + read(one), 0);
-  const count = sum((one) => one.windowCount);
-  const usual = sum((one) => one.baseline);
   return alertMessage.parse({
     alertId,
     fingerprint,
@@ -49,6 +46,32 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
     headline: describeGroup(members, zones, alert.state),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? alert.resolvedAtMs : null,
+    ...sumCounts(members),
+    actions: sumActions(members),
+    top: mergeTops(members),
+    sparkline: sumSparklines(members),
+    advice: {
+      state: "unavailable",
+      text: null,
+      reason: "of many rules at once each rule's own alert has it",
+    },
+    links: [],
+    members: members.map(toMember),
+    howToSilence:
+      zones.size === 1 ? `${LONGWATCH} silences add --zone ${zoneId} --for 30m --reason 'why'` : null,
+    howToList: `${LONGWATCH} alerts list --group ${alertId}`,
+  });
+}
+
+function toMember({ zoneId, ruleId, severity, windowCount, windowMinutes, baseline }: AlertSpike) {
+  return { zoneId, ruleId, severity, count: windowCount, windowMinutes, usual: baseline };
+}
+
+function sumCounts(members: readonly AlertSpike[]) {
+  const sum = (read: (spike: AlertSpike) => number) => members.reduce((total, one) => total + read(one), 0);
+  const count = sum((one) => one.windowCount);
+  const usual = sum((one) => one.baseline);
+  return {
     windowMinutes: largest(members, (one) => one.windowMinutes),
     count,
     usual,
@@ -56,29 +79,7 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
     score: largest(members, (one) => one.score),
     peak: sum((one) => one.peak),
     times: usual > 0 ? count / usual : null,
-    actions: sumActions(members),
-    top: {
-      ips: mergeTop(members, "ip"),
-      asns: mergeTop(members, "asn"),
-      countries: mergeTop(members, "country"),
-      paths: mergeTop(members, "path"),
-      userAgents: mergeTop(members, "ua"),
-      ja4s: mergeTop(members, "ja4"),
-    },
-    sparkline: sumSparklines(members),
-    advice: { state: "unavailable", text: null, reason: "many rules at once: each rule's own alert has it" },
-    links: [],
-    members: members.map((one) => ({
-      zoneId: one.zoneId,
-      ruleId: one.ruleId,
-      severity: one.severity,
-      count: one.windowCount,
-      windowMinutes: one.windowMinutes,
-      usual: one.baseline,
-    })),
-    howToSilence: null,
-    howToList: `${LONGWATCH} alerts list --group ${alertId}`,
-  });
+  };
 }
 
 function describeGroup(
@@ -106,6 +107,17 @@ function sumActions(members: readonly AlertSpike[]): AlertMessage["actions"] {
   for (const { evidence } of members)
     for (const { value, count } of evidence.top.action) counts[classifyAction(value)] += count;
   return counts;
+}
+
+function mergeTops(members: readonly AlertSpike[]): AlertMessage["top"] {
+  return {
+    ips: mergeTop(members, "ip"),
+    asns: mergeTop(members, "asn"),
+    countries: mergeTop(members, "country"),
+    paths: mergeTop(members, "path"),
+    userAgents: mergeTop(members, "ua"),
+    ja4s: mergeTop(members, "ja4"),
+  };
 }
 
 /** The commonest values of all members; a share is of the events that were looked at. */

@@ -14,9 +14,8 @@ function round(value: number): string {
  * Holds the rule's id, which is the log's text.
  */
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
-  const { zoneId, ruleId, windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
-  const title = ruleTitle(ruleId);
-  const subject = `${title === null ? "" : `${title}: `}rule ${ruleId} in zone ${zoneId}`;
+  const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
+  const subject = nameSeries(spike);
   if (state === "resolved")
     return `${subject} is back to normal, peak ${round(peak)} in ${windowMinutes} min`;
   const active = `${round(windowCount)} events in ${windowMinutes} min`;
@@ -24,6 +23,12 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   const compared =
     baseline > 0 ? `${round(windowCount / baseline)} times the usual ${round(baseline)}` : "usually none";
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
+}
+
+/** `SQL injection: rule 942100 in zone 101`. */
+export function nameSeries({ zoneId, ruleId }: Pick<AlertSpike, "zoneId" | "ruleId">): string {
+  const title = ruleTitle(ruleId);
+  return `${title === null ? "" : `${title}: `}rule ${ruleId} in zone ${zoneId}`;
 }
 
 function describeCompany(companions: number): string {

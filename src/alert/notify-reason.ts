@@ -9,7 +9,8 @@ import {
 import { isGraver, type Severity } from "./severity.ts";
 
 const MINUTE_MS = 60_000;
-const REPEAT_INTERVAL_MS = 4 * 60 * MINUTE_MS;
+/** Where no route says otherwise. */
+export const REPEAT_INTERVAL_MS = 4 * 60 * MINUTE_MS;
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;
 const LONGEST_HOLD_MS = REPEAT_INTERVAL_MS;

@@ -1,4 +1,5 @@
 import { type AlertRecord, lastHeardAt, type NotifyReason, toldChannels } from "./alert-record.ts";
+import { REPEAT_INTERVAL_MS } from "./notify-reason.ts";
 
 /** Who may hear of an alert now, by its routes. */
 export interface Listeners {
@@ -6,8 +7,6 @@ export interface Listeners {
   /** By channel; four hours without. */
   readonly repeatIntervalMs?: ReadonlyMap<string, number>;
 }
-
-const REPEAT_INTERVAL_MS = 4 * 60 * 60_000;
 
 /**
  * Who hears of a transition. News goes to every channel of its routes; a repeat to those that have not heard for long

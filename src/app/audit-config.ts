@@ -24,6 +24,11 @@ export async function auditConfig({ db }: Database, config: Config, alerting: Al
     advicePerHour,
     retention,
     fallback,
+    host: config.http.host,
+    trustedProxies: config.http.trustedProxies,
+    areMetricsPublic: config.http.areMetricsPublic,
+    allowsPrivateWebhooks: config.channels.allowPrivate,
+    adviceOnRequest: config.adviceOnRequest,
     hasPseudonymKey: config.pseudonymKey !== null,
     channels: alerting.channels.map(({ name, kind }) => `${name} (${kind})`),
     // Routes and detection may be long, and name people.

@@ -1,7 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { createOpenedBlocks } from "../archive/opened-blocks.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, systemClock } from "../clock.ts";
+import { createAuditExport } from "../http/audit-export.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
 import type { RefuseCostly } from "../http/refuse-costly.ts";
 import { addPlatform } from "../http/routes/platform/add-platform.ts";
@@ -33,8 +35,10 @@ export interface RouteParts {
 /** Every route that takes a key, each with what it needs. */
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
   const { archive, keys, cursors, api } = parts;
+  const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
+  const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES) }),
+    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addNativeApi(app, api),

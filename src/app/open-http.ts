@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/client.ts";
+import { listLiveKeyHashes } from "../../db/queries/api-keys.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
@@ -11,6 +12,7 @@ import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { hoursToLoss } from "../coverage/hours-to-loss.ts";
 import { UsageError } from "../errors.ts";
+import { MAX_GOOD_KEYS } from "../http/failed-keys.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
 import { createPageCursors } from "../http/page-cursor.ts";
@@ -63,6 +65,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     readBacklog: () => readBacklog(parts),
     areMetricsPublic: config.http.areMetricsPublic,
     authenticate: keys.authenticate,
+    knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),
     trustedProxies: config.http.trustedProxies,
     limits: toLimits(config.http),
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),

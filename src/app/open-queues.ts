@@ -1,3 +1,4 @@
+import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Health } from "../http/readiness.ts";
@@ -7,6 +8,7 @@ import { type Bell, createBell } from "../queue/bell.ts";
 import type { AnyJob, QueueName } from "../queue/define-job.ts";
 import { createDoorbell } from "../queue/doorbell.ts";
 import type { Secret } from "../secret.ts";
+import { createTellSeldom } from "./tell-seldom.ts";
 
 const RING_TIMEOUT_MS = 2_000;
 
@@ -32,7 +34,10 @@ export interface OpenQueues {
 export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: QueueParts): OpenQueues {
   const queues = config.roles.filter((role): role is QueueName => role !== "http");
   const backend = createQueueBackend({ redisUrl: config.redisUrl, databaseUrl });
-  const onError = (where: string, error: Error) => log.warn({ where, err: error }, "queue in trouble");
+  const onError = createTellSeldom(
+    (where, err, leftOut) => log.warn({ where, err, leftOut }, "queue in trouble"),
+    systemClock,
+  );
   // A backfill holds one worker per zone and route for a long time; the short jobs need room beside it.
   const concurrency = 2 * zones + 4;
   const doorbell = createDoorbell({ backend, jobs, concurrency, ringTimeoutMs: RING_TIMEOUT_MS, onError });

@@ -1,4 +1,5 @@
 import type { AlertMessage } from "./alert-message.ts";
+import { toLine } from "./plain-text.ts";
 
 const MINUTE_MS = 60_000;
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
@@ -61,13 +62,23 @@ export function describeReason(message: AlertMessage): string {
   }
 }
 
-/** `zone 101 · rule 942100 SQL injection`. Still hostile: the rule's words are the log's. */
+/** `zone 101 · rule 942100 SQL injection`, `zone 101 · flood`. Still hostile: the rule's words are the log's. */
 export function describeSubject(message: AlertMessage): string {
   if (message.kind === "self")
     return message.zoneId === null ? "Longwatch" : `Longwatch · zone ${message.zoneId}`;
+  if (message.members !== undefined && message.members.length > 0)
+    return message.zoneId === null ? "flood of several zones" : `zone ${message.zoneId} · flood`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
   const zone = message.zoneId === null ? "" : `zone ${message.zoneId}`;
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
+}
+
+/** The headline, behind what it is about where it does not name that itself: what is read out is not said twice. */
+export function describeBriefly(message: AlertMessage): string {
+  const { headline, ruleId, members } = message;
+  const isRule = toLine(ruleId ?? "", 100) !== "";
+  const isNamed = members !== undefined || (isRule && headline.includes(ruleId ?? ""));
+  return isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
 }
 
 export interface CountPhrase {
@@ -90,12 +101,17 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
   };
 }
 
-/** `blocked 700 · logged 147`; empty where nothing was counted. */
-export function describeActions({ actions }: AlertMessage): string {
-  return (["blocked", "challenged", "logged", "other"] as const)
+/**
+ * `blocked 700 · logged 147`; empty where nothing was counted. `of 5,912 events: ...` where these, like the top lists, are
+ * of more or fewer events than the count: they are of all since the beginning, when somebody last looked.
+ */
+export function describeActions({ actions, count }: AlertMessage): string {
+  const { blocked, challenged, logged, other } = actions;
+  const total = blocked + challenged + logged + other;
+  const parts = (["blocked", "challenged", "logged", "other"] as const)
     .filter((action) => actions[action] > 0)
-    .map((action) => `${action} ${formatNumber(actions[action])}`)
-    .join(" · ");
+    .map((action) => `${action} ${formatNumber(actions[action])}`);
+  return `${total === 0 || total === count ? "" : `of ${formatNumber(total)} events: `}${parts.join(" · ")}`;
 }
 
 /** `since 2026-11-21 14:03 UTC`. */
@@ -103,9 +119,10 @@ export function describeSince({ startedAt }: AlertMessage): string {
   return `since ${formatTime(startedAt)}`;
 }
 
-/** `since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`. */
+/** `alert 7 · since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`; the number is what commands ask for. */
 export function describeCourse(message: AlertMessage): string {
-  const since = describeSince(message);
+  const isOne = message.alertId > 0 && message.digest === undefined;
+  const since = `${isOne ? `alert ${message.alertId} · ` : ""}${describeSince(message)}`;
   if (message.kind === "self") return since;
   const { peak, score, threshold } = message;
   return `${since} · peak ${formatNumber(peak)} · score ${number.format(score)} · threshold ${formatNumber(threshold)}`;

@@ -32,6 +32,8 @@ const measureDiscord = (text: string) => Array.from(toDiscord(text, DISCORD_LIMI
 const CAPS = {
   ...FULL_CAPS,
   headline: HEADLINE_CHARS,
+  // Beside the signs that make code of it.
+  value: VALUE_CHARS - 2,
   members: { rows: 6, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
 };
 export const DISCORD_FILE = "rules.txt";
@@ -122,11 +124,12 @@ export function toDiscordFile(message: AlertMessage): string | null {
 /** All that is known of an alert, as one message to be edited in place; an edit leaves what is attached where it is. */
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const outline = outlineAlert(message, "whole", CAPS);
-  const { status, standing, subject, silence, links } = outline;
+  const { status, standing, subject, headline, silence, links } = outline;
   const title = subject === "" ? standing : `${standing} · ${subject}`;
   const [console] = links;
   return {
-    content: toDiscord(title, DISCORD_LIMITS.title),
+    // What a phone shows of it without opening.
+    content: toDiscord(`${standing}: ${headline || subject}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
     embeds: [
       {

@@ -98,17 +98,19 @@ function renderText(outline: Outline): string {
 
 /**
  * An alert as mail. Every transition of an episode is in one thread: their Message-IDs follow from the episode's key, so
- * one sent twice has the same, and their subject is one, without what changes, because some programs thread by it too.
+ * one sent twice has the same, and a spike's subject is one, without what changes, because some programs thread by it too.
  */
 export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
   const view = message.reason === "resolved" ? "transition" : "whole";
   const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
-  const { status, subject } = outline;
+  const { status, subject, headline } = outline;
   const thread = `longwatch.${toThreadId(message)}`;
   const root = `<${thread}@${domain}>`;
   const isFirst = message.transition === 1;
   const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
-  const title = cutText(`[Longwatch] ${unlink(subject)}`, MAX_SUBJECT_CHARS);
+  // Longwatch's own news have nothing that stays the same but its name, which tells nobody anything.
+  const about = message.kind === "self" && headline !== "" ? headline : subject;
+  const title = cutText(`[Longwatch] ${unlink(about)}`, MAX_SUBJECT_CHARS);
   return {
     messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
     ...(isFirst ? {} : { inReplyTo: root, references: root }),

@@ -37,13 +37,11 @@ const MEMBERS = { rows: 10, rowChars: 150, chars: 4_000, measure: measureInert }
 /** A note, with room for its title and for how many are in none. */
 const PART_ROOM = { chars: OPSGENIE_LIMITS.note - 500, lineChars: 2_000, measure: measureInert } as const;
 
+/** All that is known; of advice, which is a note beside the description, the advice. */
 function toDescription(message: AlertMessage, maxChars: number): string {
   const elsewhere = tellsMembers(message) ? { elsewhere: "in the notes" } : {};
-  const outline = outlineAlert(
-    { ...message, reason: message.reason === "advice" ? "first" : message.reason },
-    "whole",
-    { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } },
-  );
+  const view = message.reason === "advice" ? "transition" : "whole";
+  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } });
   const links = outline.links.map(({ label, href }) => `${toInert(label)}: ${href}`);
   return cutText([...toPlainLines(outline).map(toInert), ...links].join("\n"), maxChars);
 }
@@ -72,6 +70,12 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
   return { method: "POST", path: "/v2/alerts", byAlias: false, body };
 }
 
+/** The headline of an acknowledgement says by whom. */
+function noteWho(message: AlertMessage): string {
+  const { headline } = outlineAlert(message, "transition");
+  return message.reason === "acknowledged" ? toInert(headline) : describeReason(message);
+}
+
 /**
  * What a transition asks of the Alert API, in order; each is harmless when it arrives twice. The alias keeps it one alert
  * there; late news of one that is over never opens another. What of a long list of rules has no room in it follows as notes.
@@ -87,7 +91,7 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   }
   if (reason === "advice") return [about("POST", "notes", { source: SOURCE, note: note() })];
   if (reason === "acknowledged" || (reason === "repeat" && state === "acknowledged")) {
-    return [about("POST", "acknowledge", { source: SOURCE, note: describeReason(message) })];
+    return [about("POST", "acknowledge", { source: SOURCE, note: noteWho(message) })];
   }
   // Of an alert that is open already, only its count rises: the priority has a request of its own.
   const raise = about("PUT", "priority", { priority: PRIORITIES[severity] });

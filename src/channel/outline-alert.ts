@@ -15,6 +15,7 @@ import {
   TOP_LABELS,
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
+import { describeTopValue } from "./describe-top-value.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
@@ -88,7 +89,7 @@ function outlineTop({ top }: AlertMessage, caps: OutlineCaps): OutlineTop[] {
   return TOP_KEYS.filter((key) => top[key].length > 0).map((key) => ({
     label: TOP_LABELS[key],
     rows: top[key].slice(0, caps.topRows).map(({ value, count, share }) => ({
-      value: toLine(value, caps.value) || "-",
+      value: describeTopValue(key, value, caps.value),
       count: formatNumber(count),
       share: formatShare(share),
     })),

@@ -1,5 +1,5 @@
 import type { AlertMessage } from "./alert-message.ts";
-import { describeReason, formatIso } from "./describe-alert.ts";
+import { describeBriefly, describeReason, formatIso } from "./describe-alert.ts";
 import { partMembers } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
 import { toInert, toRowLine } from "./outline-lines.ts";
@@ -65,11 +65,9 @@ function toDetails(message: AlertMessage): Record<string, unknown> {
 }
 
 function toPayload(message: AlertMessage): PagerDutyPayload {
-  const caps = { ...FULL_CAPS, headline: PAGERDUTY_LIMITS.summary };
-  const { subject, headline } = outlineAlert(message, "whole", caps);
   const { zoneId, ruleId } = message;
   const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
-  const summary = `${news}${subject}: ${headline}`;
+  const summary = `${news}${toLine(describeBriefly(message), PAGERDUTY_LIMITS.summary)}`;
   return {
     summary: cutText(toInert(summary), PAGERDUTY_LIMITS.summary),
     source: zoneId === null ? "Longwatch" : `zone ${zoneId}`,

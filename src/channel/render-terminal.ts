@@ -2,6 +2,7 @@ import type { AlertMessage } from "./alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeBriefly,
   describeCount,
   describeCourse,
   describeEnd,
@@ -15,6 +16,7 @@ import {
   TOP_LABELS,
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
+import { describeTopValue } from "./describe-top-value.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
@@ -52,7 +54,10 @@ function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
   return TOP_KEYS.flatMap((key) =>
     message.top[key].slice(0, TOP_ROWS).map(({ value, count, share }, row) => {
       const label = padToWidth(row === 0 ? TOP_LABELS[key] : "", LABEL_COLUMNS);
-      const shown = padToWidth(cutToWidth(toLine(value, 200) || "-", valueColumns), valueColumns);
+      const shown = padToWidth(
+        cutToWidth(describeTopValue(key, value, valueColumns), valueColumns),
+        valueColumns,
+      );
       const bar = "█".repeat(Math.round(share * barColumns));
       const numbers = `${formatNumber(count).padStart(9)} ${formatShare(share).padStart(6)}`;
       return `${paint("dim", label)}${shown}${numbers}${bar === "" ? "" : ` ${paint("cyan", bar)}`}`;
@@ -171,8 +176,7 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
 }
 
 function renderResolved(message: AlertMessage, { paint, columns }: Page): string {
-  const subject = toLine(describeSubject({ ...message, ruleTitle: null }), 200);
-  const title = cutToWidth(`${subject} · ${toLine(message.headline, 200)}`, columns - 9);
+  const title = cutToWidth(toLine(describeBriefly({ ...message, ruleTitle: null }), 400), columns - 9);
   const named = renderDigest(message, columns).map((line) => `  ${line}\n`);
   return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n${named.join("")}`;
 }

@@ -2,6 +2,7 @@ import type { AlertMessage } from "./alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeBriefly,
   describeCount,
   describeCourse,
   describeEnd,
@@ -15,6 +16,7 @@ import {
   TOP_LABELS,
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
+import { describeTopValue } from "./describe-top-value.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine } from "./plain-text.ts";
@@ -92,7 +94,7 @@ function renderFacts(message: AlertMessage): string {
 function renderTop({ top }: AlertMessage): SlackBlock[] {
   const fields = TOP_KEYS.filter((key) => top[key].length > 0).map((key) => {
     const rows = top[key].slice(0, TOP_ROWS).map(({ value, count, share }) => {
-      return `${toMrkdwnCode(value, VALUE_CHARS)} ${formatNumber(count)} (${formatShare(share)})`;
+      return `${toMrkdwnCode(describeTopValue(key, value, VALUE_CHARS), VALUE_CHARS)} ${formatNumber(count)} (${formatShare(share)})`;
     });
     return mrkdwn([`*${TOP_LABELS[key]}*`, ...rows].join("\n"));
   });
@@ -185,7 +187,7 @@ export function toSlackMessage(
   if (message.reason === "resolved") {
     const about = toMrkdwn(subject, 200);
     return {
-      text: `✅ Resolved: ${about}: ${headline}`,
+      text: `✅ Resolved: ${toMrkdwn(describeBriefly(message), 400)}`,
       blocks: [
         section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`),
         ...renderDigest(message),
@@ -224,7 +226,7 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
   const subject = toLine(describeSubject(message), 100);
   const headline = toMrkdwn(message.headline, 300);
   return {
-    text: `✅ Resolved: ${toMrkdwn(subject, 200)}: ${headline}`,
+    text: `✅ Resolved: ${toMrkdwn(describeBriefly(message), 400)}`,
     blocks: [
       header(`✅ Resolved · ${subject}`),
       section(`${headline}\n${describeEnd(message)}`),

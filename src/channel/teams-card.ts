@@ -1,7 +1,9 @@
 import type { AlertMessage } from "./alert-message.ts";
+import { describeBriefly } from "./describe-alert.ts";
 import { partMembers, tellsMembers } from "./group-members.ts";
 import { FULL_CAPS, type Outline, type OutlineCaps, outlineAlert } from "./outline-alert.ts";
 import { toMemberLines } from "./outline-lines.ts";
+import { toLine } from "./plain-text.ts";
 
 /** Of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
 export const TEAMS_MAX_BYTES = 28_000;
@@ -138,12 +140,16 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
     ...caps,
     members: { ...caps.members, ...elsewhere },
   });
-  const { status, standing, subject, links } = outline;
+  const { status, standing, links } = outline;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
   const actions = links
     .slice(0, MAX_ACTIONS)
     .map(({ label, href }) => ({ type: "Action.OpenUrl" as const, title: disarm(label), url: href }));
-  return envelop(disarm(`${standing}: ${subject}`), renderBody(outline, color), actions);
+  return envelop(
+    disarm(`${standing}: ${toLine(describeBriefly(message), caps.title)}`),
+    renderBody(outline, color),
+    actions,
+  );
 }
 
 type Card = TeamsMessage["attachments"][0]["content"];

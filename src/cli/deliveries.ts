@@ -24,8 +24,8 @@ const DEFAULT_LIMIT = 50;
 const MAX_TEXT_CHARS = 160;
 
 const LIST_HELP = `
-First every channel: its circuit (closed, open, half-open or disabled), what waits and what is dead. Then the newest
-deliveries. States: pending, sending, delivered, dead (given up, to be replayed), needless (said by another message).
+First every channel: whether it delivers, what waits and what is dead (--json names its circuit: closed, open, half-open or
+disabled). Then the newest deliveries. States: pending, sending, delivered, dead (given up, to be replayed), needless (said by another message).
 Reads the database only. Exit code 0.
 
 Examples:
@@ -144,10 +144,20 @@ function describeChannel({
   waiting,
   dead,
   lastError,
+  retryAtMs,
 }: Omit<Channel, "nowMs"> & { circuit: string }) {
   const why = lastError === null ? "" : `   ${shortenText(lastError, MAX_TEXT_CHARS)}`;
-  return `channel ${shortenText(channel, 64)}: ${circuit}, ${waiting} waiting, ${dead} dead${why}\n`;
+  const standing =
+    circuit === "open" ? `does not deliver, tried again ${showTime(retryAtMs)} UTC` : CIRCUITS[circuit];
+  return `channel ${shortenText(channel, 64)}: ${standing ?? circuit}, ${waiting} waiting, ${dead} dead${why}\n`;
 }
+
+/** An open circuit sounds well and is not. */
+const CIRCUITS: Readonly<Record<string, string>> = {
+  closed: "delivers",
+  "half-open": "does not deliver, tried again now",
+  disabled: "off until it is configured anew",
+};
 
 function describeAll(deliveries: readonly Delivery[]): string[] {
   return deliveries.length === 0 ? ["No such delivery.\n"] : deliveries.map(describe);

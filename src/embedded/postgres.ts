@@ -21,6 +21,12 @@ const KEEPER = `"$@" & child=$!
 exec 3<&-
 wait $child`;
 
+/**
+ * Not the service's own environment: that holds its secrets, and the database, which may run as another user and runs
+ * programs for its superuser, has no use for them.
+ */
+const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin" };
+
 export interface EmbeddedPostgresOptions {
   /** Folder for the cluster, the password and the log; created when missing. */
   readonly dataDir: string;
@@ -98,7 +104,7 @@ async function initialise(home: string, dataFolder: string, password: string, us
     "UTF8",
   ];
   try {
-    await run(initdb, [...args, "--locale=C", "--no-instructions"], { ...user, cwd: "/" });
+    await run(initdb, [...args, "--locale=C", "--no-instructions"], { ...user, cwd: "/", env: ENVIRONMENT });
   } finally {
     rmSync(passwordFile, { force: true });
   }
@@ -141,6 +147,7 @@ function spawnServer(
   const keeper = spawn("sh", ["-c", KEEPER, "keeper", ...server], {
     ...user,
     cwd: "/",
+    env: ENVIRONMENT,
     detached: true,
     stdio: ["ignore", "ignore", "pipe", "pipe"],
   });

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hashAccessKey } from "./access-key.ts";
 
 const FREE_FAILURES = 10;
 const FIRST_WAIT_MS = 1_000;
@@ -6,7 +6,7 @@ const MAX_WAIT_MS = 15 * 60_000;
 /** Longer than the longest wait, or patience would be all that a guesser needs. */
 const FORGOTTEN_AFTER_MS = 4 * MAX_WAIT_MS;
 const MAX_NETWORKS = 10_000;
-const MAX_GOOD_KEYS = 1_000;
+export const MAX_GOOD_KEYS = 1_000;
 
 interface Standing {
   readonly failures: number;
@@ -17,12 +17,14 @@ export type FailedKeys = ReturnType<typeof createFailedKeys>;
 
 /**
  * Who sends wrong keys waits before the next is looked at: ten are free, then 1 s, 2 s, 4 s up to 15 minutes, counted per
- * network and forgotten after an hour without one. Keys that were good lately pass all the same, to be looked up as
- * ever: a neighbour behind the same address must not be able to lock them out.
+ * network and forgotten after an hour without one. Keys that were good lately, here or, as `known` (SHA-256) tells, before
+ * the start, pass all the same, to be looked up as ever: a neighbour behind the same address must not be able to lock
+ * them out.
  */
-export function createFailedKeys() {
+export function createFailedKeys(known: readonly Buffer[] = []) {
   const standings = new Map<string, Standing>();
-  const goodKeys = new Set<string>();
+  // The one used last comes last: the first is forgotten first.
+  const goodKeys = new Set(known.slice(0, MAX_GOOD_KEYS).reverse().map(toText));
 
   function waitMs(network: string, nowMs: number): number {
     const standing = standings.get(network);
@@ -66,5 +68,9 @@ function dropOldest(
 
 /** Not the key itself: it should be in memory no longer than its request. */
 function digest(key: string): string {
-  return createHash("sha256").update(key).digest("base64url");
+  return toText(hashAccessKey(key));
+}
+
+function toText(hash: Buffer): string {
+  return hash.toString("base64url");
 }

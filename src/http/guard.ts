@@ -16,11 +16,13 @@ export interface GuardParts {
   readonly authenticate: Authenticate;
   readonly clock: Clock;
   readonly note: NoteSecurityEvent;
+  /** Hashes of keys that were good before the start, the ones used last first. */
+  readonly knownKeys?: readonly Buffer[] | undefined;
 }
 
 /** Lets nobody in whom the route's access does not name. Adding a route that declares none throws. */
 export function addGuard(app: FastifyInstance, parts: GuardParts): void {
-  const failed = createFailedKeys();
+  const failed = createFailedKeys(parts.knownKeys);
   app.decorateRequest("caller", null);
   app.addHook("onRoute", ({ method, url, config }) => {
     if (config?.access === undefined) throw new Error(`route ${String(method)} ${url} declares no access`);

@@ -28,6 +28,8 @@ export interface HttpOptions {
   readonly readBacklog: () => Promise<Backlog>;
   readonly log: Log;
   readonly authenticate: Authenticate;
+  /** Hashes of keys that were good before the start, the ones used last first: no wrong key of others locks them out. */
+  readonly knownKeys?: readonly Buffer[];
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
   readonly limits: RequestLimits & ConcurrencyLimits;
@@ -43,11 +45,14 @@ export interface HttpOptions {
   readonly bodyLimitBytes?: number;
   /** To receive a whole request. Default 30 s. */
   readonly requestTimeoutMs?: number;
-  /** To answer one. Default 30 s. */
+  /** To receive and answer one. Default 40 s: who sends too slowly is told so before that. */
   readonly handlerTimeoutMs?: number;
   /** For one health check, and for the backlog. Default 2 s. */
   readonly checkTimeoutMs?: number;
 }
+
+/** More would take the files that the connections to the databases need. */
+const MAX_CONNECTIONS = 1_000;
 
 /** The server, not listening yet. `close` lets requests in flight end. */
 export function createHttp(options: HttpOptions): FastifyInstance {
@@ -57,7 +62,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
     requestTimeout,
-    handlerTimeout: options.handlerTimeoutMs ?? 30_000,
+    handlerTimeout: options.handlerTimeoutMs ?? 40_000,
     // Node looks for late requests only every 30 s by itself.
     http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
     // A page token in a path is longer than any other parameter.
@@ -67,6 +72,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
     clientErrorHandler: refuseConnection,
   });
+  app.server.maxConnections = MAX_CONNECTIONS;
   const onError = (check: string, error: Error) => options.log.warn({ check, error }, "health check failed");
 
   app.setValidatorCompiler(validatorCompiler);
@@ -109,7 +115,7 @@ function protect(app: FastifyInstance, options: HttpOptions): void {
   });
   const limits = { limits: options.limits, clock, note };
   limitAddresses(app, limits);
-  addGuard(app, { authenticate: options.authenticate, clock, note });
+  addGuard(app, { authenticate: options.authenticate, clock, note, knownKeys: options.knownKeys });
   limitKeys(app, limits);
   addPermissions(app, { clock, note });
   addConcurrencyLimit(app, options.limits);

@@ -1,13 +1,6 @@
+import { maskAddress } from "../archive/mask.ts";
 import type { AlertMessage } from "../channel/alert-message.ts";
-
-/** An address as far as somebody may see it who sees no full ones: an IPv4 network of 256, an IPv6 network of /48. */
-function maskAddress(ip: string): string {
-  const v4 = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.[\d*]{1,3}$/.exec(ip);
-  if (v4 !== null) return `${v4[1]}.*`;
-  if (!/^[\da-f:]+$/i.test(ip)) return "*";
-  const head = (ip.split("::")[0] ?? "").split(":").filter((group) => group !== "");
-  return `${[...head, "0", "0", "0"].slice(0, 3).join(":")}:*`;
-}
+import { replaceAddresses } from "../privacy/replace-addresses.ts";
 
 interface CountedValue {
   readonly value: string;
@@ -26,6 +19,18 @@ export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
   return [...merged.values()];
 }
 
+/** Every address inside a text that names whom it likes: a recommendation tells of the requests it was made from. */
+export function maskText(text: string): string {
+  return replaceAddresses(text, maskAddress);
+}
+
+/** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  return { ...message, top: { ...message.top, ips: maskRows(message.top.ips) } };
+  const { advice, headline, top } = message;
+  return {
+    ...message,
+    headline: maskText(headline),
+    top: { ...top, ips: maskRows(top.ips) },
+    advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
+  };
 }

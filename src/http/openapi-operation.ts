@@ -54,7 +54,7 @@ export function toOperation(
   const description = schema.description ?? docs?.description;
   const body = schema.body ?? docs?.body;
   return {
-    operationId: `${method.toLowerCase()}${path.replace(/[^A-Za-z0-9]+(.)?/g, (_, next: string = "") => next.toUpperCase())}`,
+    operationId: toOperationId(method, path),
     tags: [...(schema.tags ?? [docs?.tag ?? guessTag(url)])],
     summary: schema.summary ?? docs?.summary ?? `${method} ${path}`,
     ...(description === undefined ? {} : { description }),
@@ -64,6 +64,12 @@ export function toOperation(
     security: access === "public" ? [] : [{ AccessKey: [] }],
     "x-scope": access === "public" ? "public" : access.scope,
   };
+}
+
+/** A path with a slash at its end is another path, and its operation another one. */
+function toOperationId(method: string, path: string): string {
+  const words = path.replace(/[^A-Za-z0-9]+(.)?/g, (_, next: string = "") => next.toUpperCase());
+  return `${method.toLowerCase()}${words}${path.length > 1 && path.endsWith("/") ? "Slash" : ""}`;
 }
 
 function guessTag(url: string): string {

@@ -4,6 +4,7 @@ import type { Secret } from "../secret.ts";
 import { findStoreMistake } from "./find-store-mistake.ts";
 import { createGuardedPostgres } from "./guarded-postgres.ts";
 import type { Part } from "./lasting.ts";
+import { slowRefusals } from "./slow-refusals.ts";
 
 /** As much of BullMQ's queue as this service uses; the same on either backend. */
 interface OpenQueue extends Part {
@@ -52,7 +53,9 @@ function redisBackend(url: Secret, prefix: string): QueueBackend {
     openQueue: (name) =>
       new Queue(name, { connection: producer, prefix, defaultJobOptions: JOB_OPTIONS }, createRedisBackend),
     openWorker: (name, processor, worker) =>
-      new Worker(name, processor, { ...worker, connection: consumer, prefix }, createRedisBackend),
+      new Worker(name, processor, { ...worker, connection: consumer, prefix }, (...given) =>
+        slowRefusals(createRedisBackend(...given)),
+      ),
     findMistake: () => findStoreMistake(url),
   };
 }
@@ -68,7 +71,9 @@ function postgresBackend(url: Secret): QueueBackend {
     statement_timeout: 30_000,
     keepAlive: true,
   };
-  const postgres = withBackend(createGuardedPostgres);
+  const postgres = withBackend((...given: Parameters<typeof createGuardedPostgres>) =>
+    slowRefusals(createGuardedPostgres(...given)),
+  );
   return {
     kind: "postgres",
     openQueue: (name) => new postgres.Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }),

@@ -6,8 +6,14 @@ import { containsTest, type TextTest, wildcardTest } from "./text-test.ts";
 
 /** What free text looks at: a rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
-/** Few enough values that their combinations can be counted in advance. */
-const CUBE_DIMENSIONS: readonly (Dimension | "message")[] = ["feature", "ruleId", "asn", "country", "action"];
+/** Few enough values that each can be counted in advance. */
+const COUNTED_DIMENSIONS: readonly (Dimension | "message")[] = [
+  "feature",
+  "ruleId",
+  "asn",
+  "country",
+  "action",
+];
 
 /** At least one of the columns passes at least one of the tests. */
 interface Clause {
@@ -23,20 +29,24 @@ export interface SearchPlan
   readonly bucketStarts: readonly number[];
   /** The rules that are asked for, where nothing else is; null for every rule, undefined when more is asked than rules. */
   readonly rules: readonly string[] | null | undefined;
-  /** Whether nothing is asked, nor grouped by, that the counts of closed days do not know. */
+  /** Whether counts of closed days hold the answer: groups by one dimension they know, about which alone is asked. */
   readonly isCountable: boolean;
 }
 
-/** What is asked of which column, in a form that storage can answer without knowing the search language. */
-export function planSearch(search: Search): SearchPlan {
+/**
+ * What is asked of which column, in a form that storage can answer without knowing the search language. For who sees
+ * addresses only masked, free text does not look at them: whether `207` is found would tell the rest of one.
+ */
+export function planSearch(search: Search, { isMasked = false } = {}): SearchPlan {
   const { from, to, groupBy, buckets, page, pageSize } = search;
   const asked: Clause[] = search.filters.map((filter) => ({
     columns: [filter.field],
     tests: toTests(filter),
   }));
-  asked.push({ columns: QUERY_COLUMNS, tests: [containsTest(search.query)] });
+  const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
+  asked.push({ columns: queried, tests: [containsTest(search.query)] });
   const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
-  const columns = [...groupBy, ...clauses.flatMap((clause) => clause.columns)];
+  const [grouped] = groupBy;
   return {
     from,
     to,
@@ -47,7 +57,10 @@ export function planSearch(search: Search): SearchPlan {
     clauses,
     bucketStarts: bucketStarts(search),
     rules: readRules(clauses),
-    isCountable: columns.every((column) => CUBE_DIMENSIONS.includes(column)),
+    isCountable:
+      groupBy.length === 1 &&
+      COUNTED_DIMENSIONS.some((name) => name === grouped) &&
+      clauses.every((clause) => clause.columns.every((column) => column === grouped)),
   };
 }
 

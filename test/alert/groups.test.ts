@@ -2,7 +2,10 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
+import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import { describeSubject } from "../../src/channel/describe-alert.ts";
 import { alertsCommand } from "../../src/cli/alerts.ts";
+import { silencesCommand } from "../../src/cli/silences.ts";
 import { DEFAULT_TIMING, type Label, type Routing, routeToAll } from "../../src/routing/routing.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -118,4 +121,31 @@ test("the command that a page names lists exactly the flood's rules", async () =
   await world.runAt(21, groupedBy("zone"));
   expect(await list()).toEqual([]);
   expect(await list("--state", "all")).toEqual(members);
+});
+
+test("a flood's page says how to silence its zone, and its number means the same", async () => {
+  for (const rule of ["942100", "931130", "920100", "930100", "941100"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone"));
+  const [page] = await world.messages();
+  expect(page?.message.howToSilence).toContain("silences add --zone 101 --for 30m ");
+  expect(describeSubject(page?.message as AlertMessage)).toBe("zone 101 · flood");
+  const args = ["add", "--alert", String(page?.message.alertId), "--for", "30m", "--reason", "known"];
+  const added = await runStoreCommand(silencesCommand, { DATABASE_URL: database.url }, args, { now: NOW });
+  expect(added).toMatchObject({ code: 0, err: "" });
+  const stored = await database.db.select().from(silences);
+  expect(stored.map(({ matchers }) => matchers)).toEqual([{ zone: [101] }]);
+});
+
+test("a flood of several zones is silenced by their names alone", async () => {
+  for (const zone of [101, 102, 103, 104, 105]) await spike(zone, "942100");
+  await world.runAt(1, groupedBy("rule"));
+  const [page] = await world.messages();
+  expect(page?.message.howToSilence).toBeNull();
+  const args = ["add", "--alert", String(page?.message.alertId), "--for", "30m", "--reason", "known"];
+  expect(
+    await runStoreCommand(silencesCommand, { DATABASE_URL: database.url }, args, { now: NOW }),
+  ).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("is of rules in several zones: use --zone"),
+  });
 });

@@ -9,6 +9,7 @@ import { ask, openApiWorld } from "./api-world.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const world = openApiWorld();
+const ADVICE = "Requests came from 203.0.113.7 and 2001:db8:1:2::3, with Chrome/121.";
 
 beforeAll(async () => {
   for (const text of HOSTILE)
@@ -19,7 +20,8 @@ beforeAll(async () => {
   for (const row of await db.select().from(alerts)) {
     const { message } = row.details as { message: object };
     const text = row.ruleId ?? "";
-    const said = { ...message, headline: text, advice: { state: "present", text, reason: null } };
+    const advice = { state: "present", text: text === "masked" ? ADVICE : text, reason: null };
+    const said = { ...message, headline: text, advice };
     await db
       .update(alerts)
       .set({ details: { message: said } })
@@ -136,4 +138,6 @@ test("a masked key sees no full address, wherever evidence is shown", async () =
     expect(text).not.toContain("203.0.113.7");
     expect(text).toContain("203.0.113.*");
   }
+  const { advice } = await ask<{ advice: { text: string } }>(url, paths[0] ?? "", masked);
+  expect(advice.text).toBe("Requests came from 203.0.113.* and 2001:db8:1::*, with Chrome/121.");
 });

@@ -76,6 +76,18 @@ it("lets a key that may only read see what is stored, and asks nobody for it", a
   expect((await reader(PATH)).text).toBe(stored.text);
 });
 
+it("S3: tells a masked key no address that the text names", async () => {
+  const { ask, http, database } = await openAdvice();
+  const { key } = await makeKey(database, "reader", { isMasked: true });
+  const masked = createClient(http.url, key);
+  const full = (await ask(PATH)).text;
+  const address = /\b(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}\b/.exec(full);
+
+  const shown = (await masked(PATH)).text;
+  expect(shown).not.toContain(address?.[0]);
+  expect(shown).toContain(`${address?.[1]}.*`);
+});
+
 it("spends no more than the budget, and shows an old answer when nobody may be asked", async () => {
   const { ask, emulator, asked, http, database } = await openAdvice(1);
   const first = await ask(PATH);

@@ -29,6 +29,7 @@ const app = createHttp({
         zoneIds: [101],
         retentionDays: 400,
         openedBlocks: createOpenedBlocks(1_000_000),
+        auditExport: async () => undefined,
         askAdvice: null,
       }),
   ],

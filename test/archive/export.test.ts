@@ -4,6 +4,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import path from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { readCsv } from "../../src/cli/backfill/read-csv.ts";
+import { createAuditExport } from "../../src/http/audit-export.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { MANY_DAY, storeMany } from "./many-events.ts";
@@ -43,6 +44,66 @@ async function countLines(response: IncomingMessage): Promise<number> {
   }
   return lines;
 }
+
+it("S16: enters who takes what before anything is sent, with fields but no text of the filters", async () => {
+  const database = await openMany(20);
+  const { ask } = await serveMany(database);
+  const filters = [{ field: "ip", op: "eq", value: ["203.0.113.7"] }];
+  expect((await ask(PATH, post({ ...WINDOW, filters, query: "canary" }))).status).toBe(200);
+  await ask(PATH, post({ ...WINDOW, page: 1 }));
+
+  const { rows } = await database.pool.query<{ actor: string; subject: string; details: object }>(
+    "select actor, subject, details from audit_entries where action = 'events.exported'",
+  );
+  expect(rows).toEqual([
+    {
+      actor: expect.stringMatching(/^key \w+ \(exporter\)$/),
+      subject: "zone 101",
+      details: {
+        from: new Date(WINDOW.from).toISOString(),
+        to: new Date(WINDOW.to).toISOString(),
+        filteredBy: ["ip", "ruleId", "url", "ua", "message"],
+        isMasked: false,
+        network: "127.0.0.1",
+        requestId: expect.any(String),
+      },
+    },
+  ]);
+});
+
+it("S16: exports nothing that cannot be written down", async () => {
+  const database = await openMany(20);
+  const { ask } = await serveMany(database);
+  await database.pool.query("alter table audit_entries rename to elsewhere");
+  const refused = await ask(PATH, post(WINDOW));
+  expect(refused.status).toBe(503);
+  expect(refused.text).not.toMatch(/timestamp|elsewhere|relation/);
+});
+
+it("S16: a key that exports all the time fills no table, and others export all the same", async () => {
+  let now = 0;
+  const written: string[] = [];
+  const audit = createAuditExport(
+    async ({ actor }) => void written.push(actor),
+    () => now,
+  );
+  const by = (keyId: string) => {
+    const asked = {
+      caller: { keyId, name: "n" },
+      ip: "203.0.113.7",
+      id: "1",
+      method: "POST",
+      routeOptions: {},
+    };
+    return audit(asked as never, { zoneId: 101, plan: { from: 0, to: 1, clauses: [] } });
+  };
+  for (let n = 0; n < 300; n += 1) await by("a");
+  await expect(by("a")).rejects.toMatchObject({ statusCode: 429 });
+  await by("b");
+  now = 60_000;
+  await by("a");
+  expect(written).toHaveLength(302);
+});
 
 it("exports every event once, newest first, over many parts", async () => {
   const database = await openMany(25_000);

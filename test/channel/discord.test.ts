@@ -38,7 +38,7 @@ describe.each(["x", "💥"])("of %s", (unit) => {
   test("a title fills its limit", () => {
     const title = (size: number) => {
       const message = messageOf({ kind: "spike", zoneId: null, ruleId: null, ruleTitle: unit.repeat(size) });
-      return toDiscordMessage(message).content;
+      return toDiscordMessage(message).embeds?.[0].title ?? "";
     };
     expect(Array.from(title(200)).length).toBeLessThanOrEqual(DISCORD_LIMITS.title);
     expect(title(500)).toMatch(/…$/);
@@ -116,4 +116,9 @@ describe("in place", () => {
     receiver.reply(200, body);
     expect(await send({}, null)).toEqual({ providerReference: null });
   });
+});
+
+test("what a phone shows without opening the message is the headline", () => {
+  const headline = "rule 942100 in zone 101 is spiking, 312 events in 3 min";
+  expect(toDiscordMessage(messageOf({ headline })).content).toBe(`CRITICAL firing\\: ${headline}`);
 });

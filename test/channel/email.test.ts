@@ -40,6 +40,14 @@ test("no mail program finds an address to write to (F71)", () => {
   }
 });
 
+test("the subject of Longwatch's own news says what happened", () => {
+  const self = { kind: "self", zoneId: null, ruleId: null, ruleTitle: null } as const;
+  expect(render(messageOf({ ...self, headline: "Channel chat does not deliver" })).subject).toBe(
+    "[Longwatch] Channel chat does not deliver",
+  );
+  expect(render(messageOf({ ...self, headline: "" })).subject).toBe("[Longwatch] Longwatch");
+});
+
 test.each(["x", "💥"])("a subject of %s is cut cleanly at its limit", (unit) => {
   const subjectOf = (size: number) =>
     render(messageOf({ kind: "spike", zoneId: null, ruleId: null, ruleTitle: unit.repeat(size) })).subject;

@@ -72,3 +72,20 @@ describe("sending", () => {
     await receiver.close();
   });
 });
+
+test("a note of the advice holds the advice, not the page once more", () => {
+  const [request] = toOpsgenieRequests(messageOf({ reason: "advice", transition: 2 }));
+  expect(request?.body["note"]).toContain("Block AS64500 for an hour.");
+  expect(request?.body["note"]).not.toContain("203.0.113.7");
+});
+
+test("an acknowledgement says whose it is", () => {
+  const over = {
+    reason: "acknowledged",
+    state: "acknowledged",
+    headline: "Acknowledged by alice: flood",
+  } as const;
+  expect(toOpsgenieRequests(messageOf(over))).toMatchObject([
+    { body: { note: "Acknowledged by alice: flood" } },
+  ]);
+});

@@ -32,6 +32,14 @@ test.each<[string, Partial<AlertMessage>, string]>([
   expect(toPagerDutyEvent(messageOf(over))).toMatchObject({ event_action: action, dedup_key: "episode-7" });
 });
 
+test("a summary names zone and rule once, whether the headline does or not", () => {
+  const headline = "SQL injection: rule 942100 in zone 101 is spiking, 312 events in 3 min";
+  expect(summaryOf(messageOf({ headline }))).toBe(headline);
+  expect(summaryOf(messageOf({ headline: "much more than usual" }))).toBe(
+    "zone 101 · rule 942100 SQL injection detected via libinjection: much more than usual",
+  );
+});
+
 describe.each(["x", "💥"])("a summary of %s", (unit) => {
   const sized = (size: number) => messageOf({ kind: "self", zoneId: null, headline: unit.repeat(size) });
   const room = PAGERDUTY_LIMITS.summary - "Longwatch: ".length;

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { NOT_SHOWN } from "../../db/queries/last-errors.ts";
 import { alerts } from "../../db/schema/alerts.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { alertsCommand } from "../../src/cli/alerts.ts";
@@ -62,7 +63,7 @@ test("a list is narrowed by state, zone, rule family and time, and says when the
   expect(await ids("--state", "all", "--rule", "942")).toEqual([]);
   expect(await ids("--state", "all", "--since", "-1h")).toEqual([other, sql]);
   expect(await ids("--state", "all", "--since", "now")).toEqual([]);
-  expect((await run("list", "--state", "all", "--limit", "1")).out).toContain("more than these 1 alert");
+  expect((await run("list", "--state", "all", "--limit", "1")).out).toContain("There are more than 1 alert");
 });
 
 test("an alert is shown with its message, history, deliveries and the whole advice", async () => {
@@ -105,6 +106,21 @@ test("an alert is shown with its message, history, deliveries and the whole advi
     acknowledgedBy: "alice",
     deliveries: [{}, {}, {}, {}],
   });
+});
+
+test("a message that a channel need not be sent is not shown as one that was lost", async () => {
+  const id = await rows.fire();
+  await database.db
+    .update(notifications)
+    .set({ state: "undeliverable", lastError: NOT_SHOWN })
+    .where(eq(notifications.channel, "chat"));
+  await database.db
+    .update(notifications)
+    .set({ state: "undeliverable", attempts: 3, lastError: "ENDPOINT_REJECTED: no" })
+    .where(eq(notifications.channel, "pager"));
+  const { out } = await run("show", String(id));
+  expect(out).toMatch(new RegExp(`chat .* not needed  ${NOT_SHOWN}\n`));
+  expect(out).toMatch(/pager .* given up, 3 attempts {2}ENDPOINT_REJECTED/);
 });
 
 test("an acknowledged alert is not repeated, still gets worse, and both are on record", async () => {

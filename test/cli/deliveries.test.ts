@@ -44,14 +44,14 @@ async function refused(...reasons: Parameters<typeof world.raise>[0]): Promise<n
 }
 
 describe("deliveries list", () => {
-  test("shows every channel's circuit, and the newest deliveries with state and reason", async () => {
+  test("says of every channel whether it delivers, and the newest deliveries with state and reason", async () => {
     await refused("first", "resolved");
     await world.raise(["first"], ["chat"]);
     await world.run();
     const { code, err, out } = await run("list");
 
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/^channel chat: closed, 0 waiting, 1 dead\n/);
+    expect(out).toMatch(/^channel chat: delivers, 0 waiting, 1 dead\n/);
     expect(
       out
         .split("\n")
@@ -79,6 +79,9 @@ describe("deliveries list", () => {
     await world.run();
     await world.run();
     expect((await list()).channels).toMatchObject([{ channel: "chat", circuit: "open", waiting: 8 }]);
+    expect((await run("list")).out).toMatch(
+      /^channel chat: does not deliver, tried again \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, 8 waiting, 0 dead {3}ENDPOINT_UNAVAILABLE/,
+    );
     await world.pass(MINUTE_MS);
     expect((await list()).channels).toMatchObject([{ channel: "chat", circuit: "half-open" }]);
   });

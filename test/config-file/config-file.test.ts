@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
@@ -8,12 +7,13 @@ import { toJsonSchema } from "../../src/config-file/config-file-schema.ts";
 import { UsageError } from "../../src/errors.ts";
 import { lowestFloor, sensitivityOf } from "../../src/routing/detection.ts";
 import { routeToAll } from "../../src/routing/routing.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const DOCS = path.join(import.meta.dirname, "..", "..", "docs");
 const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 
 function writeConfig(text: string): string {
-  const file = path.join(mkdtempSync(path.join(tmpdir(), "longwatch-file-")), "longwatch.yaml");
+  const file = path.join(makeTemporaryFolder("file"), "longwatch.yaml");
   writeFileSync(file, text);
   return file;
 }

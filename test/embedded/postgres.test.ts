@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
 
 const HOLDER = path.join(import.meta.dirname, "hold-postgres.ts");
@@ -50,6 +50,20 @@ test("a second start keeps what the first one stored", async () => {
   expect(await query(second.url, "show server_version_num")).toEqual([
     { server_version_num: expect.stringMatching(/^18/) },
   ]);
+});
+
+test("S14: the server's process knows nothing of the service's environment", async () => {
+  vi.stubEnv("LONGWATCH_ADMIN_KEY", "canary");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const postgres = await startEmbeddedPostgres({ dataDir: temporaryFolder() });
+  const { url } = postgres;
+  onTestFinished(() => postgres.stop());
+
+  await query(url, "create table environment (line text)");
+  await query(url, "copy environment from program 'tr ''\\0'' ''\\n'' < /proc/self/environ'");
+  const lines = JSON.stringify(await query(url, "select line from environment"));
+  expect(lines).toContain("PATH=");
+  expect(lines).not.toContain("canary");
 });
 
 test("the server stops by itself when its owner is killed, and the next start finds committed rows", async () => {

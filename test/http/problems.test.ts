@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Access } from "../../src/http/access.ts";
 import { startHttp } from "./start-http.ts";
 
@@ -138,6 +139,25 @@ test("a request that is never finished is hung up on", async () => {
   const { port } = await startHttp({ requestTimeoutMs: 100 });
 
   expect(await exchange(port, "POST /take HTTP/1.1\r\nhost: x\r\ncontent-le")).toMatch(/^HTTP\/1.1 408 /);
+});
+
+test("a client that never ends its own side cannot keep a refused connection open", async () => {
+  const { app, port } = await startHttp({ requestTimeoutMs: 100 });
+  const sockets = Array.from({ length: 20 }, () => connect({ port, host: "127.0.0.1", allowHalfOpen: true }));
+  onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
+  // Nothing is read: the server's end is not noticed either.
+  for (const socket of sockets)
+    socket.on("error", () => undefined).write("GET /livez HTTP/1.1\r\nhost: x\r\n");
+  const count = () => promisify(app.server.getConnections.bind(app.server))();
+  await vi.waitFor(async () => expect(await count()).toBe(20));
+
+  await vi.waitFor(async () => expect(await count()).toBe(0), { timeout: 10_000 });
+});
+
+test("a flood of connections leaves files for the databases", async () => {
+  const { app } = await startHttp();
+
+  expect(app.server.maxConnections).toBe(1_000);
 });
 
 test("closing lets a request in flight end", async () => {

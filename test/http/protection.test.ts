@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../db/client.ts";
+import { listLiveKeyHashes } from "../../db/queries/api-keys.ts";
 import { networkOf } from "../../src/http/client-network.ts";
 import { createRateLimiter } from "../../src/http/rate-limiter.ts";
 import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
@@ -66,6 +67,17 @@ test("S4: wrong keys from the same address do not lock out a key that was good b
   expect((await call(url, "/metrics", key)).status).toBe(200);
   await database.pool.query("update api_keys set revoked_at = now()");
   expect(await statuses(2, () => call(url, "/metrics", key))).toEqual([401, 429]);
+});
+
+test("S4: wrong keys from the same address lock no key out that was good before a restart", async () => {
+  const [old, revoked] = [await makeKey(database, "reader"), await makeKey(database, "reader")];
+  await database.pool.query("update api_keys set revoked_at = now() where key_id = $1", [revoked.keyId]);
+  const knownKeys = await listLiveKeyHashes(database.db, 10);
+  const { url } = await startArchive(database.url, { clock: () => 0, knownKeys });
+  await statuses(11, (n) => call(url, "/metrics", wrongKey(n)));
+
+  expect((await call(url, "/metrics", old.key)).status).toBe(200);
+  expect((await call(url, "/metrics", revoked.key)).status).toBe(429);
 });
 
 test("S16: refusals are written down, but a flood of them fills no table: what is left out is counted", async () => {
@@ -303,6 +315,7 @@ test("a limiter forgets whom it need not know, and never knows more than it may"
   const limiter = createRateLimiter({ quota: 2, windowMs: 1_000, maxKeys: 100 });
   for (let n = 0; n < 1_000; n += 1) limiter.take(`key ${n}`, n % 2);
   expect(limiter.size()).toBeLessThanOrEqual(100);
+  for (let n = 0; limiter.size() < 100; n += 1) limiter.take(`more ${n}`, 1);
   limiter.take("later", 5_000);
 
   expect(limiter.size()).toBe(1);

@@ -42,6 +42,22 @@ test("two detectors at a time open exactly one spike per attack, and close it af
   }
 });
 
+test("requests without a user agent count as such, those without a country as none", async () => {
+  const events = eventsOf([90], START + 5).map((event, i) => ({
+    ...event,
+    ua: i < 60 ? null : i < 70 ? "" : "curl/8.5.0",
+    country: null,
+  }));
+  await world.keep(events);
+  await world.tickThrough(START + 5, START + 6);
+  const [spike] = await world.readSpikes();
+  expect(spike?.evidence.top.ua).toEqual([
+    { value: "", count: 70, share: 70 / 90 },
+    { value: "curl/8.5.0", count: 20, share: 20 / 90 },
+  ]);
+  expect(spike?.evidence.top.country).toEqual([]);
+});
+
 test("evidence names what an attack has in common, capped, with hostile text kept as it is", async () => {
   const hostile = "\u202e<script>alert(1)</script>\u001b[31m=cmd|' /C calc'!A0 ${jndi:ldap://x}";
   const long = "\u{1f600}".repeat(1_000);

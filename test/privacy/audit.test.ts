@@ -63,9 +63,12 @@ test("settings are entered when they are others than before, and no secret with 
     DATABASE_URL: `postgres://u:${secret}@h/d`,
   });
   await enter({ LONGWATCH_PORT: "9", LONGWATCH_IP_DAYS: "7", LONGWATCH_PSEUDONYM_KEY: secret });
+  const opened = { LONGWATCH_METRICS_PUBLIC: "true", LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true" };
+  await enter({ ...opened, LONGWATCH_IP_DAYS: "7", LONGWATCH_PSEUDONYM_KEY: secret });
   const { rows } = await database.pool.query<{ details: { retention: { ipDays: number } } }>(
     "select action, details from audit_entries order by id",
   );
-  expect(rows.map(({ details }) => details.retention.ipDays)).toEqual([90, 7]);
+  expect(rows.map(({ details }) => details.retention.ipDays)).toEqual([90, 7, 7]);
+  expect(rows.at(-1)?.details).toMatchObject({ areMetricsPublic: true, allowsPrivateWebhooks: true });
   expect(JSON.stringify(rows)).not.toContain("s3cret");
 });

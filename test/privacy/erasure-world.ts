@@ -1,6 +1,3 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { expect } from "vitest";
 import { createRollUpTrendsJob } from "../../jobs/roll-up-trends.ts";
 import { auditCommand } from "../../src/cli/audit.ts";
@@ -19,6 +16,8 @@ import { silent } from "../jobs/ingest-support.ts";
 export const KEY_TEXT = "a-key-of-thirty-two-characters-or-more";
 export const KEY = createPseudonymKey(createSecret(KEY_TEXT));
 export const GUARD = createErasureGuard(() => Promise.resolve(KEY));
+
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const COMMANDS = { erase: eraseCommand, audit: auditCommand, privacy: privacyCommand, verify: verifyCommand };
 
@@ -49,7 +48,7 @@ export function environment(database: MigratedDatabase): Record<string, string> 
   return {
     DATABASE_URL: database.url,
     LONGWATCH_PSEUDONYM_KEY: KEY_TEXT,
-    LONGWATCH_DATA_DIR: mkdtempSync(path.join(tmpdir(), "longwatch-privacy-")),
+    LONGWATCH_DATA_DIR: makeTemporaryFolder("privacy"),
   };
 }
 

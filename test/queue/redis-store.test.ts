@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 import { createBackend } from "./support/backend.ts";
@@ -43,6 +44,22 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
       );
     },
   );
+
+  test.skipIf(skipped)("a store that refuses what workers ask is not asked without a pause", async () => {
+    const name = `limited${randomUUID().slice(0, 8)}`;
+    await askRedis(store.url, "ACL", "SETUSER", name, "on", ">word", "~other:*", "&*", "+@all");
+    onTestFinished(async () => void (await askRedis(store.url, "ACL", "DELUSER", name)));
+    const url = new URL(store.url);
+    Object.assign(url, { username: name, password: "word" });
+    const doorbell = openDoorbell(createBackend("redis", url.href), []);
+    doorbell.startWorkers();
+
+    await expect
+      .poll(() => doorbell.errors.filter((text) => /NOPERM/.test(text)).length, LOOK)
+      .toBeGreaterThan(9);
+    // Without a pause these would be thousands by the time anybody looks.
+    expect(doorbell.errors.length).toBeLessThan(60);
+  });
 
   test.skipIf(skipped)(
     "F23: with its memory full a ring says no and why, and is heard once there is room",

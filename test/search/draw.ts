@@ -44,6 +44,7 @@ export const HOSTILE = [
   String.raw`\.`,
   "(?:a+)+$",
   "tab\there",
+  "\u001F",
   "line\nbreak\r\n",
   "é",
   "É",

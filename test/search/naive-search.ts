@@ -51,8 +51,6 @@ function toDraft(event: NewEvent): Draft {
   } as unknown as Draft;
 }
 
-export type NaiveRow = ReturnType<typeof toRow>;
-
 function toRow(event: NewEvent | undefined) {
   if (event === undefined) throw new RangeError("no such row");
   const { occurredAt, logId, feature, ruleId, ip, ja4, ua, url, asn, country, action, message } = event;

@@ -111,10 +111,13 @@ function createSoakReplica(name: string, env: Record<string, string>, lines: str
     name,
     kill: (signal: NodeJS.Signals) => void service.child.kill(signal),
     async startAgain(afterMs: number) {
-      await service.exited;
-      keep();
+      const ended = service;
+      await ended.exited;
       await new Promise((resolve) => setTimeout(resolve, afterMs));
-      if (!isEnding) service = startServiceProcess(env);
+      // Two faults at once may end the same process: one of them starts the next.
+      if (isEnding || service !== ended) return;
+      keep();
+      service = startServiceProcess(env);
     },
     async end() {
       isEnding = true;

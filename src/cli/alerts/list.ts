@@ -74,8 +74,10 @@ function readFilter(read: FlagReader, flags: Flags): AlertFilter {
 }
 
 function describe(alerts: readonly AlertSummary[], hasMore: boolean): string {
-  if (alerts.length === 0) return "No such alerts.\n";
-  const more = hasMore ? `There are more than these ${many(alerts.length, "alert")}: see --limit.\n` : "";
+  if (alerts.length === 0) return "No such alerts; without --state those that are resolved are left out.\n";
+  const more = hasMore
+    ? `There are more than ${many(alerts.length, "alert")}: --limit says how many are shown.\n`
+    : "";
   return `${alerts.map(describeAlert).join("")}${more}`;
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { type AlertDelivery, readAlert, readAlertDeliveries } from "../../../db/queries/alert-reports.ts";
 import type { AlertRow } from "../../../db/queries/alerts.ts";
+import { isNeedless } from "../../../db/queries/last-errors.ts";
 import { type AlertMarks, readMarks } from "../../../db/queries/marks.ts";
 import type { Transition } from "../../alert/alert-record.ts";
 import { toAlertRecord } from "../../alert/to-alert-record.ts";
@@ -16,6 +17,7 @@ import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
 import { withStore } from "../open-store.ts";
+import { many } from "../progress-bar.ts";
 import { readRowId } from "../read-row-id.ts";
 import { showTime } from "../read-span.ts";
 import { readServiceClock } from "../service-clock.ts";
@@ -153,11 +155,13 @@ function describeDelivery(delivery: AlertDelivery): string {
     deliveredAt !== null
       ? `delivered ${showTime(deliveredAt.getTime())} UTC`
       : state === "undeliverable"
-        ? "given up"
+        ? isNeedless(lastError)
+          ? "not needed"
+          : "given up"
         : `${state}, next attempt ${showTime(nextAttemptAt.getTime())} UTC`;
-  const tries = `${attempts} ${attempts === 1 ? "attempt" : "attempts"}`;
+  const tries = attempts === 0 ? "" : `, ${many(attempts, "attempt")}`;
   const error = lastError === null ? "" : `  ${toLine(lastError, 300)}`;
-  return `${toLine(channel, 60).padEnd(12)}  ${transition} ${reason.padEnd(8)}  ${when}, ${tries}${error}`;
+  return `${toLine(channel, 60).padEnd(12)}  ${transition} ${reason.padEnd(8)}  ${when}${tries}${error}`;
 }
 
 function section(title: string, lines: readonly string[]): string {

@@ -35,7 +35,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--rule <id>", "of this rule, or family (942*); may be given more than once", gather)
     .option("--severity <names>", "of these severities: info, warning, error, critical", gather)
     .option("--kind <names>", "of these kinds: spike, new-rule, self", gather)
-    .option("--alert <id>", "of the zone and the rule of this alert")
+    .option("--alert <id>", "of the zone and the rule of this alert; of a flood, of its zone")
     .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
     .option("--reason <text>", "why (needed)")
     .option("--by <name>", "who does it (default: who runs this)")
@@ -74,6 +74,8 @@ async function readSubject(db: Queryable, alertId: number): Promise<Matchers> {
       throw new UsageError([
         `--alert ${alertId} is of Longwatch about itself: such alerts are held back by --kind self alone`,
       ]);
+    case "many-zones":
+      throw new UsageError([`--alert ${alertId} is of rules in several zones: use --zone`]);
     case "family":
       throw new UsageError([
         `--alert ${alertId} is of a rule that ends in *, which means a family: use --zone`,

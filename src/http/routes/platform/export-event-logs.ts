@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
+import { readCsvExport } from "../../../../db/queries/archive-csv.ts";
 import { type ExportedRow, readExport } from "../../../../db/queries/archive-export.ts";
 import { toCsvLine } from "../../../archive/csv-line.ts";
 import { maskAddress } from "../../../archive/mask.ts";
@@ -29,15 +30,19 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
     const { zoneId, plan, isMasked } = wanted;
+    await deps.auditExport(request, wanted);
     const isNdjson = NDJSON.test(request.headers.accept ?? "");
-    const rows = readExport(deps.archive, zoneId, plan, clientGone(reply));
-    const parts = mapParts(rows, isMasked, isNdjson ? toLine : toCsvLine);
+    const gone = clientGone(reply);
+    const read = () => readExport(deps.archive, zoneId, plan, gone);
+    // Postgres writes what nothing is hidden of, several times as fast.
+    const parts: AsyncGenerator<string | Buffer, void, undefined> =
+      isNdjson || isMasked
+        ? mapParts(read(), isMasked, isNdjson ? toLine : toCsvLine)
+        : readCsvExport(deps.archive, zoneId, plan, gone);
     const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
     // What fails before anything was sent is answered as any failure.
     const first = await parts.next();
-    const body = Readable.from(join(header + (first.done === true ? "" : first.value), parts), {
-      objectMode: false,
-    });
+    const body = Readable.from(join(header, first, parts), { objectMode: false });
     return sendFile(reply, body, `event-logs-${zoneId}`, isNdjson);
   });
 }
@@ -63,8 +68,13 @@ async function* mapParts(
   }
 }
 
-async function* join(first: string, rest: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
-  if (first !== "") yield first;
+async function* join<Part extends string | Buffer>(
+  header: string,
+  first: IteratorResult<Part, void>,
+  rest: AsyncIterable<Part>,
+): AsyncGenerator<string | Part, void, undefined> {
+  if (header !== "") yield header;
+  if (first.done !== true && first.value.length > 0) yield first.value;
   yield* rest;
 }
 

@@ -40,7 +40,7 @@ export async function readSearchRequest(
     return null;
   }
   if (!(await isServedZone(deps, request, zoneId))) return "unknown zone";
-  return { zoneId, plan: planSearch(read.search), isMasked };
+  return { zoneId, plan: planSearch(read.search, { isMasked }), isMasked };
 }
 
 /** @throws when answering would read more events than a question may. */

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readStoredAdvice, type StoredAdvice } from "../../../../db/queries/archive-advice.ts";
 import { ANSWER_KEEPS_MS, ASKING } from "../../../advice/advice-row.ts";
 import { wordAdviceFailure } from "../../../archive/word-advice-failure.ts";
+import { maskText } from "../../mask-address.ts";
 import { failureBlock, sendBareProblem, sendJson } from "./platform-answer.ts";
 import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
@@ -27,6 +28,8 @@ export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void
   });
 }
 
+type Advice = NonNullable<StoredAdvice["answer"]>;
+
 interface Rule {
   readonly zoneId: number;
   readonly ruleId: string;
@@ -36,10 +39,13 @@ async function recommend(deps: PlatformDeps, request: FastifyRequest, reply: Fas
   const stored = await readStoredAdvice(deps.archive.db, rule, ASKING);
   const { answer } = stored;
   const isFresh = answer !== null && answer.askedAt >= deps.clock() - ANSWER_KEEPS_MS;
-  if (isFresh) return sendAnswer(reply, rule, answer);
+  const isMasked = request.caller?.masked ?? true;
+  const show = ({ text, askedAt }: Advice) =>
+    sendAnswer(reply, rule, { text: isMasked ? maskText(text) : text, askedAt });
+  if (isFresh) return show(answer);
   const asked = await ask(deps, request, rule);
-  if (asked?.kind === "answered") return sendAnswer(reply, rule, { text: asked.text, askedAt: deps.clock() });
-  if (answer !== null) return sendAnswer(reply, rule, answer);
+  if (asked?.kind === "answered") return show({ text: asked.text, askedAt: deps.clock() });
+  if (answer !== null) return show(answer);
   return sendFailure(reply, rule, asked?.kind === "failed" ? asked.errorKey : stored.errorKey);
 }
 
@@ -49,11 +55,7 @@ async function ask(deps: PlatformDeps, request: FastifyRequest, rule: Rule): Pro
   return deps.askAdvice(rule);
 }
 
-function sendAnswer(
-  reply: FastifyReply,
-  { zoneId, ruleId }: Rule,
-  { text, askedAt }: NonNullable<StoredAdvice["answer"]>,
-) {
+function sendAnswer(reply: FastifyReply, { zoneId, ruleId }: Rule, { text, askedAt }: Advice) {
   void reply.header("x-longwatch-asked-at", new Date(askedAt).toISOString());
   const about = { shieldZoneId: zoneId, ruleId, success: true };
   return sendJson(reply, 200, { ...about, recommendation: text, errorResponse: null });

@@ -1,0 +1,67 @@
+import type { Database } from "../../db/client.ts";
+import { type RoleRights, readRoleRights } from "../../db/queries/role-rights.ts";
+import type { Config } from "../config.ts";
+import { toError } from "../errors.ts";
+import type { Log } from "../log.ts";
+
+type RightsConfig = Pick<Config, "databaseUrl" | "redisUrl" | "roles">;
+
+interface Excess {
+  readonly excess: string;
+  readonly instead: string;
+}
+
+/**
+ * Says once, at the start, what somebody who takes this process over would have that it never needs. The embedded database
+ * is left out: it is this process's own, of this machine, and has its one role.
+ */
+export async function reportExcessRights(database: Database, config: RightsConfig, log: Log): Promise<void> {
+  if (config.databaseUrl === null) return;
+  try {
+    const rights = await readRoleRights(database.db);
+    const found = [...findExcess(rights, config), ...findOpenRedis(config)];
+    for (const { excess, instead } of found) log.warn({ excess, instead }, "more rights than needed");
+  } catch (thrown) {
+    log.warn({ err: toError(thrown) }, "rights not checked");
+  }
+}
+
+export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "roles">): Excess[] {
+  const { role, isSuperuser, excess, ownsAudit, isEncrypted, clientAddress } = rights;
+  const found: Excess[] = [];
+  if (isSuperuser)
+    found.push({
+      excess: `the database role ${role} is a superuser: it can run programs on the database's machine`,
+      instead: "make roles with docs/database-roles.sql and name them in DATABASE_URL",
+    });
+  else if (excess.length > 0)
+    found.push({
+      excess: `the database role ${role} has ${excess.join(", ")}`,
+      instead: "take them away, as docs/database-roles.sql does",
+    });
+  if (ownsAudit && roles.every((one) => one === "http"))
+    found.push({
+      excess: `this process only answers, and its database role ${role} owns the tables`,
+      instead: "use the role longwatch_serve of docs/database-roles.sql here",
+    });
+  if (!isEncrypted && clientAddress !== null && !isLoopback(clientAddress))
+    found.push({
+      excess: "the connection to Postgres is not encrypted",
+      instead: "sslmode=verify-full in DATABASE_URL, unless the network between is nobody else's",
+    });
+  return found;
+}
+
+function findOpenRedis({ redisUrl }: RightsConfig): Excess[] {
+  if (redisUrl === null) return [];
+  const { protocol, hostname, username } = new URL(redisUrl.reveal());
+  if (protocol === "rediss:" || hostname === "localhost" || isLoopback(hostname)) return [];
+  const instead = "rediss:// and a user of its own in REDIS_URL, unless the network between is nobody else's";
+  const who = username === "" ? ", as its default user" : "";
+  return [{ excess: `the connection to Redis is not encrypted${who}`, instead }];
+}
+
+/** IPv4 or IPv6, with or without brackets. */
+function isLoopback(address: string): boolean {
+  return /^(127\.|::ffff:127\.|\[?::1\]?$)/.test(address);
+}

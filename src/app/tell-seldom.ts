@@ -1,0 +1,23 @@
+import type { Clock } from "../clock.ts";
+import { createRateLimiter } from "../http/rate-limiter.ts";
+
+const EVERY_MS = 60_000;
+const MAX_KEYS = 100;
+
+/** Tells of the same trouble once a minute, with how often it was left out: a log must not fill the disk with one line. */
+export function createTellSeldom(
+  tell: (where: string, error: Error, leftOut: number) => void,
+  clock: Clock,
+): (where: string, error: Error) => void {
+  const limiter = createRateLimiter({ quota: 1, windowMs: EVERY_MS, maxKeys: MAX_KEYS });
+  const leftOut = new Map<string, number>();
+  return (where, error) => {
+    const key = `${where} ${error.message}`.slice(0, 200);
+    if (!limiter.take(key, clock()).isAllowed) {
+      if (leftOut.size < MAX_KEYS || leftOut.has(key)) leftOut.set(key, (leftOut.get(key) ?? 0) + 1);
+      return;
+    }
+    tell(where, error, leftOut.get(key) ?? 0);
+    leftOut.delete(key);
+  };
+}

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { createTellSeldom } from "../../src/app/tell-seldom.ts";
+
+test("the same trouble is told once a minute, with how often it was left out; another at once", () => {
+  let now = 0;
+  const told: string[] = [];
+  const tell = createTellSeldom(
+    (where, error, leftOut) => void told.push(`${where}: ${error.message} +${leftOut}`),
+    () => now,
+  );
+  for (let n = 0; n < 10_000; n += 1) tell("worker", new Error("NOPERM"));
+  tell("queue", new Error("NOPERM"));
+  now = 60_000;
+  tell("worker", new Error("NOPERM"));
+  tell("worker", new Error("NOPERM"));
+
+  expect(told).toEqual(["worker: NOPERM +0", "queue: NOPERM +0", "worker: NOPERM +9999"]);
+});

@@ -1,0 +1,16 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll } from "vitest";
+
+const made: string[] = [];
+afterAll(() => {
+  for (const folder of made) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder of this test file, gone with its last test. */
+export function makeTemporaryFolder(name: string): string {
+  const folder = mkdtempSync(path.join(tmpdir(), `longwatch-${name}-`));
+  made.push(folder);
+  return folder;
+}
