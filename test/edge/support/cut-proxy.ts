@@ -6,12 +6,12 @@ export async function startCutProxy(url: string) {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let state: "open" | "cut" | "frozen" = "open";
-  const server = createServer((near) => {
+  const server = createServer({ noDelay: true }, (near) => {
     if (state === "cut") near.destroy();
     else connectThrough(near);
   });
   function connectThrough(near: Socket): void {
-    const far = connect(Number(target.port), target.hostname);
+    const far = connect({ port: Number(target.port), host: target.hostname, noDelay: true });
     for (const [from, to] of [
       [near, far],
       [far, near],
