@@ -1,11 +1,11 @@
 import type { Database, Queryable } from "../db/client.ts";
 import { lockChannelState, type StoredChannelState, saveChannelState } from "../db/queries/channel-states.ts";
+import { dropAcknowledgements } from "../db/queries/drop-notifications.ts";
 import {
   type ClaimedNotification,
   claimBegunDigest,
   claimDigest,
   claimDueNotifications,
-  dropAcknowledgements,
   lockDigestCandidates,
 } from "../db/queries/notifications.ts";
 import { inTransaction } from "../db/transaction.ts";
