@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import pg from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type NewEvent, toEventRows } from "../../db/event-rows.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
@@ -280,6 +281,14 @@ test("killed in the middle, the same command goes on; two at once erase nothing 
     onTestFinished(() => void child.kill("SIGKILL"));
     return child;
   };
+  const holder = new pg.Client({ connectionString: database.url });
+  onTestFinished(() => holder.end());
+  holder.on("error", () => undefined);
+  await holder.connect();
+  // It cannot come past the last event, however late it is killed.
+  await holder.query(
+    `begin; select from waf_events where ip = '${PERSON}' order by occurred_at desc limit 1 for update`,
+  );
   const first = start();
   await vi.waitFor(
     async () => {
@@ -292,6 +301,7 @@ test("killed in the middle, the same command goes on; two at once erase nothing 
   );
   first.kill("SIGKILL");
   await once(first, "exit");
+  await holder.query("rollback");
   // What it had sent last may still be carried out.
   await vi.waitFor(async () => {
     const { rowCount } = await database.pool.query(
@@ -306,7 +316,17 @@ test("killed in the middle, the same command goes on; two at once erase nothing 
   expect(half[0]?.n).toBeLessThan(count / 2);
   expect(half[0]?.n).toBe(await erasedRows());
 
-  const ran = await Promise.all([start(), start()].map((child) => once(child, "message")));
+  // None ends before both have begun.
+  await holder.query("begin; lock table waf_events in exclusive mode");
+  const both = [start(), start()].map((child) => once(child, "message"));
+  await vi.waitFor(async () => {
+    const { rowCount } = await database.pool.query(
+      "select from audit_entries where action = 'erasure.resumed'",
+    );
+    expect(rowCount).toBe(2);
+  });
+  await holder.query("rollback");
+  const ran = await Promise.all(both);
   for (const [message] of ran as [{ code: number; out: string }][]) expect(message.code).toBe(0);
   expect(await erasedRows()).toBe(count / 2);
   const { rows } = await database.pool.query<{ n: number }>(
