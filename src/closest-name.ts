@@ -1,11 +1,14 @@
 /** One typing error per so many letters still makes the same word. */
 const LETTERS_PER_EDIT = 6;
+/** From this length on one is always forgiven. */
+const ENOUGH_LETTERS = 4;
 
 /** What somebody probably meant: a known name that was not finished, the nearest one, one with more after it, or null. */
 export function closestName(typed: string, known: readonly string[]): string | null {
+  const forgiven = typed.length < ENOUGH_LETTERS ? 0 : Math.max(1, typed.length / LETTERS_PER_EDIT);
   const nearest = known
     .map((name) => ({ name, edits: countEdits(typed, name) }))
-    .filter(({ edits }) => edits <= typed.length / LETTERS_PER_EDIT)
+    .filter(({ edits }) => edits <= forgiven)
     .sort((a, b) => a.edits - b.edits)[0]?.name;
   const unfinished = known.find((name) => name.startsWith(typed));
   return unfinished ?? nearest ?? known.find((name) => typed.startsWith(`${name}_`)) ?? null;

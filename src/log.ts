@@ -8,8 +8,8 @@ export type Log = Pick<pino.Logger, "debug" | "info" | "warn" | "error">;
 
 export interface LogOptions {
   readonly level: "debug" | "info" | "warn" | "error";
-  /** For people at a terminal instead of JSON. */
-  readonly pretty?: boolean;
+  /** For people at a terminal instead of JSON, in colours where it has them. */
+  readonly pretty?: boolean | "coloured";
   /** Given whole lines; process.stderr where stdout belongs to a person. */
   readonly stream: { write(line: string): unknown };
   /** Values that are hidden wherever they turn up, in a message of a library for instance; also those added later. */
@@ -22,7 +22,10 @@ export interface LogOptions {
  */
 export function createLog({ level, pretty = false, stream, secrets = [] }: LogOptions): Log {
   const cleaner = createLogCleaner(() => secrets.map((secret) => secret.reveal()));
-  const lines = pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream;
+  const lines =
+    pretty !== false
+      ? { write: (line: string) => stream.write(prettyLine(line, pretty === "coloured")) }
+      : stream;
   return pino(
     {
       level,

@@ -1,16 +1,33 @@
 const WIDTH = 5;
+const MAX_ITEMS = 3;
+const COLOURS: Record<string, string> = { debug: "2", info: "2", warn: "33", error: "31" };
 
-/** A JSON log line for people: `12:00:01 WARN  page quarantined zoneId=101 entries=2`; other text is left as it is. */
-export function prettyLine(line: string): string {
+/**
+ * A JSON log line for people: `12:00:01 WARN  page quarantined zoneId=101 entries=2`; other text is left as it is. Counts
+ * of zero and empty lists are left out and long lists cut: the JSON line has them. Routine is dim, trouble coloured.
+ */
+export function prettyLine(line: string, hasColours = false): string {
   const { level, time, msg, ...fields } = readLine(line);
   if (typeof level !== "string" || typeof time !== "string") return line;
-  const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${show(value)}`);
-  return `${time.slice(11, 19)} ${level.toUpperCase().padEnd(WIDTH)} ${String(msg)}${facts.join("")}\n`;
+  const facts = Object.entries(fields)
+    .filter(([, value]) => !isNothing(value))
+    .map(([name, value]) => ` ${name}=${show(value)}`);
+  const text = `${time.slice(11, 19)} ${level.toUpperCase().padEnd(WIDTH)} ${String(msg)}${facts.join("")}`;
+  const colour = hasColours ? COLOURS[level] : undefined;
+  return colour === undefined ? `${text}\n` : `\u001b[${colour}m${text}\u001b[0m\n`;
+}
+
+function isNothing(value: unknown): boolean {
+  if (typeof value === "object" && value !== null) return Object.keys(value).length === 0;
+  return value === 0;
 }
 
 /** Text comes escaped from the log; only what could be taken for two fields needs quotes. */
 function show(value: unknown): string {
-  return typeof value === "string" && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+  if (typeof value === "string" && /^[^\s"=]+$/.test(value)) return value;
+  if (!Array.isArray(value) || value.length <= MAX_ITEMS) return JSON.stringify(value);
+  const shown = value.slice(0, MAX_ITEMS).map((item) => JSON.stringify(item));
+  return `[${shown.join(",")},… ${value.length - MAX_ITEMS} more]`;
 }
 
 function readLine(line: string): Record<string, unknown> {

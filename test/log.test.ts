@@ -115,6 +115,15 @@ test("at a terminal a line is for people, with text that could be taken for a fi
   );
 });
 
+test("at a terminal, what says nothing is left out, long lists are cut and colours tell routine from trouble", () => {
+  const { log, lines } = capture({ pretty: "coloured" });
+  log.info({ sealed: 0, gaps: 1, failed: {}, codes: [], days: ["a", "b", "c", "d", "e"] }, "hours decided");
+  log.error({ zoneId: 101 }, "hours lost");
+  expect(lines[0]).toContain('hours decided gaps=1 days=["a","b","c",… 2 more]\u001b[0m\n');
+  expect(lines[0]?.startsWith("\u001b[2m")).toBe(true);
+  expect(lines[1]?.startsWith("\u001b[31m")).toBe(true);
+});
+
 test("a secret that is added while the service runs is hidden from then on", () => {
   const secrets = [createSecret("first-canary")];
   const { log, lines } = capture({ secrets });

@@ -8,6 +8,8 @@ export interface TerminalStream {
   write(text: string, done: (error?: Error | null) => void): boolean;
   readonly isTTY?: boolean;
   readonly columns?: number;
+  /** A terminal's own answer, which heeds NO_COLOR and TERM. */
+  readonly hasColors?: () => boolean;
 }
 
 const DEFAULT_COLUMNS = 100;
@@ -24,7 +26,7 @@ export function createTerminalNotifier(options: { name: string; stream: Terminal
       const text = renderTerminal(message, {
         // A terminal that tells no size, or 0 as some do, gets the usual width.
         columns: isTTY ? stream.columns || DEFAULT_COLUMNS : DEFAULT_COLUMNS,
-        paint: isTTY ? paintColour : paintPlain,
+        paint: isTTY && stream.hasColors?.() !== false ? paintColour : paintPlain,
       });
       await write(stream, text, signal);
       return { providerReference: null };

@@ -1,21 +1,14 @@
-import type { CoveredHour } from "../coverage/covered-hour.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
+import type { StandingHour } from "../report/hour-standing.ts";
+import { cellOf } from "./coverage/draw-days.ts";
 
-export type DrawnHour = Pick<CoveredHour, "startsAt" | "state" | "searchedThrough">;
+export type DrawnHour = Pick<StandingHour, "startsAt" | "standing">;
 
-/** One character per hour that the platform still has, oldest first. */
+/** One character per hour that the platform still has, oldest first, as in `longwatch coverage`. */
 export function drawHours(now: number, hours: readonly DrawnHour[]): string {
-  const known = new Map(hours.map((hour) => [hour.startsAt, hour]));
+  const known = new Map(hours.map(({ startsAt, standing }) => [startsAt, standing]));
   let strip = "";
   for (let hour = startOfHour(horizonAt(now)); hour <= now; hour += HOUR_MS)
-    strip += draw(hour, known.get(hour));
+    strip += cellOf(known.get(hour) ?? "not yet");
   return strip;
-}
-
-function draw(startsAt: number, hour: DrawnHour | undefined): string {
-  if (hour?.state === "sealed") return "█";
-  if (hour?.state === "gap") return "!";
-  const through = hour?.searchedThrough ?? null;
-  if (through === null) return "·";
-  return through >= startsAt + HOUR_MS ? "▒" : "░";
 }

@@ -9,6 +9,8 @@ import { parseFault } from "../emulator/faults.ts";
 import { Switches } from "../emulator/switches.ts";
 import { parseAttack } from "../emulator/traffic/attack.ts";
 import { UsageError } from "../errors.ts";
+import { describeUnknown } from "./describe-unknown.ts";
+import { many } from "./progress-bar.ts";
 
 const EXAMPLES = `
 Examples:
@@ -99,8 +101,8 @@ function createReader(mistakes: string[]) {
 }
 
 /** Turns flags into options. Throws a UsageError that lists everything that is wrong. */
-function readEmulatorFlags(flags: Flags, excess: readonly string[]): EmulatorOptions {
-  const mistakes = excess.map((argument) => `"${argument}" is not an argument or option of this command`);
+function readEmulatorFlags(flags: Flags, command: Command): EmulatorOptions {
+  const mistakes = describeUnknown(command, command.args);
   const read = createReader(mistakes);
   const faults = flags.fault.map(parseFault);
   mistakes.push(...faults.flatMap((parsed) => ("mistakes" in parsed ? parsed.mistakes : [])));
@@ -158,7 +160,7 @@ function closeWhenTold(emulator: Emulator): void {
 async function run(flags: Flags, command: Command): Promise<void> {
   followParent();
   try {
-    const emulator = await createEmulator(readEmulatorFlags(flags, command.args));
+    const emulator = await createEmulator(readEmulatorFlags(flags, command));
     process.stdout.write(
       `emulator ready\n  address     ${emulator.url}\n  access key  ${emulator.accessKey}\n  describe    ${emulator.url}/_emulator\n`,
     );
@@ -166,7 +168,7 @@ async function run(flags: Flags, command: Command): Promise<void> {
   } catch (thrown) {
     if (!(thrown instanceof UsageError)) throw thrown;
     process.stderr.write(
-      `longwatch emulator: ${thrown.mistakes.length} mistake(s)\n${thrown.mistakes.map((mistake) => `  - ${mistake}\n`).join("")}`,
+      `longwatch emulator: ${many(thrown.mistakes.length, "mistake")}\n${thrown.mistakes.map((mistake) => `  - ${mistake}\n`).join("")}`,
     );
     process.exitCode = 2;
   }

@@ -47,24 +47,40 @@ interface ProgressStream {
   readonly columns?: number;
 }
 
+export type ProgressLine = ReturnType<typeof createProgressLine>;
+
 /**
- * One line that is drawn over and over on a terminal; elsewhere a line every few seconds, for logs. `clear` takes the
- * line away so that something else can be printed.
+ * One line that is drawn over and over on a terminal; elsewhere a line every few seconds, for logs, so that short work
+ * says nothing there. `clear` takes the line away so that something else can be printed; `above` does so for as long as
+ * `print` takes, for whatever else writes to the same terminal.
  */
 export function createProgressLine(stream: ProgressStream, everyMs = 5_000, now: () => number = Date.now) {
-  let printedAt = Number.NEGATIVE_INFINITY;
+  let printedAt = now();
+  let shown = "";
   const isTTY = stream.isTTY === true;
+  // A line that wraps could not be drawn over; in the last column some terminals wrap as well.
+  const draw = () => stream.write(`\r${shown.slice(0, Math.max(0, (stream.columns || 80) - 1))}\u001b[K`);
+  const wipe = () => stream.write("\r\u001b[K");
   return {
     update(text: string): void {
-      // A line that wraps could not be drawn over; in the last column some terminals wrap as well.
-      if (isTTY) stream.write(`\r${text.slice(0, Math.max(0, (stream.columns || 80) - 1))}\u001b[K`);
-      else if (now() - printedAt >= everyMs) {
+      if (isTTY) {
+        shown = text;
+        draw();
+      } else if (now() - printedAt >= everyMs) {
         stream.write(`${text}\n`);
         printedAt = now();
       }
     },
+    above<T>(print: () => T): T {
+      if (shown === "") return print();
+      wipe();
+      const printed = print();
+      draw();
+      return printed;
+    },
     clear(): void {
-      if (isTTY) stream.write("\r\u001b[K");
+      shown = "";
+      if (isTTY) wipe();
     },
   };
 }

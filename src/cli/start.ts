@@ -1,11 +1,14 @@
 import { Command } from "commander";
-import { createApp, type RunningApp } from "../app.ts";
+import { createApp } from "../app.ts";
 import { secretsOf } from "../channel/channel-secrets.ts";
 import type { Config } from "../config.ts";
+import { describePostgresFailure } from "../describe-postgres-failure.ts";
 import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
 import { createLog } from "../log.ts";
 import type { Secret } from "../secret.ts";
+import { describeRunning } from "./describe-running.ts";
+import { createProgressLine } from "./progress-bar.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
@@ -33,10 +36,13 @@ export function startCommand(readConfig: () => Config): Command {
 async function run(config: Config): Promise<void> {
   const isTTY = process.stderr.isTTY;
   const secrets = listSecrets(config);
+  const { stdout, stderr } = process;
+  // Log, alerts and progress share the terminal: whatever is printed stands above the line that is drawn over.
+  const line = createProgressLine(stdout);
   const log = createLog({
     level: config.logLevel,
-    pretty: isTTY,
-    stream: process.stderr,
+    pretty: isTTY && (stderr.hasColors() ? "coloured" : true),
+    stream: { write: (text) => line.above(() => stderr.write(text)) },
     secrets,
   });
   const rereadAlerting = () => {
@@ -44,11 +50,18 @@ async function run(config: Config): Promise<void> {
     secrets.push(...secretsOf(alerting.channels));
     return alerting;
   };
-  const print = (text: string) => void process.stdout.write(`${text}\n`);
+  const print = (text: string) => line.above(() => void stdout.write(`${text}\n`));
   const app = createApp({
     config: { ...config, rereadAlerting },
     log,
-    terminal: process.stdout,
+    terminal: {
+      write: (text, done) => line.above(() => stdout.write(text, done)),
+      isTTY: stdout.isTTY,
+      get columns() {
+        return stdout.columns;
+      },
+      hasColors: () => stdout.isTTY && stdout.hasColors(),
+    },
     onStep: (step) => print(`${step} ...`),
   });
   const stopping = new AbortController();
@@ -56,10 +69,12 @@ async function run(config: Config): Promise<void> {
   const stop = async (reason: string) => {
     if (stopping.signal.aborted) return;
     stopping.abort();
+    line.clear();
     print(`\nStopping: ${reason}. Once more to stop at once.`);
     const force = setTimeout(() => process.exit(1), STOP_DEADLINE_MS);
     await app.stop();
     clearTimeout(force);
+    print("Stopped.");
     process.exit(0);
   };
   const onSignal = (reason: string) => {
@@ -85,11 +100,14 @@ async function run(config: Config): Promise<void> {
     const running = await starting;
     // At once: the only copy would be gone with a copy of the past that is interrupted.
     if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
-    const stored = await watchBackfill(running, process.stdout, stopping.signal);
-    if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config)}`);
+    const tell = (problem: string) => log.error({ problem }, "platform not reached, asked again");
+    const stored = await watchBackfill(running, line, tell, stopping.signal);
+    if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config.dataDir)}`);
   } catch (thrown) {
     if (stopping.signal.aborted) return;
-    // What somebody typed wrong is told to them, once.
+    // What somebody typed wrong, or has not started yet, is told to them, once.
+    const database = describePostgresFailure(thrown);
+    if (database !== null) throw new Error(database, { cause: thrown });
     if (!(thrown instanceof UsageError)) log.error({ err: toError(thrown) }, "start failed");
     throw thrown;
   }
@@ -116,40 +134,9 @@ function describeAdminKey(key: Secret): string {
     "",
     "An admin key for the API of this service, shown this once:",
     "",
-    `  ${key.reveal()}`,
+    `  export KEY=${key.reveal()}`,
     "",
-    "Send it in the header AccessKey. `npm run -s longwatch -- keys create` makes others.",
+    "It goes into the header AccessKey. The command `keys create` makes others.",
     "",
   ].join("\n");
-}
-
-function describeRunning({ platform, httpUrl, zoneIds }: RunningApp, config: Config): string {
-  const command = "npm run -s longwatch --";
-  const emulated = [
-    "An attack on zone 101 begins a minute after the start; its alert appears here.",
-    "",
-    "Look around, in another terminal:",
-    `  ${command} status`,
-    `  ${command} coverage                                   which hours are proven complete`,
-    `  ${command} verify --zone ${zoneIds[0]} --from -6h --to now   compare with the platform again`,
-    `  ${command} edge events search --zone ${zoneIds[0]} --from -1h --to now --group-by ruleId`,
-    `  curl ${platform.url}/_emulator                              what the emulator holds`,
-  ];
-  const real = [
-    `Watching zones ${zoneIds.join(", ")}.`,
-    "",
-    "Look around, in another terminal:",
-    `  ${command} status`,
-    `  ${command} coverage`,
-  ];
-  const http =
-    httpUrl === null
-      ? []
-      : [
-          `  curl ${httpUrl}/readyz`,
-          `  curl -H "AccessKey: $KEY" ${httpUrl}/api/v1/alerts        with the key from above, or one of \`keys create\``,
-          `  ${httpUrl}/docs                                      every route, with examples`,
-        ];
-  const ending = ["", `State is kept in ${config.dataDir}. Ctrl-C stops everything that was started.`, ""];
-  return [...(platform.isEmulated ? emulated : real), ...http, ...ending].join("\n");
 }

@@ -1,67 +1,129 @@
-import { Command } from "commander";
+import type { Command } from "commander";
 import type { Queryable } from "../../db/client.ts";
+import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { type CoveredHour, readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { listZones, readServiceStatus, type ServiceStatus } from "../../db/queries/service-status.ts";
 import { readSqlState } from "../../db/sql-state.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
+import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { drawHours } from "./draw-hours.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
-import { count } from "./progress-bar.ts";
+import { count, many } from "./progress-bar.ts";
+import { showTime } from "./read-span.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const UNDEFINED_TABLE = "42P01";
+/** An hour this near to being forgotten, unproven, is worth a line. */
+const NEAR_HOURS = 24;
+
+interface ShownZone {
+  readonly hours: readonly CoveredHour[];
+}
 
 interface ShownStatus extends ServiceStatus {
   readonly now: number;
-  readonly zones: readonly (ServiceStatus["zones"][number] & { readonly hours: readonly CoveredHour[] })[];
+  /** Given up, to be replayed by hand. */
+  readonly notificationsDead: number;
+  /** By name, those that do not deliver. */
+  readonly channelsDown: readonly string[];
+  readonly zones: readonly (ServiceStatus["zones"][number] & ShownZone)[];
 }
 
 const HELP = `
 The strip has a character for each of the last 72 hours, oldest first: █ sealed as complete, ▒ searched to its end,
-░ begun, · not yet, ! lost in part or whole.
+░ begun, · not yet, ! lost in part or whole, - not watched from its beginning on.
 
 Examples:
   npm run -s longwatch -- status
   npm run -s longwatch -- status --json`;
 
 /** `longwatch status`: what is stored and what is going on, also while the service does not run. */
-export function statusCommand(readConfig: () => Config): Command {
-  return new Command("status")
-    .description("Show what is stored of each zone and what needs attention.")
+export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("status", "Show what is stored of each zone and what needs attention.", HELP, io)
     .option("--json", "as JSON")
-    .addHelpText("after", HELP)
-    .action(({ json }: { json?: true }) => run(readConfig(), json === true));
+    .action(
+      storeAction<{ json?: true }>(io, async (flags, read) => {
+        read.finish();
+        const { status, zones } = await withStore(readConfig(), ({ db }) => readStatus(db, io.clock()));
+        if (flags.json === true) await writeJson(io.stdout, status);
+        else await writeOut(io.stdout, describe(status, zones));
+      }),
+    );
 }
 
-async function run(config: Config, isJson: boolean): Promise<void> {
-  const status = await withStore(config, ({ db }) => readStatus(db, Date.now()));
-  if (isJson) {
-    process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
-    return;
-  }
-  for (const { zoneId, events, newestAt, quarantined, hours } of status.zones) {
+function describe(status: ShownStatus, zones: readonly ZoneCoverage[]): string {
+  const blocks = status.zones.map((zone) => {
+    const { zoneId, events, newestAt, quarantined } = zone;
     const age = newestAt === null ? "none yet" : `newest ${ago(status.now - newestAt)}`;
-    process.stdout.write(`zone ${zoneId}   ${count(events)} events of the last 72 hours, ${age}\n`);
-    process.stdout.write(`  ${drawHours(status.now, hours)}\n`);
-    if (quarantined > 0) process.stdout.write(`  ${count(quarantined)} entries set aside\n`);
-  }
-  if (status.zones.length === 0) process.stdout.write("Nothing is stored yet: run npm start.\n");
-  const { spikesOpen, alertsFiring, notificationsPending } = status;
-  process.stdout.write(
-    `${spikesOpen} open spikes, ${alertsFiring} unresolved alerts, ${notificationsPending} notifications to deliver\n`,
-  );
+    const coverage = zones.find((known) => known.zoneId === zoneId);
+    const next = coverage?.nextToExpire ?? null;
+    return [
+      `zone ${zoneId}   ${many(events, "event")} of the last 72 hours, ${age}`,
+      `  ${drawHours(status.now, coverage?.hours ?? [])}`,
+      ...(next !== null && next.hoursToLoss < NEAR_HOURS
+        ? [`  next to expire: ${showTime(next.startsAt)} UTC, ${next.hoursToLoss.toFixed(1)} hours to loss`]
+        : []),
+      ...(quarantined > 0 ? [`  ${count(quarantined)} unreadable ${entries(quarantined)} set aside`] : []),
+    ];
+  });
+  const nothing = zones.length === 0 ? ["Nothing is stored yet: run npm start."] : [];
+  return [...blocks.flat(), ...nothing, ...describeWork(status), ""].join("\n");
 }
 
-async function readStatus(db: Queryable, now: number): Promise<ShownStatus> {
-  const fromMs = startOfHour(horizonAt(now));
-  const zoneIds = await listKnownZones(db);
-  if (zoneIds === null) return { now, zones: [], spikesOpen: 0, alertsFiring: 0, notificationsPending: 0 };
-  const { zones, ...counts } = await readServiceStatus(db, zoneIds, fromMs);
-  const searched = await Promise.all(
-    zones.map(({ zoneId }) => readCoveredHours(db, zoneId, { fromMs, toMs: now + HOUR_MS })),
-  );
-  return { now, ...counts, zones: zones.map((zone, index) => ({ ...zone, hours: searched[index] ?? [] })) };
+/** What is going on, and the command that shows more where there is more. */
+function describeWork(status: ShownStatus): string[] {
+  const { spikesOpen, alertsFiring, notificationsPending, notificationsDead, channelsDown } = status;
+  return [
+    `${many(spikesOpen, "open spike")}, ${many(alertsFiring, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
+    ...(alertsFiring > 0 ? ["The alerts: npm run -s longwatch -- alerts list"] : []),
+    ...(channelsDown.length > 0
+      ? [`Does not deliver: ${channelsDown.join(", ")}: npm run -s longwatch -- deliveries list`]
+      : []),
+    ...(notificationsDead > 0
+      ? [
+          `${many(notificationsDead, "notification")} given up: npm run -s longwatch -- deliveries list --state dead`,
+        ]
+      : []),
+  ];
 }
+
+function entries(number: number): string {
+  return number === 1 ? "entry" : "entries";
+}
+
+async function readStatus(
+  db: Queryable,
+  now: number,
+): Promise<{ status: ShownStatus; zones: readonly ZoneCoverage[] }> {
+  const from = startOfHour(horizonAt(now));
+  const to = now + HOUR_MS;
+  const zoneIds = (await listKnownZones(db)) ?? [];
+  if (zoneIds.length === 0) return { status: { now, ...NOTHING }, zones: [] };
+  const { zones, ...counts } = await readServiceStatus(db, zoneIds, from);
+  const hours = await Promise.all(
+    zones.map(({ zoneId }) => readCoveredHours(db, zoneId, { fromMs: from, toMs: to })),
+  );
+  const shown = zones.map((zone, index) => ({ ...zone, hours: hours[index] ?? [] }));
+  const channels = await readChannelStandings(db);
+  const notificationsDead = channels.reduce((sum, { dead }) => sum + dead, 0);
+  const channelsDown = channels.filter(({ state }) => state !== "closed").map(({ channel }) => channel);
+  return {
+    status: { now, ...counts, notificationsDead, channelsDown, zones: shown },
+    zones: await readZones(db, now, { zoneId: undefined, from, to }),
+  };
+}
+
+const NOTHING = {
+  spikesOpen: 0,
+  alertsFiring: 0,
+  notificationsPending: 0,
+  notificationsDead: 0,
+  channelsDown: [],
+  zones: [],
+};
 
 /** Null on a database that the service has never been started on. */
 async function listKnownZones(db: Queryable): Promise<number[] | null> {

@@ -1,19 +1,19 @@
 import { Command } from "commander";
-import { readSqlState } from "../../db/sql-state.ts";
+import { describePostgresFailure } from "../describe-postgres-failure.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { toError, UsageError } from "../errors.ts";
+import { describePlatformFailure } from "./describe-platform-failure.ts";
+import { describeUnknown } from "./describe-unknown.ts";
 import { type EdgeIo, OutputClosedError } from "./edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "./edge/flag-reader.ts";
+import { many } from "./progress-bar.ts";
 
 /** A command's surroundings; tests hand in their own. */
 export interface StoreIo extends EdgeIo {
   readonly stdout: EdgeIo["stdout"] & { readonly hasColors?: () => boolean };
   readonly stderr: EdgeIo["stderr"] & { readonly isTTY?: boolean; readonly columns?: number };
 }
-
-const UNDEFINED_TABLE = "42P01";
-const UNDEFINED_COLUMN = "42703";
 
 /** A command on the store that reports unknown options and arguments together with its other mistakes. */
 export function storeCommand(name: string, description: string, help: string, io: StoreIo): Command {
@@ -60,10 +60,7 @@ export function storeAction<Flags extends object>(
     const command = given.at(-1) as Command;
     const declared = command.registeredArguments.length;
     const read = createFlagReader(io.clock());
-    const excess = command.args.slice(declared);
-    read.mistakes.push(
-      ...excess.map((text) => `"${escapeText(text)}" is not an argument or option of this command`),
-    );
+    read.mistakes.push(...describeUnknown(command, command.args.slice(declared)));
     // A closed pipe is read from the write that fails; without a listener the event would end the process.
     io.stdout.on("error", () => {});
     try {
@@ -85,7 +82,7 @@ function report(io: StoreIo, name: string, thrown: unknown): void {
   if (thrown instanceof UsageError) {
     const lines = thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("");
     io.stderr.write(
-      `longwatch ${name}: ${thrown.mistakes.length} mistake(s), nothing was read or stored\n${lines}`,
+      `longwatch ${name}: ${many(thrown.mistakes.length, "mistake")}, nothing was read or stored\n${lines}`,
     );
     io.setExitCode(2);
     return;
@@ -95,11 +92,10 @@ function report(io: StoreIo, name: string, thrown: unknown): void {
 }
 
 function describe(thrown: unknown): string {
-  const state = readSqlState(thrown);
-  if (state === UNDEFINED_TABLE || state === UNDEFINED_COLUMN)
-    return "the database has not the tables of this version: start the service once (npm start)";
+  if (thrown instanceof EdgeError) return describePlatformFailure(thrown);
+  const database = describePostgresFailure(thrown);
+  if (database !== null) return database;
   const error = toError(thrown);
   const cause = error.cause instanceof Error && error.cause.message !== "" ? `: ${error.cause.message}` : "";
-  if (error instanceof EdgeError) return `${error.code} ${error.message}`;
   return escapeText(`${error.message}${cause}`);
 }

@@ -4,29 +4,33 @@ import { readStoredEvents } from "../../db/queries/service-status.ts";
 import type { RunningApp } from "../app.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { isBackfilled } from "../coverage/plan-search.ts";
-import { count, createProgressLine, renderProgress } from "./progress-bar.ts";
+import { describePlatformFailure } from "./describe-platform-failure.ts";
+import { count, type ProgressLine, renderProgress } from "./progress-bar.ts";
 
 const EVERY_MS = 500;
 /** The rate is that of the last few seconds. */
 const RATE_OVER = 10;
+/** The platform says how much there is; while it does not answer, it is asked again this often. */
+const ASK_EVERY_MS = 10_000;
 
 type Watched = Pick<RunningApp, "database" | "edge" | "clock" | "zoneIds">;
 
 /**
  * Shows how the history that the platform still has comes in, until every hour has been searched or the signal ends it.
- * It only watches: the jobs do the work, of this process or of another. Returns the events stored, or null when it
- * was ended.
+ * It only watches: the jobs do the work, of this process or of another. `tell` is given what stands in the way, once as
+ * long as it is the same. Returns the events stored, or null when it was ended.
  */
 export async function watchBackfill(
   app: Watched,
-  stream: Parameters<typeof createProgressLine>[0],
+  line: Pick<ProgressLine, "update" | "clear">,
+  tell: (problem: string) => void,
   signal: AbortSignal,
 ): Promise<number | null> {
-  const line = createProgressLine(stream);
   const fromMs = startOfHour(horizonAt(app.clock()));
-  const total = await countUpstream(app, signal).catch(() => 0);
+  const countTotal = createTotal(app, tell, signal);
   const samples: { at: number; done: number }[] = [];
   while (!signal.aborted) {
+    const total = await countTotal();
     // Null while the database cannot be asked: the jobs retry, and whoever only watches must not end the service.
     const seen = await look(app, fromMs).catch(() => null);
     if (seen?.isComplete === true) {
@@ -36,12 +40,35 @@ export async function watchBackfill(
     if (seen !== null) {
       samples.push({ at: performance.now(), done: seen.done });
       if (samples.length > RATE_OVER) samples.shift();
-      line.update(renderProgress({ done: seen.done, total, rate: rateOf(samples) }));
+      line.update(
+        total === null && seen.done === 0
+          ? "waiting for the platform ..."
+          : renderProgress({ done: seen.done, total: total ?? 0, rate: rateOf(samples) }),
+      );
     }
     await delay(EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   line.clear();
   return null;
+}
+
+/** How much there is, asked until the platform says so; null before. */
+function createTotal(app: Watched, tell: (problem: string) => void, signal: AbortSignal) {
+  let total: number | null = null;
+  let askAt = Number.NEGATIVE_INFINITY;
+  let told = "";
+  return async (): Promise<number | null> => {
+    if (total !== null || performance.now() < askAt) return total;
+    try {
+      total = await countUpstream(app, signal);
+    } catch (thrown) {
+      const problem = describePlatformFailure(thrown);
+      if (!signal.aborted && problem !== told) tell(problem);
+      told = problem;
+      askAt = performance.now() + ASK_EVERY_MS;
+    }
+    return total;
+  };
 }
 
 async function look(app: Watched, fromMs: number): Promise<{ done: number; isComplete: boolean }> {

@@ -305,7 +305,7 @@ test("a rule that is noise time and again comes with the lines that would keep i
 test("every mistake is told at once and nothing is done", async () => {
   const list = await run("list", "--state", "open", "--zone", "x", "--since", "soon", "--limit", "0", "more");
   expect(list.code).toBe(2);
-  expect(list.err).toContain("longwatch alerts list: 5 mistake(s)");
+  expect(list.err).toContain("longwatch alerts list: 5 mistakes");
   const ack = await run("ack", "x\u001b[2J", "--by", "", "--note", "a\nb", "--force");
   expect(ack.code).toBe(2);
   expect(ack.err).not.toContain("\u001b");

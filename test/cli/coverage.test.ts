@@ -110,7 +110,7 @@ test("every mistake is told at once and the database is not asked", async () => 
     terminal,
   );
   expect({ code, out }).toEqual({ code: 2, out: "" });
-  expect(err).toContain("4 mistake(s)");
+  expect(err).toContain("4 mistakes");
   for (const named of [
     '"--color" is not',
     '--zone "x" must be',

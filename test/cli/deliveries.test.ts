@@ -99,7 +99,7 @@ describe("deliveries list", () => {
       code: 2,
       out: "",
       err: [
-        "longwatch deliveries list: 3 mistake(s), nothing was read or stored",
+        "longwatch deliveries list: 3 mistakes, nothing was read or stored",
         '  - "extra" is not an argument or option of this command',
         '  - --state "lost" must be one of pending, sending, delivered, dead, needless',
         '  - --limit "0" must be a whole number from 1 to 10000',

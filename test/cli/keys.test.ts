@@ -123,7 +123,7 @@ test("every mistake is named at once, and nothing is made", async () => {
 
   expect(refused.code).toBe(2);
   for (const text of [
-    "5 mistake(s)",
+    "5 mistakes",
     "--name is missing; it must be what the key is for",
     '--role "root" must be one of reader, exporter, operator, admin',
     '--zones "x" must be a shield zone\'s number',

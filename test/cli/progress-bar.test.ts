@@ -59,6 +59,17 @@ test("on a terminal each update draws over the last, and the end takes the line 
   expect(text()).toBe("\ra long line\u001b[K\rshort\u001b[K\r\u001b[K");
 });
 
+test("what else is printed stands above the line, which is drawn again below it", () => {
+  const { stream, text } = recorder({ isTTY: true, columns: 100 });
+  const line = createProgressLine(stream);
+  expect(line.above(() => stream.write("before any\n"))).toBe("before any\n");
+  line.update("half");
+  line.above(() => stream.write("a log line\n"));
+  line.clear();
+  line.above(() => stream.write("after\n"));
+  expect(text()).toBe("before any\n\rhalf\u001b[K\r\u001b[Ka log line\n\rhalf\u001b[K\r\u001b[Kafter\n");
+});
+
 test("a line never wraps, however narrow the terminal becomes", () => {
   const { stream, text, clear } = recorder({ isTTY: true });
   const widest = renderProgress({ done: 123_456_789, total: 223_456_789, rate: 123_456 });
@@ -71,13 +82,13 @@ test("a line never wraps, however narrow the terminal becomes", () => {
   );
 });
 
-test("elsewhere it prints plain lines, one per period, and nothing at the end", () => {
+test("elsewhere it prints plain lines, one per period and none of short work, and nothing at the end", () => {
   const { stream, text } = recorder();
   let now = 0;
   const line = createProgressLine(stream, 5_000, () => now);
   for (; now < 12_000; now += 500) line.update(`at ${now}`);
   line.clear();
-  expect(text()).toBe("at 0\nat 5000\nat 10000\n");
+  expect(text()).toBe("at 5000\nat 10000\n");
 });
 
 test("counts are grouped alike everywhere", () => {

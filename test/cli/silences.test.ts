@@ -159,7 +159,7 @@ test("of two who end a silence at once one does, and what it held back is told",
 test("without subject, end or reason there is no silence, and every mistake is told at once", async () => {
   const empty = await run(["add"]);
   expect(empty.code).toBe(2);
-  expect(empty.err).toContain("longwatch silences add: 3 mistake(s)");
+  expect(empty.err).toContain("longwatch silences add: 3 mistakes");
   const wrong = await run([
     "add",
     "--zone",

@@ -1,48 +1,37 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { quarantineEntries } from "../../db/queries/quarantine.ts";
 import { decideHours } from "../../db/queries/seal-windows.ts";
 import { advanceSearch } from "../../db/queries/search-coverage.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { statusCommand } from "../../src/cli/status.ts";
-import { parseConfig } from "../../src/config.ts";
-import { HOUR_MS, startOfHour, toDay } from "../../src/coverage/horizon.ts";
+import { HOUR_MS, horizonAt, startOfHour, toDay } from "../../src/coverage/horizon.ts";
+import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
 import type { WafEvent } from "../../src/ingest/waf-event.ts";
 import { writeRuntimeFile } from "../../src/runtime-file.ts";
 import { insertSpike } from "../alert/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { runStoreCommand } from "./run-store-command.ts";
 
-/** The command asks the machine's clock; it stands still here, ten minutes into an hour. */
+/** Ten minutes into an hour. */
 const NOW = Date.UTC(2026, 10, 20, 15, 10);
 let database: MigratedDatabase;
 
 beforeEach(async () => {
   database = await createMigratedDatabase();
-  vi.useFakeTimers({ toFake: ["Date"], now: NOW });
 });
 
 afterEach(async () => {
-  vi.useRealTimers();
   await database.drop();
 });
 
 async function run(environment: Record<string, string>, ...args: string[]): Promise<string> {
-  let printed = "";
-  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
-    printed += String(text);
-    return true;
-  });
-  try {
-    await statusCommand(() => parseConfig(environment)).parseAsync(args, { from: "user" });
-  } finally {
-    write.mockRestore();
-  }
-  return printed;
+  return (await runStoreCommand(statusCommand, environment, args, { now: NOW })).out;
 }
 
 function event(logId: string, occurredAt: number): WafEvent {
@@ -95,10 +84,10 @@ test("it shows of each zone what is stored, how fresh, and which hours were sear
     [
       "zone 101   3 events of the last 72 hours, newest 30 s ago",
       `  ${"·".repeat(70)}█▒░`,
-      "  1 entries set aside",
+      "  1 unreadable entry set aside",
       "zone 102   0 events of the last 72 hours, none yet",
       `  ${"·".repeat(72)}░`,
-      "1 open spikes, 0 unresolved alerts, 0 notifications to deliver",
+      "1 open spike, 0 unresolved alerts, 0 notifications to deliver",
       "",
     ].join("\n"),
   );
@@ -141,8 +130,40 @@ test("without a configured database it asks that of the service that runs here",
   expect(await run({ LONGWATCH_DATA_DIR: folder })).toContain("zone 101   3 events");
 });
 
-test("a database that cannot be reached is an error, not an empty answer", async () => {
-  await expect(run({ DATABASE_URL: "postgres://127.0.0.1:1/none" })).rejects.toMatchObject({
-    cause: { code: "ECONNREFUSED" },
-  });
+test("a database that cannot be reached is an error that names it and what to look at", async () => {
+  const environment = { DATABASE_URL: "postgres://127.0.0.1:1/none" };
+  const { code, out, err } = await runStoreCommand(statusCommand, environment, [], { now: NOW });
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toBe(
+    "longwatch status: Postgres at 127.0.0.1:1 cannot be reached (ECONNREFUSED): does it run, and is DATABASE_URL right?\n",
+  );
+});
+
+test("what is typed wrong is exit code 2, with what was probably meant", async () => {
+  const { code, err } = await runStoreCommand(statusCommand, {}, ["--jsn", "1", "all"], { now: NOW });
+  expect(code).toBe(2);
+  expect(err).toBe(
+    [
+      "longwatch status: 2 mistakes, nothing was read or stored",
+      '  - "--jsn" is not an argument or option of this command: did you mean --json?',
+      '  - "all" is not an argument or option of this command',
+      "",
+    ].join("\n"),
+  );
+});
+
+test("an hour that was not watched from its beginning is not shown as lost", async () => {
+  const startsAt = startOfHour(horizonAt(NOW));
+  await advanceSearch(database.db, 101, { startsAt, searchedThrough: startsAt + HOUR_MS });
+  const gap = { startsAt, state: "gap", reason: FIRST_WATCHED, evidence: {} } as const;
+  await decideHours(database.db, 101, [gap], NOW);
+  expect(await run({ DATABASE_URL: database.url })).toContain("\n  -░");
+});
+
+test("channels that do not deliver are named, with the command that shows why", async () => {
+  await fill();
+  await database.pool.query("insert into channel_states (channel, state) values ('slack', 'disabled')");
+  expect(await run({ DATABASE_URL: database.url })).toContain(
+    "Does not deliver: slack: npm run -s longwatch -- deliveries list\n",
+  );
 });

@@ -1,20 +1,31 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { advanceSearch } from "../../db/queries/search-coverage.ts";
+import { createProgressLine } from "../../src/cli/progress-bar.ts";
 import { describeBackfill, watchBackfill } from "../../src/cli/watch-backfill.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../../src/coverage/horizon.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 10);
 const ZONES = [101, 102];
 
-async function openWatch() {
+const REFUSED = new EdgeError({
+  operation: "search-event-logs",
+  code: "EDGE_UNAUTHORIZED",
+  disposition: "give-up",
+  text: "no such key",
+  status: 401,
+});
+
+async function openWatch(answer: () => Promise<unknown> = () => Promise.reject(new Error("no"))) {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   let printed = "";
   const stream = { isTTY: true, columns: 80, write: (text: string) => (printed += text) };
   // The platform cannot say how much there is: the bar does without.
-  const edge = { searchEventLogs: () => Promise.reject(new Error("no")) } as unknown as EdgeClient;
+  const edge = { searchEventLogs: answer } as unknown as EdgeClient;
+  const problems: string[] = [];
   const stopping = new AbortController();
   onTestFinished(() => stopping.abort());
   const outage = { isOn: false, met: 0 };
@@ -27,16 +38,23 @@ async function openWatch() {
     },
   };
   const app = { database: reached, edge, clock: () => NOW, zoneIds: ZONES };
-  const watching = watchBackfill(app, stream, stopping.signal);
+  const watching = watchBackfill(
+    app,
+    createProgressLine(stream),
+    (problem) => problems.push(problem),
+    stopping.signal,
+  );
   const searchAll = async (zoneId: number) => {
     for (let startsAt = startOfHour(horizonAt(NOW)); startsAt < startOfHour(NOW); startsAt += HOUR_MS)
       await advanceSearch(database.db, zoneId, { startsAt, searchedThrough: startsAt + HOUR_MS });
   };
-  return { database, outage, watching, stopping, searchAll, printed: () => printed };
+  return { database, outage, watching, stopping, searchAll, problems, printed: () => printed };
 }
 
 test("it ends with the number of stored events once every hour of every zone was searched", async () => {
-  const { database, watching, searchAll, printed } = await openWatch();
+  const { database, watching, searchAll, printed } = await openWatch(() =>
+    Promise.resolve({ page: { total: 0 } }),
+  );
   await searchAll(101);
   await vi.waitFor(() => expect(printed()).toContain("0 of 0 events"));
   await database.pool.query("update coverage_windows set stored_count = 20");
@@ -44,6 +62,17 @@ test("it ends with the number of stored events once every hour of every zone was
   expect(await watching).toBe(20 * 72);
   expect(printed().endsWith("\r\u001b[K")).toBe(true);
   expect(describeBackfill(1_440)).toBe("History complete: 1,440 events of the last 72 hours are stored.");
+});
+
+test("a platform that refuses the key is named at once, once, with the setting to look at", async () => {
+  const { problems, printed } = await openWatch(() => Promise.reject(REFUSED));
+  await vi.waitFor(
+    () => expect(printed().split("waiting for the platform").length).toBeGreaterThan(3),
+    5_000,
+  );
+  expect(problems).toEqual([
+    "EDGE_UNAUTHORIZED search-event-logs: no such key (status 401): check EDGE_API_KEY",
+  ]);
 });
 
 test("F30: a database that is away for a moment does not end it", async () => {

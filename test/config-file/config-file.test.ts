@@ -123,7 +123,7 @@ quiet_hours: [{ time_zone: UTC, from: "22:00", to: "22:00", channels: [zzz] }]
   const env = { LONGWATCH_SLACK_WEBHOOK_URL: "https://example.com" };
   expect(mistakesIn(text, env)).toEqual([
     "channels: must be left out, or the LONGWATCH_WEBHOOK_ and LONGWATCH_SLACK_ variables must be",
-    'route.channels[0]: "chatt": is not a channel: must be one of chat',
+    'route.channels[0]: "chatt": is not a channel: did you mean chat?',
     "route.continue: must be left out: the first route takes everything",
     'quiet_hours[0].channels[0]: "zzz": is not a channel: must be one of chat',
     "quiet_hours[0].to: must not be the same as from",

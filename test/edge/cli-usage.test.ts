@@ -85,7 +85,7 @@ describe("usage mistakes are all told at once, with flag, value and rule", () =>
     const { code, err } = await runCli(platform.url, args.split(" "));
     expect(code).toBe(2);
     for (const text of says) expect(err).toContain(text);
-    expect(err).toContain(`${says.length} mistake(s)`);
+    expect(err).toContain(says.length === 1 ? "1 mistake," : `${says.length} mistakes,`);
     expect(platform.requests).toHaveLength(0);
   });
 

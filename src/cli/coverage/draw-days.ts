@@ -11,6 +11,11 @@ const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> 
   "not yet": { cell: "·", style: "dim" },
 };
 
+/** The character of an hour. */
+export function cellOf(standing: Standing): string {
+  return CELLS[standing].cell;
+}
+
 const SCALE = `${" ".repeat(12)}00    06    12    18`;
 
 /** A row per UTC day with a cell per hour; blank where an hour was not asked for or nothing is known of it. */

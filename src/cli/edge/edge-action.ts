@@ -5,6 +5,9 @@ import { escapeText } from "../../edge/escape-text.ts";
 import { createEdgeTransport } from "../../edge/transport.ts";
 import { toError, UsageError } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
+import { findRemedy } from "../describe-platform-failure.ts";
+import { describeUnknown } from "../describe-unknown.ts";
+import { many } from "../progress-bar.ts";
 import { type EdgeIo, OutputClosedError } from "./edge-io.ts";
 import { createFlagReader, type FlagReader } from "./flag-reader.ts";
 
@@ -29,13 +32,14 @@ export interface EdgeRun {
 
 function listMistakes(io: EdgeIo, mistakes: readonly string[]): void {
   const lines = mistakes.map((mistake) => `  - ${mistake}\n`).join("");
-  io.stderr.write(`longwatch edge: ${mistakes.length} mistake(s), nothing was sent\n${lines}`);
+  io.stderr.write(`longwatch edge: ${many(mistakes.length, "mistake")}, nothing was sent\n${lines}`);
   io.setExitCode(2);
 }
 
 function hint(error: EdgeError): string {
   const wait = error.waitMs === undefined ? "" : `\n  try again in ${Math.ceil(error.waitMs / 1_000)} s`;
-  return error.code === "EDGE_UNAUTHORIZED" ? `${wait}\n  check EDGE_API_KEY` : wait;
+  const remedy = findRemedy(error);
+  return remedy === null ? wait : `${wait}\n  ${remedy}`;
 }
 
 /** Exit code 2 for what was typed, 1 for everything that went wrong afterwards. */
@@ -58,9 +62,7 @@ export function edgeAction<Flags extends object>(
 ) {
   return async (flags: Flags, command: Command): Promise<void> => {
     const read = createFlagReader(io.clock());
-    read.mistakes.push(
-      ...command.args.map((excess) => `"${escapeText(excess)}" is not an argument or option of this command`),
-    );
+    read.mistakes.push(...describeUnknown(command, command.args));
     const timeout = command.optsWithGlobals<{ timeout: string }>().timeout;
     const timeoutSeconds = read.integer("timeout", timeout, "whole seconds") ?? 0;
     if (timeoutSeconds < 1 || timeoutSeconds > 3_600) read.wrong("timeout", timeout, "1 to 3600 seconds");
