@@ -1,8 +1,9 @@
 /**
- * What `npm start` and `npm test` run, on whatever Node a machine has: installs the locked dependencies where they are
+ * What `npm start`, `npm test` and `npm run longwatch` run, on whatever Node a machine has: installs the locked dependencies where they are
  * missing or stale, then goes on under the pinned Node that came with them. Plain JavaScript for that reason.
  * Usage: node src/bootstrap.mjs gate
  *        node src/bootstrap.mjs start [arguments of `longwatch start`]
+ *        node src/bootstrap.mjs longwatch [command] [its arguments]
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -46,8 +47,8 @@ function isInstalled() {
 
 const environment = () => ({ ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH}` });
 
-function run(command, args) {
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit", env: environment() });
+function run(command, args, stdio = "inherit") {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio, env: environment() });
   if (error) complain(`${command} did not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
 }
@@ -59,18 +60,7 @@ function run(command, args) {
  * service to hurry.
  */
 function start(args) {
-  const child = spawn(
-    path.join(bin, "node"),
-    [...launch.nodeOptions, path.join(root, "src", "main.ts"), "start", ...args],
-    {
-      stdio: ["inherit", "inherit", "inherit", "ipc"],
-      env: {
-        ...launch.environment,
-        NODE_COMPILE_CACHE: path.join(root, launch.compileCache),
-        ...environment(),
-      },
-    },
-  );
+  const child = spawnMain(["start", ...args], ["inherit", "inherit", "inherit", "ipc"]);
   let isTold = false;
   const stop = () => {
     if (!isTold && child.connected) child.send("stop", () => {});
@@ -82,17 +72,47 @@ function start(args) {
   // npm runs this in a shell, which does not pass SIGTERM on, and npm itself may be killed.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && stop(), 1_000).unref();
+}
+
+/** One command in the terminal's process group: Ctrl-C reaches it as it reaches this process, which waits for it. */
+function runCommand(args) {
+  const child = spawnMain(args, "inherit");
+  process.on("SIGINT", () => {});
+  for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+}
+
+/** The service's program under the pinned Node; its end is this process's. */
+function spawnMain(args, stdio) {
+  const child = spawn(
+    path.join(bin, "node"),
+    [...launch.nodeOptions, path.join(root, "src", "main.ts"), ...args],
+    {
+      stdio,
+      env: {
+        ...launch.environment,
+        NODE_COMPILE_CACHE: path.join(root, launch.compileCache),
+        ...environment(),
+      },
+    },
+  );
   child.on("error", (error) => {
     complain(`${path.join(bin, "node")} did not start: ${error.message}`);
     process.exitCode = 1;
   });
   child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
+  return child;
 }
 
 if (!isInstalled()) {
-  print("Installing dependencies ...");
+  // A command's own output may be read by a program.
+  const output = process.argv[2] === "longwatch" ? process.stderr : process.stdout;
+  output.write("Installing dependencies ...\n");
   // Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.
-  run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]);
+  run(
+    "npm",
+    ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"],
+    ["inherit", output.fd, "inherit"],
+  );
   writeFileSync(stampFile, digest());
 }
 switch (process.argv[2]) {
@@ -105,7 +125,10 @@ switch (process.argv[2]) {
   case "start":
     start(process.argv.slice(3));
     break;
+  case "longwatch":
+    runCommand(process.argv.slice(3));
+    break;
   default:
-    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate or start`);
+    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate, start or longwatch`);
     process.exit(2);
 }

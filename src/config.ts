@@ -96,6 +96,28 @@ export function describeConfig(): readonly {
   });
 }
 
+export interface Setting {
+  readonly name: string;
+  /** As one would type it; null where there is none, `[secret]` in place of a secret. */
+  readonly value: string | null;
+  /** By the environment, itself or as NAME_FILE. */
+  readonly isSet: boolean;
+}
+
+/**
+ * Every variable with what holds here.
+ * @throws {UsageError} as `parseConfig`.
+ */
+export function listSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
+  parseConfig(env);
+  return VARIABLES.map((name) => {
+    const { isSecret, fallback } = aboutVariable(name);
+    const given = [name, `${name}_FILE`].some((variable) => (env[variable] ?? "") !== "");
+    const value = given ? (isSecret === true ? "[secret]" : (env[name] ?? null)) : (fallback ?? null);
+    return { name, value, isSet: given };
+  });
+}
+
 /**
  * Address and key for a command that talks to the platform.
  * @throws {UsageError} naming the variables that are missing.

@@ -13,42 +13,72 @@ import { eraseCommand } from "./cli/erase.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { privacyCommand } from "./cli/privacy.ts";
+import { many } from "./cli/progress-bar.ts";
+import { readVersion } from "./cli/read-version.ts";
+import { addHelp, listAsTyped } from "./cli/shape-help.ts";
 import { silencesCommand } from "./cli/silences.ts";
 import { startCommand } from "./cli/start.ts";
 import { statusCommand } from "./cli/status.ts";
 import { useRunningEmulator } from "./cli/use-running-emulator.ts";
 import { verifyCommand } from "./cli/verify.ts";
-import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
+import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
+import { describePostgresFailure } from "./describe-postgres-failure.ts";
 import { toError, UsageError } from "./errors.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
 
+const readServiceConfig = () => parseServiceConfig(process.env);
+
+const HELP = `
+Every command has --help with examples. Where nothing else is said, exit code 1 is a failure and 2 a mistake in what was
+typed or set. Settings are environment variables; those of a service that runs here are found by themselves.
+
+Examples:
+  npm start
+  npm run -s longwatch -- status
+  npm run -s longwatch -- alerts show 17
+  npm run -s longwatch -- silences add --help`;
+
 const program = new Command("longwatch")
   .description("Keeps an edge platform's WAF event logs beyond 72 hours and watches them.")
+  .version(readVersion(), "-V, --version", "print the version")
+  .helpOption("-h, --help", "print this help")
   .showSuggestionAfterError()
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-  .addCommand(startCommand(() => parseServiceConfig(process.env)))
+  .commandsGroup("The service:")
+  .addCommand(startCommand(readServiceConfig))
   .addCommand(statusCommand(readConfig))
-  .addCommand(coverageCommand(readConfig))
-  .addCommand(gapsCommand(readConfig))
-  .addCommand(backfillCommand(readConfig))
-  .addCommand(verifyCommand(readConfig))
-  .addCommand(backtestCommand(readConfig))
+  .addCommand(configCommand({ check: readServiceConfig, list: () => listSettings(process.env) }))
+  .helpCommand("help [command]", "Print this, or the help of a command.")
+  .commandsGroup("On call:")
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
-  .addCommand(channelsCommand(() => parseServiceConfig(process.env)))
+  .addCommand(channelsCommand(readServiceConfig))
   .addCommand(deliveriesCommand(readConfig))
+  .addCommand(backtestCommand(readConfig))
+  .commandsGroup("Is anything missing?")
+  .addCommand(coverageCommand(readConfig))
+  .addCommand(gapsCommand(readConfig))
+  .addCommand(verifyCommand(readConfig))
+  .addCommand(backfillCommand(readConfig))
+  .commandsGroup("Access and personal data:")
   .addCommand(keysCommand(readConfig))
-  .addCommand(eraseCommand(readConfig))
   .addCommand(privacyCommand(readConfig))
+  .addCommand(eraseCommand(readConfig))
   .addCommand(auditCommand(readConfig))
-  .addCommand(configCommand(() => parseServiceConfig(process.env)))
+  .commandsGroup("The platform:")
   .addCommand(edgeCommand(() => requireEdge(readConfig())))
   .addCommand(emulatorCommand());
+addHelp(listAsTyped(program), HELP);
 
 try {
   await program.parseAsync();
 } catch (thrown) {
-  process.stderr.write(`${toError(thrown).message}\n`);
-  process.exitCode = thrown instanceof UsageError ? 2 : 1;
+  const isMistyped = thrown instanceof UsageError;
+  process.stderr.write(
+    isMistyped
+      ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${mistake}\n`).join("")}`
+      : `longwatch: ${describePostgresFailure(thrown) ?? toError(thrown).message}\n`,
+  );
+  process.exitCode = isMistyped ? 2 : 1;
 }

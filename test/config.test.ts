@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { configCommand } from "../src/cli/config.ts";
 import { configTable, withConfigTable } from "../src/cli/config-table.ts";
-import { parseConfig, parseServiceConfig, requireEdge } from "../src/config.ts";
+import { describeConfig, listSettings, parseConfig, parseServiceConfig, requireEdge } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
 import { makeTemporaryFolder } from "./support/temporary-folder.ts";
 
@@ -217,12 +217,33 @@ test("the README's table is the one that the schema gives", () => {
 
 test("the table goes between its markers, and nowhere when they are missing", async () => {
   const file = writeTemporary("before\n<!-- config -->\nold\n<!-- /config -->\nafter\n");
-  await configCommand(() => {}).parseAsync(["table", "--write", file], { from: "user" });
+  await configCommand({ check: () => {}, list: () => [] }).parseAsync(["table", "--write", file], {
+    from: "user",
+  });
 
   expect(readFileSync(file, "utf8")).toBe(
     `before\n<!-- config -->\n\n${configTable()}\n<!-- /config -->\nafter\n`,
   );
   expect(() => withConfigTable("no markers")).toThrow("are missing");
+});
+
+test("every setting is listed with what holds here, secrets hidden, what is set marked", () => {
+  const key = writeTemporary("a-key-of-the-platform\n");
+  const listed = listSettings({
+    EDGE_API_KEY_FILE: key,
+    DATABASE_URL: "postgres://canary@db/longwatch",
+    LONGWATCH_PORT: "9090",
+    LONGWATCH_HOST: "",
+  });
+  expect(listed.map(({ name }) => name)).toEqual(describeConfig().map(({ variables }) => variables[0]));
+  const find = (name: string) => listed.find((setting) => setting.name === name);
+  expect(find("EDGE_API_KEY")).toEqual({ name: "EDGE_API_KEY", value: "[secret]", isSet: true });
+  expect(find("DATABASE_URL")).toEqual({ name: "DATABASE_URL", value: "[secret]", isSet: true });
+  expect(find("LONGWATCH_PORT")).toEqual({ name: "LONGWATCH_PORT", value: "9090", isSet: true });
+  expect(find("LONGWATCH_HOST")).toEqual({ name: "LONGWATCH_HOST", value: "127.0.0.1", isSet: false });
+  expect(find("REDIS_URL")).toEqual({ name: "REDIS_URL", value: null, isSet: false });
+  expect(JSON.stringify(listed)).not.toContain("canary");
+  expect(mistakesOf(() => listSettings({ LONGWATCH_PORT: "x" }))).toHaveLength(1);
 });
 
 test("a fallback channel stands in after ten minutes unless told otherwise; none is named by default", () => {

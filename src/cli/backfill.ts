@@ -53,10 +53,10 @@ export function backfillCommand(
     io,
   )
     .option("--zone <id>", "shield zone (required)")
-    .option("--from <time>", "begin: ISO-8601, epoch ms or relative such as -6h (required)")
+    .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -6h (required)")
     .option("--to <time>", "end: the same, or now (required)")
     .option("--route <route>", `${ROUTES.join(", ")} (default: auto)`)
-    .option("--restart", "from the begin, whatever was read before")
+    .option("--restart", "from the start, whatever was read before")
     .action(
       storeAction<BackfillFlags>(io, async (flags, read) => {
         const asked = readBackfillFlags(read, flags, io.clock());

@@ -41,7 +41,7 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         read.finish();
-        const channels = [...open(readConfig(), io, systemClock).values()].map(({ name, kind }) => ({
+        const channels = [...open(readConfig(), io.stdout, systemClock).values()].map(({ name, kind }) => ({
           name,
           kind,
         }));
@@ -59,7 +59,9 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--json", "what happened, as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [typed]) => {
-        const notifiers = open(readConfig(), io, systemClock);
+        // With --json a terminal channel prints beside the document, not into it.
+        const terminal = flags.json === true ? io.stderr : io.stdout;
+        const notifiers = open(readConfig(), terminal, systemClock);
         const notifier = notifiers.get(typed ?? "");
         const known = [...notifiers.keys()].join(", ");
         if (notifier === undefined)
@@ -79,7 +81,11 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
 }
 
 /** As the service opens them; whether their settings are right is told before anything is sent. */
-function open({ alerting, channels }: Config, { stdout }: StoreIo, clock: Clock): Map<string, Notifier> {
-  const surroundings = { terminal: stdout, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
+function open(
+  { alerting, channels }: Config,
+  terminal: StoreIo["stdout"] | StoreIo["stderr"],
+  clock: Clock,
+): Map<string, Notifier> {
+  const surroundings = { terminal, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
   return new Map(alerting.channels.map((channel) => [channel.name, openNotifier(channel, surroundings)]));
 }

@@ -1,35 +1,107 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { Command } from "commander";
+import type { Command } from "commander";
+import type { Setting } from "../config.ts";
 import { toJsonSchema } from "../config-file/config-file-schema.ts";
+import { escapeText } from "../edge/escape-text.ts";
+import { UsageError } from "../errors.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
-/**
- * `longwatch config`: what can be set, and whether what is set is right.
- * `checkConfig` throws the UsageError that a start would end with.
- */
-export function configCommand(checkConfig: () => unknown): Command {
-  return new Command("config")
-    .description(
-      "Check the settings of the environment and of the configuration file, or list what can be set.",
-    )
-    .addCommand(
-      new Command("check").description("List every mistake; exit code 2 when there is one.").action(() => {
-        checkConfig();
-        process.stdout.write("The configuration is right.\n");
-      }),
-    )
-    .addCommand(
-      new Command("table")
-        .description("Print every variable as a Markdown table.")
-        .option("--write <file>", "put the table between the markers of this file instead")
-        .action(({ write }: { write?: string }) => {
-          if (write === undefined) process.stdout.write(configTable());
-          else writeFileSync(write, withConfigTable(readFileSync(write, "utf8")));
-        }),
-    )
-    .addCommand(
-      new Command("schema").description("Print the configuration file's JSON Schema.").action(() => {
-        process.stdout.write(`${JSON.stringify(toJsonSchema(), null, 2)}\n`);
+const CHECK_HELP = `
+Reads the environment, the files it names and the configuration file (LONGWATCH_CONFIG); connects to nothing. Exit code 0;
+2 when there is a mistake.
+
+Examples:
+  npm run -s longwatch -- config check
+  LONGWATCH_CONFIG=longwatch.yaml npm run -s longwatch -- config check`;
+
+const LIST_HELP = `
+A name in front of which stands * is set here; the others have their default, or none. Secrets are not shown. What each
+means and must be: README.md, or "config table".
+
+Examples:
+  npm run -s longwatch -- config list
+  npm run -s longwatch -- config list --json`;
+
+const TABLE_HELP = `
+Examples:
+  npm run -s longwatch -- config table
+  npm run -s longwatch -- config table --write README.md`;
+
+const SCHEMA_HELP = `
+Examples:
+  npm run -s longwatch -- config schema > longwatch.schema.json`;
+
+export interface ConfigReaders {
+  /** Throws the UsageError that a start would end with. */
+  readonly check: () => unknown;
+  readonly list: () => readonly Setting[];
+}
+
+/** `longwatch config`: what can be set, what is set, and whether it is right. */
+export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
+  return commandGroup("config", "Check the settings, or list what is set and what can be.", io, [
+    checkCommand(readers, io),
+    listCommand(readers, io),
+    tableCommand(io),
+    schemaCommand(io),
+  ]);
+}
+
+function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
+  return storeCommand("check", "List every mistake; exit code 2 when there is one.", CHECK_HELP, io).action(
+    storeAction(io, async (_flags, read) => {
+      read.finish();
+      check();
+      await writeOut(io.stdout, "The configuration is right.\n");
+    }),
+  );
+}
+
+function listCommand({ list }: ConfigReaders, io: StoreIo): Command {
+  return storeCommand("list", "List every setting with its value.", LIST_HELP, io)
+    .option("--json", "as JSON")
+    .action(
+      storeAction<{ json?: true }>(io, async (flags, read) => {
+        read.finish();
+        const settings = list();
+        if (flags.json === true) return writeJson(io.stdout, { settings });
+        const widest = Math.max(...settings.map(({ name }) => name.length));
+        const lines = settings.map(({ name, value, isSet }) =>
+          `${isSet ? "*" : " "} ${name.padEnd(widest)}  ${value === null ? "-" : escapeText(value)}`.trimEnd(),
+        );
+        await writeOut(io.stdout, `${lines.join("\n")}\n`);
       }),
     );
+}
+
+function tableCommand(io: StoreIo): Command {
+  return storeCommand("table", "Print every variable as a Markdown table.", TABLE_HELP, io)
+    .option("--write <file>", "put the table between the markers of this file instead")
+    .action(
+      storeAction<{ write?: string }>(io, async ({ write }, read) => {
+        read.finish();
+        if (write === undefined) await writeOut(io.stdout, configTable());
+        else writeFileSync(write, withConfigTable(readText(write)));
+      }),
+    );
+}
+
+function schemaCommand(io: StoreIo): Command {
+  return storeCommand("schema", "Print the configuration file's JSON Schema.", SCHEMA_HELP, io).action(
+    storeAction(io, async (_flags, read) => {
+      read.finish();
+      await writeOut(io.stdout, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
+    }),
+  );
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    throw new UsageError([`--write "${file}" must be a file that can be read`]);
+  }
 }

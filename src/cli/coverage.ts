@@ -35,9 +35,9 @@ type Flags = SpanFlags & { readonly json?: true };
 
 /** `longwatch coverage`: where every hour of every zone stands. */
 export function coverageCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("coverage", "Show of every hour whether it is complete.", HELP, io)
+  return storeCommand("coverage", "Show whether every hour is complete.", HELP, io)
     .option("--zone <id>", "one shield zone (default: all)")
-    .option("--from <time>", "begin: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
+    .option("--from <time>", "start: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
     .option("--to <time>", "end (default: the end of today)")
     .option("--json", "every hour with state, counts and evidence, as JSON")
     .action(

@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import type { Command } from "commander";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import {
   DELIVERY_STATES,
@@ -17,7 +17,7 @@ import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
 import { many } from "./progress-bar.ts";
 import { showTime } from "./read-span.ts";
-import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const MOST = 10_000;
 const DEFAULT_LIMIT = 50;
@@ -43,11 +43,10 @@ Examples:
 
 /** `longwatch deliveries`: what the channels were sent, what waits, what is dead, and another try for that. */
 export function deliveriesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return new Command("deliveries")
-    .description("Show what was sent to the channels, and replay what was given up.")
-    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2))
-    .addCommand(listCommand(readConfig, io))
-    .addCommand(replayCommand(readConfig, io));
+  return commandGroup("deliveries", "Show what was sent to the channels, and replay what was given up.", io, [
+    listCommand(readConfig, io),
+    replayCommand(readConfig, io),
+  ]);
 }
 
 interface ListFlags {

@@ -5,8 +5,8 @@ import { toError } from "../errors.ts";
 /** What the person who runs the service can do about it. */
 const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
   EDGE_UNAUTHORIZED: "check EDGE_API_KEY",
-  EDGE_FORBIDDEN: "check what the key of EDGE_API_KEY may do, and EDGE_SHIELD_ZONES",
-  EDGE_NOT_FOUND: "check EDGE_API_URL and EDGE_SHIELD_ZONES",
+  EDGE_FORBIDDEN: "check what the key of EDGE_API_KEY may do",
+  EDGE_NOT_FOUND: "check EDGE_API_URL and the ids (EDGE_SHIELD_ZONES)",
   EDGE_PLAN: "the plan of this account does not include event logs",
   EDGE_NETWORK: "check EDGE_API_URL, and that it can be reached from here",
   EDGE_TIMEOUT: "check EDGE_API_URL, and that it can be reached from here",

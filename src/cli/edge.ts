@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { addApiKeys } from "./edge/api-keys.ts";
 import { addApps } from "./edge/apps.ts";
 import { addContainers } from "./edge/containers.ts";
@@ -9,6 +9,7 @@ import { addEvents } from "./edge/events.ts";
 import { addHostname } from "./edge/hostname.ts";
 import { addRules } from "./edge/rules.ts";
 import { addVolumes } from "./edge/volumes.ts";
+import { listAsTyped } from "./shape-help.ts";
 
 /**
  * `longwatch edge`: the platform's eleven operations from the shell. JSON (CSV for export) on stdout; exit code 1 when a
@@ -17,13 +18,15 @@ import { addVolumes } from "./edge/volumes.ts";
 export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
   const edge = new Command("edge")
     .description("Call the edge platform's API.")
-    .option("--timeout <seconds>", "total time per call", "30")
+    .addOption(new Option("--timeout <seconds>", "total time per call").default("30", "30"))
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
     })
     .configureHelp({ showGlobalOptions: true })
     .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  // Before any subcommand: each takes it over.
+  listAsTyped(edge);
   const setup = { getConnection, io };
   addApiKeys(edge, setup);
   addHostname(edge, setup);

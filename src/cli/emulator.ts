@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, type Option } from "commander";
 import {
   createEmulator,
   EMULATOR_DEFAULTS,
@@ -11,20 +11,22 @@ import { parseAttack } from "../emulator/traffic/attack.ts";
 import { UsageError } from "../errors.ts";
 import { describeUnknown } from "./describe-unknown.ts";
 import { many } from "./progress-bar.ts";
+import { addHelp } from "./shape-help.ts";
 
 const EXAMPLES = `
 Examples:
-  longwatch emulator
-  longwatch emulator --port 8090 --zones 101,102,103 --seed demo --events-per-second 5
-  longwatch emulator --attack zone=101,rule=942100,start=+60s,duration=10m,rate=40/s
-  longwatch emulator --order newest --page-size 200 --fault rate-limit,operation=list-event-logs,probability=0.1,seconds=2
-  longwatch emulator --fault status,status=503,body=html,next=3 --switch errorResponse=default --switch lastToken=null
+  npm run -s longwatch -- emulator
+  npm run -s longwatch -- emulator --port 8090 --zones 101,102,103 --seed demo --events-per-second 5
+  npm run -s longwatch -- emulator --attack zone=101,rule=942100,start=+60s,duration=10m,rate=40/s
+  npm run -s longwatch -- emulator --order newest --page-size 200 --fault rate-limit,operation=list-event-logs,probability=0.1,seconds=2
+  npm run -s longwatch -- emulator --fault status,status=503,body=html,next=3 --switch errorResponse=default --switch lastToken=null
 
 Fault kinds: rate-limit (retryAfter=seconds|date|none, seconds), status (status, body=json|plain|html|empty, contentType),
-  unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
-  cut-socket (at=before|headers|middle); of the search: hidden-rows (share); of the date-paged list: duplicate-page,
-  shortened-page (keep, endsEarly), dropped-events (share, passes), token-loop (pages), token-expiry.
-  All take operation, probability and next.
+unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
+cut-socket (at=before|headers|middle); of the search: hidden-rows (share); of the date-paged list: duplicate-page,
+shortened-page (keep, endsEarly), dropped-events (share, passes), token-loop (pages), token-expiry.
+All take operation, probability and next.
+
 Switches: ${Object.keys(Switches.shape).join(", ")}.
 
 A history of 72 hours begins a quarter of an hour inside the platform's horizon, so that a first copy does not race it.
@@ -178,9 +180,13 @@ function collect(value: string, previous: readonly string[]): readonly string[] 
   return [...previous, value];
 }
 
+function describeOption({ description, defaultValue }: Option): string {
+  return typeof defaultValue === "string" ? `${description} (default: ${defaultValue})` : description;
+}
+
 /** `longwatch emulator`: the platform for development and tests. */
 export function emulatorCommand(): Command {
-  return new Command("emulator")
+  const command = new Command("emulator")
     .description("Run an emulator of the edge platform: its eleven operations over seeded WAF traffic.")
     .option("--port <number>", "port to listen on; 0 takes a free one", "0")
     .option("--host <address>", "address to listen on", EMULATOR_DEFAULTS.host)
@@ -213,6 +219,8 @@ export function emulatorCommand(): Command {
     .allowUnknownOption()
     .allowExcessArguments()
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-    .addHelpText("after", EXAMPLES)
-    .action((flags: Flags, command: Command) => run(flags, command));
+    .action((flags: Flags, given: Command) => run(flags, given));
+  // Commander would put every default in quotes, and show empty lists and `true`.
+  command.configureHelp({ optionDescription: describeOption });
+  return addHelp(command, EXAMPLES);
 }

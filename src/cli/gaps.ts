@@ -39,7 +39,7 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
     .option("--zone <id>", "one shield zone (default: all)")
     .option(
       "--from <time>",
-      "begin: ISO-8601, epoch ms, relative such as -30d (default: the first known hour)",
+      "start: ISO-8601, epoch ms, relative such as -30d (default: the first known hour)",
     )
     .option("--to <time>", "end (default: now)")
     .option("--json", "as JSON")

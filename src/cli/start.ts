@@ -9,6 +9,7 @@ import { createLog } from "../log.ts";
 import type { Secret } from "../secret.ts";
 import { describeRunning } from "./describe-running.ts";
 import { createProgressLine } from "./progress-bar.ts";
+import { addHelp } from "./shape-help.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
@@ -23,14 +24,15 @@ Examples:
   EDGE_API_URL=https://api.example.com EDGE_API_KEY_FILE=key.txt EDGE_SHIELD_ZONES=101,102 npm start
   DATABASE_URL=postgres://... REDIS_URL=redis://... LONGWATCH_ROLES=ingest,derive npm start
 
-Every setting is in the README and in \`longwatch config\`.`;
+Every setting, with its value here: npm run -s longwatch -- config list`;
 
 /** `longwatch start`: the service, until a signal ends it. */
 export function startCommand(readConfig: () => Config): Command {
-  return new Command("start")
+  const command = new Command("start")
     .description("Run the service: copy events, detect spikes, raise alerts.")
-    .addHelpText("after", HELP)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .action(() => run(readConfig()));
+  return addHelp(command, HELP);
 }
 
 async function run(config: Config): Promise<void> {

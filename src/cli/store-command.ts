@@ -8,6 +8,7 @@ import { describeUnknown } from "./describe-unknown.ts";
 import { type EdgeIo, OutputClosedError } from "./edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "./edge/flag-reader.ts";
 import { many } from "./progress-bar.ts";
+import { addHelp, listAsTyped } from "./shape-help.ts";
 
 /** A command's surroundings; tests hand in their own. */
 export interface StoreIo extends EdgeIo {
@@ -17,7 +18,7 @@ export interface StoreIo extends EdgeIo {
 
 /** A command on the store that reports unknown options and arguments together with its other mistakes. */
 export function storeCommand(name: string, description: string, help: string, io: StoreIo): Command {
-  return new Command(name)
+  const command = new Command(name)
     .description(description)
     .allowUnknownOption()
     .allowExcessArguments()
@@ -25,8 +26,8 @@ export function storeCommand(name: string, description: string, help: string, io
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
     })
-    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2))
-    .addHelpText("after", help);
+    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  return addHelp(command, help);
 }
 
 /** Commands of one subject under its name: `alerts list`, `alerts show`. */
@@ -44,7 +45,7 @@ export function commandGroup(
     })
     .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
   for (const command of commands) group.addCommand(command);
-  return group;
+  return listAsTyped(group);
 }
 
 /**

@@ -48,7 +48,7 @@ interface Flags extends SpanFlags {
 export function verifyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand("verify", "Compare what is stored with the platform and with itself.", HELP, io)
     .option("--zone <id>", "shield zone (required)")
-    .option("--from <time>", "begin: ISO-8601, epoch ms or relative such as -24h (required)")
+    .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -24h (required)")
     .option("--to <time>", "end: the same, or now (required)")
     .option("--ids", "also compare a few hours id by id")
     .option("--json", "every difference, as JSON")

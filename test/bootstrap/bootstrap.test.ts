@@ -46,8 +46,9 @@ function run(
   checkout: ReturnType<typeof makeCheckout>,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  mode = "start",
 ) {
-  const starter = spawn(process.execPath, [checkout.at("src", "bootstrap.mjs"), "start", ...args], {
+  const starter = spawn(process.execPath, [checkout.at("src", "bootstrap.mjs"), mode, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     // A process group of its own, as in a terminal.
     detached: true,
@@ -157,4 +158,33 @@ test("a stale installation is brought up to date once", async () => {
   rmSync(checkout.at("npm-ran"));
   expect(await run(checkout, ["--end"]).exited).toBe(0);
   expect(checkout.hasInstalled()).toBe(false);
+});
+
+test("a command gets its arguments, installs what is missing without a word on its output, and ends with its code", async () => {
+  const checkout = makeCheckout();
+  writeFileSync(checkout.at("bin", "npm"), `#!/bin/sh\necho noise\ntouch '${checkout.at("npm-ran")}'\n`);
+  utimesSync(checkout.at("package-lock.json"), new Date(), new Date(Date.now() + 60_000));
+  const { exited, ended, printed } = run(checkout, ["alerts", "list", "--end"], {}, "longwatch");
+  expect(await exited).toBe(0);
+  await ended;
+  expect(checkout.hasInstalled()).toBe(true);
+  expect(printed()).toMatch(/^ready \d+ alerts list --end\n$/);
+});
+
+test("Ctrl-C reaches a command as one signal, and the terminal is given back when it has ended", async () => {
+  const { starter, ready, exited, printed } = run(makeCheckout(), ["backfill"], {}, "longwatch");
+  await ready();
+  process.kill(-(starter.pid ?? 0), "SIGINT");
+  await vi.waitFor(() => expect(printed()).toContain("signal SIGINT"), { timeout: 20_000 });
+  expect(printed().split("signal SIGINT")).toHaveLength(2);
+  expect(starter.exitCode).toBeNull();
+  process.kill(-(starter.pid ?? 0), "SIGKILL");
+  await exited;
+});
+
+test("SIGTERM to the starter of a command is passed on", async () => {
+  const { starter, ready, printed } = run(makeCheckout(), ["emulator"], {}, "longwatch");
+  await ready();
+  starter.kill("SIGTERM");
+  await vi.waitFor(() => expect(printed()).toContain("signal SIGTERM"), { timeout: 20_000 });
 });

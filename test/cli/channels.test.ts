@@ -54,6 +54,12 @@ test("the terminal's test message is printed where the command runs", async () =
   expect(out).toContain("TEST of channel terminal: it works if you can read this");
 });
 
+test("with --json the output is one document also where the channel is the terminal", async () => {
+  const { out, err } = await run(["test", "terminal", "--json"]);
+  expect(JSON.parse(out)).toMatchObject({ channel: "terminal", isDelivered: true });
+  expect(err).toContain("TEST of channel terminal");
+});
+
 test.each([
   [403, "ENDPOINT_REJECTED", "given up"],
   [503, "ENDPOINT_UNAVAILABLE", "tried again"],

@@ -140,6 +140,6 @@ test("where nothing is stored it says so, and what to do", async () => {
 test("it explains itself with examples", async () => {
   const { code, out } = await run(["--help"]);
   expect(code).toBe(0);
-  expect(out).toContain("Exit code 0; 3 when a gap lies in the span.");
+  expect(out.replaceAll("\n", " ")).toContain("Exit code 0; 3 when a gap lies in the span.");
   expect(out).toContain("Examples:\n  npm run -s longwatch -- coverage");
 });

@@ -103,7 +103,7 @@ describe("what a terminal gets", () => {
     const { code, out, err } = await runCli(platform.url, ["dns-zone", "check", "--name", "a.test"]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toBe(
-      "longwatch edge: EDGE_FORBIDDEN check-dns-zone: No \\u001b[2J\\u202e\\u009b31m\\u200b\\u000asecond line (status 403, key k, request r1)\n",
+      "longwatch edge: EDGE_FORBIDDEN check-dns-zone: No \\u001b[2J\\u202e\\u009b31m\\u200b\\u000asecond line (status 403, key k, request r1)\n  check what the key of EDGE_API_KEY may do\n",
     );
   });
 

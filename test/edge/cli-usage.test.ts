@@ -21,7 +21,7 @@ describe.for(SUBCOMMANDS)("%s", (name) => {
     const { code, out } = await runCli(platform.url, [...name.split(" "), "--help"]);
     expect(code).toBe(0);
     expect(out).toContain(`Usage: longwatch edge ${name}`);
-    expect(out).toContain(`Examples:\n  longwatch edge ${name}`);
+    expect(out).toContain(`Examples:\n  npm run -s longwatch -- edge ${name}`);
   });
 
   test("refuses what it does not know with exit code 2, before anything is sent", async ({ platform }) => {

@@ -30,7 +30,7 @@ interface Flags {
 
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List who did what, newest first.", HELP, io)
-    .option("--since <time>", "begin: ISO-8601, epoch ms or relative such as -30d (default: all)")
+    .option("--since <time>", "start: ISO-8601, epoch ms or relative such as -30d (default: all)")
     .option("--action <name>", "one action, or all of a kind: erasure.completed, erasure. (default: all)")
     .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
     .option("--json", "as JSON")

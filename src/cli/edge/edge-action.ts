@@ -8,6 +8,7 @@ import type { Secret } from "../../secret.ts";
 import { findRemedy } from "../describe-platform-failure.ts";
 import { describeUnknown } from "../describe-unknown.ts";
 import { many } from "../progress-bar.ts";
+import { addHelp } from "../shape-help.ts";
 import { type EdgeIo, OutputClosedError } from "./edge-io.ts";
 import { createFlagReader, type FlagReader } from "./flag-reader.ts";
 
@@ -95,13 +96,7 @@ export function addSubcommand(
   description: string,
   examples: readonly string[],
 ): Command {
-  return parent
-    .command(name)
-    .description(description)
-    .allowUnknownOption()
-    .allowExcessArguments()
-    .addHelpText(
-      "after",
-      `\nExamples:\n${examples.map((example) => `  longwatch edge ${example}\n`).join("")}`,
-    );
+  const command = parent.command(name).description(description).allowUnknownOption().allowExcessArguments();
+  const lines = examples.map((example) => `  npm run -s longwatch -- edge ${example}`);
+  return addHelp(command, `\nExamples:\n${lines.join("\n")}`);
 }
