@@ -43,7 +43,12 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
       });
       const gaps = verdicts.filter(({ state }) => state === "gap");
       const lost = gaps.filter(({ reason }) => reason !== FIRST_WATCHED);
-      const facts = { zoneId, sealed: verdicts.length - gaps.length, gaps: gaps.length };
+      const facts = {
+        zoneId,
+        sealed: verdicts.length - gaps.length,
+        gaps: lost.length,
+        unwatched: gaps.length - lost.length,
+      };
       if (lost[0] !== undefined) log.error({ ...facts, from: new Date(lost[0].startsAt) }, "hours lost");
       else if (verdicts.length > 0) log.info(facts, "hours decided");
       await deps.afterSeal();

@@ -7,12 +7,11 @@ export function describeRunning(
   { platform, httpUrl, zoneIds }: Pick<RunningApp, "platform" | "httpUrl" | "zoneIds">,
   dataDir: string,
 ): string {
-  const first = zoneIds[0] ?? "";
   const commands: [string, string][] = [
     ["status", "what is stored, what needs attention"],
     ["coverage", "which hours are proven complete"],
     ["alerts list", "what is not resolved"],
-    [`verify --zone ${first} --from -6h --to now`, "compare again"],
+    ["gaps", "what is missing for good, and why"],
     ["--help", "everything else"],
   ];
   const widest = Math.max(...commands.map(([command]) => command.length));
@@ -31,7 +30,7 @@ export function describeRunning(
   return [
     platform.isEmulated
       ? "An attack on zone 101 begins a minute after the start. Its alert appears here, a\nminute later at most."
-      : `Watching ${zoneIds.length === 1 ? "zone" : "zones"} ${zoneIds.join(", ")}. Alerts appear here and on the configured channels.`,
+      : `Watching ${zoneIds.length === 1 ? "zone" : "zones"} ${zoneIds.join(", ")}.`,
     "",
     "Look around, in another terminal:",
     ...lines,

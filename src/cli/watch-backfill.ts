@@ -4,6 +4,8 @@ import { readStoredEvents } from "../../db/queries/service-status.ts";
 import type { RunningApp } from "../app.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { isBackfilled } from "../coverage/plan-search.ts";
+import { EdgeError } from "../edge/edge-error.ts";
+import { toError } from "../errors.ts";
 import { describePlatformFailure } from "./describe-platform-failure.ts";
 import { count, type ProgressLine, renderProgress } from "./progress-bar.ts";
 
@@ -62,9 +64,10 @@ function createTotal(app: Watched, tell: (problem: string) => void, signal: Abor
     try {
       total = await countUpstream(app, signal);
     } catch (thrown) {
-      const problem = describePlatformFailure(thrown);
-      if (!signal.aborted && problem !== told) tell(problem);
-      told = problem;
+      // Every answer has a request id of its own.
+      const kind = thrown instanceof EdgeError ? thrown.code : toError(thrown).message;
+      if (!signal.aborted && kind !== told) tell(describePlatformFailure(thrown));
+      told = kind;
       askAt = performance.now() + ASK_EVERY_MS;
     }
     return total;

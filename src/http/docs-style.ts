@@ -11,7 +11,7 @@ body { margin: 0; color: var(--ink); background: var(--back);
 nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem; border-right: 1px solid var(--line);
   font-size: 13px; }
 nav h2 { margin: 1rem 0 .25rem; font-size: 12px; text-transform: uppercase; letter-spacing: .05em; color: var(--dim); }
-nav a { display: block; padding: .1rem 0; color: inherit; text-decoration: none; overflow-wrap: anywhere; }
+nav a { display: block; padding: .1rem 0 .1rem 1rem; text-indent: -1rem; color: inherit; text-decoration: none; overflow-wrap: anywhere; }
 nav a:hover, nav a:focus { text-decoration: underline; }
 main { padding: 1.5rem 2rem 4rem; }
 h1 { margin: 0; font-size: 28px; }
