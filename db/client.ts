@@ -7,7 +7,7 @@ export interface DatabaseOptions {
   /** Connections at most. */
   readonly max: number;
   readonly applicationName: string;
-  /** Told of every connection that died, idle or in use; the query in flight rejects as well. */
+  /** Told of every connection that died before `close`, idle or in use; the query in flight rejects as well. */
   readonly onError: (error: Error) => void;
   readonly statementTimeoutMs?: number;
   readonly lockTimeoutMs?: number;
@@ -45,6 +45,13 @@ export function createDatabase(options: DatabaseOptions): Database {
   // Without a listener a dying connection ends the process. The pool reports idle ones only, and those a second
   // time: the client's own listener hears every one, so it is the one that tells.
   pool.on("error", () => undefined);
-  pool.on("connect", (client) => client.on("error", options.onError));
-  return { pool, db: drizzle(pool, { casing: "snake_case" }), close: () => pool.end() };
+  // While it closes a server that stops beside it is no news.
+  let isClosing = false;
+  const report = (error: Error) => (isClosing ? undefined : options.onError(error));
+  pool.on("connect", (client) => client.on("error", report));
+  const close = () => {
+    isClosing = true;
+    return pool.end();
+  };
+  return { pool, db: drizzle(pool, { casing: "snake_case" }), close };
 }

@@ -116,7 +116,9 @@ async function waitForPredecessor(dataFolder: string, deadline: number): Promise
   const pidFile = path.join(dataFolder, "postmaster.pid");
   while (existsSync(pidFile) && isAlive(Number(readFileSync(pidFile, "utf8").split("\n")[0]))) {
     if (performance.now() > deadline) {
-      throw new Error(`another Longwatch uses the database in ${dataFolder}: stop it first (see ${pidFile})`);
+      throw new Error(
+        `another Longwatch uses the database in ${dataFolder}, or is just starting or stopping: try again, or stop it (see ${pidFile})`,
+      );
     }
     await delay(50);
   }

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createDatabase } from "../../db/client.ts";
 import { readSqlState } from "../../db/sql-state.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
@@ -36,6 +37,26 @@ test("an idle connection that dies is reported once, and the next query works", 
   await expect.poll(() => database.pool.totalCount).toBe(1);
   expect(database.errors).toHaveLength(1);
   expect((await database.db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
+});
+
+test("a connection that dies while the pool closes is not reported: its server may stop beside it", async () => {
+  const errors: Error[] = [];
+  const onError = (error: Error) => void errors.push(error);
+  const closing = createDatabase({
+    url: database.url,
+    max: 1,
+    applicationName: "longwatch test",
+    onError,
+  });
+  const client = await closing.pool.connect();
+  const pid = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  const ended = closing.close();
+  const died = new Promise((resolve) => client.once("end", resolve));
+  await database.pool.query("select pg_terminate_backend($1)", [pid.rows[0]?.pid]);
+  await died;
+  client.release();
+  await ended;
+  expect(errors).toEqual([]);
 });
 
 test("a transaction whose connection dies rejects with the cause, is reported, and leaves no broken connection", async () => {
