@@ -13,6 +13,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \
     && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch
+# `longwatch status` in the container is what `npm run -s longwatch -- status` is in a checkout.
+RUN printf '#!/bin/sh\nexec node /app/src/main.ts "$@"\n' > /usr/local/bin/longwatch && chmod 755 /usr/local/bin/longwatch
 WORKDIR /app
 COPY LICENSE README.md package.json package-lock.json ./
 COPY --from=dependencies /app/node_modules ./node_modules

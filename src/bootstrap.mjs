@@ -38,8 +38,21 @@ const GATE = [
 
 const digest = () => createHash("sha256").update(readFileSync(lockFile)).digest("hex");
 
+/** Installed without development dependencies, the pinned Node among them, on a Node that runs TypeScript. */
+function isProduction() {
+  const major = Number(process.versions.node.split(".")[0]);
+  return (
+    major >= 24 &&
+    !existsSync(path.join(bin, "node")) &&
+    existsSync(path.join(root, "node_modules", "commander"))
+  );
+}
+
+const node = isProduction() ? process.execPath : path.join(bin, "node");
+
 function isInstalled() {
-  if (!existsSync(path.join(bin, "node"))) return false;
+  if (isProduction() && process.argv[2] !== "gate") return true;
+  if (!existsSync(node)) return false;
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === digest()) return true;
   const installed = path.join(root, "node_modules", ".package-lock.json");
   return existsSync(installed) && statSync(installed).mtimeMs >= statSync(lockFile).mtimeMs;
@@ -83,20 +96,16 @@ function runCommand(args) {
 
 /** The service's program under the pinned Node; its end is this process's. */
 function spawnMain(args, stdio) {
-  const child = spawn(
-    path.join(bin, "node"),
-    [...launch.nodeOptions, path.join(root, "src", "main.ts"), ...args],
-    {
-      stdio,
-      env: {
-        ...launch.environment,
-        NODE_COMPILE_CACHE: path.join(root, launch.compileCache),
-        ...environment(),
-      },
+  const child = spawn(node, [...launch.nodeOptions, path.join(root, "src", "main.ts"), ...args], {
+    stdio,
+    env: {
+      ...launch.environment,
+      NODE_COMPILE_CACHE: path.join(root, launch.compileCache),
+      ...environment(),
     },
-  );
+  });
   child.on("error", (error) => {
-    complain(`${path.join(bin, "node")} did not start: ${error.message}`);
+    complain(`${node} did not start: ${error.message}`);
     process.exitCode = 1;
   });
   child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));

@@ -2,7 +2,7 @@ import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { readKeyId } from "./http/access-key.ts";
 
-/** What a variable must be, and what it is for: one wording for the list of mistakes and for the README's table. */
+/** What a variable must be, and what it is for: one wording for the list of mistakes and for the table of docs/configuration.md. */
 interface About {
   /** Continues the sentence "must be". */
   readonly rule: string;

@@ -209,10 +209,12 @@ test("an empty secret file is a mistake", () => {
   ]);
 });
 
-test("the README's table is the one that the schema gives", () => {
-  const readme = readFileSync(path.join(import.meta.dirname, "..", "README.md"), "utf8");
+test("the table of the documentation is the one that the schema gives", () => {
+  const page = readFileSync(path.join(import.meta.dirname, "..", "docs", "configuration.md"), "utf8");
 
-  expect(withConfigTable(readme), "npm run -s longwatch -- config table --write README.md").toBe(readme);
+  expect(withConfigTable(page), "npm run -s longwatch -- config table --write docs/configuration.md").toBe(
+    page,
+  );
 });
 
 test("the table goes between its markers, and nowhere when they are missing", async () => {

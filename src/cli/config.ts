@@ -19,7 +19,7 @@ Examples:
 
 const LIST_HELP = `
 A name in front of which stands * is set here; the others have their default, or none. Secrets are not shown. What each
-means and must be: README.md, or "config table".
+means and must be: docs/configuration.md.
 
 Examples:
   npm run -s longwatch -- config list
@@ -28,7 +28,7 @@ Examples:
 const TABLE_HELP = `
 Examples:
   npm run -s longwatch -- config table
-  npm run -s longwatch -- config table --write README.md`;
+  npm run -s longwatch -- config table --write docs/configuration.md`;
 
 const SCHEMA_HELP = `
 Examples:

@@ -188,3 +188,15 @@ test("SIGTERM to the starter of a command is passed on", async () => {
   starter.kill("SIGTERM");
   await vi.waitFor(() => expect(printed()).toContain("signal SIGTERM"), { timeout: 20_000 });
 });
+
+test("what was installed for production, on a Node that is new enough, is left as it is", async () => {
+  const checkout = makeCheckout();
+  rmSync(checkout.at("node_modules", ".bin", "node"));
+  mkdirSync(checkout.at("node_modules", "commander"));
+  utimesSync(checkout.at("package-lock.json"), new Date(), new Date(Date.now() + 60_000));
+  const { exited, ended, printed } = run(checkout, ["status", "--end"], {}, "longwatch");
+  expect(await exited).toBe(0);
+  await ended;
+  expect(printed()).toMatch(/^ready \d+ status --end\n$/);
+  expect(checkout.hasInstalled()).toBe(false);
+});
