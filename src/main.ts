@@ -14,7 +14,6 @@ import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { privacyCommand } from "./cli/privacy.ts";
 import { many } from "./cli/progress-bar.ts";
-import { readVersion } from "./cli/read-version.ts";
 import { addHelp, listAsTyped } from "./cli/shape-help.ts";
 import { silencesCommand } from "./cli/silences.ts";
 import { startCommand } from "./cli/start.ts";
@@ -24,6 +23,7 @@ import { verifyCommand } from "./cli/verify.ts";
 import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
 import { describePostgresFailure } from "./describe-postgres-failure.ts";
 import { toError, UsageError } from "./errors.ts";
+import { readVersion } from "./read-version.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
 

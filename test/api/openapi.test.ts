@@ -125,6 +125,12 @@ test("S10: the docs page runs nothing, loads nothing and is let in by its own ha
   for (const target of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(`id="${target[1]}"`);
 });
 
+test("the address alone leads to the documentation, without a key", async () => {
+  const { url } = await world.start();
+  const answer = await fetch(url, { redirect: "manual" });
+  expect([answer.status, answer.headers.get("location")]).toEqual([302, "/docs"]);
+});
+
 test("S10: no text of the document becomes markup in the page", () => {
   for (const text of HOSTILE) {
     const type = { type: "object", properties: { [text]: { description: text, enum: [text], const: text } } };

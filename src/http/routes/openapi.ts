@@ -1,10 +1,8 @@
-import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
+import { readVersion } from "../../read-version.ts";
 import { DOCS_CSP, renderDocs } from "../docs-page.ts";
 import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi.ts";
 import type { KnownRoute } from "../openapi-operation.ts";
-
-const PACKAGE = new URL("../../../package.json", import.meta.url);
 
 /**
  * `/openapi.json` and `/docs`, of every route that is added after this. Public: they say nothing of this installation that
@@ -26,8 +24,9 @@ export function addOpenApi(app: FastifyInstance): void {
     page ??= renderDocs(read());
     return reply.header("content-security-policy", DOCS_CSP).type("text/html; charset=utf-8").send(page);
   });
-}
-
-function readVersion(): string {
-  return (JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string }).version;
+  // Whoever opens the address alone in a browser.
+  const rootDocs = { tag: "Service", summary: "Leads to the documentation" };
+  app.get("/", { config: { access: "public", docs: rootDocs } }, async (_request, reply) =>
+    reply.redirect("/docs"),
+  );
 }
