@@ -4,7 +4,7 @@ const COLOURS: Record<string, string> = { debug: "2", info: "2", warn: "33", err
 
 /**
  * A JSON log line for people: `12:00:01 WARN  page quarantined zoneId=101 entries=2`; other text is left as it is. Counts
- * of zero and empty lists are left out and long lists cut: the JSON line has them. Routine is dim, trouble coloured.
+ * of zero and empty lists are left out and long lists cut, and an error is a line: the JSON has them whole. Routine is dim, trouble coloured.
  */
 export function prettyLine(line: string, hasColours = false): string {
   const { level, time, msg, ...fields } = readLine(line);
@@ -25,9 +25,30 @@ function isNothing(value: unknown): boolean {
 /** Text comes escaped from the log; only what could be taken for two fields needs quotes. */
 function show(value: unknown): string {
   if (typeof value === "string" && /^[^\s"=]+$/.test(value)) return value;
+  if (isError(value)) return JSON.stringify(describe(value));
   if (!Array.isArray(value) || value.length <= MAX_ITEMS) return JSON.stringify(value);
   const shown = value.slice(0, MAX_ITEMS).map((item) => JSON.stringify(item));
   return `[${shown.join(",")},… ${value.length - MAX_ITEMS} more]`;
+}
+
+/** As the log writes errors. */
+interface LoggedError {
+  readonly type: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+  readonly cause?: unknown;
+}
+
+function isError(value: unknown): value is LoggedError {
+  return typeof value === "object" && value !== null && "type" in value && "message" in value;
+}
+
+/** In one line, with the innermost place where one is known. */
+function describe({ message, code, stack, cause }: LoggedError): string {
+  const place = stack === undefined ? "" : ` ${stack.split(" | ")[0]}`;
+  const why = isError(cause) ? `: ${describe(cause)}` : "";
+  return `${message}${code === undefined ? "" : ` (${code})`}${place}${why}`;
 }
 
 function readLine(line: string): Record<string, unknown> {

@@ -124,6 +124,15 @@ test("at a terminal, what says nothing is left out, long lists are cut and colou
   expect(lines[1]?.startsWith("\u001b[31m")).toBe(true);
 });
 
+test("at a terminal an error is one line with its code, its place and its cause", () => {
+  const { log, lines } = capture({ pretty: true });
+  const cause = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
+  log.warn({ err: new PlatformDown("platform is down", { cause }) }, "job failed");
+  expect(lines[0]).toMatch(
+    /WARN {2}job failed err="platform is down \(DOWN\): connect ECONNREFUSED 127\.0\.0\.1:1 \(ECONNREFUSED\) at [^|]+"\n$/,
+  );
+});
+
 test("a secret that is added while the service runs is hidden from then on", () => {
   const secrets = [createSecret("first-canary")];
   const { log, lines } = capture({ secrets });
