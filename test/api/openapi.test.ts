@@ -95,12 +95,19 @@ test("what is answered is what the document says", async () => {
   const document = await ask<OpenApi>(url, "/openapi.json");
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, "openapi");
+  const silence = await ask(url, "/api/v1/silences", await world.key("operator"), {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 }),
+    status: 201,
+  });
   const [{ id }] = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/spikes", key)).items;
   const checked: string[] = [];
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom|keys/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const address = path.replace("{id}", String(path.includes("spikes") ? id : alertId));
+    const ids = path.includes("spikes") ? id : path.includes("silences") ? silence["id"] : alertId;
+    const address = path.replace("{id}", String(ids));
     const answer = await ask(url, `${address}${path.endsWith("trends") ? "?zone=101" : ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);
