@@ -19,7 +19,7 @@ async function openEmpty() {
   return serve(database, emulator);
 }
 
-function sent(body: BodyInit, contentType: string): RequestInit {
+function sent(body: string | Buffer<ArrayBuffer>, contentType: string): RequestInit {
   return { method: "POST", body, headers: { "content-type": contentType } };
 }
 
