@@ -70,6 +70,8 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         summary: "Make a key; the answer is the only place that ever shows it",
+        description:
+          "Every call makes one, whatever the name: of an answer that was lost, revoke the key that the list shows.",
         body: CreateBody,
         response: { 201: KeyItem.extend({ key: z.string() }) },
       },

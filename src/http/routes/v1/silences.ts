@@ -103,7 +103,8 @@ function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
       schema: {
         tags: ["Silences"],
         summary: "Keep alerts from the channels for a while",
-        description: "With dryRun=true nothing is written: the answer says which alerts it would hold back.",
+        description:
+          "With dryRun=true nothing is written: the answer says which alerts it would hold back. Every other call makes one: after an answer that was lost, look into the list before asking again. Two of the same hold back what one does.",
         querystring: z.strictObject({ dryRun: z.enum(["true", "false"]).default("false") }),
         body: SilenceBody,
         response: { 200: PlannedSilence, 201: PlannedSilence },
