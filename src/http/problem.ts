@@ -24,7 +24,7 @@ export interface ProblemAbout {
 }
 
 /** The first mistake in one line, and how many more there are. */
-export function summarise(mistakes: readonly Mistake[]): string | undefined {
+function summarise(mistakes: readonly Mistake[]): string | undefined {
   const [first] = mistakes;
   const more = mistakes.length > 1 ? ` (and ${mistakes.length - 1} more)` : "";
   return first === undefined ? undefined : `${first.field}: ${first.rule}${more}`;
