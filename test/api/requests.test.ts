@@ -102,7 +102,7 @@ test("every refusal for mistakes says the first one in its detail", async () => 
   expect(cursor.detail).toMatch(/^after: must be the `next`/);
 });
 
-test.each(["silences", "alerts/1/ack"])(
+test.each(["silences", "alerts/999/ack"])(
   "a body of another media type for %s is refused as that, and not as the text that it is",
   async (path) => {
     const { url } = await start();
@@ -117,8 +117,8 @@ test("a client that names a media type with every request may send no body where
   const { url } = await start();
   const key = await world.key("operator");
   const headers = { "content-type": "application/json" };
-  const acted = await call(url, "/api/v1/alerts/1/ack", key, { method: "POST", headers });
-  const ended = await call(url, "/api/v1/silences/1", key, { method: "DELETE", headers });
+  const acted = await call(url, "/api/v1/alerts/999/ack", key, { method: "POST", headers });
+  const ended = await call(url, "/api/v1/silences/999", key, { method: "DELETE", headers });
   const wanted = await ask<Refused>(url, "/api/v1/silences", key, { method: "POST", headers, status: 400 });
 
   // There is no such alert or silence, which is another matter.
@@ -168,7 +168,7 @@ test("a silence that was made is found where its Location says", async () => {
   await ask(url, location, await world.key("reader", { zoneIds: [103] }), { status: 404 });
 });
 
-test.each(["/api/v1/zones", "/api/v1/alerts/1", "/openapi.json", "/livez"])(
+test.each(["/api/v1/zones", "/api/v1/alerts/999", "/openapi.json", "/livez"])(
   "%s says which methods it takes",
   async (path) => {
     const { url } = await start();
