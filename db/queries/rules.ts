@@ -1,8 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-export const RULE_SORTS = ["total", "blocked", "lastSeen"] as const;
+export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
 type RuleSort = (typeof RULE_SORTS)[number];
+/** Sorts whose value changes while events of the span still arrive. */
+type LiveSort = Exclude<RuleSort, "rule">;
 
 /** How far before the span a rule's usual level is looked for. */
 const BASELINE_DAYS = 28;
@@ -16,7 +18,7 @@ export interface RulesQuery {
   readonly toMs: number;
   readonly sort: RuleSort;
   /** Where the page before ended. */
-  readonly after: { readonly value: number; readonly zoneId: number; readonly ruleId: string } | null;
+  readonly after: { readonly value: number | null; readonly zoneId: number; readonly ruleId: string } | null;
   readonly limit: number;
 }
 
@@ -35,7 +37,7 @@ export interface RuleRow {
   readonly openSpikeId: number | null;
 }
 
-/** The rules that have events in the span, the highest value first, then by zone and rule. */
+/** The rules that have events in the span, the highest value first, then by zone and rule; or just by these. */
 export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleRow[]> {
   const { width, sort, after, limit } = query;
   const [from, to] = [new Date(query.fromMs), new Date(query.toMs)];
@@ -51,7 +53,7 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
       group by zone_id, rule_id),
     page as (
       select * from summed ${isAfter(sort, after)}
-      order by ${VALUES[sort]} desc, zone_id, rule_id collate "C" limit ${limit})
+      order by ${orderOf(sort)} limit ${limit})
     select zone_id as "zoneId", rule_id as "ruleId", total, blocked, logged, challenged, other, "lastSeen",
       history.events / nullif(known.hours, 0) * ${spanHours}::float8 as usual,
       (select s.id::float8 from spikes s
@@ -64,11 +66,11 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
     cross join lateral (
       select count(*)::float8 as hours from coverage_windows w
       where w.zone_id = page.zone_id and w.starts_at >= ${before} and w.starts_at < ${from} and w.state <> 'gap') known
-    order by ${VALUES[sort]} desc, zone_id, rule_id collate "C"`);
+    order by ${orderOf(sort)}`);
   return rows;
 }
 
-const VALUES: Readonly<Record<RuleSort, SQL>> = {
+const VALUES: Readonly<Record<LiveSort, SQL>> = {
   total: sql.raw("total"),
   blocked: sql.raw("blocked"),
   lastSeen: sql.raw(`"lastSeen"`),
@@ -78,10 +80,16 @@ function ofZones(zoneIds: readonly number[] | null): SQL {
   return zoneIds === null ? sql`` : sql`and zone_id = any(${sql.param([...zoneIds])}::integer[])`;
 }
 
+function orderOf(sort: RuleSort): SQL {
+  const named = sql`zone_id, rule_id collate "C"`;
+  return sort === "rule" ? named : sql`${VALUES[sort]} desc, ${named}`;
+}
+
 function isAfter(sort: RuleSort, after: RulesQuery["after"]): SQL {
   if (after === null) return sql``;
   const { value, zoneId, ruleId } = after;
+  const isNamedLater = sql`(zone_id, rule_id collate "C") > (${zoneId}::integer, ${ruleId}::text)`;
+  if (sort === "rule") return sql`where ${isNamedLater}`;
   const column = VALUES[sort];
-  return sql`where ${column} < ${value}::float8 or (${column} = ${value}::float8
-    and (zone_id, rule_id collate "C") > (${zoneId}::integer, ${ruleId}::text))`;
+  return sql`where ${column} < ${value}::float8 or (${column} = ${value}::float8 and ${isNamedLater})`;
 }

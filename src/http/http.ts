@@ -4,11 +4,13 @@ import { serializerCompiler } from "fastify-type-provider-zod";
 import { type Clock, systemClock } from "../clock.ts";
 import { toError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { answerUnknown } from "./answer-unknown.ts";
 import type { Authenticate } from "./caller.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./concurrency-limit.ts";
 import { addGuard, addPermissions } from "./guard.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limit-requests.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
+import { readNativeJson } from "./read-native-json.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { refuseConnection } from "./refuse-connection.ts";
 import { refuseDeepBody } from "./refuse-deep-body.ts";
@@ -20,6 +22,7 @@ import { createSecurityEvents, type SecurityEventsOptions } from "./security-eve
 import { SECURITY_HEADERS } from "./security-headers.ts";
 import { sendProblem, toTold } from "./send-problem.ts";
 import { validatorCompiler } from "./validate.ts";
+import { MAX_PARAM_CHARS } from "./word-framework-error.ts";
 
 export interface HttpOptions {
   readonly checks: readonly HealthCheck[];
@@ -65,8 +68,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     handlerTimeout: options.handlerTimeoutMs ?? 40_000,
     // Node looks for late requests only every 30 s by itself.
     http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
-    // A page token in a path is longer than any other parameter.
-    routerOptions: { maxParamLength: 2_048 },
+    routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     return503OnClosing: false,
     genReqId: () => randomUUID(),
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
@@ -86,7 +88,8 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
   });
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
-  app.setNotFoundHandler((request, reply) => sendProblem(reply, request.id, { statusCode: 404 }));
+  readNativeJson(app);
+  answerUnknown(app);
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const told = toTold(error);
     if ((told.statusCode ?? 500) >= 500) {

@@ -12,6 +12,7 @@ export interface KnownRoute {
   readonly access: Access;
   readonly schema: FastifySchema;
   readonly docs: RouteDocs | null;
+  readonly refuses: readonly number[];
 }
 
 export interface Operation {
@@ -86,7 +87,12 @@ function toParameters(
   const unnamed = [...path.matchAll(/\{(\w+)\}/g)]
     .map(([, name = ""]) => name)
     .filter((name) => !inPath.some((one) => one.name === name))
-    .map((name) => ({ name, in: "path" as const, required: true, schema: { type: "string" } }));
+    .map((name) => ({
+      name,
+      in: "path" as const,
+      required: true,
+      schema: PATH_TYPES[name] ?? { type: "string" },
+    }));
   return [
     ...inPath,
     ...unnamed,
@@ -121,10 +127,11 @@ function toRequestBody(schema: unknown, given: unknown, components: Map<string, 
 }
 
 function toResponses(
-  { schema, docs, access, url }: KnownRoute,
+  route: KnownRoute,
   components: Map<string, JsonSchema>,
   problem: JsonSchema,
 ): Operation["responses"] {
+  const { schema, docs } = route;
   const own = isObject(schema.response)
     ? schema.response
     : { 200: docs?.response ?? (docs?.responseType === undefined ? {} : z.string()) };
@@ -141,27 +148,57 @@ function toResponses(
     return [status, { description, content: { [String(contentType)]: { schema: type } } }] as const;
   });
   const content = { "application/problem+json": { schema: problem } };
-  const bad = [
+  const bad = docs?.refusals
+    ? toRefusals(docs.refusals, components)
+    : refusedStatuses(route).map((status) => [status, { description: describe(status), content }] as const);
+  // The platform's own paths answer with the platform's own errors.
+  const rest = { description: "Any other error", ...(docs?.refusals ? {} : { content }) };
+  return Object.fromEntries([...good, ...bad, ["default", rest]]) as Operation["responses"];
+}
+
+function refusedStatuses({ access, schema, refuses }: KnownRoute): string[] {
+  const isChecked = [schema.querystring, schema.body, schema.params, schema.headers].some(Boolean);
+  return [
     ...(access === "public" ? [] : ["401", "403", "429"]),
     ...(schema.params === undefined ? [] : ["404"]),
-    ...(schema.querystring === undefined && schema.body === undefined ? [] : ["400"]),
-  ].map((status) => [status, { description: DESCRIPTIONS[status] ?? "Refused", content }] as const);
-  // The platform's own paths answer with the platform's own errors.
-  const isPlatform = url.startsWith("/shield/") || url.startsWith("/apikey");
-  return Object.fromEntries([
-    ...good,
-    ...(isPlatform ? [] : bad),
-    ["default", { description: "Any other error", ...(isPlatform ? {} : { content }) }],
-  ]) as Operation["responses"];
+    ...(isChecked ? ["400"] : []),
+    ...(schema.body === undefined ? [] : ["413", "415"]),
+    ...refuses.map(String),
+  ];
 }
+
+function toRefusals(refusals: NonNullable<RouteDocs["refusals"]>, components: Map<string, JsonSchema>) {
+  return Object.entries(refusals).map(([status, bodies]) => {
+    const content = Object.entries(bodies).map(
+      ([type, body]) => [type, { schema: toJsonSchema(body, "input", components) }] as const,
+    );
+    return [status, { description: describe(status), content: Object.fromEntries(content) }] as const;
+  });
+}
+
+function describe(status: string): string {
+  return DESCRIPTIONS[status] ?? "Refused";
+}
+
+/** Of parameters in the platform's paths (platform API spec 4.7 to 4.11) what is not just text. */
+const PATH_TYPES: Readonly<Record<string, JsonSchema>> = {
+  shieldZoneId: { type: "integer", format: "int32" },
+  date: { type: "string", pattern: "^\\d{2}-\\d{2}-\\d{4}$", example: "11-21-2026" },
+};
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "200": "The answer",
   "201": "Made",
+  "202": "Not done: the status block says why",
   "204": "Done",
   "400": "The request breaks rules, all of which are named",
   "401": "No key, or none that is valid",
   "403": "The key lacks the scope or the zone",
   "404": "There is none, or none that the key may know of",
+  "409": "It does not stand as this needs it",
+  "413": "The body is too large",
+  "415": "The body is of another media type",
+  "422": "Each value is possible, but not beside the others",
   "429": "Too many requests",
+  "503": "Too busy, or the question would take too long",
 };

@@ -43,11 +43,11 @@ const Problem = z
 
 /** What a route says of itself, for the document. */
 export function toKnownRoutes({ method, url, config, schema = {} }: RouteOptions): KnownRoute[] {
-  const { access = { scope: "admin" }, docs = null } = config ?? {};
+  const { access = { scope: "admin" }, docs = null, refuses = [] } = config ?? {};
   return [method]
     .flat()
     .filter((one) => one !== "HEAD" && one !== "OPTIONS")
-    .map((one) => ({ method: one, url, access, schema, docs: docs ?? docsOfRoute(one, url) }));
+    .map((one) => ({ method: one, url, access, schema, docs: docs ?? docsOfRoute(one, url), refuses }));
 }
 
 /** The OpenAPI 3.1 document of these routes, made of the very schemas that check their requests and shape their answers. */

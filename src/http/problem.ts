@@ -23,9 +23,17 @@ export interface ProblemAbout {
   readonly requestId?: string | undefined;
 }
 
+/** The first mistake in one line, and how many more there are. */
+function summarise(mistakes: readonly Mistake[]): string | undefined {
+  const [first] = mistakes;
+  const more = mistakes.length > 1 ? ` (and ${mistakes.length - 1} more)` : "";
+  return first === undefined ? undefined : `${first.field}: ${first.rule}${more}`;
+}
+
 export function problemOf(status: number, about: ProblemAbout = {}): Problem {
   const title = STATUS_CODES[status] ?? "Error";
-  const { detail, slug, mistakes = [], requestId } = about;
+  const { slug, mistakes = [], requestId } = about;
+  const detail = about.detail ?? summarise(mistakes);
   return {
     type: `urn:longwatch:problem:${slug ?? title.toLowerCase().replaceAll(/[^a-z]+/g, "-")}`,
     title,

@@ -11,11 +11,15 @@ export interface RouteDocs {
   readonly response?: z.ZodType;
   /** Default JSON. */
   readonly responseType?: string;
+  /** By status and media type, what else is answered; left out: problem+json by the rules of the native API. */
+  readonly refusals?: Readonly<Record<string, Readonly<Record<string, z.ZodType>>>>;
 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
     docs?: RouteDocs;
+    /** Statuses with which the route refuses what its schemas let through. */
+    refuses?: readonly number[];
   }
   interface FastifySchema {
     tags?: readonly string[];

@@ -4,6 +4,7 @@ import { wordError } from "./error-form.ts";
 import { type ProblemAbout, problemOf } from "./problem.ts";
 import { Refusal } from "./refusal.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
+import { wordFrameworkError } from "./word-framework-error.ts";
 
 /** Of Postgres: the statement was cancelled, here by its time limit. */
 const QUERY_CANCELED = "57014";
@@ -55,7 +56,7 @@ export function sendProblem(reply: FastifyReply, requestId: string, error: AnyEr
   const claimed = error.statusCode ?? 500;
   const status = claimed >= 400 && claimed <= 599 ? claimed : 500;
   const form = reply.routeOptions?.config.errorForm ?? "native";
-  const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error), requestId }));
+  const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error, reply), requestId }));
   const headers = error instanceof Refusal ? error.headers : {};
   return reply
     .code(status)
@@ -66,8 +67,8 @@ export function sendProblem(reply: FastifyReply, requestId: string, error: AnyEr
 }
 
 /** Only what was meant for the client, or the framework says about the request itself: other text may hold SQL. */
-function aboutOf(status: number, error: AnyError): ProblemAbout {
+function aboutOf(status: number, error: AnyError, reply: FastifyReply): ProblemAbout {
   if (error instanceof Refusal) return error;
   const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;
-  return isAboutRequest ? { detail: error.message } : {};
+  return isAboutRequest ? { detail: wordFrameworkError(error, reply.routeOptions ?? {}) } : {};
 }

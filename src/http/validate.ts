@@ -11,16 +11,18 @@ const SECRET_FIELD = /key|secret|token|password|credential|authori[sz]ation/i;
 
 /** Checks a part of the request by its zod schema; all mistakes come in one refusal. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
-  ({ schema }) =>
+  ({ schema, httpPart }) =>
   (data: unknown) => {
     const parsed = schema.safeParse(data);
     if (parsed.success) return { value: parsed.data };
-    const mistakes = parsed.error.issues.flatMap((issue) => toMistakes(issue, data)).slice(0, MAX_MISTAKES);
-    return { error: new Refusal(400, { slug: "invalid-request", detail: summarise(mistakes), mistakes }) };
+    const mistakes = parsed.error.issues
+      .flatMap((issue) => toMistakes(issue, data, httpPart))
+      .slice(0, MAX_MISTAKES);
+    return { error: new Refusal(400, { slug: "invalid-request", mistakes }) };
   };
 
 /** Of one broken rule; `root` is the whole value that was checked. */
-function toMistakes(issue: z.core.$ZodIssue, root: unknown): Mistake[] {
+function toMistakes(issue: z.core.$ZodIssue, root: unknown, part?: string): Mistake[] {
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => ({
       field: toField([...issue.path, key]),
@@ -33,16 +35,28 @@ function toMistakes(issue: z.core.$ZodIssue, root: unknown): Mistake[] {
     {
       field,
       ...(shown === undefined ? {} : { value: shortenText(shown, MAX_SHOWN_CHARS) }),
-      rule: value === undefined ? `is missing: ${issue.message}` : issue.message,
+      rule: wordRule(issue, value, part),
     },
   ];
 }
 
-function summarise(mistakes: readonly Mistake[]): string {
-  const [first] = mistakes;
-  const more = mistakes.length > 1 ? ` (and ${mistakes.length - 1} more)` : "";
-  return first === undefined ? "The request is not valid." : `${first.field}: ${first.rule}${more}`;
+/** In the words of a request, not of the schema that reads it: what is sent in a query is text to the one alone. */
+function wordRule(issue: z.core.$ZodIssue, value: unknown, part?: string): string {
+  if (issue.code !== "invalid_type")
+    return value === undefined ? `is missing: ${issue.message}` : issue.message;
+  if (value === undefined) return "is missing";
+  if (Array.isArray(value) && part !== "body") return "is given more than once";
+  return `must be ${WORDS[issue.expected] ?? issue.expected}`;
 }
+
+const WORDS: Readonly<Record<string, string>> = {
+  object: "a JSON object",
+  array: "a list",
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+};
 
 function toField(path: readonly PropertyKey[]): string {
   const text = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");

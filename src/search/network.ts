@@ -1,10 +1,14 @@
+import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
  * An IPv4 or IPv6 network, or an address as a network of its own, in the one form Postgres reads as `cidr` (no bit
- * set behind the prefix); null for every other text.
+ * set behind the prefix); null for every other text. Also for those that some read as octal (`010.0.0.0/8`) and some fill
+ * up in the middle (`10.1/16`): whoever wrote one meant another network than would be found.
  */
 export function toNetwork(text: string): string | null {
+  const [address = ""] = text.split("/", 1);
+  if (isIP(address) === 0) return null;
   if (ipaddr.isValidCIDR(text)) {
     const [address, bits] = ipaddr.parseCIDR(text);
     return writeNetwork(address.toByteArray(), bits);

@@ -8,6 +8,8 @@ const MAX_BUCKETS = 500;
 const MAX_PAGE_SIZE = 500;
 const DEFAULT_PAGE_SIZE = 50;
 const SHOWN_CHARS = 80;
+/** Told of one request: a body full of mistakes is not answered with many times its size. */
+const MAX_MISTAKES = 50;
 /** More would make statements that take longer to plan than to run. */
 const MAX_FILTERS = 50;
 const MAX_VALUES = 1_000;
@@ -131,7 +133,10 @@ function shown(value: unknown): string {
 
 /** Readers of single members: each adds to `mistakes` what is wrong and answers something of the right type. */
 function createReader(mistakes: Mistakes) {
+  let told = 0;
   const wrong = (field: string, value: unknown, rule: string) => {
+    told += 1;
+    if (told > MAX_MISTAKES) return;
     (mistakes[field] ??= []).push(`The value ${shown(value)} is not valid: ${field} ${rule}.`);
   };
   return {

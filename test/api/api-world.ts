@@ -19,8 +19,11 @@ export function openApiWorld() {
   return {
     database: open,
     alerts: () => createAlertWorld(open()),
-    start: (api: Parameters<typeof startArchive>[2] = {}, options: Parameters<typeof startArchive>[1] = {}) =>
-      startArchive(open().url, options, api),
+    start: (
+      api: Parameters<typeof startArchive>[2] = {},
+      options: Parameters<typeof startArchive>[1] = {},
+      parts: Parameters<typeof startArchive>[3] = {},
+    ) => startArchive(open().url, options, api, parts),
     async key(...given: [role: Parameters<typeof makeKey>[1], more?: Parameters<typeof makeKey>[2]]) {
       const { key } = await makeKey(open(), ...given);
       return key;

@@ -25,7 +25,7 @@ function resolve(document: unknown, reference: string): unknown {
   return reference
     .split("/")
     .slice(1)
-    .reduce<unknown>((node, name) => (node as Node | undefined)?.[name], document);
+    .reduce<unknown>((node, name) => (node as Node | undefined)?.[name.replaceAll("\u0000", "/")], document);
 }
 
 test("every route is in the document, with access, answers and parameters for what its path names", async () => {
@@ -95,12 +95,19 @@ test("what is answered is what the document says", async () => {
   const document = await ask<OpenApi>(url, "/openapi.json");
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, "openapi");
+  const silence = await ask(url, "/api/v1/silences", await world.key("operator"), {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 }),
+    status: 201,
+  });
   const [{ id }] = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/spikes", key)).items;
   const checked: string[] = [];
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom|keys/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const address = path.replace("{id}", String(path.includes("spikes") ? id : alertId));
+    const ids = path.includes("spikes") ? id : path.includes("silences") ? silence["id"] : alertId;
+    const address = path.replace("{id}", String(ids));
     const answer = await ask(url, `${address}${path.endsWith("trends") ? "?zone=101" : ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);
@@ -108,6 +115,111 @@ test("what is answered is what the document says", async () => {
     checked.push(path);
   }
   expect(checked.length).toBeGreaterThan(10);
+});
+
+interface Refused {
+  readonly status: number;
+  readonly path: string;
+  readonly of: string;
+  readonly init?: RequestInit;
+  /** None at all where it is null. */
+  readonly role?: Parameters<typeof world.key>[0] | null;
+}
+
+const SPAN = { from: Date.now() - 3_600_000, to: Date.now() - 1_800_000 };
+const search = (body: unknown, type = "application/json") => ({
+  method: "POST",
+  body: JSON.stringify(body),
+  headers: { "content-type": type },
+});
+const ZONES = "/shield/event-logs/{shieldZoneId}";
+const METRICS = "/shield/metrics/shield-zone/{shieldZoneId}/waf-rule/{ruleId}";
+const ADVICE = "/shield/waf/rules/review-triggered/ai-recommendation/{shieldZoneId}/{ruleId}";
+
+const REFUSED: readonly Refused[] = [
+  { status: 400, path: "/api/v1/alerts/x", of: "/api/v1/alerts/{id}" },
+  { status: 404, path: "/api/v1/alerts/999999", of: "/api/v1/alerts/{id}" },
+  { status: 400, path: "/api/v1/silences/x", of: "/api/v1/silences/{id}" },
+  { status: 400, path: "/api/v1/silences/x", of: "/api/v1/silences/{id}", init: { method: "DELETE" } },
+  { status: 400, path: "/api/v1/keys/X", of: "/api/v1/keys/{id}", init: { method: "DELETE" }, role: "admin" },
+  {
+    status: 400,
+    path: "/api/v1/deliveries/x/replay",
+    of: "/api/v1/deliveries/{id}/replay",
+    init: search({}),
+  },
+  ...["rules?", "coverage?", "gaps?", "trends?zone=1&", "alerts?", "spikes?"].map((path) => {
+    const [begin, end] = /alerts|spikes/.test(path) ? ["since", "until"] : ["from", "to"];
+    const of = `/api/v1/${path.replace(/\?.*/, "")}`;
+    return { status: 422, path: `/api/v1/${path}${begin}=2&${end}=1`, of };
+  }),
+  {
+    status: 422,
+    path: "/api/v1/silences",
+    of: "/api/v1/silences",
+    init: search({ matchers: { zone: [1] }, reason: "x" }),
+  },
+  { status: 415, path: "/api/v1/silences", of: "/api/v1/silences", init: search({}, "text/plain") },
+  { status: 413, path: "/api/v1/silences", of: "/api/v1/silences", init: search("x".repeat(300_000)) },
+  { status: 202, path: "/shield/event-logs/9/search", of: `${ZONES}/search`, init: search(SPAN) },
+  { status: 400, path: "/shield/event-logs/9/search", of: `${ZONES}/search`, init: search({}) },
+  { status: 401, path: "/shield/event-logs/9/search", of: `${ZONES}/search`, init: search({}), role: null },
+  {
+    status: 413,
+    path: "/shield/event-logs/9/search",
+    of: `${ZONES}/search`,
+    init: search("x".repeat(300_000)),
+  },
+  { status: 415, path: "/shield/event-logs/9/search", of: `${ZONES}/search`, init: search({}, "text/csv") },
+  {
+    status: 202,
+    path: "/shield/event-logs/9/export",
+    of: `${ZONES}/export`,
+    init: search(SPAN),
+    role: "exporter",
+  },
+  {
+    status: 403,
+    path: "/shield/event-logs/9/export",
+    of: `${ZONES}/export`,
+    init: search(SPAN),
+    role: "reader",
+  },
+  { status: 202, path: "/shield/event-logs/9/11-20-2026", of: `${ZONES}/{date}` },
+  { status: 400, path: "/shield/event-logs/9/02-30-2026", of: `${ZONES}/{date}` },
+  { status: 401, path: "/shield/event-logs/9/11-20-2026/", of: `${ZONES}/{date}/`, role: null },
+  { status: 401, path: "/shield/event-logs/101/01-01-1999", of: `${ZONES}/{date}` },
+  { status: 202, path: "/shield/metrics/shield-zone/9/waf-rule/1", of: METRICS },
+  { status: 400, path: "/shield/metrics/shield-zone/x/waf-rule/1", of: METRICS },
+  { status: 401, path: "/shield/metrics/shield-zone/9/waf-rule/1", of: METRICS, role: null },
+  { status: 202, path: "/shield/waf/rules/review-triggered/ai-recommendation/9/1", of: ADVICE },
+  { status: 401, path: "/shield/waf/rules/review-triggered/ai-recommendation/9/1", of: ADVICE, role: null },
+  { status: 400, path: "/apikey?page=0", of: "/apikey", role: "admin" },
+  { status: 401, path: "/apikey", of: "/apikey", role: null },
+  { status: 403, path: "/apikey", of: "/apikey" },
+];
+
+test("every refusal is one that the document names, in the form that it names", async () => {
+  const { url } = await world.start({}, {}, { zoneIds: [101] });
+  const document = await ask<OpenApi>(url, "/openapi.json");
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema(document, "openapi");
+  for (const { status, path, of, init = {}, role = "operator" } of REFUSED) {
+    const answer = await call(url, path, role === null ? undefined : await world.key(role), init);
+    const method = (init.method ?? "GET").toLowerCase();
+    const [type = ""] = String(answer.headers.get("content-type")).split(";");
+    const where = ["paths", of, method, "responses", String(status), "content", type, "schema"];
+    const pointer = where.map((name) => encodeURIComponent(name.replaceAll("/", "~1"))).join("/");
+    const documented = resolve(
+      document,
+      `#/${where.map((name) => name.replaceAll("/", "\u0000")).join("/")}`,
+    );
+
+    expect([method, path, answer.status]).toEqual([method, path, status]);
+    expect([where, documented === undefined]).toEqual([where, false]);
+    const isValid = ajv.validate({ $ref: `openapi#/${pointer}` }, await answer.json());
+    expect([path, isValid, ajv.errors]).toEqual([path, true, null]);
+  }
 });
 
 test("S10: the docs page runs nothing, loads nothing and is let in by its own hash alone", async () => {

@@ -1,3 +1,4 @@
+import { gte } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
 import { coverageWindows } from "../../db/schema/coverage-windows.ts";
 import { ruleBuckets } from "../../db/schema/rule-buckets.ts";
@@ -137,6 +138,38 @@ test.each(["total", "blocked", "lastSeen"])(
     expect(values).toEqual([...values].sort((a, b) => b - a));
   },
 );
+
+test("rules sorted by rule are each shown once, however their counts grow between the pages", async () => {
+  const { url } = await start();
+  const key = await world.key("reader");
+  const path = `/api/v1/rules?sort=rule&zone=102&from=${START}`;
+  let grown = 0;
+  // The last rule overtakes all others, and one that is shown already falls behind.
+  const paged = await askAll<Rule>(url, path, key, 7, async () => {
+    grown += 1;
+    await count(102, "941039", [[60 * grown, 1_000]]);
+  });
+  const { db } = world.database();
+  const { rowCount } = await db.delete(ruleBuckets).where(gte(ruleBuckets.total, 1_000));
+
+  expect(rowCount).toBeGreaterThan(grown);
+  expect(paged.map(({ ruleId }) => ruleId)).toEqual(Array.from({ length: 30 }, (_, n) => `9410${n + 10}`));
+});
+
+test("pages of coverage keep the first one's span, also over midnight", async () => {
+  let now = Date.UTC(2026, 10, 20, 23, 59);
+  const { url } = await world.start({ clock: () => now });
+  const key = await world.key("reader");
+  type Hour = { readonly zoneId: number; readonly startsAt: string };
+  const whole = await askAll<Hour>(url, "/api/v1/coverage", key, 2_000);
+  const shown = (hours: readonly Hour[]) => hours.map(({ zoneId, startsAt }) => [zoneId, startsAt]);
+  const paged = await askAll<Hour>(url, "/api/v1/coverage", key, 10, async () => {
+    now = Date.UTC(2026, 10, 28, 0, 1);
+  });
+
+  expect(whole).toHaveLength(28);
+  expect(shown(paged)).toEqual(shown(whole));
+});
 
 test("a rule says what it is about, when it was last seen and what is usual", async () => {
   const { url } = await start();

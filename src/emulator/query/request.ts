@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { DIMENSIONS, type Dimension } from "../traffic/render-event.ts";
 
@@ -44,8 +45,14 @@ function isDimension(value: unknown): value is Dimension {
   return DIMENSIONS.some((dimension) => dimension === value);
 }
 
+/** Four decimal numbers or IPv6: what some read as octal or fill up in the middle is no network. */
 function isCidr(text: string): boolean {
-  return ipaddr.isValidCIDR(text) || ipaddr.isValid(text);
+  const [address = ""] = text.split("/", 1);
+  return isIP(address) !== 0 && (ipaddr.isValidCIDR(text) || ipaddr.isValid(text));
+}
+
+function isInt32(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= -MAX_INT32 - 1 && Number(value) <= MAX_INT32;
 }
 
 function createReader(mistakes: Mistakes) {
@@ -66,7 +73,7 @@ function createReader(mistakes: Mistakes) {
 
   function integer(field: string, value: unknown, fallback: number): number {
     if (value === undefined) return fallback;
-    if (Number.isSafeInteger(value) && Math.abs(Number(value)) <= MAX_INT32 + 1) return Number(value);
+    if (isInt32(value)) return value;
     wrong(field, value, "must be a 32-bit integer");
     return fallback;
   }

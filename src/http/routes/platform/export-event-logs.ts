@@ -4,6 +4,7 @@ import { readCsvExport } from "../../../../db/queries/archive-csv.ts";
 import { type ExportedRow, readExport } from "../../../../db/queries/archive-export.ts";
 import { toCsvLine } from "../../../archive/csv-line.ts";
 import { maskAddress } from "../../../archive/mask.ts";
+import { prefersNdjson } from "../../../archive/prefers-ndjson.ts";
 import { DIMENSIONS } from "../../../search/search.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
@@ -15,7 +16,6 @@ import { unknownZoneBlock } from "./read-zone.ts";
 const LONGEST_EXPORT_MS = 3_600_000;
 const COLUMNS = ["timestamp", "logId", ...DIMENSIONS];
 const IP_COLUMN = COLUMNS.indexOf("ip");
-const NDJSON = /\bapplication\/(?:x-)?ndjson\b/i;
 
 /**
  * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
@@ -31,7 +31,7 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
     const { zoneId, plan, isMasked } = wanted;
     await deps.auditExport(request, wanted);
-    const isNdjson = NDJSON.test(request.headers.accept ?? "");
+    const isNdjson = prefersNdjson(request.headers.accept);
     const gone = clientGone(reply);
     const read = () => readExport(deps.archive, zoneId, plan, gone);
     // Postgres writes what nothing is hidden of, several times as fast.

@@ -37,7 +37,7 @@ function readInteger(given: unknown, fallback: number): number | null {
 }
 
 function invalid(field: string, given: unknown, range: string) {
-  const value = typeof given === "string" ? given.slice(0, 40) : "";
+  const value = String(given).slice(0, 40);
   const message = `The value '${value}' is not valid: ${field} must be ${range}.`;
   return { ErrorKey: "model.invalid", Field: field, Message: message };
 }

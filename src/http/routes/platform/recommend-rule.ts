@@ -9,6 +9,8 @@ import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zo
 
 /** Longer than a rule's id can be, as far as anybody knows. */
 const MAX_RULE_ID_CHARS = 200;
+/** What the platform says of a rule that it does not have. */
+const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
 
 /**
  * The recommendation for a triggered rule (platform API spec 4.10): the stored one while it is fresh, else the platform is
@@ -21,11 +23,16 @@ export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void
     const zoneId = readZoneId(request, reply);
     if (zoneId === null) return reply;
     const ruleId = readParam(request, "ruleId");
-    if (ruleId === "" || ruleId.length > MAX_RULE_ID_CHARS || ruleId.includes("\0"))
-      return sendBareProblem(reply, 404);
+    if (ruleId === "") return sendBareProblem(reply, 404);
     if (!(await isServedZone(deps, request, zoneId))) return sendUnknownZone(reply);
+    if (!canBeRule(ruleId)) return sendFailure(reply, { zoneId, ruleId }, UNKNOWN_RULE);
     return recommend(deps, request, reply, { zoneId, ruleId });
   });
+}
+
+/** Whether a rule may be called that; nobody is asked of what none is called. */
+function canBeRule(ruleId: string): boolean {
+  return ruleId.length <= MAX_RULE_ID_CHARS && !ruleId.includes("\0") && !/^\.{1,2}$/.test(ruleId);
 }
 
 type Advice = NonNullable<StoredAdvice["answer"]>;

@@ -34,7 +34,7 @@ function addAct(
   app.withTypeProvider<ZodTypeProvider>().post(
     `/api/v1/alerts/:id/${name}`,
     {
-      config: { access: { scope: "act" } },
+      config: { access: { scope: "act" }, refuses: name === "ack" ? [409] : [] },
       schema: {
         tags: ["Alerts"],
         summary,

@@ -20,6 +20,7 @@ import {
   visibleZones,
   ZoneId,
 } from "./parts.ts";
+import { checkOrder } from "./span.ts";
 import { toAlertDetail, toAlertItem } from "./to-alert-item.ts";
 
 const Query = z.strictObject({
@@ -39,7 +40,7 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
   typed.get(
     "/api/v1/alerts",
     {
-      config: { access: { scope: "read" } },
+      config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Alerts"],
         summary: "List alerts, the newest first",
@@ -50,6 +51,7 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
     async ({ query, caller }) => {
       const { state, zone, rule, severity, kind, since, until, limit, after } = query;
       const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, since, until])}`;
+      checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
       const [beforeId] = cursors.readAfter(list, after) ?? [];
       const rows = await listAlerts(archive, {
         states: state,

@@ -52,7 +52,7 @@ export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: A
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/coverage",
     {
-      config: { access: { scope: "read" } },
+      config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Coverage"],
         summary: "List hours and whether they are complete, by zone and time",
@@ -62,15 +62,18 @@ export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: A
     },
     async ({ query: { zone, limit, after, ...asked }, caller }) => {
       const now = clock();
-      const list = `coverage:${JSON.stringify([zone, asked.from, asked.to])}`;
+      const list = `coverage-hours:${JSON.stringify([zone, asked.from, asked.to])}`;
       const position = cursors.readAfter(list, after);
       const today = startOfDay(now);
-      const to = asked.to ?? today + DAY_MS;
-      const from = asked.from ?? Math.min(today, to) - (DEFAULT_DAYS - 1) * DAY_MS;
+      // Later pages are of the first one's span, also after midnight.
+      const to = position === null ? (asked.to ?? today + DAY_MS) : Number(position[1]);
+      const first = asked.from ?? Math.min(today, to) - (DEFAULT_DAYS - 1) * DAY_MS;
+      const from = position === null ? first : Number(position[0]);
       checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
       const page = { from: startOfHour(from), to, now, limit: limit + 1, position };
       const hours = await readHours(archive, visibleZones(caller, zone), page);
-      return toPage(hours, limit, toHour, ({ zoneId, startsAt }) => cursors.sign(list, [zoneId, startsAt]));
+      const sign = ({ zoneId, startsAt }: ZoneHour) => cursors.sign(list, [from, to, zoneId, startsAt]);
+      return toPage(hours, limit, toHour, sign);
     },
   );
 }
@@ -89,7 +92,7 @@ async function readHours(
   zoneIds: readonly number[] | null,
   { from, to, now, limit, position }: HoursPage,
 ): Promise<ZoneHour[]> {
-  const [lastZone, lastHour] = (position ?? [0, 0]).map(Number) as [number, number];
+  const [lastZone, lastHour] = (position?.slice(2) ?? [0, 0]).map(Number) as [number, number];
   const zones = (await listKnownZones(archive)).filter(
     ({ zoneId }) => zoneId >= lastZone && (zoneIds === null || zoneIds.includes(zoneId)),
   );

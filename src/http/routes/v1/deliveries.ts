@@ -88,7 +88,7 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
   typed.post(
     "/api/v1/deliveries/:id/replay",
     {
-      config: { access: { scope: "act" } },
+      config: { access: { scope: "act" }, refuses: [409] },
       schema: {
         tags: ["Deliveries"],
         summary: "Try a dead delivery again",

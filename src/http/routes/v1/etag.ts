@@ -7,13 +7,18 @@ export async function addEtag(
   reply: FastifyReply,
   payload: unknown,
 ): Promise<unknown> {
-  if (request.method !== "GET" || reply.statusCode !== 200 || typeof payload !== "string") return payload;
+  if (!["GET", "HEAD"].includes(request.method) || reply.statusCode !== 200 || typeof payload !== "string")
+    return payload;
   const etag = `W/"${createHash("sha256").update(payload).digest("base64url").slice(0, 22)}"`;
   void reply.header("etag", etag);
   const given = request.headers["if-none-match"];
-  const isKnown =
-    given !== undefined && given.split(",").some((one) => one.trim() === etag || one.trim() === "*");
+  const isKnown = given !== undefined && given.split(",").some((one) => isSame(one.trim(), etag));
   if (!isKnown) return payload;
   void reply.code(304).removeHeader("content-length").removeHeader("content-type");
   return "";
+}
+
+/** Weakly, as RFC 9110 compares here: proxies take the mark of weakness off or put it on. */
+function isSame(given: string, etag: string): boolean {
+  return given === "*" || given.replace(/^W\//, "") === etag.replace(/^W\//, "");
 }

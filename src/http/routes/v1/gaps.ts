@@ -39,7 +39,7 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/gaps",
     {
-      config: { access: { scope: "read" } },
+      config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Coverage"],
         summary: "List what is missing for good, by zone and time",

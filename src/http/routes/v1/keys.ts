@@ -10,14 +10,13 @@ import { KeyItem, toKeyItem } from "../../key-item.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 import { Refusal } from "../../refusal.ts";
 import { ADMIN_RULE, EXPIRY_RULE, isRestrictedAdmin, MAX_NAME_CHARS, readExpiry } from "../../wanted-key.ts";
+import { pageOf, pageQuery, toPage } from "./parts.ts";
 
-const MAX_LIMIT = 500;
 const access = { scope: "admin" } as const;
 const MAX_ZONE_ID = 2_147_483_647;
 
 const ListQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50),
-  after: z.string().optional(),
+  ...pageQuery({ fallback: 50, most: 500 }),
   all: z.enum(["true", "false"]).default("false").describe("also those that are revoked or expired"),
 });
 
@@ -54,7 +53,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       schema: {
         summary: "Keys, the newest first",
         querystring: ListQuery,
-        response: { 200: z.object({ items: z.array(KeyItem), next: z.string().nullable() }) },
+        response: { 200: pageOf(KeyItem) },
       },
     },
     async ({ query: { limit, after, all } }) => {
@@ -62,9 +61,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       const [beforeId = null] = cursors.readAfter(list, after) ?? [];
       const query = { beforeId: beforeId === null ? null : Number(beforeId), withDead: all === "true" };
       const rows = await listApiKeys(archive, { ...query, limit: limit + 1 });
-      const shown = rows.slice(0, limit);
-      const last = rows.length > limit ? shown.at(-1) : undefined;
-      return { items: shown.map(toKeyItem), next: last === undefined ? null : cursors.sign(list, [last.id]) };
+      return toPage(rows, limit, toKeyItem, ({ id }) => cursors.sign(list, [id]));
     },
   );
   typed.post(
@@ -73,6 +70,8 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         summary: "Make a key; the answer is the only place that ever shows it",
+        description:
+          "Every call makes one, whatever the name: of an answer that was lost, revoke the key that the list shows.",
         body: CreateBody,
         response: { 201: KeyItem.extend({ key: z.string() }) },
       },

@@ -5,8 +5,8 @@ import { Refusal } from "../../refusal.ts";
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
 const MAX_ROW_ID = 999_999_999_999_999;
 const MAX_ZONE_ID = 2_147_483_647;
-/** 9999-12-31, which Postgres, JSON and Atom all can say. */
-const LAST_MS = 253_402_300_799_999;
+/** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
+const LAST_MS = 253_402_214_399_999;
 
 const digits = z.string().regex(/^\d{1,15}$/, "a whole number");
 
@@ -36,7 +36,7 @@ export const Time = z
   .string()
   .max(40)
   .transform((text, context) => {
-    const at = /^\d{1,15}$/.test(text) ? Number(text) : isIso(text) ? Date.parse(text) : Number.NaN;
+    const at = /^\d{1,15}$/.test(text) ? Number(text) : readIso(text);
     if (at >= 0 && at <= LAST_MS) return at;
     context.addIssue({ code: "custom", message: TIME_RULE });
     return z.NEVER;
@@ -44,9 +44,16 @@ export const Time = z
   .meta({ wire: { type: ["string", "integer"] } })
   .describe("ISO 8601 with zone, or epoch milliseconds.");
 
-function isIso(text: string): boolean {
-  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+/** NaN for anything else. A plus that was not percent-encoded arrives as a blank, which stands nowhere else. */
+function readIso(given: string): number {
+  const text = given.replace(/ (?=\d\d:\d\d$)/, "+");
+  const [, day = ""] = ISO.exec(text) ?? [];
+  // What is parsed alone turns the 30th of February into the 2nd of March.
+  const at = Date.parse(`${day}T00:00:00Z`);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day) ? Date.parse(text) : Number.NaN;
 }
+
+const ISO = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** A moment in an answer. */
 export const IsoTime = z.string().describe("ISO 8601, UTC.");

@@ -15,7 +15,10 @@ const Query = z.strictObject({
   zone: ZoneId.optional(),
   from: Time.optional().describe("Default a day before to."),
   to: Time.optional().describe("Default now."),
-  sort: z.enum(RULE_SORTS).default("total"),
+  sort: z
+    .enum(RULE_SORTS)
+    .default("total")
+    .describe("The highest first; rule: by zone and rule, an order that no event changes."),
   ...pageQuery({ fallback: 50, most: 500 }),
 });
 
@@ -50,10 +53,12 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/rules",
     {
-      config: { access: { scope: "read" } },
+      config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Trends"],
         summary: "Rank rules by their events",
+        description:
+          "Later pages keep the first one's span, but counts of its newest hours still grow: a rule that overtakes the end of a page before the next one is asked for is on neither. For all rules, each once, sort by rule, or ask for a span that ended before the first hour that coverage calls open.",
         querystring: Query,
         response: { 200: Answer },
       },
@@ -75,7 +80,10 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
         after: toAfter(position),
         limit: limit + 1,
       });
-      const sign = (row: RuleRow) => cursors.sign(list, [from, to, row[sort], row.zoneId, row.ruleId]);
+      const sign = (row: RuleRow) => {
+        const value = sort === "rule" ? null : row[sort];
+        return cursors.sign(list, [from, to, value, row.zoneId, row.ruleId]);
+      };
       return {
         ...toPage(rows, limit, toRule, sign),
         from: toIso(span.fromMs),
@@ -88,7 +96,7 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
 function toAfter(position: readonly (string | number | null)[] | null) {
   if (position === null) return null;
   const [, , value, zoneId, ruleId] = position;
-  return { value: Number(value), zoneId: Number(zoneId), ruleId: String(ruleId) };
+  return { value: value === null ? null : Number(value), zoneId: Number(zoneId), ruleId: String(ruleId) };
 }
 
 /** The coarsest buckets that do not change much of what was asked for. */

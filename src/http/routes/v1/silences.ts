@@ -26,6 +26,7 @@ const END_RULE =
 /** `/api/v1/silences`: list, add (or try with `?dryRun=true`) and end. */
 export function addSilences(app: FastifyInstance, deps: ApiDeps): void {
   addList(app, deps);
+  addShow(app, deps);
   addPost(app, deps);
   addDelete(app, deps);
 }
@@ -65,15 +66,45 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
   );
 }
 
+function addShow(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/silences/:id",
+    {
+      config: { access: { scope: "read" } },
+      schema: {
+        tags: ["Silences"],
+        summary: "Show one silence",
+        params: z.object({ id: RowId }),
+        response: { 200: Silence },
+      },
+    },
+    async ({ params: { id }, caller }) => {
+      const { zoneIds } = known(caller);
+      const { row } = await findSilence(archive, zoneIds, id);
+      return toSilence(row, zoneIds, clock());
+    },
+  );
+}
+
+/** @throws {Refusal} 404 where there is none, or none of a zone that the caller may see. */
+async function findSilence(archive: ApiDeps["archive"], zoneIds: Caller["zoneIds"], id: number) {
+  const row = await readSilence(archive, id);
+  const zones = Matchers.safeParse(row?.matchers).data?.zone;
+  const isSeen = zoneIds === null || (zones ?? zoneIds).some((zone) => zoneIds.includes(zone));
+  if (row === null || !isSeen) throw notFound(`silence ${id}`);
+  return { row, zones };
+}
+
 function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().post(
     "/api/v1/silences",
     {
-      config: { access: { scope: "act" } },
+      config: { access: { scope: "act" }, refuses: [422] },
       schema: {
         tags: ["Silences"],
         summary: "Keep alerts from the channels for a while",
-        description: "With dryRun=true nothing is written: the answer says which alerts it would hold back.",
+        description:
+          "With dryRun=true nothing is written: the answer says which alerts it would hold back. Every other call makes one: after an answer that was lost, look into the list before asking again. Two of the same hold back what one does.",
         querystring: z.strictObject({ dryRun: z.enum(["true", "false"]).default("false") }),
         body: SilenceBody,
         response: { 200: PlannedSilence, 201: PlannedSilence },
@@ -112,11 +143,7 @@ function addDelete(app: FastifyInstance, { archive, acts, clock }: ApiDeps): voi
     async ({ params: { id }, caller }) => {
       const { zoneIds } = known(caller);
       const { by, actor } = actOf(caller);
-      const row = await readSilence(archive, id);
-      const zones = Matchers.safeParse(row?.matchers).data?.zone;
-      const isSeen =
-        row !== null && (zoneIds === null || (zones ?? zoneIds).some((zone) => zoneIds.includes(zone)));
-      if (!isSeen) throw notFound(`silence ${id}`);
+      const { zones } = await findSilence(archive, zoneIds, id);
       refuseForeign(zoneIds, zones);
       const result = await acts.endSilence({ id, by, actor, nowMs: clock() });
       if (result === "unknown") throw notFound(`silence ${id}`);

@@ -21,6 +21,7 @@ import {
   visibleZones,
   ZoneId,
 } from "./parts.ts";
+import { checkOrder } from "./span.ts";
 
 const SEVERITIES = ["warning", "error", "critical"] as const;
 
@@ -74,7 +75,7 @@ export function addSpikes(app: FastifyInstance, { archive, cursors }: ApiDeps): 
   typed.get(
     "/api/v1/spikes",
     {
-      config: { access: { scope: "read" } },
+      config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Trends"],
         summary: "List spikes, the newest first",
@@ -84,6 +85,7 @@ export function addSpikes(app: FastifyInstance, { archive, cursors }: ApiDeps): 
     },
     async ({ query: { zone, rule, state, severity, since, until, limit, after }, caller }) => {
       const list = `spikes:${JSON.stringify([zone, rule, state, severity, since, until])}`;
+      checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
       const [beforeId] = cursors.readAfter(list, after) ?? [];
       const rows = await listSpikes(archive, {
         zoneIds: visibleZones(caller, zone),

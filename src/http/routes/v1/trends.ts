@@ -8,7 +8,7 @@ import { readZones } from "../../../report/read-zones.ts";
 import { bucketStart, bucketStarts } from "../../../trend/bucket.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, RuleId, Time, toIso, ZoneId } from "./parts.ts";
-import { checkSpan, STANDINGS } from "./span.ts";
+import { checkOrder, checkSpan, STANDINGS } from "./span.ts";
 
 const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
@@ -48,7 +48,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/trends",
     {
-      config: { access: { scope: "read", zone: "zone" } },
+      config: { access: { scope: "read", zone: "zone" }, refuses: [422] },
       schema: {
         tags: ["Trends"],
         summary: "Count events over time",
@@ -62,6 +62,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       const seconds = WIDTHS[width];
       const widthMs = seconds * 1_000;
       const toMs = asked.to ?? now;
+      checkOrder({ name: "from", ms: asked.from }, { name: "to", ms: toMs });
       const fromMs = bucketStart(asked.from ?? toMs - DEFAULT_POINTS[width] * widthMs, seconds);
       checkSpan(fromMs, toMs, { max: MAX_POINTS, widthMs, what: `${width}s` });
       const query = { zoneId: zone, ruleId: rule ?? null, width: seconds, fromMs, toMs };

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { prefersNdjson } from "../../src/archive/prefers-ndjson.ts";
+
+test.each([
+  "application/x-ndjson",
+  "application/ndjson",
+  "Application/X-NDJSON; q=0.5",
+  "application/x-ndjson;q=1, text/csv;q=0.9",
+  "text/csv;q=0.5,application/x-ndjson",
+  "text/csv, application/x-ndjson",
+  "*/*;q=0.1, application/x-ndjson;q=0.2",
+])("lines are sent to whoever accepts %s", (accept) => {
+  expect(prefersNdjson(accept)).toBe(true);
+});
+
+test.each([
+  undefined,
+  "",
+  "*/*",
+  "text/csv",
+  "application/json",
+  "application/*",
+  "application/x-ndjson;q=0",
+  "application/x-ndjson; q=0.000",
+  "application/x-ndjson;q=0.1, text/csv",
+  "application/x-ndjson-seq",
+  "text/application/x-ndjson",
+  "application/x-ndjson;q=nonsense",
+])("CSV is sent to whoever accepts %s", (accept) => {
+  expect(prefersNdjson(accept)).toBe(false);
+});

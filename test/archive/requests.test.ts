@@ -1,0 +1,179 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
+import { ZONE } from "../jobs/ingest-support.ts";
+import { createClient, HOUR_MS, NOW, openArchive, post, serve } from "./support.ts";
+
+const SEARCH = `/shield/event-logs/${ZONE}/search`;
+const EXPORT = `/shield/event-logs/${ZONE}/export`;
+const ADVICE = `/shield/waf/rules/review-triggered/ai-recommendation/${ZONE}`;
+const WINDOW = { from: NOW - 3 * HOUR_MS, to: NOW - HOUR_MS };
+
+/** Both answer alike without a single event: what is asked here is refused, or is about how it is asked. */
+async function openEmpty() {
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const emulator = await createEmulator({ clock: () => NOW, eventsPerSecond: 0.01, historyHours: 4 });
+  onTestFinished(() => emulator.close());
+  return serve(database, emulator);
+}
+
+function sent(body: string | Buffer<ArrayBuffer>, contentType: string): RequestInit {
+  return { method: "POST", body, headers: { "content-type": contentType } };
+}
+
+test("a search is read in the charset that it names", async () => {
+  const { ask } = await openArchive({ historyHours: 6 });
+  const body = JSON.stringify({ ...WINDOW, query: "SQL", pageSize: 2 });
+  const plain = await ask(SEARCH, post(body));
+  const wide = await ask(SEARCH, sent(Buffer.from(body, "utf16le"), "application/json; charset=utf-16le"));
+
+  expect(JSON.parse(plain.text)).toMatchObject({ rows: [{}, {}] });
+  expect([wide.status, wide.text]).toEqual([200, plain.text]);
+});
+
+test.each([SEARCH, EXPORT])(
+  "%s refuses a charset that nobody knows, and bytes that are no text of theirs",
+  async (path) => {
+    const { ask } = await openEmpty();
+    const body = JSON.stringify({ ...WINDOW, query: "x" });
+    const unknown = await ask(path, sent(body, "application/json; charset=bogus"));
+    const broken = await ask(
+      path,
+      sent(Buffer.from(body.replace('"x"', '"\xff"'), "latin1"), "application/json"),
+    );
+    const latin = await ask(
+      path,
+      sent(Buffer.from(body.replace('"x"', '"\xe9"'), "latin1"), 'application/json; charset="iso-8859-1"'),
+    );
+
+    expect([unknown.status, broken.status, latin.status]).toEqual([415, 400, 200]);
+    expect(JSON.parse(broken.text)).toMatchObject({ errors: { $: ["The body is not valid JSON."] } });
+  },
+);
+
+test("an export is CSV for whoever accepts lines less, or not at all", async () => {
+  const { ask } = await openEmpty();
+  const types = [];
+  for (const accept of [
+    "application/x-ndjson",
+    "application/x-ndjson;q=0",
+    "text/csv, application/x-ndjson;q=0.5",
+  ])
+    types.push((await ask(EXPORT, post(WINDOW, { accept }))).type);
+
+  expect(types).toEqual([
+    "application/x-ndjson; charset=utf-8",
+    "text/csv; charset=utf-8",
+    "text/csv; charset=utf-8",
+  ]);
+});
+
+test.each([
+  ["PUT", SEARCH, "GET, HEAD, OPTIONS, POST"],
+  ["DELETE", `/shield/event-logs/${ZONE}/11-20-2026`, "GET, HEAD, OPTIONS"],
+  ["POST", "/apikey", "GET, HEAD, OPTIONS"],
+  ["POST", `${ADVICE}/930130`, "GET, HEAD, OPTIONS"],
+])("%s %s is told which methods there are, as the platform does it", async (method, path, allow) => {
+  const { ask, platform } = await openEmpty();
+  const refused = await ask(path, { method, key: null });
+
+  expect(refused.status).toBe(405);
+  expect((await platform(path, { method })).status).toBe(405);
+  expect(refused.headers.get("allow")).toBe(allow);
+  expect(JSON.parse(refused.text)).toMatchObject({
+    status: 405,
+    detail: `${method} is not taken here, but ${allow}.`,
+  });
+});
+
+test("a rule that cannot be one is unknown, and nobody is asked about it", async () => {
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const emulator = await createEmulator({ clock: () => NOW, eventsPerSecond: 0.01, historyHours: 4 });
+  onTestFinished(() => emulator.close());
+  const asked: string[] = [];
+  const { ask, platform } = await serve(database, emulator, {
+    askAdvice: async ({ ruleId }) => {
+      asked.push(ruleId);
+      return { kind: "not-now" };
+    },
+  });
+  // A client would take the dots out of a path by itself.
+  for (const rule of ["%00", "x".repeat(201), "a%00b"]) {
+    const [ours, theirs] = [await ask(`${ADVICE}/${rule}`), await platform(`${ADVICE}/${rule}`)];
+    expect([ours.status, ours.type, ours.text]).toEqual([theirs.status, theirs.type, theirs.text]);
+  }
+  expect(asked).toEqual([]);
+});
+
+test.each(["010.0.0.0/8", "10.1/16", "0x0a.0.0.0/8", "167772160", "::ffff:010.0.0.1"])(
+  "%s is no network: some would read another one into it",
+  async (network) => {
+    const { ask, platform } = await openEmpty();
+    const filters = [{ field: "ip", op: "cidr", value: [network] }];
+    const [ours, theirs] = [
+      await ask(SEARCH, post({ ...WINDOW, filters })),
+      await platform(SEARCH, post({ ...WINDOW, filters })),
+    ];
+
+    expect(ours.status).toBe(400);
+    expect(ours.text).toContain("must be an IPv4 or IPv6 network");
+    expect([theirs.status, theirs.text]).toEqual([400, ours.text]);
+  },
+);
+
+test.each(["page", "pageSize", "buckets"])(
+  "%s ends where 32 bits end, here and at the platform",
+  async (field) => {
+    const { ask, platform } = await openEmpty();
+    for (const [value, status] of [
+      [2_147_483_647, 200],
+      [2_147_483_648, 400],
+      [-2_147_483_648, 200],
+      [-2_147_483_649, 400],
+    ] as const) {
+      const request = post({ ...WINDOW, [field]: value });
+      const [ours, theirs] = [await ask(SEARCH, request), await platform(SEARCH, request)];
+      expect([value, ours.status, theirs.status]).toEqual([value, status, status]);
+    }
+  },
+);
+
+test("a body full of mistakes is not answered with many times its size", async () => {
+  const { ask } = await openEmpty();
+  const answer = await ask(SEARCH, post({ ...WINDOW, groupBy: Array.from({ length: 60_000 }, () => 1) }));
+
+  expect(answer.status).toBe(400);
+  expect(Object.keys((JSON.parse(answer.text) as { errors: object }).errors)).toHaveLength(50);
+  expect(answer.text.length).toBeLessThan(20_000);
+});
+
+test("a body that is too deep or too large is told the limit", async () => {
+  const { ask } = await openEmpty();
+  const deep = await ask(SEARCH, post(`${"[".repeat(200)}${"]".repeat(200)}`));
+  const large = await ask(SEARCH, post(JSON.stringify({ ...WINDOW, query: "x".repeat(300_000) })));
+
+  expect([deep.status, JSON.parse(deep.text)]).toMatchObject([
+    400,
+    { detail: expect.stringContaining("32 deep") },
+  ]);
+  expect([large.status, JSON.parse(large.text)]).toMatchObject([
+    413,
+    { detail: "The request body must be at most 262144 bytes." },
+  ]);
+});
+
+test("a page that is given twice is named with both its values", async () => {
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const { url } = await startArchive(database.url);
+  const { key } = await makeKey(database, "admin");
+  const answer = await createClient(url, key)("/apikey?page=1&page=2");
+
+  expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
+    400,
+    { Field: "page", Message: expect.stringContaining("'1,2'") },
+  ]);
+});
