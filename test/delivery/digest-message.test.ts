@@ -29,7 +29,9 @@ function fill(kind: string, messages: ReturnType<typeof many>) {
   const rate = rateOf(kind);
   if (rate.digest === null) throw new Error(`${kind} takes no digest`);
   const fitting = messages.slice(0, countFitting(messages.map(toMember), rate.digest));
-  return buildDigest(fitting, "digest-1", rate);
+  const digest = buildDigest(fitting, "digest-1", rate);
+  expect(digest.digest?.length).toBeGreaterThan(5);
+  return digest;
 }
 
 const shapes: [string, ReturnType<typeof many>][] = [
