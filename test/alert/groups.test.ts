@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
@@ -148,4 +148,35 @@ test("a flood of several zones is silenced by their names alone", async () => {
     code: 2,
     err: expect.stringContaining("is of rules in several zones: use --zone"),
   });
+});
+
+test("what another runner has told while this one waited for its rows is not told again by a group", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone", "rule"));
+  const holder = await database.pool.connect();
+  try {
+    await holder.query("create temp table told as select * from alerts");
+    await holder.query("delete from alerts");
+    await holder.query("begin; select from spikes for update");
+    const running = world.runAt(1, groupedBy("zone"));
+    await vi.waitFor(async () => {
+      const { rowCount } = await database.pool.query(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      expect(rowCount).toBe(1);
+    });
+    await holder.query("insert into alerts overriding system value select * from told; commit");
+    await running;
+  } finally {
+    holder.release(true);
+  }
+  expect(await told()).toEqual([]);
+  expect((await world.alerts()).map(({ ruleId }) => ruleId).sort()).toEqual(["1", "2", "3", "4", "5"]);
+});
+
+test("a flood is as grave as its gravest rule", async () => {
+  for (const [index, severity] of (["warning", "critical", "warning", "error", "warning"] as const).entries())
+    await insertSpike(database.db, { openedAt: at(0), ruleId: String(index), severity });
+  await world.runAt(1, groupedBy("zone"));
+  expect((await world.messages()).map(({ message }) => message.severity)).toEqual(["critical"]);
 });
