@@ -84,6 +84,16 @@ test("any hostile evidence makes a message that the channels accept, with its te
   );
 });
 
+test("an alert that still fires has no end, though its spike is over", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const [alert] = alerts;
+  if (alert === undefined) throw new Error("nothing fired");
+  const spike = alertSpike({ closedAtMs: NOW + 20 * MINUTE_MS });
+  const facts = { alertId: 7, fingerprint: "f", reason: "first", spike, advice: pending } as const;
+  expect(buildMessage({ ...facts, alert })).toMatchObject({ state: "firing", endedAt: null });
+});
+
 test("a group's message adds up what its members saw: the commonest values of all, and their minutes from the end", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });

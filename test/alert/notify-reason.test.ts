@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type AlertRecord, lastHeardAt, toldChannels } from "../../src/alert/alert-record.ts";
+import { nextAlert } from "../../src/alert/next-alert.ts";
 import { alertSpike, HOUR_MS, MINUTE_MS, NOW, play } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;
@@ -177,4 +178,13 @@ test("what a channel heard before the last resolve is closed: only what came sin
   const again = historyOf(first, resolved, { reason: "worse", channels: ["chat"] });
   expect(toldChannels(again)).toEqual(new Set(["chat"]));
   expect(lastHeardAt(again, "pager")).toBe(minutes(2));
+});
+
+test("a transition keeps what muted it, and a resolve is muted by nothing", () => {
+  const facts = { spike: alertSpike(), channels: [], silencedBy: 3, hasAdvice: false, nowMs: NOW } as const;
+  const first = nextAlert(null, { ...facts, reason: "first", mutedBy: "group" });
+  expect(first.transitions).toMatchObject([{ reason: "first", silencedBy: 3, mutedBy: "group" }]);
+  expect(nextAlert(first, { ...facts, reason: "worse" }).transitions.at(-1)).toMatchObject({ mutedBy: null });
+  const resolved = nextAlert(first, { ...facts, reason: "resolved", mutedBy: "inhibition" });
+  expect(resolved.transitions.at(-1)).toMatchObject({ silencedBy: null, mutedBy: null });
 });

@@ -105,8 +105,8 @@ test.each(shapes)(
 
 test("a digest is an alert message: firing while any of its alerts is, as grave as the gravest", () => {
   const messages = [
-    messageOf({ severity: "info", state: "resolved", reason: "resolved", endedAt: 0 }),
-    messageOf({ severity: "error", alertId: 8 }),
+    messageOf({ severity: "info", state: "resolved", reason: "resolved", startedAt: 5, endedAt: 9 }),
+    messageOf({ severity: "error", alertId: 8, startedAt: 7 }),
   ];
   const digest = buildDigest(messages, "digest-1", rateOf("slack"));
   expect(alertMessage.parse(digest)).toEqual(digest);
@@ -115,6 +115,8 @@ test("a digest is an alert message: firing while any of its alerts is, as grave 
     reason: "first",
     severity: "error",
     dedupeKey: "digest-1",
+    startedAt: 5,
+    endedAt: null,
   });
 });
 
