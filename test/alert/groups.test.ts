@@ -6,7 +6,7 @@ import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { describeSubject } from "../../src/channel/describe-alert.ts";
 import { alertsCommand } from "../../src/cli/alerts.ts";
 import { silencesCommand } from "../../src/cli/silences.ts";
-import { DEFAULT_TIMING, type Label, type Routing, routeToAll } from "../../src/routing/routing.ts";
+import { DEFAULT_TIMING, type Label, type Routing, routeToAll, WEEKDAYS } from "../../src/routing/routing.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
@@ -179,4 +179,44 @@ test("a flood is as grave as its gravest rule", async () => {
     await insertSpike(database.db, { openedAt: at(0), ruleId: String(index), severity });
   await world.runAt(1, groupedBy("zone"));
   expect((await world.messages()).map(({ message }) => message.severity)).toEqual(["critical"]);
+});
+
+test("a flood whose rules were all deleted is over and says so once, under the name it had", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone"));
+  await database.db.delete(spikes);
+  for (const minutes of [2, 3]) await world.runAt(minutes, groupedBy("zone"));
+  const said = (await world.messages()).map(({ message }) => message);
+  expect(said).toMatchObject([
+    { reason: "first", state: "firing" },
+    { reason: "resolved", state: "resolved", headline: "Flood over", endedAt: at(2).getTime() },
+  ]);
+  expect(new Set(said.map(({ dedupeKey }) => dedupeKey)).size).toBe(1);
+});
+
+test("a channel in its quiet hours hears of a flood when they are over, the others at once", async () => {
+  const fromMinute = 15 * 60;
+  const quiet = {
+    timeZone: "UTC",
+    days: WEEKDAYS,
+    fromMinute,
+    toMinute: fromMinute + 60,
+    matchers: {},
+  } as const;
+  const scene = groupedBy("zone");
+  const routing = (): Routing => {
+    const all = scene.routing();
+    const quietHours = [{ ...quiet, channels: ["pager"], critical: "hold" as const }];
+    return {
+      ...all,
+      channels: ["chat", "pager"],
+      root: { ...all.root, channels: ["chat", "pager"] },
+      quietHours,
+    };
+  };
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  for (const minutes of [1, 29]) await world.runAt(minutes, { routing });
+  expect(await world.outbox()).toEqual(["1 first chat"]);
+  for (const minutes of [30, 31]) await world.runAt(minutes, { routing });
+  expect(await world.outbox()).toEqual(["1 first chat", "2 repeat pager"]);
 });
