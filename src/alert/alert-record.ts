@@ -42,10 +42,9 @@ export interface AlertRecord {
   readonly transitions: readonly Transition[];
 }
 
-/** How often the alert has fired again after a resolve. */
+/** How often an alert that is not resolved has fired again after a resolve. */
 export function countReopenings(alert: AlertRecord): number {
-  const resolves = alert.transitions.filter((entry) => entry.reason === "resolved").length;
-  return alert.state === "resolved" ? Math.max(resolves - 1, 0) : resolves;
+  return alert.transitions.filter((entry) => entry.reason === "resolved").length;
 }
 
 /** The gravest severity since the alert last began to fire; what `worse` is measured against. */

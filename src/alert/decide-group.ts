@@ -59,7 +59,10 @@ export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecisio
   const choice = { reason, alert: before, channels: routed, configured: routing.channels, due, isSilenced };
   const channels = pickChannels(choice);
   const change = { reason, spike: occurrence, channels, held, silencedBy, hasAdvice: false, nowMs };
-  return { reason, alert: nextAlert(before, change), channels, members, newcomers };
+  const next = nextAlert(before, change);
+  // Without members there is no spike that it could stand for but the one it stood for, if that is still there.
+  const alert = members.length > 0 ? next : { ...next, spikeId: before?.spikeId ?? null };
+  return { reason, alert, channels, members, newcomers };
 }
 
 /** A group all of whose members were deleted is over. */

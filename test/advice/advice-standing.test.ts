@@ -100,3 +100,15 @@ test("an ask under way is not asked again; one whose asker died is, after a minu
   expect(adviceStanding(spike, [ask(0.9, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: false });
   expect(adviceStanding(spike, [ask(1, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: true });
 });
+
+test("asks count by their time, in whatever order they were read", () => {
+  const rows = [ask(40, "EDGE_TIMEOUT"), ask(2, "EDGE_TIMEOUT"), ask(9, null), ask(30, "EDGE_TIMEOUT")];
+  for (const read of [rows, rows.toReversed()])
+    expect(adviceStanding(spike, read, NOW)).toMatchObject({
+      state: "present",
+      askedAtMs: NOW - 9 * MINUTE_MS,
+    });
+  const failed = [ask(40, "EDGE_TIMEOUT"), ask(1, "EDGE_TIMEOUT")];
+  expect(isDue(failed)).toBe(false);
+  expect(isDue(failed.toReversed())).toBe(false);
+});

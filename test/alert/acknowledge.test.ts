@@ -1,8 +1,10 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { lockAlert } from "../../db/queries/alert-acts.ts";
 import { readFailingChannels } from "../../db/queries/channel-health.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { acknowledgeByHand } from "../../jobs/act-on-alert.ts";
 import { createDeliverAlertsJob } from "../../jobs/deliver-alerts.ts";
 import type { Notifier } from "../../src/channel/notifier.ts";
@@ -127,4 +129,15 @@ test("one that comes too late, when the alert is over, is not sent", async () =>
   await deliver();
   const actions = asked("pagerduty").map(({ body }) => JSON.parse(body).event_action);
   expect(actions).toEqual(["trigger", "resolve"]);
+});
+
+test("while a person acts on an alert nobody raises or changes it: its spike is locked with it", async () => {
+  const id = await fire();
+  const isFree = async (table: string) =>
+    (await database.pool.query(`select from ${table} for no key update skip locked`)).rowCount === 1;
+  expect([await isFree("spikes"), await isFree("alerts")]).toEqual([true, true]);
+  await inTransaction(database, async ({ tx }) => {
+    expect(await lockAlert(tx, id)).toMatchObject({ id });
+    expect([await isFree("spikes"), await isFree("alerts")]).toEqual([false, false]);
+  });
 });

@@ -4,6 +4,7 @@ import type { AlertRecord } from "../../src/alert/alert-record.ts";
 import type { AlertSpike } from "../../src/alert/alert-spike.ts";
 import { toAlertSpike } from "../../src/alert/alert-spike.ts";
 import { buildMessage } from "../../src/alert/build-message.ts";
+import { buildGroupMessage } from "../../src/alert/group-message.ts";
 import { alertMessage } from "../../src/channel/alert-message.ts";
 import { alertSpike, EVIDENCE, MINUTE_MS, NOW, play } from "./support.ts";
 
@@ -81,4 +82,50 @@ test("any hostile evidence makes a message that the channels accept, with its te
       expect(message.ruleId).toBe(ruleId);
     }),
   );
+});
+
+test("an alert that still fires has no end, though its spike is over", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const [alert] = alerts;
+  if (alert === undefined) throw new Error("nothing fired");
+  const spike = alertSpike({ closedAtMs: NOW + 20 * MINUTE_MS });
+  const facts = { alertId: 7, fingerprint: "f", reason: "first", spike, advice: pending } as const;
+  expect(buildMessage({ ...facts, alert })).toMatchObject({ state: "firing", endedAt: null });
+});
+
+test("a group's message adds up what its members saw: the commonest values of all, and their minutes from the end", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const [alert] = alerts;
+  if (alert === undefined) throw new Error("nothing fired");
+  const row = (value: string, count: number, share: number) => ({ value, count, share });
+  const seeing = (ruleId: string, ip: readonly ReturnType<typeof row>[], sparkline: number[], over = {}) =>
+    alertSpike({
+      ruleId,
+      evidence: { ...EVIDENCE, sparkline, top: { ...EVIDENCE.top, ip: [...ip] } },
+      ...over,
+    });
+  const spikes = [
+    seeing("1", [row("203.0.113.7", 35, 0.7), row("203.0.113.8", 15, 0.3)], [1, 2, 3], { windowCount: 50 }),
+    seeing("2", [row("203.0.113.9", 40, 0.8), row("203.0.113.8", 10, 0.2)], [10, 20], { windowCount: 60 }),
+    seeing("3", [], [], { severity: "critical", windowCount: 10, windowMinutes: 60, score: 9 }),
+  ];
+  const message = buildGroupMessage({ alertId: 7, fingerprint: "f", alert, reason: "first", spikes });
+  expect(message.top.ips).toEqual([
+    row("203.0.113.9", 40, 0.4),
+    row("203.0.113.7", 35, 0.35),
+    row("203.0.113.8", 25, 0.25),
+  ]);
+  expect(message.sparkline).toEqual([1, 12, 23]);
+  expect(message).toMatchObject({
+    severity: "critical",
+    count: 120,
+    usual: 6,
+    times: 20,
+    windowMinutes: 60,
+    score: 9,
+  });
+  expect(message.members?.map(({ ruleId }) => ruleId)).toEqual(["2", "1", "3"]);
+  expect(message.top.asns).toEqual([row("64500", 150, 1)]);
 });

@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { describeSubject } from "../../src/channel/describe-alert.ts";
 import { alertsCommand } from "../../src/cli/alerts.ts";
 import { silencesCommand } from "../../src/cli/silences.ts";
-import { DEFAULT_TIMING, type Label, type Routing, routeToAll } from "../../src/routing/routing.ts";
+import { DEFAULT_TIMING, type Label, type Routing, routeToAll, WEEKDAYS } from "../../src/routing/routing.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
@@ -148,4 +148,75 @@ test("a flood of several zones is silenced by their names alone", async () => {
     code: 2,
     err: expect.stringContaining("is of rules in several zones: use --zone"),
   });
+});
+
+test("what another runner has told while this one waited for its rows is not told again by a group", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone", "rule"));
+  const holder = await database.pool.connect();
+  try {
+    await holder.query("create temp table told as select * from alerts");
+    await holder.query("delete from alerts");
+    await holder.query("begin; select from spikes for update");
+    const running = world.runAt(1, groupedBy("zone"));
+    await vi.waitFor(async () => {
+      const { rowCount } = await database.pool.query(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      expect(rowCount).toBe(1);
+    });
+    await holder.query("insert into alerts overriding system value select * from told; commit");
+    await running;
+  } finally {
+    holder.release(true);
+  }
+  expect(await told()).toEqual([]);
+  expect((await world.alerts()).map(({ ruleId }) => ruleId).sort()).toEqual(["1", "2", "3", "4", "5"]);
+});
+
+test("a flood is as grave as its gravest rule", async () => {
+  for (const [index, severity] of (["warning", "critical", "warning", "error", "warning"] as const).entries())
+    await insertSpike(database.db, { openedAt: at(0), ruleId: String(index), severity });
+  await world.runAt(1, groupedBy("zone"));
+  expect((await world.messages()).map(({ message }) => message.severity)).toEqual(["critical"]);
+});
+
+test("a flood whose rules were all deleted is over and says so once, under the name it had", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone"));
+  await database.db.delete(spikes);
+  for (const minutes of [2, 3]) await world.runAt(minutes, groupedBy("zone"));
+  const said = (await world.messages()).map(({ message }) => message);
+  expect(said).toMatchObject([
+    { reason: "first", state: "firing" },
+    { reason: "resolved", state: "resolved", headline: "Flood over", endedAt: at(2).getTime() },
+  ]);
+  expect(new Set(said.map(({ dedupeKey }) => dedupeKey)).size).toBe(1);
+});
+
+test("a channel in its quiet hours hears of a flood when they are over, the others at once", async () => {
+  const fromMinute = 15 * 60;
+  const quiet = {
+    timeZone: "UTC",
+    days: WEEKDAYS,
+    fromMinute,
+    toMinute: fromMinute + 60,
+    matchers: {},
+  } as const;
+  const scene = groupedBy("zone");
+  const routing = (): Routing => {
+    const all = scene.routing();
+    const quietHours = [{ ...quiet, channels: ["pager"], critical: "hold" as const }];
+    return {
+      ...all,
+      channels: ["chat", "pager"],
+      root: { ...all.root, channels: ["chat", "pager"] },
+      quietHours,
+    };
+  };
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  for (const minutes of [1, 29]) await world.runAt(minutes, { routing });
+  expect(await world.outbox()).toEqual(["1 first chat"]);
+  for (const minutes of [30, 31]) await world.runAt(minutes, { routing });
+  expect(await world.outbox()).toEqual(["1 first chat", "2 repeat pager"]);
 });

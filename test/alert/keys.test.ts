@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { groupKeyOf } from "../../src/alert/alert-group.ts";
 import { episodeKeyOf, notificationKeyOf } from "../../src/alert/dedupe-key.ts";
 import { fingerprintOf } from "../../src/alert/fingerprint.ts";
 import { ruleTitle } from "../../src/alert/rule-title.ts";
+import { DEFAULT_TIMING, type Label } from "../../src/routing/routing.ts";
 
 const subject = { kind: "spike", zoneId: 101, ruleId: "942100" };
 
@@ -48,4 +50,19 @@ test.each([
   [null, null],
 ])("rule %s is about %s", (ruleId, title) => {
   expect(ruleTitle(ruleId)).toBe(title);
+});
+
+test("quiet hours and the order of routes make no other group, another place or another subject does", () => {
+  const key = (channels: string[], held: string[], groupBy: Label[] = ["zone"], over = {}) => {
+    const timing = { ...DEFAULT_TIMING, groupBy };
+    return groupKeyOf({ timing, channels, held, repeatIntervalMs: new Map() }, { ...subject, ...over });
+  };
+  expect(key(["chat", "pager"], [])).toBe(key(["pager", "chat"], []));
+  expect(key(["pager"], ["chat"])).toBe(key(["chat"], ["pager"]));
+  expect(key(["chat"], [])).not.toBe(key(["chat", "pager"], []));
+  expect(key(["chat"], [])).not.toBe(key(["chat"], [], ["zone"], { zoneId: 102 }));
+  expect(key(["chat"], [])).toBe(key(["chat"], [], ["zone"], { ruleId: "1" }));
+  expect(key(["chat"], [], ["rule"])).not.toBe(key(["chat"], [], ["rule"], { ruleId: "1" }));
+  expect(key(["chat"], [], ["rule"])).toBe(key(["chat"], [], ["rule"], { zoneId: 102 }));
+  expect(key(["chat"], [], ["zone", "rule"])).toBeNull();
 });

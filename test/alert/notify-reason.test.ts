@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { AlertRecord } from "../../src/alert/alert-record.ts";
+import { type AlertRecord, lastHeardAt, toldChannels } from "../../src/alert/alert-record.ts";
+import { nextAlert } from "../../src/alert/next-alert.ts";
 import { alertSpike, HOUR_MS, MINUTE_MS, NOW, play } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;
@@ -123,4 +124,67 @@ test("a silence does not keep a page that was sent from being closed, and nobody
   play(untold, { spike: alertSpike(), nowMs: NOW, isSilenced: true });
   play(untold, { spike: closed, nowMs: minutes(20) });
   expect(untold.at(-1)?.transitions.at(-1)).toMatchObject({ reason: "resolved", channels: [] });
+});
+
+/** An alert of these transitions, a minute apart; each a warning that went to the channels named. */
+function historyOf(
+  ...entries: (Partial<AlertRecord["transitions"][number]> & { reason: string })[]
+): AlertRecord {
+  const rest = {
+    severity: "warning",
+    silencedBy: null,
+    mutedBy: null,
+    channels: [],
+    held: [],
+    hasAdvice: false,
+  };
+  const transitions = entries.map(
+    (entry, index) =>
+      ({
+        ...rest,
+        transition: index + 1,
+        at: minutes(index),
+        state: "firing",
+        ...entry,
+      }) as AlertRecord["transitions"][number],
+  );
+  const transition = transitions.length;
+  return { state: "firing", transition, firedAtMs: NOW, resolvedAtMs: null, spikeId: 1, transitions };
+}
+
+test("a channel is owed a message that quiet hours or a silence kept from it, and one that is new hears with the others", () => {
+  const heard = (alert: AlertRecord) =>
+    ["chat", "pager", "new"].map((channel) => lastHeardAt(alert, channel));
+  const first = { reason: "first", channels: ["chat", "pager"] };
+  expect(heard(historyOf(first))).toEqual([NOW, NOW, NOW]);
+  const held = { reason: "repeat", channels: ["chat"], held: ["pager"] };
+  expect(heard(historyOf(first, held))).toEqual([minutes(1), null, minutes(1)]);
+  expect(heard(historyOf(first, { reason: "repeat", channels: ["chat"] }))).toEqual([
+    minutes(1),
+    NOW,
+    minutes(1),
+  ]);
+  expect(heard(historyOf(first, { reason: "worse", silencedBy: 1 }))).toEqual([null, null, null]);
+  expect(heard(historyOf({ reason: "first", mutedBy: "inhibition" }))).toEqual([null, null, null]);
+  expect(heard(historyOf(first, { reason: "acknowledged" }))).toEqual([NOW, NOW, NOW]);
+});
+
+test("what a channel heard before the last resolve is closed: only what came since has to be", () => {
+  const first = { reason: "first", channels: ["chat", "pager"] };
+  const resolved = { reason: "resolved", channels: ["chat", "pager"] };
+  expect(toldChannels(historyOf(first, { reason: "repeat", channels: ["desk"] }))).toEqual(
+    new Set(["chat", "pager", "desk"]),
+  );
+  const again = historyOf(first, resolved, { reason: "worse", channels: ["chat"] });
+  expect(toldChannels(again)).toEqual(new Set(["chat"]));
+  expect(lastHeardAt(again, "pager")).toBe(minutes(2));
+});
+
+test("a transition keeps what muted it, and a resolve is muted by nothing", () => {
+  const facts = { spike: alertSpike(), channels: [], silencedBy: 3, hasAdvice: false, nowMs: NOW } as const;
+  const first = nextAlert(null, { ...facts, reason: "first", mutedBy: "group" });
+  expect(first.transitions).toMatchObject([{ reason: "first", silencedBy: 3, mutedBy: "group" }]);
+  expect(nextAlert(first, { ...facts, reason: "worse" }).transitions.at(-1)).toMatchObject({ mutedBy: null });
+  const resolved = nextAlert(first, { ...facts, reason: "resolved", mutedBy: "inhibition" });
+  expect(resolved.transitions.at(-1)).toMatchObject({ silencedBy: null, mutedBy: null });
 });

@@ -208,6 +208,18 @@ describe("the outline", () => {
     expect(named + left).toBe(1_000);
   });
 
+  test("parts that hold every name count none as missing, and those that may be no more count the rest", () => {
+    const message = floodOf(100);
+    const room = { chars: 500, lineChars: 100 };
+    const parts = partMembers(message, message.members ?? [], room);
+    expect(idsIn(parts.flatMap(({ lines }) => lines).join("\n")).size).toBe(100);
+    expect(parts.flatMap(({ lines }) => lines).join("\n")).not.toContain("more");
+    const [only, ...others] = partMembers(message, message.members ?? [], { ...room, most: 1 });
+    expect(others).toEqual([]);
+    const named = idsIn(only?.lines.slice(0, -1).join("\n") ?? "").size;
+    expect(only?.lines.at(-1)).toContain(`and ${100 - named} more`);
+  });
+
   test("only what says who belongs to the group is followed by a list", () => {
     expect(tellsMembers(floodOf(9))).toBe(true);
     for (const reason of ["advice", "acknowledged", "resolved"] as const)

@@ -67,6 +67,8 @@ test("a cell differs exactly where the two sides' counts do, whichever side does
       const maps = [there, here].map((one) => new Map([[FROM, new Map(Object.entries(one))]]));
       const [upstream = new Map(), stored = new Map()] = maps;
       const [hour, empty] = compareCounts([FROM, FROM + HOUR_MS], upstream, stored);
+      const total = (side: Record<string, number>) => Object.values(side).reduce((sum, n) => sum + n, 0);
+      expect(hour).toMatchObject({ upstreamCount: total(there), storedCount: total(here) });
       const differing = new Map(hour?.differing.map((cell) => [cell.ruleId, cell]));
       for (const rule of ["a", "b", "c", "d", ""]) {
         const [upstreamCount, storedCount] = [there[rule] ?? 0, here[rule] ?? 0];

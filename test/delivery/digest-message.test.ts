@@ -29,7 +29,9 @@ function fill(kind: string, messages: ReturnType<typeof many>) {
   const rate = rateOf(kind);
   if (rate.digest === null) throw new Error(`${kind} takes no digest`);
   const fitting = messages.slice(0, countFitting(messages.map(toMember), rate.digest));
-  return buildDigest(fitting, "digest-1", rate);
+  const digest = buildDigest(fitting, "digest-1", rate);
+  expect(digest.digest?.length).toBeGreaterThan(5);
+  return digest;
 }
 
 const shapes: [string, ReturnType<typeof many>][] = [
@@ -103,8 +105,8 @@ test.each(shapes)(
 
 test("a digest is an alert message: firing while any of its alerts is, as grave as the gravest", () => {
   const messages = [
-    messageOf({ severity: "info", state: "resolved", reason: "resolved", endedAt: 0 }),
-    messageOf({ severity: "error", alertId: 8 }),
+    messageOf({ severity: "info", state: "resolved", reason: "resolved", startedAt: 5, endedAt: 9 }),
+    messageOf({ severity: "error", alertId: 8, startedAt: 7 }),
   ];
   const digest = buildDigest(messages, "digest-1", rateOf("slack"));
   expect(alertMessage.parse(digest)).toEqual(digest);
@@ -113,6 +115,8 @@ test("a digest is an alert message: firing while any of its alerts is, as grave 
     reason: "first",
     severity: "error",
     dedupeKey: "digest-1",
+    startedAt: 5,
+    endedAt: null,
   });
 });
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase } from "../../db/client.ts";
+import { markDelivered, markRetry, markUndeliverable } from "../../db/queries/delivery-outcomes.ts";
 import { alerts } from "../../db/schema/alerts.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createLog } from "../../src/log.ts";
@@ -454,4 +455,24 @@ describe("a channel that fails", () => {
     expect(await world.outbox()).toEqual(["1 first chat undeliverable", "2 worse chat delivered"]);
     expect(await world.alerts()).toHaveLength(1);
   });
+});
+
+test("what is delivered stays so whatever a sender of the same claim says later, and a dropped one that arrived is delivered", async () => {
+  await world.raise(["first"]);
+  const { db } = database;
+  await db.update(notifications).set({ state: "sending", attempts: 1 });
+  const claimed = (await world.rows()).map(({ id, attempts }) => ({ id, attempts }));
+  const states = async () => (await world.rows()).map(({ state }) => state);
+  expect(await markDelivered(db, claimed, "42")).toBe(1);
+  expect(await markRetry(db, claimed, { delayMs: 0, error: "late" })).toBe(0);
+  expect(await markUndeliverable(db, claimed, "late")).toBe(0);
+  expect(await states()).toEqual(["delivered"]);
+
+  await db.update(notifications).set({ state: "undeliverable" });
+  expect(await markRetry(db, claimed, { delayMs: 0, error: "late" })).toBe(0);
+  const others = claimed.map(({ id, attempts }) => ({ id, attempts: attempts + 1 }));
+  expect(await markDelivered(db, others, "42")).toBe(0);
+  expect(await states()).toEqual(["undeliverable"]);
+  expect(await markDelivered(db, claimed, "42")).toBe(1);
+  expect(await states()).toEqual(["delivered"]);
 });

@@ -1,8 +1,10 @@
 import { sql } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { hastenWaiting } from "../../db/queries/channel-states.ts";
 import { replayDeliveries } from "../../db/queries/deliveries.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
+import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "../../jobs/deliver-alerts.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
@@ -236,4 +238,25 @@ describe("the fallback channel", () => {
       rowCount: 0,
     });
   });
+});
+
+test("a channel that is back hastens what waits after its own failures, not what its receiver put off, nor another's", async () => {
+  const errors = ["ENDPOINT_UNAVAILABLE: 500", "told to wait: ENDPOINT_UNAVAILABLE: 429", null];
+  for (const lastError of errors) {
+    const alertId = await world.raise(["first"], ["chat", "pager"]);
+    await database.db
+      .update(notifications)
+      .set({ lastError, nextAttemptAt: sql`now() + interval '1 hour'` })
+      .where(sql`alert_id = ${alertId}`);
+  }
+  await world.raise(["first"]);
+  await database.db
+    .update(notifications)
+    .set({ state: "undeliverable", lastError: errors[0], nextAttemptAt: sql`now() + interval '1 hour'` })
+    .where(sql`last_error is null and next_attempt_at <= now()`);
+  await hastenWaiting(database.db, "chat");
+  const { rows } = await database.pool.query(
+    "select channel, state, last_error from notifications where next_attempt_at <= now()",
+  );
+  expect(rows).toEqual([{ channel: "chat", state: "pending", last_error: errors[0] }]);
 });

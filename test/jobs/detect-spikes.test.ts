@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensurePartitions } from "../../db/partitions.ts";
-import { openSpike } from "../../db/queries/spikes.ts";
+import { openSpike, readMinuteCounts } from "../../db/queries/spikes.ts";
 import { EVIDENCE_DIMENSIONS, spikes } from "../../db/schema/spikes.ts";
 import { MINUTE_MS } from "../../src/trend/bucket.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -148,4 +148,28 @@ test("a detector that slept through an attack does not open its spike once more"
     const another = { ...row, openedAt: next, lastActiveAt: next, judgedThrough: next, closedAt: null };
     expect(await openSpike(database.db, another)).not.toBeNull();
   }
+});
+
+test("minutes are read from the first of their span to before its end, in order, of rules that have enough events", async () => {
+  const add = (minute: number, total: number, ruleId = "942100", width = 60) =>
+    database.pool.query(
+      "insert into rule_buckets (zone_id, rule_id, width, starts_at, total, blocked) values (101, $1, $2, to_timestamp($3), $4, $4)",
+      [ruleId, width, minute * 60, total],
+    );
+  for (const [minute, total] of [
+    [3, 4],
+    [1, 2],
+    [0, 1],
+    [-1, 50],
+    [5, 60],
+    [4, 5],
+  ] as const)
+    await add(START + minute, total);
+  await add(START, 70, "942100", 3_600);
+  await add(START, 11, "941100");
+  const span = { fromMs: START * MINUTE_MS, toMs: (START + 5) * MINUTE_MS };
+  const read = (atLeast: number) => readMinuteCounts(database.db, { ...span, atLeast });
+  const minutes = [0, 1, 3, 4].map((minute) => START + minute);
+  expect(await read(12)).toEqual([{ zoneId: 101, ruleId: "942100", minutes, counts: [1, 2, 4, 5] }]);
+  expect((await read(13)).length).toBe(0);
 });

@@ -26,11 +26,13 @@ export interface IngestJobsOptions {
   readonly clock: Clock;
   readonly observer: IngestObserver;
   readonly erasures?: ErasureGuard;
+  /** Hears which nudges the jobs give. */
+  readonly told?: (nudge: "missing" | "match" | "repair" | "seal") => void;
 }
 
 /** The jobs that copy and prove, of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
 export function createIngestJobs(options: IngestJobsOptions) {
-  const { database, url, accessKey, clock, observer, erasures } = options;
+  const { database, url, accessKey, clock, observer, erasures, told } = options;
   const transport = createEdgeTransport({
     baseUrl: url,
     accessKey: createSecret(accessKey),
@@ -52,17 +54,17 @@ export function createIngestJobs(options: IngestJobsOptions) {
     afterPage: () => undefined,
     ...(erasures === undefined ? {} : { erasures }),
   };
-  const afterOthers = async () => undefined;
+  const tell = (nudge: Parameters<NonNullable<typeof told>>[0]) => async () => told?.(nudge);
   const runs = (job: AnyJob) => (signal?: AbortSignal) =>
     job.run({ zoneId: ZONE } as never, signal ?? new AbortController().signal);
   return {
     poll: runs(createPollEventsJob(deps)),
     walk: runs(createWalkDaysJob(deps)),
     reconcile: runs(
-      createReconcileCountsJob({ ...deps, afterMissing: afterOthers, afterMatch: afterOthers }),
+      createReconcileCountsJob({ ...deps, afterMissing: tell("missing"), afterMatch: tell("match") }),
     ),
-    repair: runs(createRepairWindowJob({ ...deps, afterRepair: afterOthers })),
-    seal: runs(createSealWindowsJob({ ...deps, afterSeal: afterOthers })),
+    repair: runs(createRepairWindowJob({ ...deps, afterRepair: tell("repair") })),
+    seal: runs(createSealWindowsJob({ ...deps, afterSeal: tell("seal") })),
     close: async () => {
       await workers.close();
       await transport.close();

@@ -26,7 +26,7 @@ export interface IngestTest {
 /** The jobs that copy and prove, of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
 export async function openIngest(
   emulator: Emulator,
-  options: { url?: string; database?: MigratedDatabase; erasures?: ErasureGuard } = {},
+  options: { url?: string; database?: MigratedDatabase; erasures?: ErasureGuard; told?: string[] } = {},
 ): Promise<IngestTest> {
   const database = options.database ?? (await createMigratedDatabase());
   const pages: StoredPageFacts[] = [];
@@ -37,6 +37,7 @@ export async function openIngest(
     accessKey,
     clock: () => emulator.now(),
     observer: { pageStored: (facts) => void pages.push(facts) },
+    told: (nudge) => void options.told?.push(nudge),
     ...(options.erasures === undefined ? {} : { erasures: options.erasures }),
   });
   if (options.database === undefined) onTestFinished(() => database.drop());

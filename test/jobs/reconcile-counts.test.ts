@@ -195,3 +195,29 @@ test("F6: a runner that lost its lease while the platform answered records nothi
   await expect(ingest.reconcile()).rejects.toMatchObject({ code: "FENCE_LOST" });
   expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
 });
+
+test("a comparison tells of what is missing to whoever repairs, and of what matches to whoever seals", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const told: string[] = [];
+  let isForeign = false;
+  const { url } = await watchGrouped(emulator, (body) => {
+    const answer = JSON.parse(body) as SearchBody;
+    const groups = answer.groups?.map((group) => ({
+      ...group,
+      count: group.count + (group.sparkline?.length ?? 0),
+      sparkline: group.sparkline?.map((events) => events + 1),
+    }));
+    return isForeign ? JSON.stringify({ ...answer, groups }) : body;
+  });
+  const ingest = await openIngest(emulator, { url, told });
+  await ingest.poll();
+  emulator.advance(1_000);
+  isForeign = true;
+  await ingest.reconcile();
+  expect(told).toEqual(["missing"]);
+  isForeign = false;
+  emulator.advance(10 * MINUTE_MS);
+  told.length = 0;
+  await ingest.reconcile();
+  expect(told).toEqual(["match"]);
+});

@@ -237,3 +237,47 @@ test("F21: a repair whose nudge was lost is rung by the sweep when it is due, un
   expect(await sweep()).toEqual([]);
   expect((await cellsOf(ingest)).every(({ resolved_at }) => resolved_at === null)).toBe(true);
 });
+
+test("hours that a run did not come to, because the platform failed twice in a row, stay due and uncounted", async () => {
+  const emulator = await openEmulator(SPARSE);
+  let isDown = false;
+  const url = await openChangingPlatform(emulator, (body, path, request) =>
+    isDown && path.endsWith("/search") && !request.includes("groupBy") ? null : body,
+  );
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 20 * HOUR_MS) / 1000})`);
+  await ingest.reconcile();
+  const before = await cellsOf(ingest);
+  const [first = 0, second = 0, ...rest] = new Set(before.map(({ starts_at }) => starts_at.getTime()));
+  expect(rest.length).toBeGreaterThan(3);
+  isDown = true;
+  await expect(ingest.repair()).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+  const cells = await cellsOf(ingest);
+  const counted = new Set(cells.flatMap((cell) => (cell.repairs > 0 ? [cell.starts_at.getTime()] : [])));
+  expect([...counted]).toEqual([first, second]);
+  const untouched = (rows: typeof cells) =>
+    rows.filter(({ starts_at }) => rest.includes(starts_at.getTime()));
+  expect(untouched(cells)).toEqual(untouched(before));
+});
+
+test("a cell that matches again is nobody's to repair, though its hour is not decided yet", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const { asked, url } = await watchFlat(emulator);
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await forget(ingest, `occurred_at < to_timestamp(${(THIS_HOUR - 27 * HOUR_MS) / 1000})`);
+  await ingest.reconcile();
+  await ingest.repair();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  const cells = await cellsOf(ingest);
+  expect(cells.length).toBeGreaterThan(5);
+  expect(cells.filter(({ resolved_at }) => resolved_at === null)).toEqual([]);
+  emulator.advance(2 * MINUTE_MS);
+  asked.length = 0;
+  await ingest.repair();
+  expect(asked).toEqual([]);
+});

@@ -1,6 +1,8 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { enterHours, lockOpenHours, readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { recordComparison } from "../../db/queries/reconcile.ts";
 import { decideHours } from "../../db/queries/seal-windows.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { horizonAt } from "../../src/coverage/horizon.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import { HOUR_MS, MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
@@ -222,4 +224,98 @@ test("F30: a seal whose connection is cut in the middle decides nothing, and the
   expect(await decided(ingest)).toEqual(before);
   await ingest.seal();
   expect((await countStates(ingest))["sealed"]).toBeGreaterThan(60);
+});
+
+/** An open hour, or a gap, without evidence, so many hours from that of NOW. */
+async function enter({ database }: IngestTest, hour: number, { zoneId = ZONE, state = "open" } = {}) {
+  await database.pool.query(
+    `insert into coverage_windows (zone_id, starts_at, state, gap_reason, sealed_at, evidence)
+     select $1, to_timestamp($2), $3, g.reason, g.at, g.evidence
+     from (select) one left join (values ('lost', now(), '{}'::jsonb)) as g(reason, at, evidence) on $3 = 'gap'`,
+    [zoneId, (startOf(NOW) + hour * HOUR_MS) / 1_000, state],
+  );
+}
+
+const startOf = (ms: number) => ms - (ms % HOUR_MS);
+
+test("the hours that are judged are the zone's own that ended undecided, oldest first, and nothing is stored into them meanwhile", async () => {
+  const ingest = await openIngest(await openEmulator({ historyHours: 1 }));
+  for (const hour of [-2, -5, -3, 0]) await enter(ingest, hour);
+  await enter(ingest, -4, { state: "gap" });
+  await enter(ingest, -3, { zoneId: 102 });
+  const { pool } = ingest.database;
+  const isFree = async (zoneId: number, hour: number) => {
+    const { rowCount } = await pool.query(
+      "select from coverage_windows where zone_id = $1 and starts_at = to_timestamp($2) for no key update skip locked",
+      [zoneId, (startOf(NOW) + hour * HOUR_MS) / 1_000],
+    );
+    return rowCount === 1;
+  };
+  await inTransaction(ingest.database, async ({ tx }) => {
+    const hours = await lockOpenHours(tx, ZONE, startOf(NOW));
+    expect(hours.map(({ startsAt }) => (startsAt - startOf(NOW)) / HOUR_MS)).toEqual([-5, -3, -2]);
+    for (const hour of [-5, -3, -2]) expect(await isFree(ZONE, hour)).toBe(false);
+    for (const [zoneId, hour] of [
+      [ZONE, 0],
+      [ZONE, -4],
+      [102, -3],
+    ] as const)
+      expect(await isFree(zoneId, hour)).toBe(true);
+  });
+});
+
+test("a zone is spoken for from where it was first watched, and until anything is decided from where the platform remembers", async () => {
+  const ingest = await openIngest(await openEmulator({ historyHours: 1 }));
+  const span = { fromMs: startOf(NOW) - 6 * HOUR_MS, toMs: startOf(NOW) };
+  const entered = async () =>
+    (await hoursOf(ingest)).map(({ startsAt }) => (startsAt - startOf(NOW)) / HOUR_MS);
+  await enter(ingest, -9, { zoneId: 102 });
+  await enter(ingest, -3, { zoneId: 102 });
+  await enter(ingest, -2);
+  expect(await enterHours(ingest.database.db, ZONE, span)).toBe(span.fromMs);
+  expect(await entered()).toEqual([-6, -5, -4, -3, -2, -1]);
+
+  await ingest.database.pool.query("delete from coverage_windows where zone_id = $1", [ZONE]);
+  await enter(ingest, -4, { state: "gap" });
+  await enter(ingest, -2);
+  expect(await enterHours(ingest.database.db, ZONE, span)).toBe(startOf(NOW) - 4 * HOUR_MS);
+  expect(await entered()).toEqual([-4, -3, -2, -1]);
+});
+
+test("the hours of a span are those that begin in it, oldest first, of that zone alone", async () => {
+  const ingest = await openIngest(await openEmulator({ historyHours: 1 }));
+  for (const hour of [-1, -4, -2, -3]) await enter(ingest, hour);
+  await enter(ingest, -2, { zoneId: 102 });
+  const span = { fromMs: startOf(NOW) - 3 * HOUR_MS, toMs: startOf(NOW) - HOUR_MS };
+  const hours = await readCoveredHours(ingest.database.db, ZONE, span);
+  expect(hours.map(({ startsAt }) => (startsAt - startOf(NOW)) / HOUR_MS)).toEqual([-3, -2]);
+});
+
+test("what is compared and decided of one zone leaves another's hours, cells and counts alone", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  const { pool } = ingest.database;
+  await ingest.poll();
+  await pool.query(
+    `insert into waf_events select (jsonb_populate_record(e, '{"zone_id": 102}')).* from waf_events e`,
+  );
+  await pool.query(
+    `insert into coverage_windows select (jsonb_populate_record(w, '{"zone_id": 102}')).* from coverage_windows w`,
+  );
+  await pool.query(
+    `insert into differing_cells
+       (zone_id, starts_at, rule_id, upstream_count, stored_count, first_seen_at, last_seen_at, next_repair_at)
+     select 102, starts_at, '942100', 9, 1, starts_at, starts_at, starts_at from coverage_windows where zone_id = 102`,
+  );
+  const others = async () => [
+    (await pool.query("select * from coverage_windows where zone_id = 102 order by starts_at")).rows,
+    (await pool.query("select * from differing_cells where zone_id = 102 order by starts_at")).rows,
+  ];
+  const before = await others();
+  emulator.advance(1_000);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  expect(await countStates(ingest)).toEqual({ sealed: 71, gap: 1, open: 1 });
+  expect(await others()).toEqual(before);
+  expect(before.map((rows) => rows.length)).toEqual([73, 73]);
 });

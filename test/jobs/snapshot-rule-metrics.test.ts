@@ -128,6 +128,7 @@ test("a runner that is killed leaves whole rules and nothing else; the next one 
   };
   await expect(run({ edge: dying, database: doomed })).rejects.toThrow(/pool|Failed query/);
   const before = await snapshots();
+  expect(before.length).toBeGreaterThan(0);
   expect(before.length).toBeLessThan(RULES.length);
   const days = await metrics();
   for (const { ruleId } of before) expect(days.filter((day) => day.ruleId === ruleId)).toHaveLength(28);
@@ -184,7 +185,9 @@ test("asked for a pause, a run ends and everything stays due; refused, no other 
   const refusing = await openPlatform({ faults: [{ kind: "unauthorized", operation }] });
   await run({ edge: refusing.edge });
   expect(await refusing.countAsks()).toBeLessThanOrEqual(4);
-  expect((await snapshots()).every(({ errorCode }) => errorCode === "EDGE_UNAUTHORIZED")).toBe(true);
+  expect(new Set((await snapshots()).map(({ errorCode }) => errorCode))).toEqual(
+    new Set(["EDGE_UNAUTHORIZED"]),
+  );
 });
 
 test("a sealed day of which the platform counts more is named in a warning; an unsealed one is not", async () => {

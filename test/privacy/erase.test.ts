@@ -276,6 +276,13 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
   expect(await dumpDatabase(database)).toContain(person);
   const { out } = await erase(person);
   expect(out).toContain("1 spike, 1 alert, 1 message, 1 recommendation, 1 silence, unreadable entries: 1");
+  const { rows: texts } = await database.pool.query(
+    `select (select text from advice) as advice, (select reason from silences) as silence,
+       (select transitions from alerts) as transitions`,
+  );
+  expect(texts).toEqual([
+    { advice: "block erased", silence: "test from erased", transitions: [{ note: "it is erased" }] },
+  ]);
   const dump = await dumpDatabase(database);
   expect(dump).not.toContain(person);
   expect(dump).not.toContain("/me");

@@ -7,6 +7,7 @@ import {
   readNetwork,
   singleAddress,
 } from "../../src/privacy/erasure-target.ts";
+import { readAddress } from "../../src/privacy/ip-address.ts";
 import { matchTombstones } from "../../src/privacy/match-tombstones.ts";
 import { toPseudonym } from "../../src/privacy/pseudonym.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
@@ -113,4 +114,25 @@ test.each([
 ])("%j is no address", (text) => {
   expect(singleAddress(text)).toBeNull();
   expect(target(singleAddress("127.0.0.1"), true).covers(text)).toBe(false);
+});
+
+test("networks are taken as wide as their pseudonyms can be found, and not a bit wider", () => {
+  const taken = ["10.0.0.0/8", "203.0.113.0/25", "2001:db8::/48", "2001:db8::/112", "2001:db8::1/128"];
+  expect(taken.filter((text) => readNetwork(text) === null)).toEqual([]);
+  const refused = [
+    "10.0.0.0/7",
+    "203.0.113.0/33",
+    "2001:db8::/47",
+    "2001:db8::/111",
+    "2001:db8::/65",
+    "2001:db8::/129",
+  ];
+  expect(refused.filter((text) => readNetwork(text) !== null)).toEqual([]);
+});
+
+test("the longest way to write an address is one, and a longer text is none", () => {
+  const mapped = "2001:0db8:1111:2222:3333:4444:203.100.113.107";
+  expect(mapped).toHaveLength(45);
+  expect(readAddress(mapped)?.family).toBe(6);
+  expect(readAddress(`0${mapped}`)).toBeNull();
 });

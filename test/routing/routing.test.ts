@@ -136,6 +136,14 @@ test("an inhibition holds back its targets in the same zone and never what is a 
   expect(findInhibition([inhibition], subjectOf(), [])).toBeNull();
 });
 
+test("an inhibition whose label is the rule holds back that rule in every zone, and no other", () => {
+  const inhibition = { source: { severity: ["critical"] }, target: {}, equal: ["rule"] } as const;
+  const source = subjectOf({ severity: "critical", zoneId: 102 });
+  const find = (subject: Subject) => findInhibition([inhibition], subject, [source]);
+  expect(find(subjectOf())).toBe(inhibition);
+  expect(find(subjectOf({ zoneId: 102, ruleId: "920100" }))).toBeNull();
+});
+
 test("nothing that fires inhibits everything that fires", () => {
   const inhibitions = fc.array(
     fc.record({

@@ -100,3 +100,28 @@ test("a search costs what it has to read", () => {
   expect(counted).toBeLessThan(scan / 20);
   expect(page).toBeLessThan(1_000);
 });
+
+test("a text that is looked for in many columns is looked up only where all of them have an index for it", () => {
+  const window = { events: 10_000_000, openEvents: 0 };
+  const cost = (body: object) => estimateCost(plan({ page: 1, ...body }), window);
+  expect(cost({ query: "abc" })).toBe(100_000);
+  expect(cost({ query: "ab" })).toBe(10_000_000);
+  const filter = (field: string, value: string) => ({ filters: [{ field, op: "contains", value: [value] }] });
+  expect(cost(filter("ua", "abc"))).toBe(100_000);
+  expect(cost(filter("country", "abc"))).toBe(10_000_000);
+  const both = { filters: [filter("ua", "abc"), filter("ua", "ab")].flatMap(({ filters }) => filters) };
+  expect(cost(both)).toBe(100_000);
+  const either = { filters: [{ field: "ua", op: "contains", value: ["abc", "ab"] }] };
+  expect(cost(either)).toBe(10_000_000);
+});
+
+test("the rules that are asked for are those that every filter names, where nothing but rules is asked for", () => {
+  const rules = (...values: string[][]) =>
+    plan({ filters: values.map((value) => ({ field: "ruleId", op: "in", value })) }).rules;
+  expect(rules()).toBeNull();
+  expect(rules(["1", "2"])).toEqual(["1", "2"]);
+  expect(rules(["1", "2"], ["2", "3"])).toEqual(["2"]);
+  expect(rules(["1"], ["2"])).toEqual([]);
+  const other = { field: "ip", op: "eq", value: ["203.0.113.7"] };
+  expect(plan({ filters: [{ field: "ruleId", op: "eq", value: ["1"] }, other] }).rules).toBeUndefined();
+});

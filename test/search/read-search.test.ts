@@ -99,3 +99,16 @@ test("no body is read otherwise than the platform reads it, and none breaks the 
     { numRuns: 2_000 },
   );
 });
+
+test("numbers are whole and of 32 bits, and a filter holds as many values as are allowed and not one more", () => {
+  const mistakesOf = (body: object) => {
+    const read = readSearch({ ...WINDOW, ...body }, "search");
+    return "mistakes" in read ? Object.keys(read.mistakes) : [];
+  };
+  for (const page of [2 ** 31 - 1, -(2 ** 31)]) expect(mistakesOf({ page })).toEqual([]);
+  for (const page of [2 ** 31, -(2 ** 31) - 1, 0.5, "1", null])
+    expect(mistakesOf({ page })).toEqual(["page"]);
+  const filters = (count: number) => [{ field: "ruleId", op: "in", value: Array(count).fill("1") }];
+  expect(mistakesOf({ filters: filters(1_000) })).toEqual([]);
+  expect(mistakesOf({ filters: filters(1_001) })).toEqual(["filters[0].value"]);
+});

@@ -25,6 +25,8 @@ test("a minute is judged once it is over and the search has passed its end", () 
   const minute = NOW_HOUR * 60 + 29;
   expect([minute - 60, minute, minute + 1].map(view.isTestable)).toEqual([true, true, false]);
 
+  const atItsEnd = viewZone([], (minute + 1) * 60_000);
+  expect([minute, minute + 1].map(atItsEnd.isTestable)).toEqual([true, false]);
   const behind = viewZone([...zone(() => true).slice(0, -1), searched(NOW_HOUR, NOW - 120_000)], NOW);
   expect([minute - 2, minute - 1, minute].map(behind.isTestable)).toEqual([true, false, false]);
 });
