@@ -15,6 +15,7 @@ import {
   keyNames,
   wantedKeys,
 } from "./search-group-parts.ts";
+import { memoryOf } from "./search-memory.ts";
 import type { GroupQuery } from "./search-query.ts";
 import { readSparklines } from "./search-sparklines.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
@@ -52,11 +53,12 @@ export function searchGroups(
   query: GroupQuery,
   { mostLooseEvents = MOST_LOOSE_EVENTS }: { mostLooseEvents?: number } = {},
 ): Promise<FoundGroups> {
-  return inSearchTransaction(database, async (tx) => {
+  const memory = memoryOf(database);
+  return inSearchTransaction(database, async (tx, client) => {
     const days = query.isCountable ? await readCountedDays(tx, zoneId, query) : [];
     const page =
       days.length > 0
-        ? await readDayGroups(tx, zoneId, query, days, mostLooseEvents)
+        ? await readDayGroups(tx, { client, memory }, zoneId, query, { days, mostLooseEvents })
         : await readFromEvents(tx, zoneId, query);
     return {
       groups: assembleGroups(query, page),

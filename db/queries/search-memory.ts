@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Database } from "../client.ts";
+import type { DayTimes } from "../day-times.ts";
 
 /** Days that follow each other: the first, days since 1970, and how many. */
 export interface DayRun {
@@ -20,9 +21,6 @@ export interface CountedVersion {
   readonly day: number;
   readonly version: string;
 }
-
-/** When each event of a day was, ms from midnight, ascending. */
-export type DayTimes = Int32Array;
 
 /** 16 MB of times: some sixty busy days. */
 const MOST_TIMES = 4_000_000;

@@ -1,5 +1,6 @@
+import type { DayTimes } from "../day-times.ts";
 import type { Span } from "./search-condition.ts";
-import type { CountedVersion, DayTimes } from "./search-memory.ts";
+import type { CountedVersion } from "./search-memory.ts";
 import type { Segment } from "./search-segments.ts";
 
 /** Passing over fewer events costs less than reading where they are. */

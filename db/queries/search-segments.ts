@@ -1,7 +1,7 @@
 import type pg from "pg";
-import { unpackTimes } from "../merge-tallies.ts";
+import { countBefore, type DayTimes, unpackTimes } from "../day-times.ts";
 import { momentOf, type Span } from "./search-condition.ts";
-import type { CountedVersion, DayTimes, KeptDays, SearchMemory } from "./search-memory.ts";
+import type { CountedVersion, KeptDays, SearchMemory } from "./search-memory.ts";
 import { ask, type Statement } from "./search-statement.ts";
 
 const HOUR_MS = 3_600_000;
@@ -171,17 +171,6 @@ export function toCutSegment({ from, to, day }: CutDay, times: DayTimes): Segmen
   return { from, to, total, counted: null };
 }
 
-/** How many of the times are before `ms`. */
-function countBefore(times: DayTimes, ms: number): number {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((times[middle] as number) < ms) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /**
  * Every event of a zone in a window, as this transaction sees it, in few small parts, newest first: closed days that were
  * counted in advance, hours as ingest counts them while it stores, and what is left counted from events. Days past
@@ -216,7 +205,7 @@ export async function readTimes(
   const known = memory.timesOf(counted);
   if (known !== undefined) return known;
   const [row] = await ask<[Buffer | null]>(client, TIMES, [counted.zoneId, counted.day]);
-  const times = Int32Array.from(unpackTimes(row?.[0] ?? Buffer.alloc(0)));
+  const times = unpackTimes(row?.[0] ?? Buffer.alloc(0));
   memory.rememberTimes(counted, times);
   return times;
 }
