@@ -21,7 +21,7 @@ export async function runCancellable<T>(
   try {
     signal.throwIfAborted();
     const db = drizzle(client, { casing: "snake_case" }) as Database["db"];
-    return await run({ ...database, db }, client);
+    return await run({ ...database, db, client }, client);
   } catch (thrown) {
     signal.throwIfAborted();
     throw thrown;

@@ -23,8 +23,24 @@ export type Queryable = PgDatabase<NodePgQueryResultHKT>;
 export interface Database {
   readonly pool: pg.Pool;
   readonly db: NodePgDatabase;
+  /** The connection that `db` is bound to, where it is bound to one. */
+  readonly client?: pg.PoolClient;
   /** Waits for connections in use to be given back. */
   close(): Promise<void>;
+}
+
+/** Runs on the connection that the database is bound to, else on one of the pool. */
+export async function onConnection<T>(
+  { client, pool }: Pick<Database, "client" | "pool">,
+  run: (client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  if (client !== undefined) return run(client);
+  const own = await pool.connect();
+  try {
+    return await run(own);
+  } finally {
+    own.release();
+  }
 }
 
 /** Connects on first use. Every session is UTC and bounded in statement, lock and idle-in-transaction time. */

@@ -1,22 +1,25 @@
+import { countBefore, type DayTimes } from "./day-times.ts";
 import { HEAD_NUMBERS, isCounted, TALLIED_COLUMNS } from "./tally-day.ts";
 import { readVarints, unpackVarints } from "./varints.ts";
 
+const DAY_MS = 86_400_000;
+
 /** A whole day as `pack` wrote it, of the one dimension that is grouped by. */
 export interface TalliedDay {
-  /** UTC, `yyyy-mm-dd`. */
-  readonly day: string;
+  /** Days since 1970. */
+  readonly day: number;
   readonly heads: Buffer;
   readonly tallies: Buffer;
   /** Of its events; null where nobody asks for sparklines. */
-  readonly events: { readonly total: number; readonly times: Buffer; readonly codes: Buffer } | null;
+  readonly events: { readonly times: DayTimes; readonly codes: Buffer } | null;
 }
 
 /** A part of a day: its events in [from, to), epoch ms. */
 export interface DayPart {
-  readonly day: string;
+  readonly day: number;
   readonly from: number;
   readonly to: number;
-  readonly times: Buffer;
+  readonly times: DayTimes;
   /** Of every dimension, in the order of TALLIED_COLUMNS. */
   readonly codes: readonly Buffer[];
 }
@@ -83,22 +86,21 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
     lasts: [],
   };
   // Used again and again: a month of a busy zone would be hundreds of megabytes.
-  const scratch: [Float64Array, Float64Array] = [new Float64Array(1_024), new Float64Array(1_024)];
+  let scratch = new Float64Array(1_024);
 
   return {
     addDay(day: TalliedDay): void {
-      days.push({ ...day, midnight: toMidnight(day.day), headNumbers: unpackVarints(day.heads) });
+      days.push({ ...day, midnight: day.day * DAY_MS, headNumbers: unpackVarints(day.heads) });
     },
 
     addPart({ day, from, to, times, codes }: DayPart): void {
-      const midnight = toMidnight(day);
-      const moments = unpackTimes(times);
-      const columns = codes.map(unpackVarints);
-      for (const [event, ms] of moments.entries()) {
-        if (midnight + ms < from || midnight + ms >= to) continue;
-        columns.forEach((ofColumn, index) => loose.codes[index]?.push(ofColumn[event] as number));
-        addMoment(midnight + ms);
-      }
+      const midnight = day * DAY_MS;
+      const [first, end] = [countBefore(times, from - midnight), countBefore(times, to - midnight)];
+      codes.forEach((packed, index) => {
+        const ofColumn = loose.codes[index] as number[];
+        for (const code of unpackVarints(packed).subarray(first, end)) ofColumn.push(code);
+      });
+      for (const ms of times.subarray(first, end)) addMoment(midnight + ms);
     },
 
     addEvents({ texts, times }: LooseEvents): void {
@@ -197,20 +199,7 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
       const wanted = placesOf(groups, own);
       const counts = new Float64Array(groups.length * width);
       for (const { midnight, events } of days) {
-        if (events === null) continue;
-        const times = unpackInto(0, events.times);
-        const codes = unpackInto(1, events.codes);
-        let bucket = bucketOfTime(midnight, bucketStarts);
-        let ms = midnight;
-        for (let event = 0; event < events.total; event++) {
-          ms += times[event] as number;
-          // Within a day events come in the order of time.
-          while ((bucketStarts[bucket] as number) <= ms) bucket++;
-          const at = wanted[codes[event] as number] as number;
-          if (at < 0) continue;
-          const place = at * width + bucket;
-          counts[place] = (counts[place] as number) + 1;
-        }
+        if (events !== null) countEvents(events, midnight, { wanted, bucketStarts, counts });
       }
       loose.codes[column]?.forEach((code, row) => {
         const at = wanted[code] as number;
@@ -221,12 +210,6 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
       return counts;
     },
   };
-
-  function unpackInto(place: 0 | 1, bytes: Buffer): Float64Array {
-    if (bytes.length > scratch[place].length) scratch[place] = new Float64Array(2 * bytes.length);
-    readVarints(bytes, 0, bytes.length, scratch[place]);
-    return scratch[place];
-  }
 
   function addMoment(ms: number): void {
     loose.totals.push(1);
@@ -240,8 +223,8 @@ export function createTallyMerge(column: number, texts: readonly (readonly strin
     sums: readonly Float64Array[],
     met: readonly number[][],
   ): void {
-    if (to - from > scratch[0].length) scratch[0] = new Float64Array(2 * (to - from));
-    const [numbers] = scratch;
+    if (to - from > scratch.length) scratch = new Float64Array(2 * (to - from));
+    const numbers = scratch;
     readVarints(tallies, from, to, numbers);
     let at = 0;
     for (let other = 0; other < sums.length; other++) {
@@ -313,17 +296,38 @@ function placesOf(groups: readonly MergedGroup[], { texts }: Dictionary): Int32A
   return places;
 }
 
-function toMidnight(day: string): number {
-  return Date.parse(`${day}T00:00:00Z`);
+interface BucketCounts {
+  /** By code, the place of its group, below 0 for none. */
+  readonly wanted: Int32Array;
+  readonly bucketStarts: readonly number[];
+  /** Group after group, all buckets of each. */
+  readonly counts: Float64Array;
 }
 
-/** Of a packed day: when each event was, ms from midnight, ascending. */
-export function unpackTimes(times: Buffer): Float64Array {
-  const moments = unpackVarints(times);
-  for (let event = 1; event < moments.length; event++) {
-    moments[event] = (moments[event] as number) + (moments[event - 1] as number);
+/** Within a day events come in the order of time: those of a bucket follow each other. */
+function countEvents(
+  { times, codes }: { readonly times: DayTimes; readonly codes: Buffer },
+  midnight: number,
+  { wanted, bucketStarts, counts }: BucketCounts,
+): void {
+  const width = bucketStarts.length + 1;
+  let [event, at] = [0, 0];
+  for (let bucket = bucketOfTime(midnight, bucketStarts); event < times.length; bucket++) {
+    const next = bucketStarts[bucket];
+    const end = next === undefined ? times.length : countBefore(times, next - midnight);
+    for (; event < end; event++) {
+      let byte = codes[at++] as number;
+      let code = byte & 0x7f;
+      for (let shift = 7; byte >= 0x80; shift += 7) {
+        byte = codes[at++] as number;
+        code += (byte & 0x7f) << shift;
+      }
+      const group = wanted[code] as number;
+      if (group < 0) continue;
+      const place = group * width + bucket;
+      counts[place] = (counts[place] as number) + 1;
+    }
   }
-  return moments;
 }
 
 /** The bucket of a moment, epoch ms: how many of the starts are not after it. */

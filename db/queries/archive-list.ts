@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { toMoment } from "./search-condition.ts";
-import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-rows.ts";
+import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 
 export interface DayPageQuery {
   /** Epoch ms; [from, to). */
@@ -26,7 +26,7 @@ export async function readDayPage(
       ? sql`e.occurred_at >= ${toMoment(from)}`
       : sql`(e.occurred_at, e.log_id) > (${toMoment(after.occurredAt)}, ${after.logId}) and e.occurred_at >= ${toMoment(after.occurredAt)}`;
   const found = await db.execute<FoundColumns>(sql`
-    select ${FOUND_COLUMNS} from waf_events e
+    select ${sql.raw(FOUND_COLUMNS)} from waf_events e
     where e.zone_id = ${zoneId} and ${isBehind} and e.occurred_at < ${toMoment(to)}
     order by e.occurred_at, e.log_id limit ${limit}`);
   return found.rows.map(toFoundEvent);

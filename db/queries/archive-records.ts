@@ -26,7 +26,9 @@ export async function findRecordBlocks(
 ): Promise<BlockDirectory[]> {
   if (spans.length === 0) return [];
   const column = <T>(read: (span: RecordSpan) => T) => sql.param(spans.map(read));
-  // Span by span along the key of the times (`offset 0` keeps the lateral from becoming a join of whole days).
+  const days = sql.param([...new Set(spans.map(({ day }) => day))]);
+  // Span by span along the key of the times (`offset 0` keeps the lateral from becoming a join of whole days). The days
+  // once more, for the planner: to plan for the partition of every day would take longer than the look.
   const found = await db.execute<BlockDirectory & Record<string, unknown>>(sql`
     select day::text, block_id as "blockId", version, log_id_hashes as "logIdHashes" from (
       select distinct on (r.day, r.first_at, r.block_id) r.*
@@ -34,7 +36,7 @@ export async function findRecordBlocks(
         ${column((s) => s.toMs)}::float8[]) as span(day, from_ms, to_ms)
       cross join lateral (
         select b.day, b.first_at, b.block_id, b.xmin::text as version, b.log_id_hashes from raw_blocks b
-        where b.zone_id = ${zoneId} and b.day = span.day
+        where b.zone_id = ${zoneId} and b.day = span.day and b.day = any(${days}::date[])
           and b.first_at <= to_timestamp(span.to_ms / 1000) and b.last_at >= to_timestamp(span.from_ms / 1000)
         offset 0) r
       order by r.day, r.first_at, r.block_id) found

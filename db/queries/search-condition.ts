@@ -10,9 +10,14 @@ import {
 /** The end of the year 9999: later times are not what Postgres and JavaScript both can hold. */
 const LAST_MS = 253_402_300_799_999;
 
-/** A moment as a parameter. Times that nothing can be stored at are brought to the nearest that can. */
+/** A moment as a parameter. */
 export function toMoment(ms: number): SQL {
-  return sql`${new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString()}::timestamptz`;
+  return sql`${momentOf(ms)}::timestamptz`;
+}
+
+/** As Postgres reads it. Times that nothing can be stored at are brought to the nearest that can. */
+export function momentOf(ms: number): string {
+  return new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString();
 }
 
 /** A half-open span of time, epoch ms. */

@@ -58,15 +58,15 @@ export function mergeContexts(
     const own = <T>(index: number, known: T, read: (tally: MergedTally) => T): T =>
       index === column ? known : read(tallies[index] as MergedTally);
     const most = (index: number, texts: readonly string[] = []) =>
-      own(index, text, ({ codes, counts }) =>
-        mostCommon(codes.map((code) => [texts[code] as string, counts[code] as number])),
-      );
+      own(index, text, (tally) => mostMet(tally, texts));
     const all = (index: number, texts: readonly string[] = []) =>
-      own(index, text, ({ counts }) =>
-        (inOrder[index] ?? [])
-          .flatMap((code) => ((counts[code] as number) > 0 ? [texts[code] as string] : []))
-          .join(","),
-      );
+      own(index, text, ({ counts }) => {
+        const met: string[] = [];
+        for (const code of inOrder[index] ?? []) {
+          if ((counts[code] as number) > 0) met.push(texts[code] as string);
+        }
+        return met.join(",");
+      });
     const acted = (name: string) =>
       own(4, text === name ? total : 0, ({ counts }) => counts[actions.get(name) ?? -1] ?? 0);
     contexts.push({
@@ -80,6 +80,18 @@ export function mergeContexts(
     });
   });
   return contexts;
+}
+
+/** As `mostCommon`, without a pair for each of the thousands of networks that a group may meet. */
+function mostMet({ codes, counts }: MergedTally, texts: readonly string[]): string {
+  let [most, text] = [0, ""];
+  for (const code of codes) {
+    const count = counts[code] as number;
+    if (count < most) continue;
+    const other = texts[code] as string;
+    if (count > most || other < text) [most, text] = [count, other];
+  }
+  return text;
 }
 
 function mostCommon(counts: readonly (readonly [text: string, count: number])[]): string {

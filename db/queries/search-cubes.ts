@@ -1,6 +1,5 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { unpackTimes } from "../merge-tallies.ts";
 import { createDayTally, type DayTally, TALLIED_COLUMNS, type TalliedColumn } from "../tally-day.ts";
 
 export interface CubeDay {
@@ -17,13 +16,6 @@ export async function listStaleCubeDays(db: Queryable, limit: number): Promise<C
     select zone_id as "zoneId", to_char(day, 'YYYY-MM-DD') as day from cube_days
     where built_marks is distinct from marks order by cube_days.day desc, zone_id limit ${limit}`);
   return found.rows;
-}
-
-/** When each event of a day was, ms from midnight, ascending, as the day was counted last. */
-export async function readDayTimes(db: Queryable, { zoneId, day }: CubeDay): Promise<Float64Array> {
-  const found = await db.execute<{ times: Buffer | null }>(sql`
-    select times from cube_days where zone_id = ${zoneId} and day = ${day}::date`);
-  return unpackTimes(found.rows[0]?.times ?? Buffer.alloc(0));
 }
 
 /** Forgets the counts of days whose events are gone. */

@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
+import type pg from "pg";
 import type { Queryable } from "../client.ts";
+import { unpackTimes } from "../day-times.ts";
 import { createTallyMerge, type MergedGroup, type TallyMerge } from "../merge-tallies.ts";
 import { TALLIED_COLUMNS } from "../tally-day.ts";
 import { type GroupPage, readCellGroups } from "./search-cells.ts";
@@ -8,8 +10,16 @@ import { mergeContexts } from "./search-contexts.ts";
 import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";
 import { countStored, readLooseEvents } from "./search-loose-events.ts";
+import type { SearchMemory } from "./search-memory.ts";
+import { readPackedTimes, readTallies } from "./search-packed-days.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
 import { readBuckets } from "./search-sparklines.ts";
+
+/** How packed days are read, and what of them is known already. */
+interface Reader {
+  readonly client: pg.PoolClient;
+  readonly memory: SearchMemory;
+}
 
 /**
  * A page of groups by one tallied dimension, about which alone is asked: closed days as they were counted in advance,
@@ -17,14 +27,14 @@ import { readBuckets } from "./search-sparklines.ts";
  */
 export async function readDayGroups(
   tx: Queryable,
+  reader: Reader,
   zoneId: number,
   query: GroupQuery,
-  days: readonly CountedDay[],
-  mostLooseEvents: number,
+  { days, mostLooseEvents }: { days: readonly CountedDay[]; mostLooseEvents: number },
 ): Promise<GroupPage> {
   const column = columnOf(query);
   const merge = createTallyMerge(column, await readTexts(tx, zoneId));
-  await addDays(tx, zoneId, query, { merge, column, days });
+  await addDays(reader, query, { merge, column, days });
   const spans = cutOut(query, days);
   const areEvents = (await countStored(tx, zoneId, spans)) <= mostLooseEvents;
   if (spans.length > 0) await addLoose(tx, zoneId, query, { merge, column, spans, areEvents });
@@ -51,46 +61,32 @@ async function readTexts(tx: Queryable, zoneId: number): Promise<string[][]> {
   return TALLIED_COLUMNS.map((name) => found.rows.find(({ dimension }) => dimension === name)?.texts ?? []);
 }
 
-type DayRow = {
-  day: string;
-  dimension: string;
-  heads: Buffer | null;
-  tallies: Buffer | null;
-  codes: Buffer | null;
-  times: Buffer | null;
-  total: number;
-};
-
 /** Of whole days the grouped dimension's counts, and its events where buckets are asked for; of others all events. */
 async function addDays(
-  tx: Queryable,
-  zoneId: number,
+  { client, memory }: Reader,
   query: GroupQuery,
   { merge, column, days }: { merge: TallyMerge; column: number; days: readonly CountedDay[] },
 ): Promise<void> {
-  const own = TALLIED_COLUMNS[column];
-  const listed = (isWhole: boolean) =>
-    sql.param(days.filter((day) => day.isWhole === isWhole).map(({ day }) => day));
-  const { rows } = await tx.execute<DayRow>(sql`
-    select to_char(day, 'YYYY-MM-DD') as day, dimension, heads, tallies,
-      case when ${query.buckets > 0} then codes end as codes, case when ${query.buckets > 0} then times end as times, total
-    from day_tallies join cube_days using (zone_id, day)
-    where zone_id = ${zoneId} and day = any(${listed(true)}::date[]) and dimension = ${own}
-    union all
-    select to_char(day, 'YYYY-MM-DD'), dimension, null, null, codes, case when dimension = ${own} then times end, total
-    from day_tallies join cube_days using (zone_id, day)
-    where zone_id = ${zoneId} and day = any(${listed(false)}::date[])`);
-  const byDay = Map.groupBy(rows, ({ day }) => day);
+  const needTimes = days.filter(({ isWhole }) => query.buckets > 0 || !isWhole);
+  const times = new Map(needTimes.map((day) => [day.day, memory.timesOf(day)]));
+  const unknown = needTimes.filter(({ day }) => times.get(day) === undefined);
+  for (const [day, packed] of await readPackedTimes(client, unknown)) {
+    const counted = unknown.find((one) => one.day === day) as CountedDay;
+    const unpacked = unpackTimes(packed);
+    memory.rememberTimes(counted, unpacked);
+    times.set(day, unpacked);
+  }
+  const tallies = await readTallies(client, days, { column, hasCodes: query.buckets > 0 });
   for (const day of days) {
-    const ofDay = byDay.get(day.day) ?? [];
-    const row = ofDay.find(({ dimension }) => dimension === own);
-    const { heads = null, tallies = null, codes = null, times = null, total = 0 } = row ?? {};
-    if (heads !== null && tallies !== null) {
-      const events = codes === null || times === null ? null : { total, codes, times };
-      merge.addDay({ day: day.day, heads, tallies, events });
-    } else if (times !== null) {
-      const columns = TALLIED_COLUMNS.map((name) => ofDay.find(({ dimension }) => dimension === name)?.codes);
-      merge.addPart({ ...day, times, codes: columns.map((packed) => packed ?? Buffer.alloc(0)) });
+    const ofDay = tallies.get(day.day) ?? [];
+    const moments = times.get(day.day);
+    const { heads = null, tallies: packed = null, codes = null } = ofDay[column] ?? {};
+    if (heads !== null && packed !== null) {
+      const events = codes === null || moments === undefined ? null : { codes, times: moments };
+      merge.addDay({ day: day.day, heads, tallies: packed, events });
+    } else if (moments !== undefined) {
+      const columns = TALLIED_COLUMNS.map((_, index) => ofDay[index]?.codes ?? Buffer.alloc(0));
+      merge.addPart({ ...day, times: moments, codes: columns });
     }
   }
 }

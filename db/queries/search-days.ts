@@ -1,12 +1,12 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import type { Span } from "./search-condition.ts";
+import type { CountedVersion } from "./search-memory.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A day that was counted in advance, and what of it lies in the window; days are UTC, `yyyy-mm-dd`. */
-export interface CountedDay extends Span {
-  readonly day: string;
+/** A day that was counted in advance, and what of it lies in the window. */
+export interface CountedDay extends Span, CountedVersion {
   readonly isWhole: boolean;
 }
 
@@ -21,17 +21,17 @@ export async function readCountedDays(
 ): Promise<CountedDay[]> {
   const first = Math.floor(from / DAY_MS);
   const end = Math.ceil(to / DAY_MS);
-  const found = await tx.execute<{ day: string }>(sql`
-    select to_char(day, 'YYYY-MM-DD') as day from cube_days d
+  const found = await tx.execute<{ day: number; version: string }>(sql`
+    select day - date '1970-01-01' as day, xmin::text as version from cube_days d
     where zone_id = ${zoneId} and built_marks = marks
       and day >= date '1970-01-01' + least(${first}::float8, 3e6)::integer
       and day < date '1970-01-01' + least(${end}::float8, 3e6)::integer
       and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is not null
     order by d.day`);
-  return found.rows.map(({ day }) => {
-    const midnight = Date.parse(`${day}T00:00:00Z`);
+  return found.rows.map(({ day, version }) => {
+    const midnight = day * DAY_MS;
     const part = { from: Math.max(from, midnight), to: Math.min(to, midnight + DAY_MS) };
-    return { day, ...part, isWhole: part.to - part.from === DAY_MS };
+    return { zoneId, day, version, ...part, isWhole: part.to - part.from === DAY_MS };
   });
 }
 

@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import { and, toClause } from "./search-condition.ts";
 import { SEARCH_COLUMNS, type SearchDimension } from "./search-query.ts";
 
 /** One group of a page; the rest of what is known of it names it by its place there, from 1. */
@@ -47,6 +48,16 @@ export function wantedKeys(groupBy: readonly SearchDimension[], keys: readonly G
 export function isOfGroup(groupBy: readonly SearchDimension[]): SQL {
   const tests = groupBy.map((name, index) => `coalesce(e.${SEARCH_COLUMNS[name]}, '') = w.k${index}`);
   return sql.raw(tests.join(" and "));
+}
+
+/** What indexes of closed days can say of whether the event `e` is of any of these groups. */
+export function mayBeOfGroup(groupBy: readonly SearchDimension[], keys: readonly GroupKey[]): SQL {
+  const indexed = groupBy.flatMap((name, index) => {
+    if (name !== "ip" && name !== "ja4") return [];
+    const texts = [...new Set(keys.map(({ key }) => key[index] ?? ""))];
+    return [toClause({ columns: [name], tests: [{ kind: "equals", texts }] })];
+  });
+  return indexed.length === 0 ? sql`true` : and(indexed);
 }
 
 /**

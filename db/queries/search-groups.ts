@@ -13,8 +13,10 @@ import {
   isOfGroup,
   keyColumns,
   keyNames,
+  mayBeOfGroup,
   wantedKeys,
 } from "./search-group-parts.ts";
+import { memoryOf } from "./search-memory.ts";
 import type { GroupQuery } from "./search-query.ts";
 import { readSparklines } from "./search-sparklines.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
@@ -52,11 +54,12 @@ export function searchGroups(
   query: GroupQuery,
   { mostLooseEvents = MOST_LOOSE_EVENTS }: { mostLooseEvents?: number } = {},
 ): Promise<FoundGroups> {
-  return inSearchTransaction(database, async (tx) => {
+  const memory = memoryOf(database);
+  return inSearchTransaction(database, async (tx, client) => {
     const days = query.isCountable ? await readCountedDays(tx, zoneId, query) : [];
     const page =
       days.length > 0
-        ? await readDayGroups(tx, zoneId, query, days, mostLooseEvents)
+        ? await readDayGroups(tx, { client, memory }, zoneId, query, { days, mostLooseEvents })
         : await readFromEvents(tx, zoneId, query);
     return {
       groups: assembleGroups(query, page),
@@ -75,16 +78,21 @@ async function readFromEvents(tx: Queryable, zoneId: number, query: GroupQuery):
   return { total, keys, contexts: toContexts(keys.length, tallies), sparklines };
 }
 
-/** Groups by dimensions with many values: found first, and their contexts of the page's alone. */
+/**
+ * Groups by dimensions with many values: found first, and their contexts of the page's alone. Most groups are far too small
+ * for the page: what puts equal ones in order is not made of them.
+ */
 async function readEventGroups(tx: Queryable, condition: SQL, query: GroupQuery): Promise<CountedGroups> {
   const order = query.groupBy.map((_, index) => inCodeUnits(sql.raw(`k${index}`)));
   const found = await tx.execute<{ key: string[] | null; total: number; first: number; last: number }>(sql`
     with groups as materialized (
       select ${keyColumns(query.groupBy)}, count(*) as total, min(e.occurred_at) as first, max(e.occurred_at) as last
-      from waf_events e where ${condition} group by ${keyNames(query.groupBy)})
+      from waf_events e where ${condition} group by ${keyNames(query.groupBy)}),
+    least as materialized (
+      select total from groups order by total desc limit 1 offset ${(query.page + 1) * query.pageSize - 1})
     (select array[${keyNames(query.groupBy)}]::text[] as key, total::float8,
       (extract(epoch from first) * 1000)::float8 as first, (extract(epoch from last) * 1000)::float8 as last
-    from groups order by groups.total desc, ${sql.join(order, sql`, `)}
+    from groups where total >= coalesce((select total from least), 0) order by groups.total desc, ${sql.join(order, sql`, `)}
     limit ${query.pageSize} offset ${query.page * query.pageSize})
     union all select null, count(*)::float8, null, null from groups`);
   const keys = found.rows.flatMap(({ key, ...row }) => (key === null ? [] : [{ key, ...row }]));
@@ -110,7 +118,7 @@ async function readTallies(
       select w.at, coalesce(country, '') as country, coalesce(asn, '') as asn, coalesce(action, '') as action,
         coalesce(feature, '') as feature, coalesce(rule_id, '') as rule_id, count(*) as total
       from waf_events e join ${wantedKeys(groupBy, keys)} on ${isOfGroup(groupBy)}
-      where ${condition} group by 1, 2, 3, 4, 5, 6)
+      where ${condition} and ${mayBeOfGroup(groupBy, keys)} group by 1, 2, 3, 4, 5, 6)
     select at::integer as at, kind, text, total::float8 from (${sql.join(kinds, sql` union all `)}) tallies`);
   return found.rows;
 }

@@ -1,41 +1,24 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { Database, Queryable } from "../client.ts";
+import { type Database, onConnection, type Queryable } from "../client.ts";
 import { type Span, toCondition } from "./search-condition.ts";
-import type { PageQuery, SearchDimension } from "./search-query.ts";
-import { locatePage, readSegments, type Segment } from "./search-segments.ts";
-import { inSearchTransaction } from "./search-transaction.ts";
-
-/** One event; what is not known is ''. */
-export interface FoundEvent {
-  readonly logId: string;
-  /** Epoch ms. */
-  readonly occurredAt: number;
-  readonly fields: Readonly<Record<SearchDimension, string>>;
-  readonly message: string;
-}
-
-export interface FoundRows {
-  readonly rows: readonly FoundEvent[];
-  /** Of all pages. */
-  readonly total: number;
-}
+import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
+import { countStored } from "./search-loose-events.ts";
+import { memoryOf } from "./search-memory.ts";
+import { type FoundPage, readPage } from "./search-pages.ts";
+import { locatePage } from "./search-place.ts";
+import type { PageQuery } from "./search-query.ts";
+import type { Segment } from "./search-segments.ts";
+import { againWithoutTable, inSearchTransaction } from "./search-transaction.ts";
 
 /** Events that may be read in order before it pays to find all that match first. */
 const ORDERED_READS = 50_000;
 const DAY_MS = 86_400_000;
 
 /** One page of events, newest first; those of the same millisecond by log id, byte by byte, the greatest first. */
-export function searchRows(database: Database, zoneId: number, query: PageQuery): Promise<FoundRows> {
-  return inSearchTransaction(database, async (tx) => {
-    const segments = await readSegments(tx, zoneId, query);
-    if (query.clauses.length > 0) return findMatches(tx, zoneId, query, segments);
-    const total = sumOf(segments);
-    const page = { offset: query.page * query.pageSize, limit: query.pageSize };
-    if (page.offset >= total) return { rows: [], total };
-    const { from, to, skip } = await locatePage(tx, zoneId, segments, page);
-    const condition = toCondition(zoneId, query, [cutTo(query, { from, to })]);
-    return { rows: await readRows(tx, condition, { limit: page.limit, offset: skip }), total };
-  });
+export function searchRows(database: Database, zoneId: number, query: PageQuery): Promise<FoundPage> {
+  if (query.clauses.length > 0) return inSearchTransaction(database, (tx) => findMatches(tx, zoneId, query));
+  const memory = memoryOf(database);
+  return againWithoutTable(() => onConnection(database, (client) => readPage(client, memory, zoneId, query)));
 }
 
 /**
@@ -43,19 +26,14 @@ export function searchRows(database: Database, zoneId: number, query: PageQuery)
  * rare matches are found first, by whatever index knows them, and sorted; common ones are met soon enough while reading
  * in order. Postgres would have to guess which, and guesses badly about texts.
  */
-async function findMatches(
-  tx: Queryable,
-  zoneId: number,
-  query: PageQuery,
-  segments: readonly Segment[],
-): Promise<FoundRows> {
+async function findMatches(tx: Queryable, zoneId: number, query: PageQuery): Promise<FoundPage> {
   const page = { offset: query.page * query.pageSize, limit: query.pageSize };
-  const matches = segments.length === 0 ? [] : await countByDay(tx, zoneId, query);
+  const matches = await countByDay(tx, zoneId, query);
   const total = sumOf(matches);
   if (page.offset >= total) return { rows: [], total };
-  const { from, to, skip } = await locatePage(tx, zoneId, matches, page);
-  const isOnPage = (segment: Segment) => segment.from < to && segment.to > from;
-  const [matching, present] = [sumOf(matches.filter(isOnPage)), sumOf(segments.filter(isOnPage))];
+  const { from, to, skip } = await locatePage(matches, page);
+  const matching = sumOf(matches.filter((segment) => segment.from < to && segment.to > from));
+  const present = await countStored(tx, zoneId, [cutTo(query, { from, to })]);
   const condition = toCondition(zoneId, query, [cutTo(query, { from, to })]);
   const isCommon = ((skip + page.limit) / matching) * present <= ORDERED_READS;
   const place = { limit: page.limit, offset: skip };
@@ -71,7 +49,7 @@ async function countByDay(tx: Queryable, zoneId: number, query: PageQuery): Prom
     from waf_events e where ${toCondition(zoneId, query)} group by e.tableoid order by 1 desc`);
   return found.rows.map(({ first, total }) => {
     const from = first - (first % DAY_MS);
-    return { from, to: from + DAY_MS, total, day: null };
+    return { from, to: from + DAY_MS, total, counted: null };
   });
 }
 
@@ -90,29 +68,7 @@ async function readRows(
   from = sql`waf_events e`,
 ): Promise<FoundEvent[]> {
   const found = await tx.execute<FoundColumns>(sql`
-    select ${FOUND_COLUMNS} from ${from} where ${condition}
+    select ${sql.raw(FOUND_COLUMNS)} from ${from} where ${condition}
     order by e.occurred_at desc, e.log_id desc limit ${limit} offset ${offset}`);
   return found.rows.map(toFoundEvent);
-}
-
-/** A row as `FOUND_COLUMNS` selects it. */
-export interface FoundColumns extends Record<SearchDimension, string>, Record<string, unknown> {
-  readonly at: number;
-  readonly log_id: string;
-  readonly message: string;
-}
-
-export const FOUND_COLUMNS = sql.raw(`(extract(epoch from e.occurred_at) * 1000)::float8 as at, e.log_id,
-  coalesce(e.feature, '') as feature, coalesce(e.rule_id, '') as "ruleId", coalesce(e.ip, '') as ip,
-  coalesce(e.ja4, '') as ja4, coalesce(e.ua, '') as ua, coalesce(e.url, '') as url, coalesce(e.asn, '') as asn,
-  coalesce(e.country, '') as country, coalesce(e.action, '') as action, coalesce(e.message, '') as message`);
-
-export function toFoundEvent(row: FoundColumns): FoundEvent {
-  const { at, log_id: logId, message, feature, ruleId, ip, ja4, ua, url, asn, country, action } = row;
-  return {
-    logId,
-    occurredAt: at,
-    fields: { feature, ruleId, ip, ja4, ua, url, asn, country, action },
-    message,
-  };
 }

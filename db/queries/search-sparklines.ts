@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { type Span, toCondition } from "./search-condition.ts";
-import { type GroupBucket, type GroupKey, isOfGroup, wantedKeys } from "./search-group-parts.ts";
+import { type GroupBucket, type GroupKey, isOfGroup, mayBeOfGroup, wantedKeys } from "./search-group-parts.ts";
 import type { GroupQuery } from "./search-query.ts";
 
 /** The sparklines of a page of groups, in its order, from events. */
@@ -29,7 +29,7 @@ export async function readBuckets(
   const found = await tx.execute<{ at: number; bucket: number; total: number }>(sql`
     select w.at::integer as at, ${bucketOf(query)} as bucket, count(*)::float8 as total
     from waf_events e join ${wantedKeys(query.groupBy, keys)} on ${isOfGroup(query.groupBy)}
-    where ${toCondition(zoneId, query, spans)} group by 1, 2`);
+    where ${toCondition(zoneId, query, spans)} and ${mayBeOfGroup(query.groupBy, keys)} group by 1, 2`);
   return found.rows;
 }
 

@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
-import type { Database, Queryable } from "../client.ts";
+import { drizzle } from "drizzle-orm/node-postgres";
+import type pg from "pg";
+import { type Database, onConnection, type Queryable } from "../client.ts";
 import { readSqlState } from "../sql-state.ts";
 
 const NO_TABLE = "42P01";
@@ -8,28 +10,32 @@ const NO_TABLE = "42P01";
  * Runs the statements of one search on one view of the data, so that rows, totals and counts made in advance agree
  * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
  */
-export async function inSearchTransaction<T>(
-  database: Pick<Database, "db">,
-  run: (tx: Queryable) => Promise<T>,
+export function inSearchTransaction<T>(
+  database: Database,
+  run: (tx: Queryable, client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
-  try {
-    return await runOnce(database, run);
-  } catch (thrown) {
-    // Retention dropped a day that this search had seen a moment before: now it sees none.
-    if (readSqlState(thrown) !== NO_TABLE) throw thrown;
-    return runOnce(database, run);
-  }
+  return againWithoutTable(() =>
+    onConnection(database, (client) =>
+      drizzle(client, { casing: "snake_case" }).transaction(
+        async (tx) => {
+          await tx.execute(sql`
+            select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),
+              set_config('max_parallel_workers_per_gather', '4', true),
+              set_config('enable_partitionwise_aggregate', 'on', true)`);
+          return run(tx, client);
+        },
+        { isolationLevel: "repeatable read", accessMode: "read only" },
+      ),
+    ),
+  );
 }
 
-function runOnce<T>({ db }: Pick<Database, "db">, run: (tx: Queryable) => Promise<T>): Promise<T> {
-  return db.transaction(
-    async (tx) => {
-      await tx.execute(sql`
-        select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),
-          set_config('max_parallel_workers_per_gather', '4', true),
-          set_config('enable_partitionwise_aggregate', 'on', true)`);
-      return run(tx);
-    },
-    { isolationLevel: "repeatable read", accessMode: "read only" },
-  );
+/** Once more where retention dropped a day that the search had seen a moment before: then it sees none. */
+export async function againWithoutTable<T>(search: () => Promise<T>): Promise<T> {
+  try {
+    return await search();
+  } catch (thrown) {
+    if (readSqlState(thrown) !== NO_TABLE) throw thrown;
+    return search();
+  }
 }

@@ -5,6 +5,11 @@ const INDEXED_CHARS = 3;
 /** Share of the events that a look by index reads, so to speak: one in so many, and the page. */
 const INDEXED_SHARE = 0.01;
 
+/** Whether an answer reads its page and counts that were made in advance, however many events there are. */
+export function readsPageOnly({ clauses, groupBy }: Pick<SearchPlan, "clauses" | "groupBy">): boolean {
+  return groupBy.length === 0 && clauses.length === 0;
+}
+
 /**
  * How many events an answer has to read, roughly: what a cap compares before anything runs. `events` are those in the
  * window, `openEvents` those of them in days that are not closed, where neither indexes nor counts help.
@@ -13,8 +18,7 @@ export function estimateCost(
   plan: Pick<SearchPlan, "clauses" | "groupBy" | "isCountable" | "page" | "pageSize">,
   { events, openEvents }: { events: number; openEvents: number },
 ): number {
-  const isPage = plan.groupBy.length === 0;
-  if (isPage && plan.clauses.length === 0) return Math.min(events, 2 * plan.pageSize);
+  if (readsPageOnly(plan)) return Math.min(events, 2 * plan.pageSize);
   if (plan.isCountable) return openEvents + (events - openEvents) * INDEXED_SHARE;
   const isIndexed = plan.clauses.some(({ columns, tests }) =>
     columns.every((column) => tests.every((test) => isIndexedTest(column, test))),

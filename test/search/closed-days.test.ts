@@ -3,8 +3,10 @@ import { createDatabase, type Database } from "../../db/client.ts";
 import type { NewEvent } from "../../db/event-rows.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { searchGroups } from "../../db/queries/search-groups.ts";
+import { memoryOf } from "../../db/queries/search-memory.ts";
+import { locatePage } from "../../db/queries/search-place.ts";
 import { searchRows } from "../../db/queries/search-rows.ts";
-import { locatePage, readSegments } from "../../db/queries/search-segments.ts";
+import { readSegments, readTimes } from "../../db/queries/search-segments.ts";
 import { inSearchTransaction } from "../../db/queries/search-transaction.ts";
 import { createBuildCubesJob } from "../../jobs/build-cubes.ts";
 import { createCloseDaysJob } from "../../jobs/close-days.ts";
@@ -202,8 +204,11 @@ test("a page in the middle of many events is found by counts, not by passing ove
 
   // Events come one by one: none is passed over.
   const offset = 3_000;
-  const place = await inSearchTransaction(database, async (tx) =>
-    locatePage(tx, ZONE, await readSegments(tx, ZONE, plan), { offset, limit: 10 }),
+  const memory = memoryOf(database);
+  const place = await inSearchTransaction(database, async (_, client) =>
+    locatePage(await readSegments(client, memory, ZONE, plan), { offset, limit: 10 }, (counted) =>
+      readTimes(client, memory, counted),
+    ),
   );
   expect(place.skip).toBe(0);
   expect(place.to - place.from).toBeLessThanOrEqual(2 * DAY_MS);

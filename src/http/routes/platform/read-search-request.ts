@@ -3,7 +3,7 @@ import { countStoredEvents } from "../../../../db/queries/archive-zones.ts";
 import { checkWindow } from "../../../archive/check-window.ts";
 import { refuseHidden } from "../../../archive/refuse-hidden.ts";
 import { firstListedDay } from "../../../coverage/horizon.ts";
-import { estimateCost } from "../../../search/estimate-cost.ts";
+import { estimateCost, readsPageOnly } from "../../../search/estimate-cost.ts";
 import { planSearch, type SearchPlan } from "../../../search/plan-search.ts";
 import { readSearch } from "../../../search/read-search.ts";
 import { sendMistakes } from "./platform-answer.ts";
@@ -45,6 +45,8 @@ export async function readSearchRequest(
 
 /** @throws when answering would read more events than a question may. */
 export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRequest): Promise<void> {
+  // A page is less than any cap: to count first would take longer than the answer.
+  if (readsPageOnly(plan)) return;
   const { from, to } = plan;
   const count = (window: { from: number; to: number }) => countStoredEvents(deps.archive.db, zoneId, window);
   // Days that the platform still shows are not closed yet: neither counted in advance nor indexed.

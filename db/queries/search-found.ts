@@ -1,0 +1,32 @@
+import type { SearchDimension } from "./search-query.ts";
+
+/** An event as searches show it; what is not known is ''. */
+export interface FoundEvent {
+  readonly logId: string;
+  /** Epoch ms. */
+  readonly occurredAt: number;
+  readonly fields: Readonly<Record<SearchDimension, string>>;
+  readonly message: string;
+}
+
+/** A row as `FOUND_COLUMNS` selects it. */
+export interface FoundColumns extends Record<SearchDimension, string>, Record<string, unknown> {
+  readonly at: number;
+  readonly log_id: string;
+  readonly message: string;
+}
+
+export const FOUND_COLUMNS = `(date_part('epoch', e.occurred_at) * 1000)::bigint::float8 as at, e.log_id,
+  coalesce(e.feature, '') as feature, coalesce(e.rule_id, '') as "ruleId", coalesce(e.ip, '') as ip,
+  coalesce(e.ja4, '') as ja4, coalesce(e.ua, '') as ua, coalesce(e.url, '') as url, coalesce(e.asn, '') as asn,
+  coalesce(e.country, '') as country, coalesce(e.action, '') as action, coalesce(e.message, '') as message`;
+
+export function toFoundEvent(row: FoundColumns): FoundEvent {
+  const { at, log_id: logId, message, feature, ruleId, ip, ja4, ua, url, asn, country, action } = row;
+  return {
+    logId,
+    occurredAt: at,
+    fields: { feature, ruleId, ip, ja4, ua, url, asn, country, action },
+    message,
+  };
+}
