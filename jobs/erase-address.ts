@@ -110,6 +110,8 @@ export async function eraseAddress(
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
   const others = await rewriteOthers(database, asked, { target, key, write: true });
   const counts = await inTransaction(database, async ({ tx }) => {
+    // A page that is being stored may have emptied more of it: the receipt waits until it is in, or not.
+    await waitForIngest(tx);
     await addErased(tx, opened.id, others);
     const counts = await endErasure(tx, opened.id, clock());
     const details = { erasure: opened.id, ...told, counts };
@@ -145,8 +147,14 @@ async function eraseStored(
       const keys = await inTransaction(database, async ({ tx }) => {
         const limits = { after: behind, limit: EVENTS_PER_TRANSACTION };
         const keys = await lockEventsOf(tx, scope, addresses, limits);
-        for (const [zone, ofZone] of Map.groupBy(keys, (one) => one.zoneId))
-          await addErased(tx, id, await eraseEvents(tx, zone, ofZone, recordEraser));
+        const counts = { events: 0, records: 0 };
+        for (const [zone, ofZone] of Map.groupBy(keys, (one) => one.zoneId)) {
+          const ofOne = await eraseEvents(tx, zone, ofZone, recordEraser);
+          counts.events += ofOne.events;
+          counts.records += ofOne.records;
+        }
+        // Last: ingest waits for this row with its events locked.
+        await addErased(tx, id, counts);
         return keys;
       });
       events += keys.length;

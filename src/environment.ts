@@ -69,10 +69,10 @@ function isSigningSecret(text: string): boolean {
   return bytes >= 24 && bytes <= 64;
 }
 
-const certificates = z.string().transform((file, { addIssue }) => {
+const certificates = z.string().transform((file, context) => {
   const text = readCertificates(file);
   if (text !== null) return text;
-  addIssue({ code: "custom" });
+  context.addIssue({ code: "custom" });
   return z.NEVER;
 });
 

@@ -37,9 +37,9 @@ function open(redisUrl: string, caFile: string | null) {
   });
 }
 
-describe(
-  skipped ? "over TLS (skipped: no valkey-server or redis-server with TLS on PATH)" : "over TLS",
-  () => {
+describe.each([
+  [skipped ? "over TLS (skipped: no valkey-server or redis-server with TLS on PATH)" : "over TLS"],
+])("%s", () => {
     let redis: TestRedis;
 
     beforeAll(async () => {
