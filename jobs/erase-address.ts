@@ -8,6 +8,7 @@ import { rewriteDerived } from "../db/queries/rewrite-derived.ts";
 import { waitForIngest } from "../db/queries/tombstones.ts";
 import type { ErasedCounts } from "../db/schema/erasures.ts";
 import { inTransaction } from "../db/transaction.ts";
+import { maskText } from "../src/archive/mask-text.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS } from "../src/coverage/horizon.ts";
 import { containsAddress, eraseUnreadable, recordEraser } from "../src/privacy/erasure-guard.ts";
@@ -87,7 +88,15 @@ export async function eraseAddress(
   const target = createErasureTarget(key, asked.network, asked);
   const { family, prefix, hash, masked } = target;
   const subject = `address ${hash.toString("hex").slice(0, 16)}`;
-  const told = { zoneId, family, prefix, includeMasked, keyId: key.id, hash: hash.toString("hex"), reason };
+  const told = {
+    zoneId,
+    family,
+    prefix,
+    includeMasked,
+    keyId: key.id,
+    hash: hash.toString("hex"),
+    reason: reason === null ? null : maskText(reason),
+  };
   const opened = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);
     const requestedAt = clock();

@@ -40,59 +40,55 @@ function open(redisUrl: string, caFile: string | null) {
 describe.each([
   [skipped ? "over TLS (skipped: no valkey-server or redis-server with TLS on PATH)" : "over TLS"],
 ])("%s", () => {
-    let redis: TestRedis;
+  let redis: TestRedis;
 
-    beforeAll(async () => {
-      if (server !== null) redis = await startTestRedis(server, { cert: ca, key: file("key.pem", key) });
+  beforeAll(async () => {
+    if (server !== null) redis = await startTestRedis(server, { cert: ca, key: file("key.pem", key) });
+  });
+  afterAll(() => (skipped ? undefined : redis.stop()));
+
+  const at = (hostname: string, scheme = "rediss") => `${scheme}://${hostname}:${new URL(redis.url).port}`;
+
+  test.skipIf(skipped).each(["rediss", "REDISS"])(
+    "S21: jobs run over %s:// with the authority of LONGWATCH_REDIS_CA, and the store is looked at",
+    async (scheme) => {
+      const { job, runs } = recorder(`over-${randomUUID()}`);
+      const backend = open(at("localhost", scheme), ca);
+      const doorbell = openDoorbell(backend, [job]);
+      doorbell.startWorkers();
+      expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(true);
+      await expect.poll(() => runs, LOOK).toEqual([101]);
+      expect(await backend.findMistake()).toBeNull();
+      expect(doorbell.errors).toEqual([]);
+    },
+  );
+
+  test.skipIf(skipped).each([
+    ["without its authority", "localhost", null, "name the file of its authority in LONGWATCH_REDIS_CA"],
+    [
+      "with another authority",
+      "localhost",
+      file("other.pem", createSelfSigned("localhost").cert),
+      "name the file of its authority in LONGWATCH_REDIS_CA",
+    ],
+    [
+      "under a name that its certificate is not for",
+      "127.0.0.1",
+      ca,
+      "use a name in REDIS_URL that the certificate is for",
+    ],
+  ])("S21: a server %s is sent nothing, and what to do is told", async (_name, hostname, caFile, advice) => {
+    const { job, runs } = recorder("never");
+    const told: string[] = [];
+    const doorbell = openDoorbell(open(at(hostname), caFile), [job], {
+      onError: (_where, error) => told.push(explainTlsFailure(error, "Redis").message),
     });
-    afterAll(() => (skipped ? undefined : redis.stop()));
-
-    const at = (hostname: string, scheme = "rediss") => `${scheme}://${hostname}:${new URL(redis.url).port}`;
-
-    test.skipIf(skipped).each(["rediss", "REDISS"])(
-      "S21: jobs run over %s:// with the authority of LONGWATCH_REDIS_CA, and the store is looked at",
-      async (scheme) => {
-        const { job, runs } = recorder(`over-${randomUUID()}`);
-        const backend = open(at("localhost", scheme), ca);
-        const doorbell = openDoorbell(backend, [job]);
-        doorbell.startWorkers();
-        expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(true);
-        await expect.poll(() => runs, LOOK).toEqual([101]);
-        expect(await backend.findMistake()).toBeNull();
-        expect(doorbell.errors).toEqual([]);
-      },
-    );
-
-    test.skipIf(skipped).each([
-      ["without its authority", "localhost", null, "name the file of its authority in LONGWATCH_REDIS_CA"],
-      [
-        "with another authority",
-        "localhost",
-        file("other.pem", createSelfSigned("localhost").cert),
-        "name the file of its authority in LONGWATCH_REDIS_CA",
-      ],
-      [
-        "under a name that its certificate is not for",
-        "127.0.0.1",
-        ca,
-        "use a name in REDIS_URL that the certificate is for",
-      ],
-    ])(
-      "S21: a server %s is sent nothing, and what to do is told",
-      async (_name, hostname, caFile, advice) => {
-        const { job, runs } = recorder("never");
-        const told: string[] = [];
-        const doorbell = openDoorbell(open(at(hostname), caFile), [job], {
-          onError: (_where, error) => told.push(explainTlsFailure(error, "Redis").message),
-        });
-        doorbell.startWorkers();
-        expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(false);
-        await expect.poll(() => told.join("\n"), LOOK).toContain(advice);
-        expect(runs).toEqual([]);
-      },
-    );
-  },
-);
+    doorbell.startWorkers();
+    expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(false);
+    await expect.poll(() => told.join("\n"), LOOK).toContain(advice);
+    expect(runs).toEqual([]);
+  });
+});
 
 test("S21: the server is told by which name it is meant, an address is not one", async () => {
   const names: unknown[] = [];
