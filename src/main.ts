@@ -19,7 +19,9 @@ import { statusCommand } from "./cli/status.ts";
 import { useRunningEmulator } from "./cli/use-running-emulator.ts";
 import { verifyCommand } from "./cli/verify.ts";
 import { parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
+import { escapeText } from "./edge/escape-text.ts";
 import { toError, UsageError } from "./errors.ts";
+import { messageOf } from "./message-of.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
 
@@ -49,6 +51,6 @@ const program = new Command("longwatch")
 try {
   await program.parseAsync();
 } catch (thrown) {
-  process.stderr.write(`${toError(thrown).message}\n`);
+  process.stderr.write(`${messageOf(toError(thrown)).split("\n").map(escapeText).join("\n")}\n`);
   process.exitCode = thrown instanceof UsageError ? 2 : 1;
 }

@@ -3,6 +3,7 @@ import { readSqlState } from "../../db/sql-state.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { toError, UsageError } from "../errors.ts";
+import { messageOf } from "../message-of.ts";
 import { type EdgeIo, OutputClosedError } from "./edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "./edge/flag-reader.ts";
 
@@ -99,7 +100,8 @@ function describe(thrown: unknown): string {
   if (state === UNDEFINED_TABLE || state === UNDEFINED_COLUMN)
     return "the database has not the tables of this version: start the service once (npm start)";
   const error = toError(thrown);
-  const cause = error.cause instanceof Error && error.cause.message !== "" ? `: ${error.cause.message}` : "";
   if (error instanceof EdgeError) return `${error.code} ${error.message}`;
-  return escapeText(`${error.message}${cause}`);
+  const message = messageOf(error);
+  const cause = error.cause instanceof Error ? messageOf(error.cause) : "";
+  return escapeText(cause === "" || cause === message ? message : `${message}: ${cause}`);
 }
