@@ -12,6 +12,7 @@ import {
 } from "../src/alert/act-on-alert.ts";
 import { toldChannels } from "../src/alert/alert-record.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+import { maskText } from "../src/archive/mask-text.ts";
 import { toNotifications } from "./to-notifications.ts";
 
 export interface AlertAct extends PersonsAct {
@@ -88,7 +89,11 @@ function change(
     const isOpen = row.state === "firing" || (from === "unresolved" && row.state === "acknowledged");
     if (!isOpen) return { kind: "unchanged", state: row.state };
     const done = await write(tx, row);
-    const details = { from: row.state, channels: done.channels, ...(note === null ? {} : { note }) };
+    const details = {
+      from: row.state,
+      channels: done.channels,
+      ...(note === null ? {} : { note: maskText(note) }),
+    };
     await writeAuditEntry(tx, {
       actor,
       action: `alert.${done.state}`,

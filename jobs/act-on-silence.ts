@@ -5,6 +5,7 @@ import { writeAuditEntry } from "../db/queries/audit-entries.ts";
 import { expireSilence, insertSilence } from "../db/queries/silences.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { findSilence, type Matchers } from "../src/alert/silence.ts";
+import { maskText } from "../src/archive/mask-text.ts";
 import { summariseAlert } from "../src/report/summarise-alert.ts";
 
 /** Alerts that are looked at to say what a silence holds back now. */
@@ -48,7 +49,8 @@ export function addSilence(database: Database, wanted: WantedSilence): Promise<A
       actor: wanted.actor ?? createdBy,
       action: "silence.added",
       subject: `silence ${id}`,
-      details: { matchers, reason, expiresAt: span.expiresAt.toISOString() },
+      // The entry outlives every erasure: the silence itself has the address until then.
+      details: { matchers, reason: maskText(reason), expiresAt: span.expiresAt.toISOString() },
     });
     return { id, ...planned };
   });

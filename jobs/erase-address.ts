@@ -8,6 +8,7 @@ import { rewriteDerived } from "../db/queries/rewrite-derived.ts";
 import { waitForIngest } from "../db/queries/tombstones.ts";
 import type { ErasedCounts } from "../db/schema/erasures.ts";
 import { inTransaction } from "../db/transaction.ts";
+import { maskText } from "../src/archive/mask-text.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS } from "../src/coverage/horizon.ts";
 import { containsAddress, eraseUnreadable, recordEraser } from "../src/privacy/erasure-guard.ts";
@@ -87,7 +88,15 @@ export async function eraseAddress(
   const target = createErasureTarget(key, asked.network, asked);
   const { family, prefix, hash, masked } = target;
   const subject = `address ${hash.toString("hex").slice(0, 16)}`;
-  const told = { zoneId, family, prefix, includeMasked, keyId: key.id, hash: hash.toString("hex"), reason };
+  const told = {
+    zoneId,
+    family,
+    prefix,
+    includeMasked,
+    keyId: key.id,
+    hash: hash.toString("hex"),
+    reason: reason === null ? null : maskText(reason),
+  };
   const opened = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);
     const requestedAt = clock();
@@ -110,6 +119,8 @@ export async function eraseAddress(
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
   const others = await rewriteOthers(database, asked, { target, key, write: true });
   const counts = await inTransaction(database, async ({ tx }) => {
+    // A page that is being stored may have emptied more of it: the receipt waits until it is in, or not.
+    await waitForIngest(tx);
     await addErased(tx, opened.id, others);
     const counts = await endErasure(tx, opened.id, clock());
     const details = { erasure: opened.id, ...told, counts };
@@ -145,8 +156,14 @@ async function eraseStored(
       const keys = await inTransaction(database, async ({ tx }) => {
         const limits = { after: behind, limit: EVENTS_PER_TRANSACTION };
         const keys = await lockEventsOf(tx, scope, addresses, limits);
-        for (const [zone, ofZone] of Map.groupBy(keys, (one) => one.zoneId))
-          await addErased(tx, id, await eraseEvents(tx, zone, ofZone, recordEraser));
+        const counts = { events: 0, records: 0 };
+        for (const [zone, ofZone] of Map.groupBy(keys, (one) => one.zoneId)) {
+          const ofOne = await eraseEvents(tx, zone, ofZone, recordEraser);
+          counts.events += ofOne.events;
+          counts.records += ofOne.records;
+        }
+        // Last: ingest waits for this row with its events locked.
+        await addErased(tx, id, counts);
         return keys;
       });
       events += keys.length;

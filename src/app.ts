@@ -37,6 +37,7 @@ import { createSchedule, type Schedule } from "./queue/schedule.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import type { Secret } from "./secret.ts";
 import { createStopStack, type StopStack } from "./stop-stack.ts";
+import { explainTlsFailure } from "./tls-failure-error.ts";
 
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
@@ -109,7 +110,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
   const databaseUrl = await openPostgres(config, stack);
-  await migrate({ url: databaseUrl.reveal() });
+  await migrate({ url: databaseUrl.reveal() }).catch((thrown: unknown) => {
+    throw explainTlsFailure(thrown, "Postgres");
+  });
   const database = createDatabase({
     url: databaseUrl.reveal(),
     max: 20,

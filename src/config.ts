@@ -6,6 +6,7 @@ import { type Alerting, defaultAlerting, readConfigFile } from "./config-file.ts
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { UsageError } from "./errors.ts";
 import { type Retention, settleRetention } from "./privacy/retention.ts";
+import { readDatabaseUrl } from "./read-database-url.ts";
 import { readSecretFiles } from "./read-secret-files.ts";
 import { createSecret, type Secret } from "./secret.ts";
 
@@ -23,6 +24,8 @@ export interface Config {
   readonly databaseUrl: Secret | null;
   /** Null: the queues live in Postgres. */
   readonly redisUrl: Secret | null;
+  /** PEM; null: whom Node trusts. */
+  readonly redisCa: string | null;
   /** Absolute. */
   readonly dataDir: string;
   readonly roles: readonly Role[];
@@ -134,7 +137,7 @@ export function requireEdge(config: Config): { baseUrl: string; accessKey: Secre
 function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Config {
   const entries = Object.entries(env).filter(([, value]) => value !== undefined && value !== "");
   const given = Object.fromEntries(entries) as Given;
-  const mistakes = [...findUnknown(given), ...readSecretFiles(given)];
+  const mistakes = [...findUnknown(given), ...readSecretFiles(given), ...settleDatabaseUrl(given)];
   const parsed = Environment.safeParse(given);
   const wrong = new Set(parsed.error?.issues.map((issue) => issue.path[0]));
   for (const name of VARIABLES) {
@@ -166,6 +169,16 @@ function findFileMistakes({ LONGWATCH_CONFIG: file }: Given, env: NodeJS.Process
     if (thrown instanceof UsageError) return thrown.mistakes;
     throw thrown;
   }
+}
+
+/** Writes out what it means; returns the mistakes. That it is an address at all is found with the others. */
+function settleDatabaseUrl(given: Given): string[] {
+  const { DATABASE_URL: text = "" } = given;
+  if (URL.parse(text) === null) return [];
+  const read = readDatabaseUrl(text);
+  if ("mistake" in read) return [`DATABASE_URL: ${read.mistake}`];
+  given["DATABASE_URL"] = read.url;
+  return [];
 }
 
 function createAlertingReader(value: z.output<typeof Environment>, env: NodeJS.ProcessEnv): () => Alerting {
@@ -223,6 +236,7 @@ const BELONGS_TO: readonly (readonly [string, string])[] = [
   ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
   ["EDGE_API_KEY", "EDGE_API_URL"],
   ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
+  ["LONGWATCH_REDIS_CA", "REDIS_URL"],
   ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
   ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
 ];
@@ -252,6 +266,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     },
     databaseUrl: secret(value.DATABASE_URL),
     redisUrl: secret(value.REDIS_URL),
+    redisCa: value.LONGWATCH_REDIS_CA ?? null,
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
     roles: value.LONGWATCH_ROLES,
     http: {

@@ -1,6 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { readKeyId } from "./http/access-key.ts";
+import { readCertificates } from "./read-certificates.ts";
 
 /** What a variable must be, and what it is for: one wording for the list of mistakes and for the table of docs/configuration.md. */
 interface About {
@@ -68,6 +69,13 @@ function isSigningSecret(text: string): boolean {
   return bytes >= 24 && bytes <= 64;
 }
 
+const certificates = z.string().transform((file, context) => {
+  const text = readCertificates(file);
+  if (text !== null) return text;
+  context.addIssue({ code: "custom" });
+  return z.NEVER;
+});
+
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
 const anyText = z.string();
 
@@ -93,13 +101,18 @@ export const Environment = z.object({
   }),
   DATABASE_URL: optional(urlWith("postgres:", "postgresql:"), {
     rule: "a postgres:// URL",
-    description: "Postgres 15 or newer; without it the embedded one",
+    description:
+      "Postgres 15 or newer; without it the embedded one; TLS by sslmode=verify-full and sslrootcert (SECURITY.md)",
     isSecret: true,
   }),
   REDIS_URL: optional(urlWith("redis:", "rediss:"), {
     rule: "a redis:// or rediss:// URL",
     description: "Redis or Valkey for the job queues; without it they live in Postgres",
     isSecret: true,
+  }),
+  LONGWATCH_REDIS_CA: optional(certificates, {
+    rule: "a file of certificates in PEM",
+    description: "the authority of a rediss:// server's certificate; without it those that Node knows",
   }),
   LONGWATCH_DATA_DIR: withDefault(anyText, ".longwatch", {
     rule: "a folder",

@@ -1,4 +1,5 @@
 import { escapeText, shortenText } from "./edge/escape-text.ts";
+import { isFailedQuery, messageOf } from "./message-of.ts";
 
 const MAX_TEXT_CHARS = 2_000;
 const MAX_DEPTH = 5;
@@ -41,7 +42,8 @@ export function createLogCleaner(secrets: () => readonly string[]) {
     });
     return {
       type: text(thrown.name),
-      message: text(thrown.message),
+      message: text(messageOf(thrown)),
+      ...(isFailedQuery(thrown) ? { query: text(thrown.query) } : {}),
       ...Object.fromEntries(facts),
       // An error thrown on purpose says what it is; of any other the place matters.
       ...("disposition" in thrown ? {} : { stack: text(frames(thrown)) }),
@@ -94,9 +96,13 @@ export function createLogCleaner(secrets: () => readonly string[]) {
   return { text, fields: (fields: Record<string, unknown>) => record(fields, 0) };
 }
 
-/** The stack without its first lines: these are the message again, of any length. */
-function frames(thrown: Error): string {
-  const lines = (thrown.stack ?? "").split("\n").map((line) => line.trim());
+/** The stack without the message that it begins with, of any length and with any lines. */
+function frames({ stack = "", message }: Error): string {
+  const at = stack.indexOf(message);
+  const lines = stack
+    .slice(at < 0 ? 0 : at + message.length)
+    .split("\n")
+    .map((line) => line.trim());
   return lines
     .filter((line) => line.startsWith("at "))
     .map(escapeText)

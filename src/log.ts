@@ -1,5 +1,6 @@
 import pino from "pino";
 import { createLogCleaner } from "./log-fields.ts";
+import { messageOf } from "./message-of.ts";
 import { prettyLine } from "./pretty-line.ts";
 import type { Secret } from "./secret.ts";
 
@@ -40,7 +41,7 @@ export function createLog({ level, pretty = false, stream, secrets = [] }: LogOp
           const [first, second] = args as unknown[];
           const fields = first instanceof Error ? { err: first } : typeof first === "object" ? first : {};
           // Always with a message: pino would take an error's own, as it is.
-          const own = first instanceof Error ? first.message : "";
+          const own = first instanceof Error ? messageOf(first) : "";
           const event = [second, first, own].find((part) => typeof part === "string") ?? "";
           method.call(this, fields ?? {}, cleaner.text(event));
         },

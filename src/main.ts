@@ -22,7 +22,9 @@ import { useRunningEmulator } from "./cli/use-running-emulator.ts";
 import { verifyCommand } from "./cli/verify.ts";
 import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "./config.ts";
 import { describePostgresFailure } from "./describe-postgres-failure.ts";
+import { escapeText } from "./edge/escape-text.ts";
 import { toError, UsageError } from "./errors.ts";
+import { messageOf } from "./message-of.ts";
 import { readVersion } from "./read-version.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
@@ -77,8 +79,8 @@ try {
   const isMistyped = thrown instanceof UsageError;
   process.stderr.write(
     isMistyped
-      ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${mistake}\n`).join("")}`
-      : `longwatch: ${describePostgresFailure(thrown) ?? toError(thrown).message}\n`,
+      ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("")}`
+      : `longwatch: ${describePostgresFailure(thrown) ?? messageOf(toError(thrown)).split("\n").map(escapeText).join("\n")}\n`,
   );
   process.exitCode = isMistyped ? 2 : 1;
 }

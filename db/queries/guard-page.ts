@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents } from "./erase-events.ts";
 import type { EventKey, RecordEraser } from "./erase-records.ts";
+import { addErased } from "./erasures.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 import type { TombstoneRow } from "./tombstones.ts";
@@ -12,13 +13,30 @@ export interface ErasureGuard extends RecordEraser {
    * Tells until when (epoch ms) an address's events are erased; null where they are not.
    * @throws when the key at hand is not the one that the tombstones were made with.
    */
-  match(tombstones: readonly TombstoneRow[]): Promise<(ip: string) => number | null>;
+  match(tombstones: readonly TombstoneRow[]): Promise<Match>;
   /** What is kept of bytes that could not be read. */
   eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
 }
 
+/** Tells until when (epoch ms) an address's events are erased; null where they are not. */
+type Match = (ip: string) => number | null;
+
+/** An erasure under way, whose receipt says what was emptied for it, by whomever. */
+export interface OpenErasure {
+  readonly id: number;
+  readonly match: Match;
+}
+
+/** Of one erasure. */
+export interface Emptied {
+  readonly id: number;
+  readonly events: number;
+  readonly records: number;
+}
+
 /**
- * Empties the covered events in a page's time, once the page is merged, and returns the keys of all that are erased there.
+ * Empties the covered events in a page's time, once the page is merged, and returns the keys of all that are erased there,
+ * with what of it counts for erasures that are under way.
  * Not only the page's own: one may have been here before, under a masked address that nobody could match, and an
  * erasure that runs beside this page has perhaps not come to it yet and would not see the page's records.
  */
@@ -26,15 +44,15 @@ export async function eraseCovered(
   tx: Queryable,
   zoneId: number,
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
-  { match, eraser }: { match: (ip: string) => number | null; eraser: RecordEraser },
-): Promise<EventKey[]> {
+  { match, open, eraser }: { match: Match; open: readonly OpenErasure[]; eraser: RecordEraser },
+): Promise<{ erased: EventKey[]; emptied: Emptied[] }> {
   const isInTime = sql`zone_id = ${zoneId} and occurred_at between ${new Date(firstAt)} and ${new Date(lastAt)}`;
   const addresses = await tx.execute<{ ip: string }>(
     sql`select distinct ip from waf_events where ${isInTime} and ip <> ''`,
   );
   const until = new Map(addresses.rows.map(({ ip }) => [ip, ip === ERASED_IP ? lastAt : match(ip)]));
   const covered = [...until.keys()].filter((ip) => until.get(ip) != null);
-  if (covered.length === 0) return [];
+  if (covered.length === 0) return { erased: [], emptied: [] };
   const { rows } = await tx.execute<
     EventKey & { ip: string; isEmpty: boolean } & Record<string, unknown>
   >(sql`
@@ -44,8 +62,22 @@ export async function eraseCovered(
     order by occurred_at, log_id`);
   const erased = rows.filter(({ occurredAt, ip }) => occurredAt <= (until.get(ip) ?? 0));
   const full = erased.filter(({ isEmpty }) => !isEmpty);
-  await eraseEvents(tx, zoneId, full, eraser);
-  return erased;
+  const idOf = ({ occurredAt, ip }: (typeof full)[number]) =>
+    open.find((erasure) => occurredAt <= (erasure.match(ip) ?? 0))?.id ?? null;
+  const emptied: Emptied[] = [];
+  for (const [id, events] of Map.groupBy(full, idOf)) {
+    const counts = await eraseEvents(tx, zoneId, events, eraser);
+    if (id !== null) emptied.push({ id, ...counts });
+  }
+  return { erased, emptied };
+}
+
+/**
+ * Enters them into the receipts. Last in its transaction: pages of all zones meet at such a row, and who has it must wait
+ * for nobody.
+ */
+export async function enterEmptied(tx: Queryable, emptied: readonly Emptied[]): Promise<void> {
+  for (const { id, ...counts } of emptied) await addErased(tx, id, counts);
 }
 
 /** A page's records without what belongs to erased events, whichever route showed those first. */
@@ -65,7 +97,7 @@ export function eraseFromBlocks(
 /** When an unreadable entry happened is not known, so every tombstone counts. */
 export function eraseFromQuarantine(
   entries: readonly NewQuarantinedEntry[],
-  match: (ip: string) => number | null,
+  match: Match,
   guard: ErasureGuard,
 ): Promise<NewQuarantinedEntry[]> {
   const covers = (ip: string) => match(ip) !== null;

@@ -2,7 +2,14 @@ import type { Database, Queryable } from "../client.ts";
 import { inOneTrip } from "../one-trip.ts";
 import { readSqlState } from "../sql-state.ts";
 import { inTransaction, type Transaction } from "../transaction.ts";
-import { type ErasureGuard, eraseCovered, eraseFromBlocks, eraseFromQuarantine } from "./guard-page.ts";
+import {
+  type Emptied,
+  type ErasureGuard,
+  enterEmptied,
+  eraseCovered,
+  eraseFromBlocks,
+  eraseFromQuarantine,
+} from "./guard-page.ts";
 import { assertFence } from "./leases.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
@@ -85,9 +92,9 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
     const { tx, client } = transaction;
     const { zoneId, lease } = page;
     const tombstones = await readCovering(transaction, page);
-    const { merged, ...others } =
+    const { merged, emptied, ...others } =
       tombstones.length === 0
-        ? { merged: await mergeEvents(transaction, page, page.events), ...page }
+        ? { merged: await mergeEvents(transaction, page, page.events), emptied: [], ...page }
         : await mergeGuarded(transaction, page, tombstones);
     const quarantined = await quarantineEntries(tx, zoneId, others.quarantined);
     const stored = { ...merged, quarantined };
@@ -96,6 +103,7 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
       conclude(tx, stored),
       assertFence(tx, lease.name, lease.fence),
     ]);
+    await enterEmptied(tx, emptied);
     return { stored, concluded };
   });
 }
@@ -109,6 +117,7 @@ async function readCovering({ tx, client }: Transaction, page: NewPage): Promise
 
 interface GuardedPage extends Pick<NewPage, "quarantined" | "rawBlocks"> {
   readonly merged: StoredEvents;
+  readonly emptied: readonly Emptied[];
 }
 
 async function mergeGuarded(
@@ -122,12 +131,18 @@ async function mergeGuarded(
   const match = await guard.match(tombstones);
   const merged = await mergeEvents(transaction, page, events);
   const { firstAt, lastAt } = events;
-  const erased =
+  const open = await Promise.all(
+    tombstones
+      .filter(({ isOpen }) => isOpen)
+      .map(async (one) => ({ id: one.id, match: await guard.match([one]) })),
+  );
+  const { erased, emptied } =
     firstAt === null || lastAt === null || events.size === 0
-      ? []
-      : await eraseCovered(tx, zoneId, { firstAt, lastAt }, { match, eraser: guard });
+      ? { erased: [], emptied: [] }
+      : await eraseCovered(tx, zoneId, { firstAt, lastAt }, { match, open, eraser: guard });
   return {
     merged,
+    emptied,
     quarantined: await eraseFromQuarantine(page.quarantined, match, guard),
     rawBlocks: await eraseFromBlocks(page.rawBlocks, erased, guard),
   };

@@ -6,6 +6,10 @@ import { inOneTrip } from "../one-trip.ts";
 
 /** What an erasure left behind; times in epoch ms. */
 export interface TombstoneRow {
+  /** Of its erasure. */
+  readonly id: number;
+  /** What was stored before has not all been gone through: what is emptied counts for its receipt. */
+  readonly isOpen: boolean;
   readonly untilAt: number;
   readonly family: number;
   readonly prefix: number;
@@ -55,7 +59,7 @@ export function readTombstones(db: Queryable, sinceMs: number): Promise<DatedTom
 
 async function readRows(db: Queryable, where: SQL): Promise<DatedTombstone[]> {
   const { rows } = await db.execute<DatedTombstone & Record<string, unknown>>(sql`
-    select (extract(epoch from until_at) * 1000)::float8 as "untilAt", family, prefix, key_id as "keyId", hash,
+    select id::float8 as id, ended_at is null as "isOpen", (extract(epoch from until_at) * 1000)::float8 as "untilAt", family, prefix, key_id as "keyId", hash,
       masked_hash as "maskedHash", masked_prefix as "maskedPrefix", zone_id as "zoneId",
       (extract(epoch from requested_at) * 1000)::float8 as "requestedAt"
     from erasures where ${where} order by id`);

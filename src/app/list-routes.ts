@@ -36,9 +36,10 @@ export interface RouteParts {
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
   const { archive, keys, cursors, api } = parts;
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
+  const { authenticate } = api;
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport }),
+    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, authenticate }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addNativeApi(app, api),

@@ -8,12 +8,13 @@ import { type Bell, createBell } from "../queue/bell.ts";
 import type { AnyJob, QueueName } from "../queue/define-job.ts";
 import { createDoorbell } from "../queue/doorbell.ts";
 import type { Secret } from "../secret.ts";
+import { explainTlsFailure } from "../tls-failure-error.ts";
 import { createTellSeldom } from "./tell-seldom.ts";
 
 const RING_TIMEOUT_MS = 2_000;
 
 export interface QueueParts {
-  readonly config: Pick<Config, "redisUrl" | "roles">;
+  readonly config: Pick<Config, "redisUrl" | "redisCa" | "roles">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly jobs: readonly AnyJob[];
@@ -33,11 +34,13 @@ export interface OpenQueues {
 
 export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: QueueParts): OpenQueues {
   const queues = config.roles.filter((role): role is QueueName => role !== "http");
-  const backend = createQueueBackend({ redisUrl: config.redisUrl, databaseUrl });
-  const onError = createTellSeldom(
-    (where, err, leftOut) => log.warn({ where, err, leftOut }, "queue in trouble"),
-    systemClock,
-  );
+  const { redisUrl, redisCa } = config;
+  const redis = redisUrl === null ? null : { url: redisUrl, ca: redisCa };
+  const backend = createQueueBackend({ redis, databaseUrl });
+  const onError = createTellSeldom((where, thrown, leftOut) => {
+    const err = explainTlsFailure(thrown, backend.kind === "redis" ? "Redis" : "Postgres");
+    log.warn({ where, err, leftOut }, "queue in trouble");
+  }, systemClock);
   // A backfill holds one worker per zone and route for a long time; the short jobs need room beside it.
   const concurrency = 2 * zones + 4;
   const doorbell = createDoorbell({ backend, jobs, concurrency, ringTimeoutMs: RING_TIMEOUT_MS, onError });

@@ -3,6 +3,7 @@ import { type RoleRights, readRoleRights } from "../../db/queries/role-rights.ts
 import type { Config } from "../config.ts";
 import { toError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { trustsAnyServer } from "../read-database-url.ts";
 
 type RightsConfig = Pick<Config, "databaseUrl" | "redisUrl" | "roles">;
 
@@ -19,7 +20,7 @@ export async function reportExcessRights(database: Database, config: RightsConfi
   if (config.databaseUrl === null) return;
   try {
     const rights = await readRoleRights(database.db);
-    const found = [...findExcess(rights, config), ...findOpenRedis(config)];
+    const found = [...findExcess(rights, config), ...findAnyServer(config), ...findOpenRedis(config)];
     for (const { excess, instead } of found) log.warn({ excess, instead }, "more rights than needed");
   } catch (thrown) {
     log.warn({ err: toError(thrown) }, "rights not checked");
@@ -50,6 +51,17 @@ export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "ro
       instead: "sslmode=verify-full in DATABASE_URL, unless the network between is nobody else's",
     });
   return found;
+}
+
+/** Encryption is for nothing where whoever is in between can be the server. */
+function findAnyServer({ databaseUrl }: RightsConfig): Excess[] {
+  if (databaseUrl === null || !trustsAnyServer(databaseUrl.reveal())) return [];
+  return [
+    {
+      excess: "any server is taken for the Postgres of DATABASE_URL: its certificate is not checked",
+      instead: "sslmode=verify-full, with sslrootcert where its authority is not a public one",
+    },
+  ];
 }
 
 function findOpenRedis({ redisUrl }: RightsConfig): Excess[] {

@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../embedded/postgres.ts";
 import { readRuntimeFile } from "../runtime-file.ts";
 import { createSecret, type Secret } from "../secret.ts";
+import { explainTlsFailure } from "../tls-failure-error.ts";
 
 /**
  * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one,
@@ -23,6 +24,8 @@ export async function withStore<T>(
   });
   try {
     return await fn(database, createSecret(url));
+  } catch (thrown) {
+    throw explainTlsFailure(thrown, "Postgres");
   } finally {
     await database.close();
     await postgres?.stop();

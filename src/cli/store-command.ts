@@ -3,6 +3,7 @@ import { describePostgresFailure } from "../describe-postgres-failure.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { toError, UsageError } from "../errors.ts";
+import { messageOf } from "../message-of.ts";
 import { describePlatformFailure } from "./describe-platform-failure.ts";
 import { describeUnknown } from "./describe-unknown.ts";
 import { type EdgeIo, OutputClosedError } from "./edge/edge-io.ts";
@@ -97,6 +98,7 @@ function describe(thrown: unknown): string {
   const database = describePostgresFailure(thrown);
   if (database !== null) return database;
   const error = toError(thrown);
-  const cause = error.cause instanceof Error && error.cause.message !== "" ? `: ${error.cause.message}` : "";
-  return escapeText(`${error.message}${cause}`);
+  const message = messageOf(error);
+  const cause = error.cause instanceof Error ? messageOf(error.cause) : "";
+  return escapeText(cause === "" || cause === message ? message : `${message}: ${cause}`);
 }

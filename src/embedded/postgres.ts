@@ -61,7 +61,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const log: string[] = [];
   const keeper = spawnServer(place.home, place.dataFolder, port, options.settings ?? [], user, log);
   const exited = new Promise<void>((resolve) => keeper.once("exit", () => resolve()));
-  const url = `postgres://longwatch:${password}@127.0.0.1:${port}/postgres`;
+  // Said because PGSSLMODE of the environment holds where nothing is.
+  const url = `postgres://longwatch:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
   const stop = async () => {
     keeper.stdio[3]?.destroy();
     await exited;

@@ -1,6 +1,7 @@
 import type { FeedRow } from "../../db/queries/feed-transitions.ts";
 import { Transitions } from "../alert/alert-record.ts";
 import { ruleTitle } from "../alert/rule-title.ts";
+import { maskText } from "../archive/mask-text.ts";
 
 /** What the stream says of one transition. Texts are as they were logged: hostile. */
 export interface FeedEvent {
@@ -23,9 +24,11 @@ export interface FeedEvent {
   readonly note: string | null;
 }
 
-export function toFeedEvent(row: FeedRow): FeedEvent {
+/** With `isMasked` the note, which somebody may have written an address into, has none in full. */
+export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
   const { sequence, alertId, transition, kind, zoneId, ruleId, fingerprint, headline } = row;
   const entry = Transitions.safeParse([row.entry]).data?.[0];
+  const note = entry?.note ?? null;
   return {
     sequence,
     alertId,
@@ -42,6 +45,6 @@ export function toFeedEvent(row: FeedRow): FeedEvent {
     fingerprint,
     headline,
     by: entry?.by ?? null,
-    note: entry?.note ?? null,
+    note: note !== null && isMasked ? maskText(note) : note,
   };
 }

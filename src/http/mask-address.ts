@@ -1,6 +1,6 @@
 import { maskAddress } from "../archive/mask.ts";
+import { maskText } from "../archive/mask-text.ts";
 import type { AlertMessage } from "../channel/alert-message.ts";
-import { replaceAddresses } from "../privacy/replace-addresses.ts";
 
 interface CountedValue {
   readonly value: string;
@@ -17,11 +17,6 @@ export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
     merged.set(masked, { ...seen, count: seen.count + count, share: Math.min(seen.share + share, 1) });
   }
   return [...merged.values()];
-}
-
-/** Every address inside a text that names whom it likes: a recommendation tells of the requests it was made from. */
-export function maskText(text: string): string {
-  return replaceAddresses(text, maskAddress);
 }
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */

@@ -4,6 +4,7 @@ import type { Secret } from "../secret.ts";
 import { findStoreMistake } from "./find-store-mistake.ts";
 import { createGuardedPostgres } from "./guarded-postgres.ts";
 import type { Part } from "./lasting.ts";
+import { type RedisAddress, toRedisConnection } from "./redis-connection.ts";
 import { slowRefusals } from "./slow-refusals.ts";
 
 /** As much of BullMQ's queue as this service uses; the same on either backend. */
@@ -22,7 +23,7 @@ export interface QueueBackend {
 }
 
 export interface QueueBackendOptions {
-  readonly redisUrl: Secret | null;
+  readonly redis: RedisAddress | null;
   readonly databaseUrl: Secret;
   /** Braces keep one queue's keys in one Redis Cluster slot. */
   readonly prefix?: string;
@@ -39,15 +40,16 @@ const JOB_OPTIONS = {
 } as const;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
-  return options.redisUrl === null
+  return options.redis === null
     ? postgresBackend(options.databaseUrl)
-    : redisBackend(options.redisUrl, options.prefix ?? "{longwatch}");
+    : redisBackend(options.redis, options.prefix ?? "{longwatch}");
 }
 
-function redisBackend(url: Secret, prefix: string): QueueBackend {
+function redisBackend(address: RedisAddress, prefix: string): QueueBackend {
   // A producer must fail rather than wait for ever; a worker's blocking connection must wait for ever.
-  const producer = { url: url.reveal(), maxRetriesPerRequest: 1, enableOfflineQueue: false };
-  const consumer = { url: url.reveal(), maxRetriesPerRequest: null };
+  const connection = toRedisConnection(address);
+  const producer = { ...connection, maxRetriesPerRequest: 1, enableOfflineQueue: false };
+  const consumer = { ...connection, maxRetriesPerRequest: null };
   return {
     kind: "redis",
     openQueue: (name) =>
@@ -56,7 +58,7 @@ function redisBackend(url: Secret, prefix: string): QueueBackend {
       new Worker(name, processor, { ...worker, connection: consumer, prefix }, (...given) =>
         slowRefusals(createRedisBackend(...given)),
       ),
-    findMistake: () => findStoreMistake(url),
+    findMistake: () => findStoreMistake(address),
   };
 }
 

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import type { Secret } from "../secret.ts";
+import { type RedisAddress, toRedisConnection } from "./redis-connection.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -7,8 +7,10 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * What is wrong with a Redis that answers; null where nothing is. A store that evicts takes queued jobs away unseen, and
  * BullMQ only prints that. Rejects where the store does not answer.
  */
-export async function findStoreMistake(url: Secret): Promise<string | null> {
-  const redis = new Redis(url.reveal(), {
+export async function findStoreMistake(address: RedisAddress): Promise<string | null> {
+  const { url, ...tls } = toRedisConnection(address);
+  const redis = new Redis(url, {
+    ...tls,
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: CONNECT_TIMEOUT_MS,

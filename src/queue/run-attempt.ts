@@ -1,5 +1,6 @@
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
 import { type Disposition, toError } from "../errors.ts";
+import { isFailedQuery, messageOf } from "../message-of.ts";
 import type { AnyJob } from "./define-job.ts";
 
 const DEFAULT_WAIT_MS = 60_000;
@@ -26,9 +27,10 @@ export async function runAttempt(
     switch (disposition) {
       case undefined:
       case "retry":
-        throw error;
+        // The queue keeps message and stack, where no erasure comes.
+        throw isFailedQuery(error) ? new Error(messageOf(error)) : error;
       case "give-up":
-        throw Object.assign(new UnrecoverableError(error.message), { cause: error });
+        throw Object.assign(new UnrecoverableError(messageOf(error)), { cause: error });
       case "wait":
         // Waiting is not failing: it uses up none of the attempts.
         await job.moveToDelayed(Date.now() + readWaitMs(error), token);

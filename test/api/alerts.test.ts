@@ -83,6 +83,31 @@ test("every filter takes what it names and nothing else", async () => {
   expect(await count("until=2026-11-20T15:30:00Z")).toBe(0);
 });
 
+test("S3: a note that names an address has it masked in the trail, which outlives erasures, and for masked keys", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const [key, masked] = [await world.key("operator"), await world.key("reader", { isMasked: true })];
+  const [alert] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
+  const note = "blocked 203.0.113.7 and 2001:db8:1:2::7 at 10:15";
+  const hidden = "blocked 203.0.113.* and 2001:db8:1::* at 10:15";
+  const act = (path: string, body: object, status = 200) =>
+    ask(url, path, key, { method: "POST", body: JSON.stringify(body), status });
+  await act(`/api/v1/alerts/${alert?.id}/ack`, { note });
+  await act("/api/v1/silences", { matchers: { zone: [101] }, reason: note, durationMinutes: 5 }, 201);
+
+  const seenBy = async (who: string) =>
+    JSON.stringify([
+      await ask(url, `/api/v1/alerts/${alert?.id}`, who),
+      await ask(url, "/api/v1/silences", who),
+    ]);
+  expect((await seenBy(key)).split(note)).toHaveLength(3);
+  expect((await seenBy(masked)).split(hidden)).toHaveLength(3);
+  expect(await seenBy(masked)).not.toContain(note);
+  const audit = JSON.stringify(await world.database().db.select().from(auditEntries));
+  expect(audit.split(hidden)).toHaveLength(3);
+  expect(audit).not.toContain(note);
+});
+
 test("acknowledging and resolving are audited with the key, and done once", async () => {
   await fire(1);
   const { url } = await world.start();

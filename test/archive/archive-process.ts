@@ -13,12 +13,13 @@ const [databaseUrl = ""] = process.argv.slice(2);
 const options = { url: databaseUrl, max: 2, applicationName: "archive process", onError: () => undefined };
 const archive = createDatabase(options);
 const caller = { keyId: "1", name: "test", roles: ["exporter"], zoneIds: null, masked: false } as const;
+const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
 const app = createHttp({
   checks: [],
   metrics: createMetrics(),
   readBacklog: () => Promise.reject(new Error("nobody asks")),
   log: createLog({ level: "error", stream: { write: () => undefined } }),
-  authenticate: async () => ({ ...caller, scopes: new Set(["read", "export"] as const) }),
+  authenticate,
   routes: [
     (scope) =>
       addPlatform(scope, {
@@ -30,6 +31,7 @@ const app = createHttp({
         retentionDays: 400,
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
+        authenticate,
         askAdvice: null,
       }),
   ],

@@ -169,6 +169,21 @@ it("goes on serving when clients leave in the middle", async () => {
   expect(http.lines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
 });
 
+it("S1: ends an export in the middle once its key is revoked, also one that is read slowly", async () => {
+  const database = await openMany(60_000);
+  let now = NOW;
+  const http = await startArchive(database.url, {}, {}, { clock: () => now, zoneIds: [101] });
+  const { key, keyId } = await makeKey(database, "exporter");
+  const [kept, revoked] = [await makeKey(database, "exporter"), await begin(http.url, key)];
+  const other = await begin(http.url, kept.key);
+  await database.pool.query("update api_keys set revoked_at = now() where key_id = $1", [keyId]);
+  now += 15_000;
+
+  await expect(countLines(revoked)).rejects.toThrow("aborted");
+  expect(revoked.complete).toBe(false);
+  expect(await countLines(other)).toBe(60_001);
+});
+
 it("ends the connection when it fails in the middle, so that half a file is not taken for a whole one", async () => {
   const database = await openMany(60_000);
   const { http, key } = await serveMany(database);

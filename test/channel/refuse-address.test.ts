@@ -33,6 +33,8 @@ test.each<[string, string | null, string | null]>([
   ["fd12:3456::1", "uniqueLocal", null],
   ["fd00:ec2::254", "metadata", "metadata"],
   ["fd00:ec2::254%2", "metadata", "metadata"],
+  ["fd00:ec2::23", "metadata", "metadata"],
+  ["fd20:ce::254", "metadata", "metadata"],
   ["ff02::1", "multicast", "multicast"],
   ["2001:db8::1", "reserved", "reserved"],
   ["::ffff:127.0.0.1", "ipv4Mapped", null],

@@ -20,7 +20,14 @@ function entry(name: string, depth = 2): string {
 
 const settings = [...entry("x-settings", 0).matchAll(/^ {2}([A-Z_]+):$/gm)].map(([, name = ""]) => name);
 /** Given by the image or the file itself; what a container cannot usefully be told. */
-const fixed = ["DATABASE_URL", "REDIS_URL", "LONGWATCH_HOST", "LONGWATCH_PORT", "LONGWATCH_DATA_DIR"];
+const fixed = [
+  "DATABASE_URL",
+  "REDIS_URL",
+  "LONGWATCH_REDIS_CA",
+  "LONGWATCH_HOST",
+  "LONGWATCH_PORT",
+  "LONGWATCH_DATA_DIR",
+];
 
 test("every setting named in the compose file or the image is one the service knows", () => {
   const named = [...`${compose}${dockerfile}`.matchAll(/\b(?:EDGE|LONGWATCH|DATABASE|REDIS)_[A-Z_]+\b/g)];

@@ -52,6 +52,14 @@ test("a second start keeps what the first one stored", async () => {
   ]);
 });
 
+test("PGSSLMODE of the environment is not for the embedded database, which has no TLS", async () => {
+  vi.stubEnv("PGSSLMODE", "verify-full");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const postgres = await startEmbeddedPostgres({ dataDir: temporaryFolder(), startTimeoutMs: 10_000 });
+  onTestFinished(() => postgres.stop());
+  expect(await query(postgres.url, "select 1 as one")).toEqual([{ one: 1 }]);
+});
+
 test("S14: the server's process knows nothing of the service's environment", async () => {
   vi.stubEnv("LONGWATCH_ADMIN_KEY", "canary");
   onTestFinished(() => void vi.unstubAllEnvs());

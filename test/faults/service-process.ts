@@ -15,9 +15,9 @@ export interface ServiceProcess {
   printed(): string;
 }
 
-/** `longwatch start` in a process of its own, with exactly these variables; no emulator, no Postgres of its own. */
-export function startServiceProcess(env: Record<string, string>): ServiceProcess {
-  const child = spawn(process.execPath, [MAIN, "start"], {
+/** `longwatch start`, or another command, in a process of its own, with exactly these variables; no emulator, no Postgres of its own. */
+export function startServiceProcess(env: Record<string, string>, command = "start"): ServiceProcess {
+  const child = spawn(process.execPath, [MAIN, command], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...passOn("PATH", "NODE_COMPILE_CACHE"), LONGWATCH_PORT: "0", ...env },
   });

@@ -97,7 +97,7 @@ test("S3: the zone in the path counts, whatever a query says", async () => {
   expect((await ask(`${url}/zones/%31%30%32`, "reader-101")).status).toBe(403);
 });
 
-test("S17: metrics need a key with the scope read unless they are made public", async () => {
+test("S17: metrics need a key of every zone with the scope read unless they are made public", async () => {
   const options = { authenticate: async (key: string) => CALLERS[key] ?? null };
   const closed = await startHttp({ ...options, areMetricsPublic: false });
   const open = await startHttp(options);
@@ -105,6 +105,8 @@ test("S17: metrics need a key with the scope read unless they are made public", 
   expect((await ask(`${closed.url}/metrics`)).status).toBe(401);
   expect((await ask(`${closed.url}/metrics`, "reader")).status).toBe(200);
   expect((await ask(`${open.url}/metrics`)).status).toBe(200);
+  // They are of every zone and channel.
+  expect((await ask(`${closed.url}/metrics`, "reader-101")).status).toBe(403);
   expect((await ask(`${closed.url}/livez`)).status).toBe(200);
 });
 

@@ -162,7 +162,43 @@ test("a list page stored between the tombstone and the erasure's arrival at its 
   expect(await personal()).toBe(0);
   expect(await records()).toEqual([expect.stringContaining('"log":"{}"')]);
   const { isResumed, counts } = await erase();
-  expect({ isResumed, events: counts.events }).toEqual({ isResumed: true, events: 0 });
+  // Ingest did it, for this erasure.
+  expect({ isResumed, events: counts.events }).toEqual({ isResumed: true, events: 1 });
+});
+
+test("the receipt counts what ingest emptied beside the erasure, also in a page that is still being stored at its end", async () => {
+  await store([personalEvent("a", NOON - 5, PERSON)], { withRecords: true });
+  const blocker = await database.pool.connect();
+  await blocker.query("begin; lock table silences in exclusive mode");
+  const erasing = erase();
+  // The events have been gone through, notes are not.
+  await vi.waitFor(async () => {
+    expect(await personal()).toBe(0);
+    const { rowCount } = await database.pool.query(
+      "select from pg_locks where not granted and relation = 'silences'::regclass",
+    );
+    expect(rowCount).toBe(1);
+  });
+  const [gate, inside] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const late = [personalEvent("b", NOON - 4, PERSON), personalEvent("c", NOON - 3, "198.51.100.1")];
+  const storing = store(late, { expectNew: false, mayCommit: gate.promise, onStored: inside.resolve });
+  await inside.promise;
+  await blocker.query("commit");
+  blocker.release();
+  await untilWaiting();
+  gate.resolve();
+  const [{ counts }] = await Promise.all([erasing, storing]);
+
+  expect(counts).toMatchObject({ events: 2, records: 1 });
+  const { rows } = await database.pool.query("select from waf_events where ip = 'erased'");
+  expect(rows).toHaveLength(counts.events);
+});
+
+test("what ingest keeps out after an erasure has ended is not in its receipt any more", async () => {
+  await erase();
+  await store([personalEvent("a", NOON - 5, PERSON)], { expectNew: false });
+  const { rows } = await database.pool.query<{ counts: { events: number } }>("select counts from erasures");
+  expect(rows.map(({ counts }) => counts.events)).toEqual([0]);
 });
 
 test("later events of the address are new data, earlier ones of others are left alone", async () => {

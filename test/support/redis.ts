@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -18,6 +18,20 @@ export function findRedisServer(): string | null {
   return null;
 }
 
+/** The same if it was built with TLS, else null. */
+export function findTlsRedisServer(): string | null {
+  const server = findRedisServer();
+  // One that has it starts and misses its certificate; one that has not does not know the setting.
+  const started = spawnSync(server ?? "", ["--port", "0", "--tls-port", "1"], { encoding: "utf8" });
+  return /tls-cert-file/.test(`${started.stdout}${started.stderr}`) ? server : null;
+}
+
+/** Files in PEM. */
+export interface RedisTls {
+  readonly cert: string;
+  readonly key: string;
+}
+
 export interface TestRedis {
   readonly url: string;
   kill(): Promise<void>;
@@ -25,21 +39,21 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-/** A real server on a port of its own, with AOF and noeviction as in production. */
-export async function startTestRedis(server: string): Promise<TestRedis> {
+/** A real server on a port of its own, with AOF and noeviction as in production; with `tls` it takes nothing else. */
+export async function startTestRedis(server: string, tls?: RedisTls): Promise<TestRedis> {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-redis-"));
   const port = await freePort();
-  let child = await launch(server, port, folder);
+  let child = await launch(server, port, folder, tls);
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGKILL");
     await once(child, "exit");
   };
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `${tls === undefined ? "redis" : "rediss"}://127.0.0.1:${port}`,
     kill,
     restart: async () => {
-      child = await launch(server, port, folder);
+      child = await launch(server, port, folder, tls);
     },
     stop: async () => {
       await kill();
@@ -48,8 +62,19 @@ export async function startTestRedis(server: string): Promise<TestRedis> {
   };
 }
 
-async function launch(server: string, port: number, folder: string): Promise<ChildProcess> {
-  const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder];
+async function launch(server: string, port: number, folder: string, tls?: RedisTls): Promise<ChildProcess> {
+  const ports =
+    tls === undefined
+      ? ["--port", String(port)]
+      : ["--port", "0", "--tls-port", String(port), "--tls-cert-file", tls.cert, "--tls-key-file", tls.key];
+  const args = [
+    ...ports,
+    ...(tls === undefined ? [] : ["--tls-auth-clients", "no"]),
+    "--bind",
+    "127.0.0.1",
+    "--dir",
+    folder,
+  ];
   const durable = ["--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction"];
   const child = spawn(server, [...args, ...durable], { stdio: ["ignore", "pipe", "inherit"] });
   await new Promise<void>((resolve, reject) => {

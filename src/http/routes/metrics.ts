@@ -2,11 +2,12 @@ import type { FastifyInstance } from "fastify";
 import { toError } from "../../errors.ts";
 import { within } from "../../queue/within.ts";
 import type { Backlog, Metrics } from "../metrics.ts";
+import { Refusal } from "../refusal.ts";
 
 export interface MetricsRoute {
   readonly metrics: Metrics;
   readonly readBacklog: () => Promise<Backlog>;
-  /** Otherwise a key with the scope read is asked for. */
+  /** Otherwise a key of every zone with the scope read is asked for. */
   readonly isPublic: boolean;
   readonly timeoutMs: number;
   readonly onError: (name: string, error: Error) => void;
@@ -18,7 +19,10 @@ export function addMetrics(
   { metrics, readBacklog, isPublic, timeoutMs, onError }: MetricsRoute,
 ): void {
   const access = isPublic ? ("public" as const) : ({ scope: "read" } as const);
-  app.get("/metrics", { config: { access } }, async (_request, reply) => {
+  app.get("/metrics", { config: { access } }, async ({ caller }, reply) => {
+    // They name every zone and channel, as the status does for keys of every zone only.
+    if (!isPublic && caller?.zoneIds !== null)
+      throw new Refusal(403, { detail: "This key is for some zones only, and metrics are of all of them." });
     let backlog: Backlog | null = null;
     const reading = readBacklog().then(
       (read) => {

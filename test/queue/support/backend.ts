@@ -6,7 +6,7 @@ const NOWHERE = createSecret("postgres://127.0.0.1:1/none");
 
 export function createBackend(kind: Kind, url: string): QueueBackend {
   return createQueueBackend({
-    redisUrl: kind === "redis" ? createSecret(url) : null,
+    redis: kind === "redis" ? { url: createSecret(url), ca: null } : null,
     databaseUrl: kind === "redis" ? NOWHERE : createSecret(url),
   });
 }

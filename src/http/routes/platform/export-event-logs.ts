@@ -6,11 +6,13 @@ import { toCsvLine } from "../../../archive/csv-line.ts";
 import { maskAddress } from "../../../archive/mask.ts";
 import { prefersNdjson } from "../../../archive/prefers-ndjson.ts";
 import { DIMENSIONS } from "../../../search/search.ts";
+import { maySeeZone } from "../../caller.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
+import { whileAllowed } from "./while-allowed.ts";
 
 /** A reader that takes longer is cut off. */
 const LONGEST_EXPORT_MS = 3_600_000;
@@ -35,10 +37,17 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     const gone = clientGone(reply);
     const read = () => readExport(deps.archive, zoneId, plan, gone);
     // Postgres writes what nothing is hidden of, several times as fast.
-    const parts: AsyncGenerator<string | Buffer, void, undefined> =
+    const all: AsyncGenerator<string | Buffer, void, undefined> =
       isNdjson || isMasked
         ? mapParts(read(), isMasked, isNdjson ? toLine : toCsvLine)
         : readCsvExport(deps.archive, zoneId, plan, gone);
+    const key = String(request.headers.accesskey);
+    const isAllowed = async () => {
+      const now = await deps.authenticate(key);
+      const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
+      return isSame && (isMasked || !now.masked);
+    };
+    const parts = whileAllowed(all, isAllowed, deps.clock);
     const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
     // What fails before anything was sent is answered as any failure.
     const first = await parts.next();

@@ -2,6 +2,7 @@ import type { Database } from "../../../../db/client.ts";
 import type { OpenedBlocks } from "../../../archive/opened-blocks.ts";
 import type { Clock } from "../../../clock.ts";
 import type { AuditExport } from "../../audit-export.ts";
+import type { Authenticate } from "../../caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
 /** What an ask of the platform came to, or why nobody asked. */
@@ -26,6 +27,8 @@ export interface PlatformDeps {
   /** @throws when a question would read more rows than one may. */
   readonly refuseCostly: (estimate: { rows: number }) => void;
   readonly auditExport: AuditExport;
+  /** Asked again while an export lasts, so that a revoked key gets no more of it. */
+  readonly authenticate: Authenticate;
   /** Null where nobody may be asked on a client's behalf. */
   readonly askAdvice: AskAdvice | null;
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readStoredAdvice, type StoredAdvice } from "../../../../db/queries/archive-advice.ts";
 import { ANSWER_KEEPS_MS, ASKING } from "../../../advice/advice-row.ts";
+import { maskText } from "../../../archive/mask-text.ts";
 import { wordAdviceFailure } from "../../../archive/word-advice-failure.ts";
-import { maskText } from "../../mask-address.ts";
 import { failureBlock, sendBareProblem, sendJson } from "./platform-answer.ts";
 import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";

@@ -94,7 +94,7 @@ export async function openAlertStream(
     if (row.sequence <= sent) return;
     sent = row.sequence;
     if (!maySee(caller, row.zoneId) || (zone !== undefined && zone !== row.zoneId)) return;
-    write(raw, toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row) }));
+    write(raw, toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row, caller.masked) }));
   }
 
   /** A key that was revoked, or lost a zone, hears no more; a client that reads nothing is cut off. */

@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { pageSilences, readSilence, type SilenceRow } from "../../../../db/queries/silences.ts";
 import { Matchers } from "../../../alert/silence.ts";
+import { maskText } from "../../../archive/mask-text.ts";
 import { standingOf } from "../../../report/silence-standing.ts";
 import type { Caller } from "../../caller.ts";
 import { Refusal } from "../../refusal.ts";
@@ -49,7 +50,8 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
       },
     },
     async ({ query: { state, limit, after }, caller }) => {
-      const { zoneIds } = known(caller);
+      const asking = known(caller);
+      const { zoneIds } = asking;
       const nowMs = clock();
       const list = `silences:${state.join()}`;
       const [beforeId] = cursors.readAfter(list, after) ?? [];
@@ -60,7 +62,7 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,
       });
-      const toItem = (row: SilenceRow) => toSilence(row, zoneIds, nowMs);
+      const toItem = (row: SilenceRow) => toSilence(row, asking, nowMs);
       return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
     },
   );
@@ -79,9 +81,9 @@ function addShow(app: FastifyInstance, { archive, clock }: ApiDeps): void {
       },
     },
     async ({ params: { id }, caller }) => {
-      const { zoneIds } = known(caller);
-      const { row } = await findSilence(archive, zoneIds, id);
-      return toSilence(row, zoneIds, clock());
+      const asking = known(caller);
+      const { row } = await findSilence(archive, asking.zoneIds, id);
+      return toSilence(row, asking, clock());
     },
   );
 }
@@ -186,7 +188,7 @@ function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatcher
   };
 }
 
-function toSilence(row: SilenceRow, zoneIds: Caller["zoneIds"], nowMs: number): z.infer<typeof Silence> {
+function toSilence(row: SilenceRow, { zoneIds, masked }: Caller, nowMs: number): z.infer<typeof Silence> {
   const { id, createdBy, reason, startsAt, expiresAt, createdAt } = row;
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
   return {
@@ -196,7 +198,7 @@ function toSilence(row: SilenceRow, zoneIds: Caller["zoneIds"], nowMs: number): 
     expiresAt: expiresAt.toISOString(),
     createdAt: createdAt.toISOString(),
     createdBy,
-    reason,
+    reason: masked ? maskText(reason) : reason,
     matchers: matchers === null ? null : hideForeign(matchers, zoneIds),
   };
 }

@@ -3,6 +3,7 @@ import type { AlertDelivery } from "../../../../db/queries/alert-reports.ts";
 import type { AlertRow } from "../../../../db/queries/alerts.ts";
 import { ruleTitle } from "../../../alert/rule-title.ts";
 import { toAlertRecord } from "../../../alert/to-alert-record.ts";
+import { maskText } from "../../../archive/mask-text.ts";
 import { readAlertMessage, summariseAlert } from "../../../report/summarise-alert.ts";
 import { maskMessage } from "../../mask-address.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
@@ -42,7 +43,7 @@ export function toAlertDetail(
       severity: severity ?? null,
       silencedBy: silencedBy ?? null,
       by: by ?? null,
-      note: note ?? null,
+      note: note === undefined || note === null ? null : isMasked ? maskText(note) : note,
     })),
     deliveries: deliveries.map(toDelivery),
   };

@@ -1,0 +1,13 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+/** The text of a file of certificates in PEM; null where it is none, or cannot be read. */
+export function readCertificates(file: string): string | null {
+  try {
+    const text = readFileSync(file, "utf8");
+    void new X509Certificate(text);
+    return text;
+  } catch {
+    return null;
+  }
+}

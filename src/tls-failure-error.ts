@@ -1,0 +1,53 @@
+import { ServiceError, toError } from "./errors.ts";
+
+type Store = "Postgres" | "Redis";
+
+/** By the codes of Node's TLS. */
+const UNTRUSTED = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+const OUTDATED = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"]);
+
+/** A store that is there but cannot be talked to in private; trying again will not help until somebody changes something. */
+class TlsFailureError extends ServiceError {
+  override readonly name = "TlsFailureError";
+  readonly code = "STORE_TLS";
+  readonly disposition = "give-up";
+}
+
+/** The error with what to do about it, where a store's certificate or the lack of one is the cause; else as it was. */
+export function explainTlsFailure(thrown: unknown, store: Store): Error {
+  const error = toError(thrown);
+  if (error instanceof ServiceError) return error;
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    const advice = advise(cause, store);
+    if (advice !== null)
+      return new TlsFailureError(`${store}: ${cause.message}: ${advice}`, { cause: error });
+  }
+  return error;
+}
+
+function advise(error: Error, store: Store): string | null {
+  const code = "code" in error ? String(error.code) : "";
+  const variable = store === "Postgres" ? "DATABASE_URL" : "REDIS_URL";
+  if (UNTRUSTED.has(code))
+    return store === "Postgres"
+      ? "name the file of its authority in DATABASE_URL, sslrootcert=/path/ca.pem"
+      : "name the file of its authority in LONGWATCH_REDIS_CA";
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return `use a name in ${variable} that the certificate is for, and make sure that this is the server you mean`;
+  if (OUTDATED.has(code)) return "the server needs another certificate, or one of the two clocks is wrong";
+  if (error.message === "The server does not support SSL connections")
+    return "turn TLS on there, or say sslmode=disable in DATABASE_URL if the network between is nobody else's";
+  // A server that insists (hostssl).
+  if (code === "28000" && error.message.includes("no encryption"))
+    return "say sslmode=verify-full in DATABASE_URL";
+  // Plain text was answered where a handshake was expected, or the other way round.
+  if (store === "Redis" && code === "ERR_SSL_WRONG_VERSION_NUMBER")
+    return "it does not speak TLS at this port: redis:// instead of rediss://, or its other port";
+  return null;
+}

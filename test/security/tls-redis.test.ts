@@ -1,0 +1,106 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createServer, type TLSSocket } from "node:tls";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { createQueueBackend } from "../../src/queue/backend.ts";
+import { createSecret } from "../../src/secret.ts";
+import { explainTlsFailure } from "../../src/tls-failure-error.ts";
+import { createSelfSigned } from "../channel/support/self-signed.ts";
+import { recorder } from "../queue/support/recorder.ts";
+import { openDoorbell } from "../queue/support/store.ts";
+import { findTlsRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
+
+const LOOK = { timeout: 20_000 };
+const server = findTlsRedisServer();
+const skipped = server === null;
+const folder = mkdtempSync(path.join(tmpdir(), "longwatch-tls-redis-"));
+const file = (name: string, text: string) => {
+  writeFileSync(path.join(folder, name), text, { mode: 0o600 });
+  return path.join(folder, name);
+};
+const { key, cert } = createSelfSigned("localhost");
+const ca = file("ca.pem", cert);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function open(redisUrl: string, caFile: string | null) {
+  const env = { REDIS_URL: redisUrl, ...(caFile === null ? {} : { LONGWATCH_REDIS_CA: caFile }) };
+  const { redisUrl: url, redisCa } = parseConfig(env);
+  if (url === null) throw new Error("no address");
+  return createQueueBackend({
+    redis: { url, ca: redisCa },
+    databaseUrl: createSecret("postgres://127.0.0.1:1/none"),
+  });
+}
+
+describe.each([
+  [skipped ? "over TLS (skipped: no valkey-server or redis-server with TLS on PATH)" : "over TLS"],
+])("%s", () => {
+  let redis: TestRedis;
+
+  beforeAll(async () => {
+    if (server !== null) redis = await startTestRedis(server, { cert: ca, key: file("key.pem", key) });
+  });
+  afterAll(() => (skipped ? undefined : redis.stop()));
+
+  const at = (hostname: string, scheme = "rediss") => `${scheme}://${hostname}:${new URL(redis.url).port}`;
+
+  test.skipIf(skipped).each(["rediss", "REDISS"])(
+    "S21: jobs run over %s:// with the authority of LONGWATCH_REDIS_CA, and the store is looked at",
+    async (scheme) => {
+      const { job, runs } = recorder(`over-${randomUUID()}`);
+      const backend = open(at("localhost", scheme), ca);
+      const doorbell = openDoorbell(backend, [job]);
+      doorbell.startWorkers();
+      expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(true);
+      await expect.poll(() => runs, LOOK).toEqual([101]);
+      expect(await backend.findMistake()).toBeNull();
+      expect(doorbell.errors).toEqual([]);
+    },
+  );
+
+  test.skipIf(skipped).each([
+    ["without its authority", "localhost", null, "name the file of its authority in LONGWATCH_REDIS_CA"],
+    [
+      "with another authority",
+      "localhost",
+      file("other.pem", createSelfSigned("localhost").cert),
+      "name the file of its authority in LONGWATCH_REDIS_CA",
+    ],
+    [
+      "under a name that its certificate is not for",
+      "127.0.0.1",
+      ca,
+      "use a name in REDIS_URL that the certificate is for",
+    ],
+  ])("S21: a server %s is sent nothing, and what to do is told", async (_name, hostname, caFile, advice) => {
+    const { job, runs } = recorder("never");
+    const told: string[] = [];
+    const doorbell = openDoorbell(open(at(hostname), caFile), [job], {
+      onError: (_where, error) => told.push(explainTlsFailure(error, "Redis").message),
+    });
+    doorbell.startWorkers();
+    expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(false);
+    await expect.poll(() => told.join("\n"), LOOK).toContain(advice);
+    expect(runs).toEqual([]);
+  });
+});
+
+test("S21: the server is told by which name it is meant, an address is not one", async () => {
+  const names: unknown[] = [];
+  const listener = createServer({ key, cert }, (socket: TLSSocket) => {
+    names.push(socket.servername);
+    socket.destroy();
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void listener.close());
+  await new Promise((resolve) => listener.once("listening", resolve));
+  const { port } = listener.address() as AddressInfo;
+  listener.on("tlsClientError", () => undefined);
+  const backend = open(`rediss://localhost:${port}`, ca);
+  await backend.findMistake().catch(() => undefined);
+  expect(names).toEqual(["localhost"]);
+});
