@@ -32,7 +32,9 @@ const TOP_ROWS = 3;
 const VALUE_CHARS = 120;
 const ADVICE_CHARS = 2_800;
 const HELP_CHARS = 400;
-const MAX_LINK_CHARS = 600;
+const LINK_TITLE_CHARS = 80;
+/** Five of them, and what is between, are a section. */
+const MAX_LINK_CHARS = 590;
 
 interface MrkdwnText {
   readonly type: "mrkdwn";
@@ -162,16 +164,20 @@ function renderDigest({ digest }: AlertMessage): SlackBlock[] {
   return texts.map(section);
 }
 
-/** No block where there is nothing to say: Slack refuses an empty one. */
-function renderHelp(message: AlertMessage): SlackBlock[] {
+/** Text, not buttons: Slack puts a warning beside a button that no app of its answers for. */
+function renderLinks(message: AlertMessage): SlackBlock[] {
   // Half a link leads nowhere: one that is too long once escaped is left out.
   const links = toSafeLinks(message.links)
-    .map(({ label, href }) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(label, 80)}>`)
+    .map(({ title, href }) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(title, LINK_TITLE_CHARS)}>`)
     .filter((link) => link.length <= MAX_LINK_CHARS);
-  const { howToSilence } = message;
-  const silence = howToSilence === null ? [] : [`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`];
-  const elements = [...silence, ...links].map(mrkdwn);
-  return elements.length === 0 ? [] : [{ type: "context", elements }];
+  return links.length === 0 ? [] : [section(links.join(" · "))];
+}
+
+/** No block where there is nothing to say: Slack refuses an empty one. */
+function renderHelp({ howToSilence }: AlertMessage): SlackBlock[] {
+  if (howToSilence === null) return [];
+  const elements = [mrkdwn(`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`)];
+  return [{ type: "context", elements }];
 }
 
 /**
@@ -191,13 +197,18 @@ export function toSlackMessage(
       blocks: [
         section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`),
         ...renderDigest(message),
+        ...renderLinks(message),
       ],
     };
   }
   if (message.reason === "advice") {
     return {
       text: `Advice for ${toMrkdwn(subject, 200)}`,
-      blocks: [section(`💡 ${toMrkdwn(subject, 150)}\n${describeSince(message)}`), renderAdvice(message)],
+      blocks: [
+        section(`💡 ${toMrkdwn(subject, 150)}\n${describeSince(message)}`),
+        renderAdvice(message),
+        ...renderLinks(message),
+      ],
     };
   }
   const title = `${SIGNS[message.severity]} ${message.severity.toUpperCase()} ${describeReason(message)}`;
@@ -206,6 +217,7 @@ export function toSlackMessage(
     blocks: [
       header(`${title} · ${subject}`),
       section(renderFacts(message)),
+      ...renderLinks(message),
       ...renderMembers(message, elsewhere),
       ...renderDigest(message),
       ...renderTop(message),
@@ -230,6 +242,7 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
     blocks: [
       header(`✅ Resolved · ${subject}`),
       section(`${headline}\n${describeEnd(message)}`),
+      ...renderLinks(message),
       ...renderMembers(message, "in the thread"),
       ...renderDigest(message),
       ...renderTop(message),

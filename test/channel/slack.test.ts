@@ -98,7 +98,7 @@ describe.each(REASONS)("as %s", (reason) => {
         reason,
         sparkline: Array.from({ length: 5_000 }, (_, index) => index),
         links: Array.from({ length: 60 }, () => ({
-          label: unit.repeat(500),
+          title: unit.repeat(500),
           url: `https://x.example/${"&".repeat(450)}`,
         })),
       });

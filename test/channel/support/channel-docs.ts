@@ -75,8 +75,20 @@ function readOpsgenie(message: AlertMessage): string {
 
 function readWebhook(message: AlertMessage): string {
   const { data, ...envelope } = JSON.parse(toWebhookBodies(message, NOW).first);
-  const { alertId, dedupeKey, transition, reason, state, severity, zoneId, ruleId, count, usual, advice } =
-    data;
+  const {
+    alertId,
+    dedupeKey,
+    transition,
+    reason,
+    state,
+    severity,
+    zoneId,
+    ruleId,
+    count,
+    usual,
+    advice,
+    links,
+  } = data;
   const told = {
     alertId,
     dedupeKey,
@@ -89,6 +101,7 @@ function readWebhook(message: AlertMessage): string {
     count,
     usual,
     advice,
+    links,
   };
   return json({ ...envelope, data: { ...told, "...": "" } });
 }
