@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { PLACEHOLDERS } from "../../src/alert/link-template.ts";
 import { parseConfig, parseServiceConfig } from "../../src/config.ts";
 import { toJsonSchema } from "../../src/config-file/config-file-schema.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -254,6 +255,15 @@ test("a link that no message could show is told of", () => {
     'links[5]: "runbook": must come before 5 links without matchers: a message shows 5',
     'links[6]: "f": must come before 5 links without matchers: a message shows 5',
   ]);
+});
+
+test("docs/routing.md names every place that a link may have, and its example is right", () => {
+  const text = readFileSync(path.join(DOCS, "routing.md"), "utf8");
+  const named = [...text.matchAll(/^\| (`\{.*?) \|/gm)].flatMap(([, cell = ""]) => cell.match(/\w+/g));
+  expect(named).toEqual(PLACEHOLDERS);
+  const [, example = ""] = /```yaml\n(links:[\s\S]*?)```/.exec(text) ?? [];
+  expect(mistakesIn(example)).toEqual([]);
+  expect(example).toContain("title: Zone dashboard");
 });
 
 test("a file without links, and no file, link to nothing", () => {
