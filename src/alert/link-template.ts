@@ -18,7 +18,7 @@ export const PLACEHOLDERS = [
   "from_s",
   "to_s",
 ] as const;
-export type Placeholder = (typeof PLACEHOLDERS)[number];
+type Placeholder = (typeof PLACEHOLDERS)[number];
 
 /** Leaves room for what is filled in. */
 export const MAX_TEMPLATE_CHARS = 400;
