@@ -63,6 +63,14 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
     for (const { url } of LONGEST) expect(text).toContain(url);
   });
 
+  test("of eighty parameters each they are all there too, however an ampersand is written", () => {
+    const links = LONGEST.map(({ title }, index) => {
+      return { title, url: `https://wiki.example/?${"a&".repeat(80)}${"x".repeat(310)}${index}` };
+    });
+    const text = send(messageOf({ links }));
+    for (const { url } of links) expect(text).toContain(url);
+  });
+
   test("one more is not shown", () => {
     const sixth = { title: "sixth", url: "https://wiki.example/sixth" };
     expect(send(messageOf({ links: [...LONGEST, sixth] }))).not.toContain("sixth");

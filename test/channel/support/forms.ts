@@ -11,12 +11,8 @@ import { toEmailMessage } from "../../../src/channel/email-message.ts";
 import { toOpsgenieRequests } from "../../../src/channel/opsgenie-requests.ts";
 import { toPagerDutyEvent } from "../../../src/channel/pagerduty-event.ts";
 import { renderTerminal } from "../../../src/channel/render-terminal.ts";
-import {
-  SLACK_LIMITS,
-  toSlackMessage,
-  toSlackParts,
-  toWholeSlackMessage,
-} from "../../../src/channel/slack-blocks.ts";
+import { SLACK_LIMITS } from "../../../src/channel/slack-block.ts";
+import { toSlackMessage, toSlackParts, toWholeSlackMessage } from "../../../src/channel/slack-blocks.ts";
 import { toTeamsMessage, toTeamsParts } from "../../../src/channel/teams-card.ts";
 import { paintPlain } from "../../../src/channel/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "../../../src/channel/webhook-body.ts";
