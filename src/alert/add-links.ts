@@ -16,24 +16,27 @@ type Links = AlertMessage["links"];
  */
 export function addLinks(message: AlertMessage, rules: readonly LinkRule[], atMs: number): AlertMessage {
   const values = valuesOf(message, atMs);
-  const fitting = rules.filter(({ matchers }) => isFor(matchers, message));
-  return { ...message, links: fill(fitting, () => values).slice(0, MAX_LINKS) };
+  const links: Links = [];
+  for (const rule of rules) {
+    if (links.length === MAX_LINKS) break;
+    if (isFor(rule.matchers, message)) links.push(...fill(rule, values));
+  }
+  return { ...message, links };
 }
 
 /** Every link, filled in with values of an alert that it could be for: what a test shows. */
 export function sampleLinks(rules: readonly LinkRule[], zoneId: number, atMs: number): Links {
   const times = { startedAt: atMs, endedAt: null };
-  return fill(rules, ({ matchers: { zone, rule } }) => {
+  return rules.flatMap((link) => {
+    const { zone, rule } = link.matchers;
     const ruleId = rule === undefined ? SAMPLE_RULE : toSampleRule(rule);
-    return valuesOf({ ...times, zoneId: zone?.[0] ?? zoneId, ruleId, alertId: 1 }, atMs);
+    return fill(link, valuesOf({ ...times, zoneId: zone?.[0] ?? zoneId, ruleId, alertId: 1 }, atMs));
   });
 }
 
-function fill(rules: readonly LinkRule[], valuesFor: (rule: LinkRule) => LinkValues): Links {
-  return rules.flatMap((rule) => {
-    const url = fillTemplate(rule.url, valuesFor(rule));
-    return url === null ? [] : [{ title: rule.title, url }];
-  });
+function fill({ title, url: template }: LinkRule, values: LinkValues): Links {
+  const url = fillTemplate(template, values);
+  return url === null ? [] : [{ title, url }];
 }
 
 /** A message about many rules is meant by what means every one of them. */

@@ -40,6 +40,8 @@ export function findTemplateMistake(url: string): string | null {
   const unknown = [...url.matchAll(PLACE)].find(([, name]) => !isPlaceholder(name));
   if (unknown !== undefined) return `must be without ${unknown[0]}: the placeholders are ${SHOWN}`;
   if (/[{}]/.test(url.replace(PLACE, ""))) return "must close every brace; %7B and %7D are braces of its own";
+  if (!URL.canParse(url.replace(PLACE, "1")))
+    return "must be a whole address, with a host and a port that can be";
   return fillTemplate(url, SAMPLE) === null ? "must be an address without /./ and /../ in its path" : null;
 }
 

@@ -5,6 +5,7 @@ import { tellsMembers, toMembersFile } from "./group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";
 import { toMemberLines } from "./outline-lines.ts";
 import { cutText } from "./plain-text.ts";
+import { takeFitting } from "./take-fitting.ts";
 
 /**
  * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed
@@ -77,10 +78,8 @@ export interface DiscordMessage {
 
 /** Half a link leads nowhere: what has no room is left out, and counted. */
 function renderLinks({ links }: Outline, chars: number): string {
-  let left = chars - MORE_LINKS_CHARS;
-  const kept = links
-    .map(({ title, href }) => `[${toDiscord(title, LINK_TITLE_CHARS)}](<${href}>)`)
-    .filter((link) => (left -= link.length + 3) >= 0);
+  const texts = links.map(({ title, href }) => `[${toDiscord(title, LINK_TITLE_CHARS)}](<${href}>)`);
+  const kept = takeFitting(texts, chars - MORE_LINKS_CHARS, (text) => text.length + 3);
   const missing = links.length - kept.length;
   return [...kept, ...(missing === 0 ? [] : [`${missing} more without room here`])].join(" · ");
 }

@@ -2,6 +2,7 @@ import type { AlertMessage } from "./alert-message.ts";
 import { tellsMembers } from "./group-members.ts";
 import { cutText } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
+import { takeFitting } from "./take-fitting.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
 export const MAX_BODY_BYTES = 20_000;
@@ -80,11 +81,10 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   };
 }
 
-/** Half a link leads nowhere: what has no room is left out, the last first. */
+/** Half a link leads nowhere: what has no room is left out. */
 function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["links"] {
-  let left = bytes;
-  const kept = toSafeLinks(links).map(({ title, href }) => ({ title, url: href }));
-  return kept.filter((link) => (left -= Buffer.byteLength(toHarmlessJson(link))) >= 0);
+  const safe = toSafeLinks(links).map(({ title, href }) => ({ title, url: href }));
+  return takeFitting(safe, bytes, (link) => Buffer.byteLength(toHarmlessJson(link)));
 }
 
 /** JSON whose bytes are harmless in a log, a terminal or a page; its values are what they were. */

@@ -61,7 +61,7 @@ test.each([
   ["https://wiki.example/{{zone}}", "must close every brace"],
   ["https://wiki.example/a/../b", "must be an address without /./ and /../ in its path"],
   ["https://wiki.example/%2E%2e/{zone}", "must be an address without /./ and /../ in its path"],
-  ["https://wiki.example:99999/", "must be an address"],
+  ["https://wiki.example:99999/", "must be a whole address, with a host and a port that can be"],
   [`https://wiki.example/${"x".repeat(MAX_TEMPLATE_CHARS - 20)}`, "must be at most 400 characters"],
 ])("%j is refused: %s", (url, mistake) => {
   expect(findTemplateMistake(url)).toContain(mistake);

@@ -203,13 +203,17 @@ test("Discord counts the links that have no room, and cuts the advice before it 
   expect(description).toContain(` · ${MAX_LINKS - kept} more without room here\n`);
 });
 
-test("of a webhook's body that must be cut the links go last, and whole", () => {
+test("of a webhook's body that must be cut the links have a share, each whole, and a short one what a long one leaves", () => {
   const ampersands = LONGEST.map(({ title }, index) => ({
     title,
     url: `https://wiki.example/?${"&".repeat(470)}${index}`,
   }));
-  const body = toWebhookBodies(messageSaying("\u{e0041}".repeat(30_000), { links: ampersands }), NOW).first;
+  const short = { title: "short", url: "https://wiki.example/" };
+  const body = toWebhookBodies(
+    messageSaying("\u{e0041}".repeat(30_000), { links: [...ampersands.slice(0, 4), short] }),
+    NOW,
+  ).first;
   expect(Buffer.byteLength(body)).toBeLessThan(MAX_BODY_BYTES);
   const { data } = JSON.parse(body);
-  expect(data.links).toEqual(ampersands.slice(0, 1));
+  expect(data.links).toEqual([ampersands[0], short]);
 });
