@@ -15,6 +15,7 @@ import {
 import { inTransaction } from "../db/transaction.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
 import type { AdviceStanding } from "../src/advice/advice-standing.ts";
+import { addLinks } from "../src/alert/add-links.ts";
 import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
@@ -188,7 +189,8 @@ async function advance(
   const alertId = await store(tx, row, alert, reason, spike);
   if (alertId === null) return "none";
   const advice = await readAdvice(tx, spike, standing);
-  const message = buildMessage({ alertId, fingerprint: fingerprintOf(spike), alert, reason, spike, advice });
+  const said = buildMessage({ alertId, fingerprint: fingerprintOf(spike), alert, reason, spike, advice });
+  const message = addLinks(said, routing.links, nowMs);
   await describeAlert(tx, alertId, { details: { message }, spikeId: spike.id });
   await insertNotifications(tx, toNotifications(message, channels));
   return reason;

@@ -9,6 +9,7 @@ import {
   readNewestAlerts,
 } from "../db/queries/alerts.ts";
 import { inTransaction } from "../db/transaction.ts";
+import { addLinks } from "../src/alert/add-links.ts";
 import { type NotifyReason, Transitions } from "../src/alert/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
 import type { Scene } from "../src/alert/assess-alert.ts";
@@ -102,12 +103,12 @@ async function raiseGroup(
   if (decision === null) return "none";
   const alertId = await store(tx, key, row, decision);
   if (alertId === null) return "none";
-  const message = describeGroup(key, alertId, decision, said, scene.nowMs);
+  const message = describeGroup(key, alertId, decision, said, scene);
   await describeAlert(tx, alertId, { details: { message }, spikeId: decision.alert.spikeId });
   await insertNotifications(tx, toNotifications(message, decision.channels));
   await insertAlerts(
     tx,
-    decision.newcomers.flatMap((one) => toRow(one, scene.nowMs)),
+    decision.newcomers.flatMap((one) => toRow(one, scene)),
   );
   return decision.reason;
 }
@@ -134,18 +135,21 @@ function describeGroup(
   alertId: number,
   { alert, reason, members }: GroupDecision,
   said: AlertMessage | undefined,
-  nowMs: number,
+  { nowMs, routing }: Scene,
 ): AlertMessage {
-  if (members.length > 0 || said === undefined)
-    return buildGroupMessage({ alertId, fingerprint: key, alert, reason, spikes: members });
+  if (members.length > 0 || said === undefined) {
+    const message = buildGroupMessage({ alertId, fingerprint: key, alert, reason, spikes: members });
+    return addLinks(message, routing.links, nowMs);
+  }
   const { state, transition } = alert;
   return { ...said, transition, reason, state, endedAt: nowMs, headline: "Flood over" };
 }
 
-function toRow(candidate: Candidate, nowMs: number) {
+function toRow(candidate: Candidate, { nowMs, routing }: Scene) {
   const muted = toMutedAlert(candidate, nowMs);
   if (muted === null) return [];
-  const { alert, fingerprint, message } = muted;
+  const { alert, fingerprint } = muted;
+  const message = addLinks(muted.message, routing.links, nowMs);
   const { id: spikeId, zoneId, ruleId, kind } = candidate.spike;
   const { state, transition, transitions, firedAtMs } = alert;
   const firedAt = new Date(firedAtMs);

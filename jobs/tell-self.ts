@@ -38,7 +38,7 @@ export async function tellSelf(
 ): Promise<boolean> {
   if (news === null) return false;
   const { severity, headline, openedAtMs } = news;
-  const { channels, silencedBy } = routeOf({ zoneId, severity });
+  const { channels, silencedBy, links } = routeOf({ zoneId, severity });
   const isOwed = row !== null && silencedBy === null && isUntold(toAlertRecord(row));
   const reason = news.reason === "none" && isOwed ? "repeat" : news.reason;
   if (reason === "none") {
@@ -56,6 +56,7 @@ export async function tellSelf(
     nowMs,
     channels,
     silencedBy,
+    links,
   };
   if (!(await inTransaction(database, ({ tx }) => writeSelfAlert(tx, { ...change, reason })))) return false;
   const logged = { zoneId, severity, headline, ...facts };

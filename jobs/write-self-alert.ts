@@ -7,11 +7,13 @@ import {
   insertNotifications,
   readNewestAlerts,
 } from "../db/queries/alerts.ts";
+import { addLinks } from "../src/alert/add-links.ts";
 import { toldChannels } from "../src/alert/alert-record.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
 import { buildSelfMessage } from "../src/alert/self-message.ts";
 import type { Severity } from "../src/alert/severity.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+import type { LinkRule } from "../src/routing/routing.ts";
 import { toNotifications } from "./to-notifications.ts";
 
 export interface SelfTransition {
@@ -29,13 +31,15 @@ export interface SelfTransition {
   readonly channels: readonly string[];
   /** The silence that keeps it from them; of a resolve, from nobody. */
   readonly silencedBy?: number | null;
+  /** The operator's, of which those that are for it go into its message. */
+  readonly links: readonly LinkRule[];
 }
 
 /** One transition of an alert about Longwatch itself, with its outbox rows. False when another has written it. */
 export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Promise<boolean> {
   const change = await asReopening(tx, given);
   const { fingerprint, zoneId, row, reason, severity, headline, openedAtMs, nowMs } = change;
-  const { silencedBy = null } = change;
+  const { silencedBy = null, links } = change;
   const before = row === null ? null : toAlertRecord(row);
   const heard = silencedBy === null ? change.channels : [];
   const channels = before === null || reason !== "resolved" ? heard : [...toldChannels(before)];
@@ -60,7 +64,8 @@ export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Prom
         ? row.id
         : null;
   if (alertId === null) return false;
-  const message = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, headline });
+  const said = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, headline });
+  const message = addLinks(said, links, nowMs);
   await describeAlert(tx, alertId, { details: { message }, spikeId: null });
   await insertNotifications(tx, toNotifications(message, channels));
   return true;

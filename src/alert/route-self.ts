@@ -1,5 +1,5 @@
 import { planTelling } from "../routing/plan-telling.ts";
-import type { Routing } from "../routing/routing.ts";
+import type { LinkRule, Routing } from "../routing/routing.ts";
 import type { Severity } from "./severity.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
@@ -14,6 +14,8 @@ export interface SelfRoute {
   readonly channels: readonly string[];
   /** The silence that holds it back; whoever was not told hears when that is over. */
   readonly silencedBy: number | null;
+  /** What its messages may link to. */
+  readonly links: readonly LinkRule[];
 }
 
 /**
@@ -30,6 +32,7 @@ export function routeSelf(
   return {
     channels: [...channels, ...held],
     silencedBy: findSilence(silences, subject, nowMs)?.id ?? null,
+    links: routing.links,
   };
 }
 

@@ -11,6 +11,9 @@ const count = z.number().int().nonnegative();
 const reasons = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export const severities = ["info", "warning", "error", "critical"] as const;
 
+/** Of one message; the first where there are more. */
+export const MAX_LINKS = 5;
+
 /**
  * What one transition of an alert says, before any channel has shaped it: the content of an outbox row. Every string
  * that came from a log or from the platform's AI is hostile and unescaped; each channel neutralises for its own exit.
@@ -62,7 +65,8 @@ export const alertMessage = z.object({
     /** Why there is none, where there is none. */
     reason: z.string().nullable(),
   }),
-  links: z.array(z.object({ label: z.string(), url: z.string() })),
+  /** The operator's: the only addresses that may be live. */
+  links: z.array(z.object({ title: z.string(), url: z.string() })),
   /**
    * Of a message that speaks for many rules at once: every one of them, largest first. The counts above are then sums.
    */

@@ -4,6 +4,7 @@ import { describeMember } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
 import { toInert, toMemberLines, toRowLine } from "./outline-lines.ts";
 import { toLine } from "./plain-text.ts";
+import type { SafeLink } from "./safe-link.ts";
 
 type Severity = AlertMessage["severity"];
 
@@ -61,7 +62,7 @@ function toLabels(message: AlertMessage, severity: Severity): Record<string, str
 
 function toAnnotations(message: AlertMessage): Record<string, string> {
   const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
-  const { subject, headline, facts, sparkline, top, members, advice, silence } = outlineAlert(
+  const { subject, headline, facts, sparkline, top, members, advice, silence, links } = outlineAlert(
     whole,
     "whole",
     CAPS,
@@ -81,7 +82,18 @@ function toAnnotations(message: AlertMessage): Record<string, string> {
     silence: silence ?? "",
   };
   const told = Object.entries(annotations).filter(([, text]) => text !== "");
-  return Object.fromEntries(told.map(([name, text]) => [name, toInert(text)]));
+  return { ...Object.fromEntries(told.map(([name, text]) => [name, toInert(text)])), ...nameLinks(links) };
+}
+
+/** An annotation per link that holds nothing else, so that templates and boards can link it: `link_runbook_sqli`. */
+function nameLinks(links: readonly SafeLink[]): Record<string, string> {
+  const named: Record<string, string> = {};
+  for (const [index, { title, href }] of links.entries()) {
+    const words = title.toLowerCase().match(/[a-z0-9]+/g) ?? [];
+    const name = ["link", ...words].join("_");
+    named[words.length === 0 || name in named ? `${name}_${index + 1}` : name] = href;
+  }
+  return named;
 }
 
 /** The severity a channel's reference holds; null for anything else. */

@@ -5,6 +5,7 @@ import { tellsMembers, toMembersFile } from "./group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";
 import { toMemberLines } from "./outline-lines.ts";
 import { cutText } from "./plain-text.ts";
+import { takeFitting } from "./take-fitting.ts";
 
 /**
  * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed
@@ -22,7 +23,11 @@ export const DISCORD_LIMITS = {
 } as const;
 const HEADLINE_CHARS = 600;
 const ADVICE_CHARS = 2_000;
-const LINKS_CHARS = 550;
+/** Kept for the advice beside the longest links. */
+const LEAST_ADVICE_CHARS = 600;
+const LINK_TITLE_CHARS = 60;
+/** `5 more without room here`. */
+const MORE_LINKS_CHARS = 30;
 const VALUE_CHARS = 60;
 const FOOTER_CHARS = 300;
 /** Beside a list of rules the advice has less room; there it says no more than where to look. */
@@ -71,17 +76,19 @@ export interface DiscordMessage {
   ];
 }
 
-function renderLinks({ links }: Outline): string {
-  let left = LINKS_CHARS;
-  // Half a link leads nowhere: what is too long is left out.
-  const kept = links.map(({ label, href }) => `[${toDiscord(label, 60)}](<${href}>)`);
-  return kept.filter((link) => (left -= link.length + 3) >= 0).join(" · ");
+/** Half a link leads nowhere: what has no room is left out, and counted. */
+function renderLinks({ links }: Outline, chars: number): string {
+  const texts = links.map(({ title, href }) => `[${toDiscord(title, LINK_TITLE_CHARS)}](<${href}>)`);
+  const kept = takeFitting(texts, chars - MORE_LINKS_CHARS, (text) => text.length + 3);
+  const missing = links.length - kept.length;
+  return [...kept, ...(missing === 0 ? [] : [`${missing} more without room here`])].join(" · ");
 }
 
-function renderAdvice({ advice, members }: Outline): string {
+function renderAdvice({ advice, members }: Outline, room: number): string {
   if (advice === null) return "";
-  const chars = members === null ? ADVICE_CHARS : ADVICE_CHARS_BESIDE;
-  return `**${advice.heading}**\n${toDiscordQuote(advice.lines, chars)}`;
+  const heading = `**${advice.heading}**\n`;
+  const chars = Math.min(members === null ? ADVICE_CHARS : ADVICE_CHARS_BESIDE, room - heading.length);
+  return `${heading}${toDiscordQuote(advice.lines, chars)}`;
 }
 
 function renderLines({ members, digest }: Outline): string[] {
@@ -92,17 +99,17 @@ function renderLines({ members, digest }: Outline): string[] {
   ];
 }
 
-function renderDescription(outline: Outline): string {
+const countChars = (text: string) => Array.from(text).length;
+
+/** `room` is what all of it may hold; links and advice share what the rest leaves of it. */
+function renderDescription(outline: Outline, room: number): string {
   const { headline, facts, sparkline } = outline;
-  const parts = [
-    toDiscord(headline, HEADLINE_CHARS),
-    sparkline === "" ? "" : `\`${sparkline}\``,
-    ...facts,
-    ...renderLines(outline),
-    renderAdvice(outline),
-    renderLinks(outline),
-  ];
-  return parts.filter((part) => part !== "").join("\n");
+  const told = [toDiscord(headline, HEADLINE_CHARS), sparkline === "" ? "" : `\`${sparkline}\``, ...facts];
+  const lines = renderLines(outline);
+  const used = [...told, ...lines].reduce((sum, text) => sum + countChars(text) + 1, 0);
+  const links = renderLinks(outline, room - used - LEAST_ADVICE_CHARS);
+  const advice = renderAdvice(outline, room - used - countChars(links) - 2);
+  return [...told, links, ...lines, advice].filter((part) => part !== "").join("\n");
 }
 
 function renderFields({ top }: Outline): DiscordField[] {
@@ -125,21 +132,25 @@ export function toDiscordFile(message: AlertMessage): string | null {
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const outline = outlineAlert(message, "whole", CAPS);
   const { status, standing, subject, headline, silence, links } = outline;
-  const title = subject === "" ? standing : `${standing} · ${subject}`;
-  const [console] = links;
+  const title = toDiscord(subject === "" ? standing : `${standing} · ${subject}`, DISCORD_LIMITS.title);
+  const fields = renderFields(outline);
+  const footer = silence === null ? "" : cutText(`Silence: ${silence}`, FOOTER_CHARS);
+  const beside = [title, footer, ...fields.flatMap(({ name, value }) => [name, value])].map(countChars);
+  const room = DISCORD_LIMITS.total - beside.reduce((sum, chars) => sum + chars, 0);
+  const [first] = links;
   return {
     // What a phone shows of it without opening.
     content: toDiscord(`${standing}: ${headline || subject}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
     embeds: [
       {
-        title: toDiscord(title, DISCORD_LIMITS.title),
-        ...(console === undefined ? {} : { url: console.href }),
-        description: renderDescription(outline),
+        title,
+        ...(first === undefined ? {} : { url: first.href }),
+        description: renderDescription(outline, Math.min(room, DISCORD_LIMITS.description)),
         color: status === "resolved" ? GREEN : COLORS[message.severity],
         timestamp: formatIso(message.startedAt),
-        fields: renderFields(outline),
-        ...(silence === null ? {} : { footer: { text: cutText(`Silence: ${silence}`, FOOTER_CHARS) } }),
+        fields,
+        ...(footer === "" ? {} : { footer: { text: footer } }),
       },
     ],
   };

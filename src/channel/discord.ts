@@ -41,63 +41,52 @@ function toBody(message: DiscordMessage, file: string | null) {
   return { headers: { "content-type": `multipart/form-data; boundary=${boundary}` }, body };
 }
 
+interface Said {
+  readonly message: DiscordMessage;
+  readonly file?: string | null;
+}
+
+const toSaid = (message: AlertMessage): Said => ({
+  message: toDiscordMessage(message),
+  file: toDiscordFile(message),
+});
+
+type Send = (id: string | null, said: Said, signal: AbortSignal) => Promise<Reply>;
+
+/** Posts, or edits the message of an id; that one is gone where the answer to an edit is 404. */
+function openWebhook({ name, url, clock, network = {}, timeoutMs = POST_TIMEOUT_MS }: DiscordOptions): Send {
+  const endpoint = openEndpoint(name, url, network);
+  return (id, { message, file = null }, signal) => {
+    const request = { ...toBody(message, file), timeoutMs, clock, signal };
+    // Without `wait` the answer comes before the message is stored, and without its id.
+    if (id === null)
+      return post(extendEndpoint(endpoint, "", { wait: "true" }), { method: "POST", ...request });
+    return post(extendEndpoint(endpoint, `/messages/${id}`), { method: "PATCH", accepts: [404], ...request });
+  };
+}
+
+/** False where someone deleted the message, or the webhook is gone, which a new message then finds out. */
+async function edit(send: Send, id: string, message: AlertMessage, signal: AbortSignal): Promise<boolean> {
+  const { status } = await send(id, toSaid(message), signal);
+  if (status === 404) return false;
+  if (mustRing(message)) await send(null, { message: toDiscordNote(message) }, signal);
+  return true;
+}
+
 /**
  * Discord's webhook: one message per alert, edited in place; what must ring is also said anew, because an edit rings
  * nowhere. A long list of rules is attached as a file. There is no idempotency key: after a lost reply the channel shows the message twice.
  * @throws {UsageError} for a bad URL
  */
 export function createDiscordNotifier(options: DiscordOptions): Notifier {
-  const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
-
-  interface Said {
-    readonly message: DiscordMessage;
-    readonly file?: string | null;
-  }
-
-  function send(
-    method: "POST" | "PATCH",
-    id: string | null,
-    { message, file = null }: Said,
-    signal: AbortSignal,
-  ) {
-    // Without `wait` the answer comes before the message is stored, and without its id.
-    const target =
-      id === null
-        ? extendEndpoint(endpoint, "", { wait: "true" })
-        : extendEndpoint(endpoint, `/messages/${id}`);
-    return post(target, {
-      method,
-      ...toBody(message, file),
-      timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
-      clock: options.clock,
-      signal,
-      ...(method === "PATCH" ? { accepts: [404] } : {}),
-    });
-  }
-
-  const toSaid = (message: AlertMessage): Said => ({
-    message: toDiscordMessage(message),
-    file: toDiscordFile(message),
-  });
-
-  async function edit(id: string, message: AlertMessage, signal: AbortSignal): Promise<Reply> {
-    const reply = await send("PATCH", id, toSaid(message), signal);
-    if (reply.status !== 404 && mustRing(message)) {
-      await send("POST", null, { message: toDiscordNote(message) }, signal);
-    }
-    return reply;
-  }
-
+  const send = openWebhook(options);
   return {
     name: options.name,
     kind: "discord",
     async send(message, { signal, providerReference }) {
       const told = created.safeParse({ id: providerReference }).data?.id;
-      // Someone deleted it, or the webhook is gone, which the new message then finds out.
-      if (told !== undefined && (await edit(told, message, signal)).status !== 404) {
-        return { providerReference: told };
-      }
-      const { body } = await send("POST", null, toSaid(message), signal);
+      if (told !== undefined && (await edit(send, told, message, signal))) return { providerReference: told };
+      const { body } = await send(null, toSaid(message), signal);
       return { providerReference: readReply(body, created)?.id ?? null };
     },
   };

@@ -69,22 +69,27 @@ function renderHtmlLines(lines: readonly string[]): string {
   return lines.length === 0 ? "" : `<p>${lines.map((line) => escapeHtml(line.trim())).join("<br>\n")}</p>`;
 }
 
+function renderHtmlLinks({ links }: Outline): string {
+  const anchors = links.map(({ title, href }) => {
+    return `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(title)}</a>`;
+  });
+  return anchors.length === 0 ? "" : `<p>${anchors.join(" · ")}</p>`;
+}
+
 function renderHtml(outline: Outline, color: string): string {
-  const { standing, subject, headline, facts, sparkline, advice, silence, links } = outline;
+  const { standing, subject, headline, facts, sparkline, advice, silence } = outline;
   const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
   const parts = [
     `<h2 style="color:${color}">${escapeHtml(standing)}</h2>`,
     `<p><b>${escapeHtml(subject)}</b><br>${escapeHtml(headline)}</p>`,
     sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
     `<p>${facts.map(escapeHtml).join("<br>\n")}</p>`,
+    renderHtmlLinks(outline),
     renderHtmlLines(toMemberLines(outline.members)),
     renderHtmlLines(outline.digest),
     renderHtmlTop(outline),
     advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
     silence === null ? "" : `<p>Silence: <code>${escapeHtml(silence)}</code></p>`,
-    links.length === 0
-      ? ""
-      : `<p>${links.map(({ label, href }) => `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(label)}</a>`).join(" · ")}</p>`,
   ];
   const body = parts.filter((part) => part !== "").join("\n");
   return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
@@ -93,7 +98,7 @@ function renderHtml(outline: Outline, color: string): string {
 function renderText(outline: Outline): string {
   const { standing, subject, links } = outline;
   const shown = [`${standing}: ${subject}`, ...toPlainLines(outline)].map(unlink);
-  return `${[...shown, ...links.map(({ label, href }) => `${unlink(label)}: ${href}`)].join("\n")}\n`;
+  return `${[...shown, ...links.map(({ title, href }) => `${unlink(title)}: ${href}`)].join("\n")}\n`;
 }
 
 /**

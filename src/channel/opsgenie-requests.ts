@@ -42,8 +42,10 @@ function toDescription(message: AlertMessage, maxChars: number): string {
   const elsewhere = tellsMembers(message) ? { elsewhere: "in the notes" } : {};
   const view = message.reason === "advice" ? "transition" : "whole";
   const outline = outlineAlert(message, view, { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } });
-  const links = outline.links.map(({ label, href }) => `${toInert(label)}: ${href}`);
-  return cutText([...toPlainLines(outline).map(toInert), ...links].join("\n"), maxChars);
+  // Half a link leads nowhere: what is cut is the text before them.
+  const links = outline.links.map(({ title, href }) => `\n${toInert(title)}: ${href}`).join("");
+  const text = toPlainLines(outline).map(toInert).join("\n");
+  return `${cutText(text, maxChars - Array.from(links).length)}${links}`;
 }
 
 function createAlert(message: AlertMessage): OpsgenieRequest {

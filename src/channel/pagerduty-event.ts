@@ -86,13 +86,13 @@ export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
   const dedup_key = message.dedupeKey;
   if (event_action !== "trigger") return { event_action, dedup_key };
   const { links } = outlineAlert(message, "whole");
-  const console = links[0];
+  const [first] = links;
   return {
     event_action,
     dedup_key,
     client: "Longwatch",
-    ...(console === undefined ? {} : { client_url: console.href }),
-    links: links.map(({ label, href }) => ({ href, text: toInert(label) })),
+    ...(first === undefined ? {} : { client_url: first.href }),
+    links: links.map(({ title, href }) => ({ href, text: toInert(title) })),
     payload: toPayload(message),
   };
 }

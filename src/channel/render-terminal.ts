@@ -78,7 +78,7 @@ function renderHelp(message: AlertMessage, { paint, columns }: Page): string[] {
   const silence = howToSilence === null ? [] : wrapText(toLine(`Silence: ${howToSilence}`, 400), columns);
   // Not cut and not wrapped: half a link leads nowhere.
   const links = toSafeLinks(message.links).map(
-    ({ label, href }) => `${cutToWidth(label, LABEL_LIMIT)}: ${href}`,
+    ({ title, href }) => `${cutToWidth(title, LABEL_LIMIT)}: ${href}`,
   );
   return [...silence, ...links].map((line) => paint("dim", line));
 }

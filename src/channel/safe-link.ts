@@ -1,11 +1,11 @@
-import type { AlertMessage } from "./alert-message.ts";
+import { MAX_URL_CHARS } from "../alert/link-template.ts";
+import { type AlertMessage, MAX_LINKS } from "./alert-message.ts";
 import { toLine } from "./plain-text.ts";
 
-const MAX_LINKS = 5;
-const MAX_URL_CHARS = 500;
+const TITLE_CHARS = 60;
 
 export interface SafeLink {
-  readonly label: string;
+  readonly title: string;
   /** Normalised, ASCII, without `<`, `>`, `|`, quotes or spaces. */
   readonly href: string;
 }
@@ -14,7 +14,7 @@ function toHref(url: string): string | null {
   if (!URL.canParse(url)) return null;
   const parsed = new URL(url);
   const isWeb = parsed.protocol === "https:" || parsed.protocol === "http:";
-  const href = parsed.href.replace(/[|'"`<>*_~]/g, (character) => {
+  const href = parsed.href.replace(/[|'"`<>]/g, (character) => {
     return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
   });
   return isWeb && parsed.username === "" && parsed.password === "" && href.length <= MAX_URL_CHARS
@@ -24,8 +24,8 @@ function toHref(url: string): string | null {
 
 /** The message's own links, the only ones that may be live, as far as they are plain web addresses. */
 export function toSafeLinks(links: AlertMessage["links"]): SafeLink[] {
-  return links.slice(0, MAX_LINKS).flatMap(({ label, url }) => {
+  return links.slice(0, MAX_LINKS).flatMap(({ title, url }) => {
     const href = toHref(url);
-    return href === null ? [] : [{ label: toLine(label, 60) || "link", href }];
+    return href === null ? [] : [{ title: toLine(title, TITLE_CHARS) || "link", href }];
   });
 }

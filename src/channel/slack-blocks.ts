@@ -21,37 +21,24 @@ import { drawSparkline } from "./draw-sparkline.ts";
 import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
-import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote, toSlackPlain } from "./slack-text.ts";
+import {
+  header,
+  mrkdwn,
+  packSections,
+  SLACK_LIMITS,
+  type SlackBlock,
+  type SlackMessage,
+  section,
+} from "./slack-block.ts";
+import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "./slack-text.ts";
 
-/**
- * Slack's limits in characters: header 150, section 3000, field 2000, 50 blocks (docs.slack.dev, Block Kit reference);
- * over all blocks about 13,000 are reported to fail. The budgets below add up to less, whatever the message holds.
- */
-export const SLACK_LIMITS = { header: 150, section: 3_000, field: 2_000, blocks: 50, total: 13_000 } as const;
 const TOP_ROWS = 3;
 const VALUE_CHARS = 120;
 const ADVICE_CHARS = 2_800;
 const HELP_CHARS = 400;
-const MAX_LINK_CHARS = 600;
-
-interface MrkdwnText {
-  readonly type: "mrkdwn";
-  readonly text: string;
-  /** Keeps Slack from finding links and names on its own. */
-  readonly verbatim: true;
-}
-
-type SlackBlock =
-  | { readonly type: "header"; readonly text: { type: "plain_text"; text: string; emoji: false } }
-  | { readonly type: "section"; readonly text: MrkdwnText }
-  | { readonly type: "section"; readonly fields: readonly MrkdwnText[] }
-  | { readonly type: "context"; readonly elements: readonly MrkdwnText[] };
-
-export interface SlackMessage {
-  /** Shown in notifications and by clients without blocks. */
-  readonly text: string;
-  readonly blocks: readonly SlackBlock[];
-}
+const LINK_TITLE_CHARS = 80;
+/** An address of 500 with as many ampersands as there may ever be; five of them fit beside everything else. */
+const MAX_LINK_CHARS = 1_000;
 
 const SIGNS: Readonly<Record<AlertMessage["severity"], string>> = {
   critical: "🔴",
@@ -59,21 +46,6 @@ const SIGNS: Readonly<Record<AlertMessage["severity"], string>> = {
   warning: "🟡",
   info: "🔵",
 };
-
-function mrkdwn(text: string): MrkdwnText {
-  return { type: "mrkdwn", text, verbatim: true };
-}
-
-function section(text: string): SlackBlock {
-  return { type: "section", text: mrkdwn(text) };
-}
-
-function header(text: string): SlackBlock {
-  return {
-    type: "header",
-    text: { type: "plain_text", text: toSlackPlain(text, SLACK_LIMITS.header), emoji: false },
-  };
-}
 
 function renderFacts(message: AlertMessage): string {
   const phrase = describeCount(message);
@@ -152,26 +124,27 @@ export function toSlackParts(message: AlertMessage): readonly SlackMessage[] {
 
 /** A digest's alerts: as many sections as they need, the digest's own budget is below the limit over all blocks. */
 function renderDigest({ digest }: AlertMessage): SlackBlock[] {
-  const texts: string[] = [];
-  for (const line of describeMembers(digest, DIGEST_LINE_CHARS)) {
-    const escaped = toMrkdwn(line, SLACK_LIMITS.section - 200);
-    const last = texts.at(-1);
-    if (last === undefined || last.length + escaped.length + 1 > SLACK_LIMITS.section) texts.push(escaped);
-    else texts[texts.length - 1] = `${last}\n${escaped}`;
-  }
-  return texts.map(section);
+  const lines = describeMembers(digest, DIGEST_LINE_CHARS);
+  return packSections(
+    lines.map((line) => toMrkdwn(line, SLACK_LIMITS.section - 200)),
+    "\n",
+  );
+}
+
+/** Text, not buttons: Slack puts a warning beside a button that no app of its answers for. */
+function renderLinks(message: AlertMessage): SlackBlock[] {
+  // Half a link leads nowhere: one that is too long once escaped is left out.
+  const links = toSafeLinks(message.links)
+    .map(({ title, href }) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(title, LINK_TITLE_CHARS)}>`)
+    .filter((link) => link.length <= MAX_LINK_CHARS);
+  return packSections(links, " · ");
 }
 
 /** No block where there is nothing to say: Slack refuses an empty one. */
-function renderHelp(message: AlertMessage): SlackBlock[] {
-  // Half a link leads nowhere: one that is too long once escaped is left out.
-  const links = toSafeLinks(message.links)
-    .map(({ label, href }) => `<${href.replaceAll("&", "&amp;")}|${toMrkdwn(label, 80)}>`)
-    .filter((link) => link.length <= MAX_LINK_CHARS);
-  const { howToSilence } = message;
-  const silence = howToSilence === null ? [] : [`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`];
-  const elements = [...silence, ...links].map(mrkdwn);
-  return elements.length === 0 ? [] : [{ type: "context", elements }];
+function renderHelp({ howToSilence }: AlertMessage): SlackBlock[] {
+  if (howToSilence === null) return [];
+  const elements = [mrkdwn(`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`)];
+  return [{ type: "context", elements }];
 }
 
 /**
@@ -191,13 +164,18 @@ export function toSlackMessage(
       blocks: [
         section(`✅ *Resolved*: ${about}\n${headline}\n${describeEnd(message)}`),
         ...renderDigest(message),
+        ...renderLinks(message),
       ],
     };
   }
   if (message.reason === "advice") {
     return {
       text: `Advice for ${toMrkdwn(subject, 200)}`,
-      blocks: [section(`💡 ${toMrkdwn(subject, 150)}\n${describeSince(message)}`), renderAdvice(message)],
+      blocks: [
+        section(`💡 ${toMrkdwn(subject, 150)}\n${describeSince(message)}`),
+        renderAdvice(message),
+        ...renderLinks(message),
+      ],
     };
   }
   const title = `${SIGNS[message.severity]} ${message.severity.toUpperCase()} ${describeReason(message)}`;
@@ -206,6 +184,7 @@ export function toSlackMessage(
     blocks: [
       header(`${title} · ${subject}`),
       section(renderFacts(message)),
+      ...renderLinks(message),
       ...renderMembers(message, elsewhere),
       ...renderDigest(message),
       ...renderTop(message),
@@ -230,6 +209,7 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
     blocks: [
       header(`✅ Resolved · ${subject}`),
       section(`${headline}\n${describeEnd(message)}`),
+      ...renderLinks(message),
       ...renderMembers(message, "in the thread"),
       ...renderDigest(message),
       ...renderTop(message),

@@ -144,7 +144,7 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
   const actions = links
     .slice(0, MAX_ACTIONS)
-    .map(({ label, href }) => ({ type: "Action.OpenUrl" as const, title: disarm(label), url: href }));
+    .map(({ title, href }) => ({ type: "Action.OpenUrl" as const, title: disarm(title), url: href }));
   return envelop(
     disarm(`${standing}: ${toLine(describeBriefly(message), caps.title)}`),
     renderBody(outline, color),

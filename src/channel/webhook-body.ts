@@ -1,6 +1,8 @@
 import type { AlertMessage } from "./alert-message.ts";
 import { tellsMembers } from "./group-members.ts";
 import { cutText } from "./plain-text.ts";
+import { toSafeLinks } from "./safe-link.ts";
+import { takeFitting } from "./take-fitting.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
 export const MAX_BODY_BYTES = 20_000;
@@ -12,16 +14,34 @@ interface Caps {
   readonly points: number;
   /** Of those that the message speaks for; the others follow by name. */
   readonly members: number;
+  readonly linkBytes: number;
 }
+
+/** Five of the longest, as long as hardly anything of them has to be escaped. */
+const LINK_BYTES = 3_200;
 
 /** From "everything" to what fits whatever the strings hold: at most 12 bytes per code point once escaped. */
 const STEPS: readonly [Caps, Caps, ...Caps[]] = [
-  { chars: 100_000, adviceChars: 100_000, rows: 1_000, points: 10_000, members: 10_000 },
-  { chars: 100_000, adviceChars: 100_000, rows: 1_000, points: 10_000, members: 80 },
-  { chars: 1_000, adviceChars: 6_000, rows: 10, points: 240, members: 60 },
-  { chars: 300, adviceChars: 3_000, rows: 5, points: 120, members: 40 },
-  { chars: 120, adviceChars: 1_000, rows: 3, points: 60, members: 5 },
-  { chars: 20, adviceChars: 200, rows: 1, points: 30, members: 5 },
+  {
+    chars: 100_000,
+    adviceChars: 100_000,
+    rows: 1_000,
+    points: 10_000,
+    members: 10_000,
+    linkBytes: MAX_BODY_BYTES,
+  },
+  {
+    chars: 100_000,
+    adviceChars: 100_000,
+    rows: 1_000,
+    points: 10_000,
+    members: 80,
+    linkBytes: MAX_BODY_BYTES,
+  },
+  { chars: 1_000, adviceChars: 6_000, rows: 10, points: 240, members: 60, linkBytes: LINK_BYTES },
+  { chars: 300, adviceChars: 3_000, rows: 5, points: 120, members: 40, linkBytes: LINK_BYTES },
+  { chars: 120, adviceChars: 1_000, rows: 3, points: 60, members: 5, linkBytes: LINK_BYTES },
+  { chars: 20, adviceChars: 200, rows: 1, points: 30, members: 5, linkBytes: LINK_BYTES },
 ];
 const MEMBER_ID_CHARS = 200;
 /** Of the ids in one message that follows, in bytes; its own members take less than the rest. */
@@ -44,11 +64,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     headline: cut(message.headline),
     howToSilence: cut(message.howToSilence),
     sparkline: message.sparkline.slice(-caps.points),
-    // Half a link leads nowhere: too long ones are left out.
-    links: message.links
-      .slice(0, caps.rows)
-      .filter(({ url }) => url.length <= Math.max(caps.chars, 300))
-      .map(({ label, url }) => ({ label: cut(label), url })),
+    links: trimLinks(message.links, caps.linkBytes),
     top: {
       ips: cutRows(top.ips),
       asns: cutRows(top.asns),
@@ -63,6 +79,12 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
       reason: cut(advice.reason),
     },
   };
+}
+
+/** Half a link leads nowhere: what has no room is left out. */
+function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["links"] {
+  const safe = toSafeLinks(links).map(({ title, href }) => ({ title, url: href }));
+  return takeFitting(safe, bytes, (link) => Buffer.byteLength(toHarmlessJson(link)));
 }
 
 /** JSON whose bytes are harmless in a log, a terminal or a page; its values are what they were. */

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { sampleLinks } from "../alert/add-links.ts";
+import type { AlertMessage } from "../channel/alert-message.ts";
 import type { Notifier } from "../channel/notifier.ts";
 import { openNotifier } from "../channel/open-notifier.ts";
 import { toLine } from "../channel/plain-text.ts";
@@ -17,11 +19,15 @@ Examples:
 const TEST_HELP = `
 Sends one message that says it is a test, and to receivers that keep incidents open also its end. It goes out as the
 service would send it, from this machine and with this environment's settings, once and without the outbox. Exit code 1
-when the receiver did not take it.
+when the receiver did not take it. The message has the configuration file's links, filled in as for an alert that there
+could be, the first five of them; all are printed.
 
 Examples:
   npm run -s longwatch -- channels test webhook
   npm run -s longwatch -- channels test slack --json`;
+
+/** Where none is configured. */
+const SAMPLE_ZONE = 101;
 
 interface Flags {
   readonly json?: true;
@@ -59,9 +65,10 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--json", "what happened, as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [typed]) => {
+        const config = readConfig();
         // With --json a terminal channel prints beside the document, not into it.
         const terminal = flags.json === true ? io.stderr : io.stdout;
-        const notifiers = open(readConfig(), terminal, systemClock);
+        const notifiers = open(config, terminal, systemClock);
         const notifier = notifiers.get(typed ?? "");
         const known = [...notifiers.keys()].join(", ");
         if (notifier === undefined)
@@ -70,14 +77,20 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
           );
         read.finish();
         if (notifier === undefined) return;
-        const { isDelivered, text, ...facts } = await testChannel(notifier, systemClock());
+        const links = listSamples(config, systemClock());
+        const { isDelivered, text, ...facts } = await testChannel(notifier, systemClock(), links);
+        const listed = links.map(({ title, url }) => `  ${toLine(title, 60)}: ${url}\n`).join("");
         if (flags.json === true)
-          await writeJson(io.stdout, { channel: notifier.name, isDelivered, text, ...facts });
-        else if (isDelivered) await writeOut(io.stdout, `channel ${notifier.name}: ${text}\n`);
+          await writeJson(io.stdout, { channel: notifier.name, isDelivered, text, ...facts, links });
+        else if (isDelivered) await writeOut(io.stdout, `channel ${notifier.name}: ${text}\n${listed}`);
         else io.stderr.write(`longwatch channels test: channel ${notifier.name}: ${text}\n`);
         if (!isDelivered) io.setExitCode(1);
       }),
     );
+}
+
+function listSamples({ alerting, edge }: Config, nowMs: number): AlertMessage["links"] {
+  return sampleLinks(alerting.routing.links, edge.zones[0] ?? SAMPLE_ZONE, nowMs);
 }
 
 /** As the service opens them; whether their settings are right is told before anything is sent. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { findTemplateMistake, PLACEHOLDERS } from "../alert/link-template.ts";
 import { severities } from "../channel/alert-message.ts";
 import { WEEKDAYS } from "../routing/routing.ts";
 import { channelEntry } from "./channel-entry.ts";
@@ -96,6 +97,25 @@ const quietHours = z.strictObject({
   critical: z.enum(["tell", "hold"]).optional().describe("what happens to critical alerts; tell without"),
 });
 
+const MAX_LINK_RULES = 100;
+const TITLE_RULE = "must be text of 1 to 40 characters";
+const link = z.strictObject({
+  title: z
+    .string(TITLE_RULE)
+    .refine((text) => text.trim() !== "" && Array.from(text).length <= 40, TITLE_RULE)
+    .describe("what the link is called, 40 characters at most"),
+  url: z
+    .string()
+    .superRefine((url, context) => {
+      const mistake = findTemplateMistake(url);
+      if (mistake !== null) context.addIssue(mistake);
+    })
+    .describe(
+      `an http or https address; filled in behind its host: ${PLACEHOLDERS.map((name) => `{${name}}`).join(" ")}`,
+    ),
+  matchers: matchers.optional(),
+});
+
 const sensitivity = {
   z: z.number().min(1).max(10).optional().describe("how unusual a count must be; higher pages less"),
   floor: z
@@ -119,6 +139,11 @@ export const configFile = z
       )
       .optional(),
     route: route.optional(),
+    links: z
+      .array(link)
+      .max(MAX_LINK_RULES, `must be at most ${MAX_LINK_RULES} links`)
+      .optional()
+      .describe("runbooks and dashboards for the messages; of those that match, the first five"),
     inhibit: z.array(inhibition).optional(),
     quiet_hours: z.array(quietHours).optional(),
     detection: z

@@ -45,6 +45,8 @@ function showAt(input: unknown, { path }: z.core.$ZodIssue): string {
   const value = valueAt(input, path);
   if (value === undefined) return "not set: ";
   if (path.some((part) => typeof part === "string" && REFERENCE.test(part))) return "[not shown]: ";
+  // An address may have been given with its user and password.
+  if (typeof value === "string" && /\/.*@/.test(value)) return "[not shown]: ";
   // Whatever is below it may be what was meant to be somewhere else.
   if (typeof value === "object" && value !== null) return "";
   return `${JSON.stringify(value)?.slice(0, 80)}: `;

@@ -1,3 +1,4 @@
+import { MAX_LINKS } from "../channel/alert-message.ts";
 import { DEFAULT_FIRING_HOURS } from "../channel/alertmanager.ts";
 import { closestName } from "../closest-name.ts";
 import {
@@ -12,7 +13,7 @@ import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
 
 /** The file's routes with everything filled in that they leave out; a route takes from the one above it. */
 export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
-  const { route, inhibit = [], quiet_hours: quiet = [] } = file;
+  const { route, inhibit = [], quiet_hours: quiet = [], links = [] } = file;
   return {
     channels,
     root: route === undefined ? routeToAll(channels).root : toRoute(route, channels, DEFAULT_TIMING),
@@ -26,6 +27,7 @@ export function toRouting(file: ConfigFile, channels: readonly string[]): Routin
       matchers: hours.matchers ?? {},
       critical: hours.critical ?? "tell",
     })),
+    links: links.map(({ title, url, matchers = {} }) => ({ title, url, matchers })),
   };
 }
 
@@ -68,7 +70,17 @@ export function findMismatches(file: ConfigFile, channels: readonly string[]): s
     check(`quiet_hours[${index}]`, hours.channels);
     if (hours.from === hours.to) mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
   }
-  return [...mistakes, ...findShortLived(file, channels)];
+  return [...mistakes, ...findUnseenLinks(file), ...findShortLived(file, channels)];
+}
+
+/** What comes after as many links for everything as a message has is never seen. */
+function findUnseenLinks({ links = [] }: ConfigFile): string[] {
+  const isForAll = ({ matchers = {} }: (typeof links)[number]) => Object.keys(matchers).length === 0;
+  return links.flatMap(({ title }, index) => {
+    if (links.slice(0, index).filter(isForAll).length < MAX_LINKS) return [];
+    const rule = `must come before ${MAX_LINKS} links without matchers: a message shows ${MAX_LINKS}`;
+    return [`links[${index}]: ${JSON.stringify(title)}: ${rule}`];
+  });
 }
 
 const HOUR_MS = 3_600_000;

@@ -10,6 +10,8 @@ export interface AtomEntry {
   readonly categories: readonly (readonly [scheme: string, term: string])[];
   /** Plain text. */
   readonly lines: readonly string[];
+  /** The operator's, in the order of the message. */
+  readonly links: readonly { readonly title: string; readonly href: string }[];
 }
 
 export interface AtomFeed {
@@ -23,7 +25,8 @@ const FEED_PATH = "/api/v1/alerts.atom";
 
 /**
  * An Atom document (RFC 4287). Ids are tag URIs (RFC 4151) that neither time nor the server's address changes; an entry is
- * updated when its alert moves on. All text is plain and escaped, and nothing in it links anywhere but to the API.
+ * updated when its alert moves on. All text is plain and escaped; it links to the API and, as `related`, where the operator's
+ * own links lead.
  */
 export function renderAtom({ instanceId, title, entries }: AtomFeed): string {
   const authority = `tag:${instanceId}.longwatch.invalid,2026`;
@@ -41,7 +44,7 @@ export function renderAtom({ instanceId, title, entries }: AtomFeed): string {
 }
 
 function renderEntry(authority: string, entry: AtomEntry): string {
-  const { alertId, title, publishedAt, updatedAt, categories, lines } = entry;
+  const { alertId, title, publishedAt, updatedAt, categories, lines, links } = entry;
   return [
     "  <entry>\n",
     line(2, "id", `${authority}:alerts/${alertId}`),
@@ -49,6 +52,10 @@ function renderEntry(authority: string, entry: AtomEntry): string {
     line(2, "published", toTime(publishedAt)),
     line(2, "updated", toTime(updatedAt)),
     `    <link rel="alternate" type="application/json" href="/api/v1/alerts/${alertId}"/>\n`,
+    ...links.map(
+      ({ title, href }) =>
+        `    <link rel="related" href="${escapeMarkup(href)}" title="${escapeMarkup(title)}"/>\n`,
+    ),
     ...categories.map(
       ([scheme, term]) =>
         `    <category scheme="urn:longwatch:${escapeMarkup(scheme)}" term="${escapeMarkup(term)}"/>\n`,

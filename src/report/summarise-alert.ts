@@ -2,6 +2,7 @@ import type { AlertRow } from "../../db/queries/alerts.ts";
 import { gravestSeverity } from "../alert/alert-record.ts";
 import { toAlertRecord } from "../alert/to-alert-record.ts";
 import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import { toSafeLinks } from "../channel/safe-link.ts";
 
 /** An alert in short; times in epoch ms. Texts are as they were logged: hostile. */
 export interface AlertSummary {
@@ -18,6 +19,8 @@ export interface AlertSummary {
   readonly fingerprint: string;
   /** Null where the alert holds no message that can be read. */
   readonly headline: string | null;
+  /** The operator's. */
+  readonly links: AlertMessage["links"];
 }
 
 export function summariseAlert(row: AlertRow): AlertSummary {
@@ -36,6 +39,7 @@ export function summariseAlert(row: AlertRow): AlertSummary {
     resolvedAt: row.resolvedAt?.getTime() ?? null,
     fingerprint,
     headline: message?.headline ?? null,
+    links: toSafeLinks(message?.links ?? []).map(({ title, href }) => ({ title, url: href })),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { LinkTemplate } from "../alert/link-template.ts";
 import type { Severity } from "../alert/severity.ts";
 
 /** What a route, an inhibition or quiet hours look at. */
@@ -66,12 +67,19 @@ export interface QuietHours {
   readonly critical: "tell" | "hold";
 }
 
+/** A link for the messages of whatever its matchers match. */
+export interface LinkRule extends LinkTemplate {
+  readonly matchers: SubjectMatchers;
+}
+
 export interface Routing {
   /** Names of every configured channel, routed to or not. */
   readonly channels: readonly string[];
   readonly root: Route;
   readonly inhibitions: readonly Inhibition[];
   readonly quietHours: readonly QuietHours[];
+  /** In the order in which a message shows them. */
+  readonly links: readonly LinkRule[];
 }
 
 const MINUTE_MS = 60_000;
@@ -89,5 +97,5 @@ export const DEFAULT_TIMING: Timing = {
 export function routeToAll(channels: readonly string[]): Routing {
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
   const root = { matchers: {}, channels, timing, continue: false, routes: [] };
-  return { channels, root, inhibitions: [], quietHours: [] };
+  return { channels, root, inhibitions: [], quietHours: [], links: [] };
 }

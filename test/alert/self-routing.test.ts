@@ -28,6 +28,7 @@ const ROUTING: Routing = {
   }),
   inhibitions: [],
   quietHours: [],
+  links: [],
 };
 const nowMs = Date.UTC(2026, 10, 21, 15);
 const scene = { routing: ROUTING, silences: [], nowMs };

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
-import { SLACK_LIMITS, toSlackMessage } from "../../src/channel/slack-blocks.ts";
+import { SLACK_LIMITS } from "../../src/channel/slack-block.ts";
+import { toSlackMessage } from "../../src/channel/slack-blocks.ts";
 import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "../../src/channel/slack-text.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { HOSTILE } from "./support/hostile.ts";
@@ -98,8 +99,8 @@ describe.each(REASONS)("as %s", (reason) => {
         reason,
         sparkline: Array.from({ length: 5_000 }, (_, index) => index),
         links: Array.from({ length: 60 }, () => ({
-          label: unit.repeat(500),
-          url: `https://x.example/${"&".repeat(450)}`,
+          title: unit.repeat(500),
+          url: `https://x.example/${"&".repeat(90)}${"x".repeat(350)}`,
         })),
       });
       const { blocks, text } = toSlackMessage(message);

@@ -167,7 +167,7 @@ test.each([
     fingerprint: key,
     dedupeKey: key,
     links: Array.from({ length: 50 }, () => ({
-      label: long,
+      title: long,
       url: `https://x.example/${"\u2028".repeat(270)}`,
     })),
     sparkline: Array.from({ length: 20_000 }, () => Number.MAX_VALUE),

@@ -109,7 +109,7 @@ test("only plain web addresses are links, without a character that ends one", ()
     "https://user@x.example/",
     "nonsense",
     `https://x.example/${"a".repeat(500)}`,
-  ].map((url) => ({ label: "l", url }));
+  ].map((url) => ({ title: "l", url }));
   expect(toSafeLinks(links).map(({ href }) => href)).toEqual(
     ["https://x.example/a%7Cb", "http://x.example/?q=%3Cscript%3E"].slice(0, 2),
   );

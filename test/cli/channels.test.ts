@@ -1,7 +1,10 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { channelsCommand } from "../../src/cli/channels.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
@@ -58,6 +61,42 @@ test("with --json the output is one document also where the channel is the termi
   const { out, err } = await run(["test", "terminal", "--json"]);
   expect(JSON.parse(out)).toMatchObject({ channel: "terminal", isDelivered: true });
   expect(err).toContain("TEST of channel terminal");
+});
+
+test("a test shows the configuration file's links, filled in: five in the message, all of them where it runs", async () => {
+  const file = path.join(makeTemporaryFolder("links"), "longwatch.yaml");
+  const more = Array.from({ length: 5 }, (_, index) => {
+    return `  - { title: "Rule ${index}", url: "https://wiki.example/{rule}", matchers: { rule: ["94${index}*"] } }`;
+  });
+  writeFileSync(
+    file,
+    `links:\n  - { title: Dashboard, url: "https://g.example/?zone={zone}&from={from_ms}&to={to_ms}" }\n${more.join("\n")}\n`,
+  );
+  const environment = { LONGWATCH_CONFIG: file, EDGE_SHIELD_ZONES: "205,206" };
+  receiver.reply(204);
+  const before = Date.now();
+  const { code, out } = await run(["test", "webhook"], environment);
+  expect(code).toBe(0);
+  const [, from = "", to = ""] =
+    /Dashboard: https:\/\/g\.example\/\?zone=205&from=(\d+)&to=(\d+)\n/.exec(out) ?? [];
+  expect(Number(to)).toBeGreaterThanOrEqual(before);
+  expect(Number(to) - Number(from)).toBe(3_600_000);
+  expect(out).toContain("  Rule 2: https://wiki.example/942100\n  Rule 3: https://wiki.example/943\n");
+  expect(out).toContain("  Rule 4: https://wiki.example/944\n");
+  const { data } = JSON.parse(receiver.requests[0]?.body ?? "");
+  expect(data.links.map(({ title }: { title: string }) => title)).toEqual([
+    "Dashboard",
+    "Rule 0",
+    "Rule 1",
+    "Rule 2",
+    "Rule 3",
+  ]);
+  receiver.reply(204);
+  const { links } = JSON.parse((await run(["test", "webhook", "--json"], environment)).out);
+  expect(links).toHaveLength(6);
+  expect((await run(["test", "terminal"], environment)).out).toContain(
+    "│ Dashboard: https://g.example/?zone=205",
+  );
 });
 
 test.each([

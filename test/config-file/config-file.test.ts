@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { PLACEHOLDERS } from "../../src/alert/link-template.ts";
 import { parseConfig, parseServiceConfig } from "../../src/config.ts";
 import { toJsonSchema } from "../../src/config-file/config-file-schema.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -49,7 +50,7 @@ test("the example file is right, and says what it seems to", () => {
     { name: "chat", kind: "slack" },
     { name: "pager", kind: "webhook" },
   ]);
-  const { root, quietHours, inhibitions } = alerting.routing;
+  const { root, quietHours, inhibitions, links } = alerting.routing;
   expect(root.routes[0]).toMatchObject({
     channels: ["pager"],
     continue: true,
@@ -57,6 +58,23 @@ test("the example file is right, and says what it seems to", () => {
   });
   expect(root.routes[3]?.timing.repeatIntervalMs).toBe(4 * 3_600_000);
   expect(quietHours).toMatchObject([{ fromMinute: 22 * 60, toMinute: 7 * 60, critical: "tell" }]);
+  expect(links).toEqual([
+    {
+      title: "Runbook SQL injection",
+      url: "https://wiki.example.com/runbooks/sqli",
+      matchers: { rule: ["942*"] },
+    },
+    {
+      title: "Zone dashboard",
+      url: "https://grafana.example.com/d/waf?var-zone={zone}&var-rule={rule}&from={from_ms}&to={to_ms}",
+      matchers: {},
+    },
+    {
+      title: "When Longwatch is in trouble",
+      url: "https://wiki.example.com/longwatch",
+      matchers: { kind: ["self"] },
+    },
+  ]);
   expect(inhibitions).toMatchObject([{ equal: ["zone"] }]);
   expect(sensitivityOf(alerting.detection, 102, "920100")).toEqual({ z: 4.5, floor: 10 });
   expect(sensitivityOf(alerting.detection, 101, "920100")).toEqual({ z: 3.5, floor: 10 });
@@ -185,4 +203,72 @@ route:
     "channels.prom.firing_for_hours: 4: must be at least an hour longer than repeat_interval of route.routes[1], which is 4 h",
   ]);
   expect(mistakesIn(file(", firing_for_hours: 5", "4h"), env)).toEqual([]);
+});
+
+test("every mistake of a link is listed with path, value and rule", () => {
+  const text = `
+links:
+  - { title: "", url: "https://wiki.example/{ip}" }
+  - { title: ${"x".repeat(41)}, url: "javascript:alert(1)" }
+  - { title: Runbook, url: "https://{zone}.example/", matcher: { rule: ["942*"] } }
+  - { title: Runbook, matchers: { rule: [942100] } }
+  - { url: https://wiki.example }
+  - { title: 5, url: "https://wiki.example/{rule" }
+`;
+  expect(mistakesIn(text)).toEqual([
+    'links[0].title: "": must be text of 1 to 40 characters',
+    'links[0].url: "https://wiki.example/{ip}": must be without {ip}: the placeholders are {zone} {rule} {alert} {from} {to} {from_ms} {to_ms} {from_s} {to_s}',
+    `links[1].title: "${"x".repeat(41)}": must be text of 1 to 40 characters`,
+    'links[1].url: "javascript:alert(1)": must begin with https:// or http://',
+    'links[2].url: "https://{zone}.example/": must name its host itself, without a user and without a placeholder in it',
+    "links[2].matcher: is not a setting: did you mean matchers?",
+    "links[3].url: not set: must be text (in quotes where it looks like a number)",
+    'links[3].matchers.rule[0]: 942100: must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")',
+    "links[4].title: not set: must be text of 1 to 40 characters",
+    "links[5].title: 5: must be text of 1 to 40 characters",
+    'links[5].url: "https://wiki.example/{rule": must close every brace; %7B and %7D are braces of its own',
+  ]);
+});
+
+test("a link's user and password are refused and never shown", () => {
+  const mistakes = mistakesIn('links: [{ title: x, url: "https://user:SECRET@wiki.example/" }]');
+  expect(mistakes).toEqual([
+    "links[0].url: [not shown]: must name its host itself, without a user and without a placeholder in it",
+  ]);
+});
+
+test("a title of 40 characters and a hundred links are right, one more of either is not", () => {
+  const listOf = (count: number) =>
+    Array.from({ length: count }, (_, index) => {
+      return `  - { title: ${"💥".repeat(40)}, url: https://wiki.example/${index}, matchers: { zone: [${index + 1}] } }`;
+    }).join("\n");
+  expect(mistakesIn(`links:\n${listOf(100)}`)).toEqual([]);
+  expect(mistakesIn(`links:\n${listOf(101)}`)).toEqual(["links: must be at most 100 links"]);
+});
+
+test("a link that no message could show is told of", () => {
+  const link = (title: string, more = "") => `{ title: ${title}, url: https://wiki.example/${more} }`;
+  const five = ["a", "b", "c", "d", "e"].map((title) => link(title)).join(", ");
+  const late = '{ title: runbook, url: https://wiki.example/r, matchers: { rule: ["942*"] } }';
+  expect(mistakesIn(`links: [${late}, ${five}]`)).toEqual([]);
+  expect(mistakesIn(`links: [${five}, ${late}, ${link("f")}]`)).toEqual([
+    'links[5]: "runbook": must come before 5 links without matchers: a message shows 5',
+    'links[6]: "f": must come before 5 links without matchers: a message shows 5',
+  ]);
+});
+
+test("docs/routing.md names every place that a link may have, and its example is right", () => {
+  const text = readFileSync(path.join(DOCS, "routing.md"), "utf8");
+  const named = [...text.matchAll(/^\| (`\{.*?) \|/gm)].flatMap(([, cell = ""]) => cell.match(/\w+/g));
+  expect(named).toEqual(PLACEHOLDERS);
+  const [, example = ""] = /```yaml\n(links:[\s\S]*?)```/.exec(text) ?? [];
+  expect(mistakesIn(example)).toEqual([]);
+  expect(example).toContain("title: Zone dashboard");
+});
+
+test("a file without links, and no file, link to nothing", () => {
+  expect(parseConfig({}).alerting.routing.links).toEqual([]);
+  expect(
+    parseConfig({ LONGWATCH_CONFIG: writeConfig("route: { group_wait: 1s }") }).alerting.routing.links,
+  ).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { notificationKeyOf } from "../../alert/dedupe-key.ts";
 import { buildTestMessage } from "../../alert/test-message.ts";
+import type { AlertMessage } from "../../channel/alert-message.ts";
 import { describeFailure } from "../../channel/describe-failure.ts";
 import type { Notifier } from "../../channel/notifier.ts";
 
@@ -16,15 +17,19 @@ interface ChannelTest {
   readonly text: string;
 }
 
-/** Sends the test message once, and its end where the receiver needs one. Never throws. */
-export async function testChannel(notifier: Notifier, nowMs: number): Promise<ChannelTest> {
+/** Sends the test message once with these links, and its end where the receiver needs one. Never throws. */
+export async function testChannel(
+  notifier: Notifier,
+  nowMs: number,
+  links: AlertMessage["links"],
+): Promise<ChannelTest> {
   const reasons = KEEPS_INCIDENTS.has(notifier.kind)
     ? (["first", "resolved"] as const)
     : (["first"] as const);
   let providerReference: string | null = null;
   try {
     for (const reason of reasons) {
-      const message = buildTestMessage(notifier.name, nowMs, reason);
+      const message = { ...buildTestMessage(notifier.name, nowMs, reason), links };
       const deliveryKey = notificationKeyOf(message.dedupeKey, message.transition, notifier.name);
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const sent = await notifier.send(message, { signal, attempt: 1, deliveryKey, providerReference });

@@ -5,7 +5,8 @@ import { toEmailMessage } from "../../../src/channel/email-message.ts";
 import { toOpsgenieRequests } from "../../../src/channel/opsgenie-requests.ts";
 import { toPagerDutyEvent } from "../../../src/channel/pagerduty-event.ts";
 import { renderTerminal } from "../../../src/channel/render-terminal.ts";
-import { type SlackMessage, toSlackMessage, toWholeSlackMessage } from "../../../src/channel/slack-blocks.ts";
+import type { SlackMessage } from "../../../src/channel/slack-block.ts";
+import { toSlackMessage, toWholeSlackMessage } from "../../../src/channel/slack-blocks.ts";
 import { toTeamsMessage } from "../../../src/channel/teams-card.ts";
 import { paintPlain } from "../../../src/channel/terminal-style.ts";
 import { toWebhookBodies } from "../../../src/channel/webhook-body.ts";
@@ -75,8 +76,20 @@ function readOpsgenie(message: AlertMessage): string {
 
 function readWebhook(message: AlertMessage): string {
   const { data, ...envelope } = JSON.parse(toWebhookBodies(message, NOW).first);
-  const { alertId, dedupeKey, transition, reason, state, severity, zoneId, ruleId, count, usual, advice } =
-    data;
+  const {
+    alertId,
+    dedupeKey,
+    transition,
+    reason,
+    state,
+    severity,
+    zoneId,
+    ruleId,
+    count,
+    usual,
+    advice,
+    links,
+  } = data;
   const told = {
     alertId,
     dedupeKey,
@@ -89,6 +102,7 @@ function readWebhook(message: AlertMessage): string {
     count,
     usual,
     advice,
+    links,
   };
   return json({ ...envelope, data: { ...told, "...": "" } });
 }

@@ -52,12 +52,12 @@ export function describeFormat(
     test.each(["x", "💥", "&", "`", "_", "<", "\\", '"', "@a ", "x\n", "\u{e0041}", ":a:"])(
       "any amount of %j stays within the vendor's limits",
       (unit) => {
-        const label = unit.repeat(500);
+        const title = unit.repeat(500);
         check(
           messageSaying(unit.repeat(20_000), {
             ...stateOf(reason),
             sparkline: Array.from({ length: 5_000 }, (_, index) => index),
-            links: Array.from({ length: 60 }, () => ({ label, url: `https://x.example/${"&".repeat(450)}` })),
+            links: Array.from({ length: 60 }, () => ({ title, url: `https://x.example/${"&".repeat(450)}` })),
           }),
         );
       },

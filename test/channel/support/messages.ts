@@ -53,7 +53,13 @@ export function messageOf(over: Partial<AlertMessage> = {}): AlertMessage {
       text: "Most requests come from one network and one tool.\n\n1. Block AS64500 for an hour.\n2. Keep the rule in blocking mode; it already stops 83 % of the requests.",
       reason: null,
     },
-    links: [{ label: "Alert", url: "http://127.0.0.1:8080/alerts/7?tab=events&zone=101" }],
+    links: [
+      { title: "Runbook SQLi", url: "https://wiki.example/runbooks/sqli?rule=942100" },
+      {
+        title: "Zone dashboard",
+        url: `https://grafana.example/d/waf/zone_traffic?var-zone=101&from=${STARTED_AT - 3_600_000}&to=${STARTED_AT + 60_000}`,
+      },
+    ],
     howToSilence: "longwatch silences add --zone 101 --rule 942100 --for 2h",
     ...over,
   };
@@ -98,7 +104,7 @@ export function messageSaying(text: string, over: Partial<AlertMessage> = {}): A
     headline: text,
     top: { ips: rows, asns: rows, countries: rows, paths: rows, userAgents: rows, ja4s: rows },
     advice: { state: "present", text, reason: text },
-    links: [{ label: text, url: CONSOLE }],
+    links: [{ title: text, url: CONSOLE }],
     howToSilence: text,
     ...over,
   });
@@ -123,9 +129,9 @@ export function hostileMessage(over: Partial<AlertMessage> = {}): AlertMessage {
     },
     advice: { state: "present", text: Object.values(HOSTILE).join("\n"), reason: null },
     links: [
-      { label: `${slack}|${ansi}`, url: "https://console.example/a|b>c<d?x=<!channel>&y=*_~`" },
-      { label: "script", url: "javascript:alert(1)" },
-      { label: "user", url: "https://user:pass@console.example/" },
+      { title: `${slack}|${ansi}`, url: "https://console.example/a|b>c<d?x=<!channel>&y=*_~`" },
+      { title: "script", url: "javascript:alert(1)" },
+      { title: "user", url: "https://user:pass@console.example/" },
     ],
     howToSilence: `longwatch silences add --rule '${slack}' ${ansi}`,
     ...over,

@@ -24,6 +24,9 @@ export const AlertItem = z
     resolvedAt: IsoTime.nullable(),
     fingerprint: z.string(),
     transition: z.number().int().describe("Number of the latest transition, from 1."),
+    links: z
+      .array(z.object({ title: z.string(), url: z.string() }))
+      .describe("Runbooks and dashboards that the operator has named for such alerts."),
   })
   .meta({ id: "Alert" });
 

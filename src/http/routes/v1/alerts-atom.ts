@@ -45,6 +45,7 @@ function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
   const { id, state, severity, kind, zoneId, firedAt, headline } = summariseAlert(row);
   const stored = readAlertMessage(row);
   const message = stored !== null && isMasked ? maskMessage(stored) : stored;
+  const outline = message === null ? null : outlineAlert(message, "whole");
   const said = headline === null ? `alert ${id}` : toLine(headline, MAX_TITLE_CHARS);
   const title = state === "resolved" ? `Resolved: ${said}` : `${severity.toUpperCase()}: ${said}`;
   const zone = zoneId === null ? [] : ([["zone", String(zoneId)]] as const);
@@ -54,6 +55,7 @@ function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
     publishedAt: firedAt,
     updatedAt: toAlertRecord(row).transitions.at(-1)?.at ?? firedAt,
     categories: [["state", state], ["severity", severity], ["kind", kind], ...zone],
-    lines: message === null ? [] : toPlainLines(outlineAlert(message, "whole")),
+    lines: outline === null ? [] : toPlainLines(outline),
+    links: outline?.links ?? [],
   };
 }

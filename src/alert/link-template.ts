@@ -1,0 +1,78 @@
+/** What the operator wants on alerts: an address of theirs with places to fill in. */
+export interface LinkTemplate {
+  readonly title: string;
+  readonly url: string;
+}
+
+/** The text for each place; null where the alert has none. */
+export type LinkValues = Readonly<Record<Placeholder, string | null>>;
+
+export const PLACEHOLDERS = [
+  "zone",
+  "rule",
+  "alert",
+  "from",
+  "to",
+  "from_ms",
+  "to_ms",
+  "from_s",
+  "to_s",
+] as const;
+type Placeholder = (typeof PLACEHOLDERS)[number];
+
+/** Leaves room for what is filled in. */
+export const MAX_TEMPLATE_CHARS = 400;
+/** Of an address as it is sent: what every channel has room for. */
+export const MAX_URL_CHARS = 500;
+
+const PLACE = /\{([^{}]*)\}/g;
+/** Scheme, host and port, up to where the path, the query or the fragment begins. */
+const ORIGIN = /^https?:\/\/[^/?#@\\{}]+(?=[/?#]|$)/i;
+/** Parsers take the encoded form for dots too. */
+const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
+
+/** What is wrong with a template, as a rule to be read after its value; null where nothing is. */
+export function findTemplateMistake(url: string): string | null {
+  if (url.length > MAX_TEMPLATE_CHARS) return `must be at most ${MAX_TEMPLATE_CHARS} characters`;
+  if (/[\s\p{C}\\]/u.test(url)) return "must be without spaces, control characters and backslashes";
+  if (!/^https?:\/\//i.test(url)) return "must begin with https:// or http://";
+  if (!ORIGIN.test(url)) return "must name its host itself, without a user and without a placeholder in it";
+  const unknown = [...url.matchAll(PLACE)].find(([, name]) => !isPlaceholder(name));
+  if (unknown !== undefined) return `must be without ${unknown[0]}: the placeholders are ${SHOWN}`;
+  if (/[{}]/.test(url.replace(PLACE, ""))) return "must close every brace; %7B and %7D are braces of its own";
+  if (!URL.canParse(url.replace(PLACE, "1")))
+    return "must be a whole address, with a host and a port that can be";
+  return fillTemplate(url, SAMPLE) === null ? "must be an address without /./ and /../ in its path" : null;
+}
+
+/**
+ * The address with every place filled in, each value percent-encoded so that it stays the one piece it stands for. Null
+ * where a value is missing, where a hostile one would lead to another path, and where it grew too long.
+ */
+export function fillTemplate(url: string, values: LinkValues): string | null {
+  let isWhole = true;
+  const filled = url.replace(PLACE, (_, name: string) => {
+    const value = isPlaceholder(name) ? values[name] : null;
+    isWhole &&= value !== null && value !== "";
+    return encode(value ?? "");
+  });
+  const path = filled.replace(/[?#].*$/s, "").replace(ORIGIN, "");
+  if (!isWhole || !URL.canParse(filled) || path.split("/").some((part) => DOT_SEGMENT.test(part)))
+    return null;
+  const { href } = new URL(filled);
+  return href.length <= MAX_URL_CHARS ? href : null;
+}
+
+function isPlaceholder(name: string | undefined): name is Placeholder {
+  return (PLACEHOLDERS as readonly (string | undefined)[]).includes(name);
+}
+
+/** Stricter than encodeURIComponent, which leaves signs that some receivers give a meaning, and which fails on halves. */
+function encode(value: string): string {
+  return encodeURIComponent(value.toWellFormed()).replace(/[!'()*~]/g, (sign) => {
+    return `%${sign.charCodeAt(0).toString(16).toUpperCase()}`;
+  });
+}
+
+const SHOWN = PLACEHOLDERS.map((name) => `{${name}}`).join(" ");
+const SAMPLE = Object.fromEntries(PLACEHOLDERS.map((name) => [name, "1"])) as Record<Placeholder, string>;
