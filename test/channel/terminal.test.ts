@@ -13,7 +13,10 @@ const ESC = "\u001b";
 // biome-ignore lint: what this service itself writes to a TTY, and nothing more
 const STYLE = new RegExp(`${ESC}\\[[\\d;]+m`, "g");
 
-async function print(message: AlertMessage, tty: { columns?: number } | null = null): Promise<string> {
+async function print(
+  message: AlertMessage,
+  tty: { columns?: number; hasColors?: () => boolean } | null = null,
+): Promise<string> {
   let printed = "";
   const stream = {
     ...(tty === null ? {} : { isTTY: true, ...tty }),
@@ -26,6 +29,13 @@ async function print(message: AlertMessage, tty: { columns?: number } | null = n
   await createTerminalNotifier({ name: "terminal", stream }).send(message, sendOptions());
   return printed;
 }
+
+test("a terminal that wants no colours gets none, at its own width", async () => {
+  const plain = await print(messageOf(), { columns: 60, hasColors: () => false });
+  expect(plain).not.toContain("\u001b");
+  expect(await print(messageOf(), { columns: 60, hasColors: () => true })).toContain("\u001b[");
+  expect(Math.max(...plain.split("\n").map((line) => line.length))).toBeLessThanOrEqual(60);
+});
 
 describe("golden", () => {
   const ended = { state: "resolved", endedAt: Date.UTC(2026, 10, 21, 14, 26) } as const;
