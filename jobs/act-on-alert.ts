@@ -47,7 +47,7 @@ export function acknowledgeByHand(database: Database, act: AlertAct): Promise<Ac
     const channels = [...toldChannels(before)];
     if (channels.length === 0) return { state: "acknowledged", channels };
     const told = toAcknowledgedMessage(message, transitions.length, act);
-    await insertNotifications(tx, toNotifications(told, channels));
+    await insertNotifications(tx, toNotifications(told, { channels, alert: before }));
     return { state: "acknowledged", channels };
   });
 }
@@ -58,7 +58,8 @@ export function acknowledgeByHand(database: Database, act: AlertAct): Promise<Ac
  */
 export function resolveAlert(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "unresolved", async (tx, row) => {
-    const { alert, channels } = resolveByHand(toAlertRecord(row), act);
+    const before = toAlertRecord(row);
+    const { alert, channels } = resolveByHand(before, act);
     const { state, transition, transitions } = alert;
     const { kind, spikeId } = row;
     const resolvedAt = new Date(act.atMs);
@@ -66,7 +67,7 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${row.id} moved although it is locked`);
     const message = toResolvedMessage((row.details as { message?: unknown }).message, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
-    await insertNotifications(tx, toNotifications(message, channels));
+    await insertNotifications(tx, toNotifications(message, { channels, alert: before }));
     return { state, channels };
   });
 }

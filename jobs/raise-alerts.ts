@@ -28,6 +28,7 @@ import type { AlertMessage } from "../src/channel/alert-message.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { mannerOf } from "../src/routing/manner.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { raiseGroups } from "./raise-groups.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
@@ -44,6 +45,8 @@ export interface RaiseAlertsDeps {
   readonly log: Log;
   /** Who hears of what; asked anew at every run, because a running service may be told otherwise. */
   readonly routing: () => Routing;
+  /** What another message does on a channel is its kind's to say; each rings without. */
+  readonly notifiers?: ReadonlyMap<string, { readonly kind: string }>;
   /** The configured zones: hours of others concern nobody any more. */
   readonly zoneIds: readonly number[];
   /** Told when something was written for the channels. */
@@ -117,7 +120,7 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
 }
 
 async function readScene(
-  { database, routing, log }: RaiseAlertsDeps,
+  { database, routing, notifiers, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
   nowMs: number,
 ): Promise<Scene> {
@@ -125,7 +128,8 @@ async function readScene(
   const asks = await readAsks(database.db, span);
   const silences = await readActiveSilences(database.db, log, nowMs);
   const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
-  return { nowMs, routing: routing(), asks, silences, firing };
+  const mannerIn = (channel: string) => mannerOf(notifiers?.get(channel)?.kind);
+  return { nowMs, routing: routing(), asks, silences, firing, mannerOf: mannerIn };
 }
 
 /** Looked at without a lock: most runs find nothing to say about most spikes. */
@@ -170,7 +174,7 @@ async function advance(
   const group = groupKey === null ? undefined : (await readNewestAlerts(tx, [groupKey])).get(groupKey);
   const isGroupOpen = () => group !== undefined && group.state !== "resolved";
   const assessment = assessAlert(spike, before, scene, isGroupOpen);
-  const { reason, standing, silence, mutedBy, telling, due } = assessment;
+  const { reason, standing, silence, mutedBy, telling, listeners, due } = assessment;
   if (reason === "none") {
     if (row !== null && isOutdated(row, readMessage(row), spike, standing))
       await describe(tx, row, spike, standing);
@@ -178,19 +182,21 @@ async function advance(
   }
   const { routing, nowMs } = scene;
   const isSilenced = silence !== null || mutedBy !== null;
-  const listeners = { channels: telling.channels, configured: routing.channels, due };
-  const channels = pickChannels({ reason, alert: before, ...listeners, isSilenced });
+  const { severity } = spike;
+  const { channels: configured } = routing;
+  const choice = { reason, alert: before, severity, listeners, configured, due, isSilenced, nowMs };
+  const told = pickChannels(choice);
   const hasAdvice = standing.state === "present";
   const silencedBy = silence?.id ?? null;
   const { held } = telling;
   const muted = { silencedBy, mutedBy, held };
-  const alert = nextAlert(before, { reason, spike, channels, ...muted, hasAdvice, nowMs });
+  const alert = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice, nowMs });
   const alertId = await store(tx, row, alert, reason, spike);
   if (alertId === null) return "none";
   const advice = await readAdvice(tx, spike, standing);
   const message = buildMessage({ alertId, fingerprint: fingerprintOf(spike), alert, reason, spike, advice });
   await describeAlert(tx, alertId, { details: { message }, spikeId: spike.id });
-  await insertNotifications(tx, toNotifications(message, channels));
+  await insertNotifications(tx, toNotifications(message, { ...told, alert: before }));
   return reason;
 }
 

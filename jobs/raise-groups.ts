@@ -104,7 +104,7 @@ async function raiseGroup(
   if (alertId === null) return "none";
   const message = describeGroup(key, alertId, decision, said, scene.nowMs);
   await describeAlert(tx, alertId, { details: { message }, spikeId: decision.alert.spikeId });
-  await insertNotifications(tx, toNotifications(message, decision.channels));
+  await insertNotifications(tx, toNotifications(message, { ...decision.told, alert: decision.before }));
   await insertAlerts(
     tx,
     decision.newcomers.flatMap((one) => toRow(one, scene.nowMs)),

@@ -62,7 +62,7 @@ export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Prom
   if (alertId === null) return false;
   const message = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, headline });
   await describeAlert(tx, alertId, { details: { message }, spikeId: null });
-  await insertNotifications(tx, toNotifications(message, channels));
+  await insertNotifications(tx, toNotifications(message, { channels, alert: before }));
   return true;
 }
 

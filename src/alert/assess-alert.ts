@@ -2,13 +2,14 @@ import type { AdviceRow } from "../advice/advice-row.ts";
 import { type AdviceStanding, adviceStanding } from "../advice/advice-standing.ts";
 import type { AlertMessage } from "../channel/alert-message.ts";
 import { findInhibition } from "../routing/find-inhibition.ts";
+import type { Manner } from "../routing/manner.ts";
 import { planTelling, type Telling } from "../routing/plan-telling.ts";
 import type { Routing, Subject } from "../routing/routing.ts";
 import { groupKeyOf } from "./alert-group.ts";
 import { type AlertRecord, type NotifyReason, type Transition, toldChannels } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { notifyReason } from "./notify-reason.ts";
-import { findDueChannels } from "./pick-channels.ts";
+import { type Due, findDue, type Listeners, NOTHING_DUE } from "./plan-ringing.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
 /** What the decisions of one moment rest on, the same for every alert. */
@@ -19,6 +20,8 @@ export interface Scene {
   readonly silences: readonly Silence[];
   /** What spikes now. */
   readonly firing: readonly Subject[];
+  /** What another message does on a channel; each rings without. */
+  readonly mannerOf?: (channel: string) => Manner;
 }
 
 export interface Assessment {
@@ -27,8 +30,9 @@ export interface Assessment {
   readonly silence: Silence | null;
   readonly mutedBy: Transition["mutedBy"];
   readonly telling: Telling;
-  /** Of `telling.channels`, those that are to hear again. */
-  readonly due: readonly string[];
+  readonly listeners: Listeners;
+  /** Of the listeners, those that are to hear again. */
+  readonly due: Due;
   /** Names the group that may speak for it; null where every alert speaks for itself. */
   readonly groupKey: string | null;
 }
@@ -53,15 +57,20 @@ export function assessAlert(
   const mutedBy = isInhibited(spike, scene) ? "inhibition" : isGrouped ? "group" : null;
   const hasAdvice = standing.state === "present";
   const isSilenced = silence !== null || mutedBy !== null;
-  const due = alert === null ? [] : findDueChannels(alert, telling, nowMs);
-  const isRepeatDue = due.length > 0;
-  const said = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs, isRepeatDue });
+  const listeners = toListeners(telling, scene);
+  const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, spike.severity, nowMs);
+  const said = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs, due });
   const isWaiting =
     said === "first" &&
     !isSilenced &&
     spike.closedAtMs === null &&
     nowMs - spike.openedAtMs < telling.timing.groupWaitMs;
-  return { reason: isWaiting ? "none" : said, standing, silence, mutedBy, telling, due, groupKey };
+  const reason = isWaiting ? "none" : said;
+  return { reason, standing, silence, mutedBy, telling, listeners, due, groupKey };
+}
+
+function toListeners({ channels, repeatIntervalMs, timing }: Telling, { mannerOf }: Scene): Listeners {
+  return { channels, repeatIntervalMs, ringIntervalMs: timing.groupIntervalMs, mannerOf };
 }
 
 function isInhibited(spike: AlertSpike, { routing, firing }: Scene): boolean {

@@ -48,8 +48,9 @@ export function describeReason(message: AlertMessage): string {
     case "first":
       return message.state;
     case "worse":
-      return "getting worse";
+      return message.isAgain === true ? "firing again" : "getting worse";
     case "repeat":
+      if (message.isAgain === true) return "firing again";
       return message.state === "acknowledged" ? "acknowledged, still on" : "still firing";
     case "advice":
       return "advice";

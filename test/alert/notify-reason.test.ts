@@ -110,7 +110,15 @@ test("a rise under a silence is told once the silence is over", () => {
   const worse = alertSpike({ severity: "critical" });
   expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
   expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
-  expect(play(alerts, { spike: worse, nowMs: minutes(3) })).toEqual(["repeat"]);
+  // Rung three minutes ago, it may not ring for another two, silence or not.
+  const rung = alertSpike({ severity: "error" });
+  const patient: AlertRecord[] = [];
+  play(patient, { spike: rung, nowMs: NOW });
+  play(patient, { spike: worse, nowMs: minutes(1), isSilenced: true });
+  expect(play(patient, { spike: worse, nowMs: minutes(3) })).toEqual([]);
+  expect(play(patient, { spike: worse, nowMs: minutes(5) })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(3) })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(4) })).toEqual([]);
 });
 
 test("a silence does not keep a page that was sent from being closed, and nobody is told of an end alone", () => {

@@ -1,0 +1,89 @@
+import type { Manner } from "../routing/manner.ts";
+import { type AlertRecord, hasToldAdvice, isOwedRise, lastHeardAt, lastRang, toldChannels } from "./alert-record.ts";
+import { isGraver, type Severity } from "./severity.ts";
+
+/** Where no route says otherwise. */
+export const REPEAT_INTERVAL_MS = 4 * 60 * 60_000;
+const RING_INTERVAL_MS = 5 * 60_000;
+
+/** Who may hear of an alert now, by its routes. */
+export interface Listeners {
+  readonly channels: readonly string[];
+  /** By channel; four hours without. */
+  readonly repeatIntervalMs?: ReadonlyMap<string, number>;
+  /** Between two messages of one alert that ring on a channel: the group's interval. Five minutes without. */
+  readonly ringIntervalMs?: number;
+  /** Everybody rings without. */
+  readonly mannerOf?: ((channel: string) => Manner) | undefined;
+}
+
+/** Which of the listeners are to be told again although nothing is new, by what they are to be told. */
+export interface Due {
+  readonly rise: readonly string[];
+  readonly repeat: readonly string[];
+  readonly advice: readonly string[];
+}
+export const NOTHING_DUE: Due = { rise: [], repeat: [], advice: [] };
+
+/** What every channel is owed: a rise that it has waited for, the reminder that an alert still fires, the advice. */
+export function findDue(alert: AlertRecord, listeners: Listeners, severity: Severity, nowMs: number): Due {
+  const channels = [...new Set(listeners.channels)];
+  const told = toldChannels(alert);
+  return {
+    rise: channels.filter(
+      (channel) => isOwedRise(alert, channel) && mayRing(alert, channel, listeners, severity, nowMs),
+    ),
+    repeat: channels.filter((channel) => isRepeatDue(alert, channel, listeners, nowMs)),
+    advice: channels.filter((channel) => told.has(channel) && !hasToldAdvice(alert, channel)),
+  };
+}
+
+/** Who is told of a rise at once, who of them without a sound, and who is rung for it when that may be. */
+export interface Ringing {
+  readonly channels: readonly string[];
+  readonly quiet: readonly string[];
+  readonly waiting: readonly string[];
+}
+
+/** One attack does not ring twice in a row: who was rung a moment ago reads of a rise, or hears of it later. */
+export function planRinging(
+  alert: AlertRecord,
+  listeners: Listeners,
+  severity: Severity,
+  nowMs: number,
+): Ringing {
+  const routed = [...new Set(listeners.channels)];
+  const waiting = routed.filter((channel) => !mayRing(alert, channel, listeners, severity, nowMs));
+  const quiet = waiting.filter((channel) => listeners.mannerOf?.(channel) === "edits");
+  const channels = routed.filter((channel) => !waiting.includes(channel) || quiet.includes(channel));
+  return { channels, quiet, waiting };
+}
+
+function mayRing(
+  alert: AlertRecord,
+  channel: string,
+  { ringIntervalMs = RING_INTERVAL_MS, mannerOf }: Listeners,
+  severity: Severity,
+  nowMs: number,
+): boolean {
+  const rang = lastRang(alert, channel);
+  if (rang === null || nowMs - rang.atMs >= ringIntervalMs) return true;
+  // Of a key that was closed there it would be a new page.
+  if (mannerOf?.(channel) === "keyed" && toldChannels(alert).has(channel)) return true;
+  // Receivers wake nobody for an info or a warning: what has become critical since is the first that does.
+  return severity === "critical" && !isGraver(rang.severity, "warning");
+}
+
+function isRepeatDue(
+  alert: AlertRecord,
+  channel: string,
+  { repeatIntervalMs, ringIntervalMs = RING_INTERVAL_MS }: Listeners,
+  nowMs: number,
+): boolean {
+  const heardAtMs = lastHeardAt(alert, channel);
+  const intervalMs = repeatIntervalMs?.get(channel) ?? REPEAT_INTERVAL_MS;
+  // Who is owed a message, as after a silence, may have been rung just before it began.
+  const rangAtMs = lastRang(alert, channel)?.atMs ?? Number.NEGATIVE_INFINITY;
+  const isRecent = nowMs - rangAtMs < Math.min(ringIntervalMs, intervalMs);
+  return !isRecent && (heardAtMs === null || nowMs - heardAtMs >= intervalMs);
+}
