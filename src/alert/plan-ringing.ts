@@ -1,5 +1,12 @@
 import type { Manner } from "../routing/manner.ts";
-import { type AlertRecord, hasToldAdvice, isOwedRise, lastHeardAt, lastRang, toldChannels } from "./alert-record.ts";
+import {
+  type AlertRecord,
+  hasToldAdvice,
+  isOwedRise,
+  lastHeardAt,
+  lastRang,
+  toldChannels,
+} from "./alert-record.ts";
 import { isGraver, type Severity } from "./severity.ts";
 
 /** Where no route says otherwise. */
