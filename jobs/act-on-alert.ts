@@ -12,6 +12,7 @@ import {
 } from "../src/alert/act-on-alert.ts";
 import { toldChannels } from "../src/alert/alert-record.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
+import { resolveMembers } from "./resolve-members.ts";
 import { toNotifications } from "./to-notifications.ts";
 
 export interface AlertAct extends PersonsAct {
@@ -54,7 +55,7 @@ export function acknowledgeByHand(database: Database, act: AlertAct): Promise<Ac
 
 /**
  * Resolves an alert and leaves in the same transaction a `resolved` for every channel that was told of it. Of two at once,
- * or of one and raise-alerts, one does it.
+ * or of one and raise-alerts, one does it. Of one that speaks for many, what nobody has heard of ends with it.
  */
 export function resolveAlert(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "unresolved", async (tx, row) => {
@@ -68,6 +69,7 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     const message = toResolvedMessage((row.details as { message?: unknown }).message, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
     await insertNotifications(tx, toNotifications(message, { channels, alert: before }));
+    await resolveMembers(tx, message.members ?? [], act);
     return { state, channels };
   });
 }

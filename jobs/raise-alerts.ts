@@ -20,6 +20,7 @@ import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
 import { buildMessage } from "../src/alert/build-message.ts";
 import { fingerprintOf } from "../src/alert/fingerprint.ts";
+import { findSpokenFor } from "../src/alert/group-candidates.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
 import { pickChannels } from "../src/alert/pick-channels.ts";
 import { routeSelf } from "../src/alert/route-self.ts";
@@ -95,7 +96,7 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   const scene = await readScene(deps, spikes, nowMs);
   let alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
   // First what is said once for many: then nobody says it again for each.
-  const groups = await raiseGroups(database, { spikes, alerts, open, scene });
+  const groups = await raiseGroups(database, { spikes, alerts, open, spokenFor: listSpokenFor(open), scene });
   const reasons: NotifyReason[] = [...groups.reasons];
   const failures: unknown[] = [...groups.failures];
   for (const failure of failures) log.error({ err: failure }, "group of alerts not raised");
@@ -103,12 +104,16 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   reasons.push(...Array<NotifyReason>(quiet).fill("resolved"));
   // Also where another runner was first: what it has done need not be looked at one by one.
   alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const speaking = new Set((await readOpenGroups(database.db)).map(({ fingerprint }) => fingerprint));
+  const groupsNow = await readOpenGroups(database.db);
+  const speaking = {
+    keys: new Set(groupsNow.map(({ fingerprint }) => fingerprint)),
+    spokenFor: listSpokenFor(groupsNow),
+  };
   for (const spike of spikes) {
     signal.throwIfAborted();
     try {
       if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene, speaking)) continue;
-      reasons.push(...(await raise(database, spike.id, scene)));
+      reasons.push(...(await raise(database, spike.id, scene, speaking)));
     } catch (thrown) {
       failures.push(thrown);
       log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
@@ -132,20 +137,37 @@ async function readScene(
   return { nowMs, routing: routing(), asks, silences, firing, mannerOf: mannerIn };
 }
 
+/** The groups that are open: their keys, and by fingerprint the one that has told of it. */
+interface Speaking {
+  readonly keys: ReadonlySet<string>;
+  readonly spokenFor: ReadonlyMap<string, string>;
+}
+
+function listSpokenFor(open: readonly AlertRow[]): ReadonlyMap<string, string> {
+  return findSpokenFor(open.map((row) => ({ fingerprint: row.fingerprint, said: readMessage(row) })));
+}
+
 /** Looked at without a lock: most runs find nothing to say about most spikes. */
 function hasNews(
   spike: AlertSpike,
   row: AlertRow | null,
   scene: Scene,
-  speaking: ReadonlySet<string>,
+  { keys, spokenFor }: Speaking,
 ): boolean {
   const alert = row === null ? null : toAlertRecord(row);
-  const { reason, standing } = assessAlert(spike, alert, scene, (key) => speaking.has(key));
+  const isSpokenFor = (key: string | null) =>
+    (key !== null && keys.has(key)) || spokenFor.has(fingerprintOf(spike));
+  const { reason, standing } = assessAlert(spike, alert, scene, isSpokenFor);
   return reason !== "none" || (row !== null && isOutdated(row, readMessage(row), spike, standing));
 }
 
 /** The transitions that were written; usually one, two for an attack that was over before it was told. */
-function raise(database: Database, spikeId: number, scene: Scene): Promise<NotifyReason[]> {
+function raise(
+  database: Database,
+  spikeId: number,
+  scene: Scene,
+  { spokenFor }: Speaking,
+): Promise<NotifyReason[]> {
   return inTransaction(database, async ({ tx }) => {
     const stored = await lockSpike(tx, spikeId);
     if (stored === null) return [];
@@ -154,7 +176,7 @@ function raise(database: Database, spikeId: number, scene: Scene): Promise<Notif
     const reasons: NotifyReason[] = [];
     for (;;) {
       const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
-      const reason = await advance(tx, row, spike, scene);
+      const reason = await advance(tx, row, spike, { scene, groupFingerprint: spokenFor.get(fingerprint) });
       if (reason === "none") return reasons;
       reasons.push(reason);
     }
@@ -166,14 +188,15 @@ async function advance(
   tx: Queryable,
   row: AlertRow | null,
   spike: AlertSpike,
-  scene: Scene,
+  { scene, groupFingerprint }: { scene: Scene; groupFingerprint: string | undefined },
 ): Promise<NotifyReason | "none"> {
   const before = row === null ? null : toAlertRecord(row);
   const { groupKey } = assessAlert(spike, before, scene, () => false);
-  // Read again under the spike's lock: another runner may have let a group speak meanwhile.
-  const group = groupKey === null ? undefined : (await readNewestAlerts(tx, [groupKey])).get(groupKey);
-  const isGroupOpen = () => group !== undefined && group.state !== "resolved";
-  const assessment = assessAlert(spike, before, scene, isGroupOpen);
+  // Read again under the spike's lock: another runner may have let a group speak meanwhile, or ended it.
+  const keys = [groupKey, groupFingerprint].filter((key) => key != null);
+  const groups = [...(await readNewestAlerts(tx, keys)).values()];
+  const isSpokenFor = groups.some(({ state }) => state !== "resolved");
+  const assessment = assessAlert(spike, before, scene, () => isSpokenFor);
   const { reason, standing, silence, mutedBy, telling, listeners, due } = assessment;
   if (reason === "none") {
     if (row !== null && isOutdated(row, readMessage(row), spike, standing))

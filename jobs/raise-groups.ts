@@ -25,8 +25,9 @@ export interface GroupsSeen {
   readonly spikes: readonly AlertSpike[];
   /** The newest of each fingerprint. */
   readonly alerts: ReadonlyMap<string, AlertRow>;
-  /** Groups that speak already. */
+  /** Groups that speak already, and by fingerprint what they have told of. */
   readonly open: readonly AlertRow[];
+  readonly spokenFor: ReadonlyMap<string, string>;
   readonly scene: Scene;
 }
 
@@ -64,8 +65,9 @@ export async function raiseGroups(database: Database, seen: GroupsSeen): Promise
 }
 
 /** Looked at without a lock. One that cannot be read is nobody's companion; raising it alone says why. */
-function seeCandidates({ spikes, alerts, scene }: GroupsSeen): Candidate[] {
+function seeCandidates({ spikes, alerts, spokenFor, scene }: GroupsSeen): Candidate[] {
   return spikes.flatMap((spike) => {
+    if (spokenFor.has(fingerprintOf(spike))) return [];
     const row = alerts.get(fingerprintOf(spike));
     if (row !== undefined && !Transitions.safeParse(row.transitions).success) return [];
     return toCandidate(spike, row === undefined ? null : toAlertRecord(row), scene) ?? [];

@@ -38,14 +38,14 @@ export interface Assessment {
 }
 
 /**
- * What is to be said about one spike now; `alert` is the newest of its fingerprint, `isGroupOpen` says of a key whether
- * its group speaks. The first word waits for companions; a group speaks for those that nobody has heard of.
+ * What is to be said about one spike now; `alert` is the newest of its fingerprint, `isSpokenFor` says whether a group
+ * speaks for it, by the key of the one that may. The first word waits for companions; a group speaks for those that nobody has heard of.
  */
 export function assessAlert(
   spike: AlertSpike,
   alert: AlertRecord | null,
   scene: Scene,
-  isGroupOpen: (groupKey: string) => boolean,
+  isSpokenFor: (groupKey: string | null) => boolean,
 ): Assessment {
   const { asks, silences, nowMs, routing } = scene;
   const standing = adviceStanding(spike, asks, nowMs);
@@ -53,7 +53,7 @@ export function assessAlert(
   const telling = planTelling(routing, spike, nowMs);
   const groupKey = groupKeyOf(telling, spike);
   const isUntold = alert === null || toldChannels(alert).size === 0;
-  const isGrouped = isUntold && groupKey !== null && isGroupOpen(groupKey);
+  const isGrouped = isUntold && isSpokenFor(groupKey);
   const mutedBy = isInhibited(spike, scene) ? "inhibition" : isGrouped ? "group" : null;
   const hasAdvice = standing.state === "present";
   const isSilenced = silence !== null || mutedBy !== null;

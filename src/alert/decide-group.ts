@@ -53,12 +53,13 @@ export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecisio
   let reason = notifyReason({ alert: before, spike: occurrence, hasAdvice: false, isSilenced, nowMs, due });
   if (reason === "first" && nowMs - occurrence.openedAtMs < (timing?.groupWaitMs ?? 0)) return null;
   const isGrown = isOpen && newcomers.length > 0 && !isSilenced && timing !== undefined;
-  // Who is on it knows; the new ones are told of by the next message, whatever it is for.
-  if (reason === "none" && isGrown && nowMs - (lastToldAt(before) ?? 0) >= timing.groupIntervalMs)
-    reason = "worse";
+  const isTimeForNews = isGrown && nowMs - (lastToldAt(before) ?? 0) >= timing.groupIntervalMs;
+  // Once a message has named the new ones they are news to nobody: it is everybody's, now or when they may be rung.
+  if ((reason === "none" && isTimeForNews) || (reason === "repeat" && isGrown)) reason = "worse";
   if (reason === "none") return null;
   const { channels: configured } = routing;
-  const choice = { reason, alert: before, severity, listeners, configured, due, isSilenced, nowMs };
+  const owed = isGrown ? { ...due, rise: [] } : due;
+  const choice = { reason, alert: before, severity, listeners, configured, due: owed, isSilenced, nowMs };
   const told = pickChannels(choice);
   const change = { reason, spike: occurrence, ...told, held, silencedBy, hasAdvice: false, nowMs };
   return { reason, before, alert: nextAlert(before, change), told, members, newcomers };
