@@ -15,8 +15,8 @@ import {
 import { inTransaction } from "../db/transaction.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
 import type { AdviceStanding } from "../src/advice/advice-standing.ts";
-import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
-import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
+import { type AlertRecord, type NotifyReason, toldChannels } from "../src/alert/alert-record.ts";
+import { type AlertSpike, isCalm, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
 import { buildMessage } from "../src/alert/build-message.ts";
 import { fingerprintOf } from "../src/alert/fingerprint.ts";
@@ -158,7 +158,10 @@ function hasNews(
   const isSpokenFor = (key: string | null) =>
     (key !== null && keys.has(key)) || spokenFor.has(fingerprintOf(spike));
   const { reason, standing } = assessAlert(spike, alert, scene, isSpokenFor);
-  return reason !== "none" || (row !== null && isOutdated(row, readMessage(row), spike, standing));
+  return (
+    reason !== "none" ||
+    (row !== null && alert !== null && isOutdated(alert, readMessage(row), spike, standing))
+  );
 }
 
 /** The transitions that were written; usually one, two for an attack that was over before it was told. */
@@ -199,15 +202,15 @@ async function advance(
   const assessment = assessAlert(spike, before, scene, () => isSpokenFor);
   const { reason, standing, silence, mutedBy, telling, listeners, due } = assessment;
   if (reason === "none") {
-    if (row !== null && isOutdated(row, readMessage(row), spike, standing))
-      await describe(tx, row, spike, standing);
+    if (row !== null && before !== null && isOutdated(before, readMessage(row), spike, standing))
+      await describe(tx, row, before, spike, standing);
     return reason;
   }
   const { routing, nowMs } = scene;
   const isSilenced = silence !== null || mutedBy !== null;
-  const { severity } = spike;
   const { channels: configured } = routing;
-  const choice = { reason, alert: before, severity, listeners, configured, due, isSilenced, nowMs };
+  const occurrence = { ...spike, isCalm: isCalm(spike) };
+  const choice = { reason, alert: before, spike: occurrence, listeners, configured, due, isSilenced, nowMs };
   const told = pickChannels(choice);
   const hasAdvice = standing.state === "present";
   const silencedBy = silence?.id ?? null;
@@ -244,12 +247,19 @@ async function store(
 async function describe(
   tx: Queryable,
   row: AlertRow,
+  alert: AlertRecord,
   spike: AlertSpike,
   standing: AdviceStanding,
 ): Promise<void> {
-  const message = readMessage(row);
+  const said = readMessage(row);
   const advice = await readAdvice(tx, spike, standing);
-  const details = message === undefined ? row.details : { message: { ...message, advice } };
+  const facts = { alertId: row.id, fingerprint: row.fingerprint, alert, spike, advice };
+  const isCounted = spike.closedAtMs === null && toldChannels(alert).size > 0;
+  const message =
+    said === undefined || !isCounted
+      ? { ...said, advice }
+      : { ...buildMessage({ ...facts, reason: "first" }), reason: said.reason };
+  const details = said === undefined ? row.details : { message };
   await describeAlert(tx, row.id, { details, spikeId: spike.id });
 }
 

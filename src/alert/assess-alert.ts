@@ -7,7 +7,7 @@ import { planTelling, type Telling } from "../routing/plan-telling.ts";
 import type { Routing, Subject } from "../routing/routing.ts";
 import { groupKeyOf } from "./alert-group.ts";
 import { type AlertRecord, type NotifyReason, type Transition, toldChannels } from "./alert-record.ts";
-import type { AlertSpike } from "./alert-spike.ts";
+import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import { notifyReason } from "./notify-reason.ts";
 import { type Due, findDue, type Listeners, NOTHING_DUE } from "./plan-ringing.ts";
 import { findSilence, type Silence } from "./silence.ts";
@@ -59,7 +59,8 @@ export function assessAlert(
   const isSilenced = silence !== null || mutedBy !== null;
   const listeners = toListeners(telling, scene);
   const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, spike.severity, nowMs);
-  const said = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs, due });
+  const occurrence = { ...spike, isCalm: isCalm(spike) };
+  const said = notifyReason({ alert, spike: occurrence, hasAdvice, isSilenced, nowMs, due });
   const isWaiting =
     said === "first" &&
     !isSilenced &&
@@ -79,18 +80,21 @@ function isInhibited(spike: AlertSpike, { routing, firing }: Scene): boolean {
 
 /**
  * Whether an unresolved alert's description lacks what is known by now, though nobody needs to be told: that no advice
- * will come, or that another spike has taken over within its hold.
+ * will come, that another spike has taken over within its hold, or how much there is of it by now. Of what nobody was told
+ * of, as of the thousands that a flood speaks for, the counts stay as they were.
  */
 export function isOutdated(
-  alert: Pick<AlertRecord, "state" | "spikeId">,
+  alert: AlertRecord,
   message: AlertMessage | undefined,
   spike: AlertSpike,
   standing: AdviceStanding,
 ): boolean {
   if (alert.state === "resolved") return false;
+  const isCounted = message?.count === spike.windowCount && message.peak === spike.peak;
   return (
     alert.spikeId !== spike.id ||
     message?.advice.state !== standing.state ||
-    message.advice.reason !== standing.reason
+    message.advice.reason !== standing.reason ||
+    (!isCounted && spike.closedAtMs === null && toldChannels(alert).size > 0)
   );
 }

@@ -59,7 +59,16 @@ export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecisio
   if (reason === "none") return null;
   const { channels: configured } = routing;
   const owed = isGrown ? { ...due, rise: [] } : due;
-  const choice = { reason, alert: before, severity, listeners, configured, due: owed, isSilenced, nowMs };
+  const choice = {
+    reason,
+    alert: before,
+    spike: occurrence,
+    listeners,
+    configured,
+    due: owed,
+    isSilenced,
+    nowMs,
+  };
   const told = pickChannels(choice);
   const change = { reason, spike: occurrence, ...told, held, silencedBy, hasAdvice: false, nowMs };
   return { reason, before, alert: nextAlert(before, change), told, members, newcomers };

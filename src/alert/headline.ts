@@ -1,5 +1,5 @@
 import type { AlertRecord } from "./alert-record.ts";
-import type { AlertSpike } from "./alert-spike.ts";
+import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import { ruleTitle } from "./rule-title.ts";
 
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -22,6 +22,7 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
   const compared =
     baseline > 0 ? `${round(windowCount / baseline)} times the usual ${round(baseline)}` : "usually none";
+  if (isCalm(spike)) return `${subject} has calmed down for now, ${active}, peak ${round(peak)}`;
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
 }
 

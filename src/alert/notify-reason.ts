@@ -18,6 +18,8 @@ export interface Occurrence {
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  /** Open, and yet nothing happens just now. */
+  readonly isCalm?: boolean;
 }
 
 /**
@@ -34,7 +36,7 @@ export interface Occurrence {
  * by `repeat` or `worse` once the silence is over. `resolved` ignores silences: a page that was sent has to be closed.
  *
  * A rise is a transition at once. Channels that were rung a moment ago hear of it by another `worse` when their interval is
- * over and the spike is not.
+ * over, if there is still an attack: while nothing happens nobody is rung for having been right too late.
  */
 export function notifyReason(now: {
   readonly alert: AlertRecord | null;
@@ -52,7 +54,7 @@ export function notifyReason(now: {
   if (spike.closedAtMs !== null) return isHeld(alert, spike.closedAtMs, nowMs) ? "none" : "resolved";
   if (isGraver(spike.severity, gravestSeverity(alert))) return "worse";
   if (now.isSilenced) return "none";
-  if (due.rise.length > 0) return "worse";
+  if (due.rise.length > 0 && spike.isCalm !== true) return "worse";
   if (alert.state === "firing" && due.repeat.length > 0) return "repeat";
   return now.hasAdvice && (due.advice.length > 0 || !hasToldAdvice(alert)) ? "advice" : "none";
 }

@@ -1,6 +1,7 @@
 import { type AlertRecord, gravestSeverity, type NotifyReason, toldChannels } from "./alert-record.ts";
+import type { Occurrence } from "./notify-reason.ts";
 import { type Due, type Listeners, planRinging, type Ringing } from "./plan-ringing.ts";
-import { isGraver, type Severity } from "./severity.ts";
+import { isGraver } from "./severity.ts";
 
 const plainly = (channels: readonly string[]): Ringing => ({ channels, quiet: [], waiting: [] });
 
@@ -12,7 +13,7 @@ const plainly = (channels: readonly string[]): Ringing => ({ channels, quiet: []
 export function pickChannels(input: {
   readonly reason: NotifyReason;
   readonly alert: AlertRecord | null;
-  readonly severity: Severity;
+  readonly spike: Pick<Occurrence, "severity" | "isCalm">;
   readonly listeners: Listeners;
   readonly due: Due;
   readonly isSilenced: boolean;
@@ -20,7 +21,7 @@ export function pickChannels(input: {
   /** Every channel there is; those of `listeners` without. */
   readonly configured?: readonly string[];
 }): Ringing {
-  const { reason, alert, severity, listeners, due, isSilenced, nowMs } = input;
+  const { reason, alert, spike, listeners, due, isSilenced, nowMs } = input;
   const routed = [...new Set(listeners.channels)];
   if (reason === "resolved") {
     const told: ReadonlySet<string> = alert === null ? new Set() : toldChannels(alert);
@@ -30,7 +31,7 @@ export function pickChannels(input: {
   if (reason === "advice") return plainly(due.advice);
   if (reason === "repeat") return plainly(due.repeat);
   if (reason === "first" || alert === null) return plainly(routed);
-  const isNews = alert.state === "resolved" || isGraver(severity, gravestSeverity(alert));
+  const isNews = alert.state === "resolved" || isGraver(spike.severity, gravestSeverity(alert));
   if (!isNews && due.rise.length > 0) return plainly(due.rise);
-  return planRinging(alert, listeners, severity, nowMs);
+  return planRinging(alert, listeners, spike, nowMs);
 }

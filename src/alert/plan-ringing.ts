@@ -7,6 +7,7 @@ import {
   lastRang,
   toldChannels,
 } from "./alert-record.ts";
+import type { Occurrence } from "./notify-reason.ts";
 import { isGraver, type Severity } from "./severity.ts";
 
 /** Where no route says otherwise. */
@@ -52,16 +53,23 @@ export interface Ringing {
   readonly waiting: readonly string[];
 }
 
-/** One attack does not ring twice in a row: who was rung a moment ago reads of a rise, or hears of it later. */
+/**
+ * One attack does not ring twice in a row: who was rung a moment ago reads of a rise, or hears of it later. Nor does one of
+ * which nothing happens any more, as where other rules of the zone have made it graver.
+ */
 export function planRinging(
   alert: AlertRecord,
   listeners: Listeners,
-  severity: Severity,
+  { severity, isCalm = false }: Pick<Occurrence, "severity" | "isCalm">,
   nowMs: number,
 ): Ringing {
   const routed = [...new Set(listeners.channels)];
-  const waiting = routed.filter((channel) => !mayRing(alert, channel, listeners, severity, nowMs));
-  const quiet = waiting.filter((channel) => listeners.mannerOf?.(channel) === "edits");
+  const isHeldBack = isCalm && alert.state !== "resolved";
+  const waiting = routed.filter(
+    (channel) => isHeldBack || !mayRing(alert, channel, listeners, severity, nowMs),
+  );
+  const hasMessage = (channel: string) => lastRang(alert, channel) !== null;
+  const quiet = waiting.filter((channel) => listeners.mannerOf?.(channel) === "edits" && hasMessage(channel));
   const channels = routed.filter((channel) => !waiting.includes(channel) || quiet.includes(channel));
   return { channels, quiet, waiting };
 }

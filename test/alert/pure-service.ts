@@ -1,17 +1,27 @@
-import { acknowledge, resolveByHand, toAcknowledgedMessage, toResolvedMessage } from "../../src/alert/act-on-alert.ts";
+import { toNotifications } from "../../jobs/to-notifications.ts";
+import {
+  acknowledge,
+  resolveByHand,
+  toAcknowledgedMessage,
+  toResolvedMessage,
+} from "../../src/alert/act-on-alert.ts";
 import { type AlertRecord, toldChannels } from "../../src/alert/alert-record.ts";
-import type { AlertSpike } from "../../src/alert/alert-spike.ts";
+import { type AlertSpike, isCalm } from "../../src/alert/alert-spike.ts";
 import { assessAlert, type Scene } from "../../src/alert/assess-alert.ts";
 import { buildMessage } from "../../src/alert/build-message.ts";
 import { decideGroup } from "../../src/alert/decide-group.ts";
 import { fingerprintOf } from "../../src/alert/fingerprint.ts";
-import { type Candidate, findSpokenFor, groupCandidates, toCandidate } from "../../src/alert/group-candidates.ts";
+import {
+  type Candidate,
+  findSpokenFor,
+  groupCandidates,
+  toCandidate,
+} from "../../src/alert/group-candidates.ts";
 import { buildGroupMessage } from "../../src/alert/group-message.ts";
 import { toMutedAlert } from "../../src/alert/muted-alert.ts";
 import { nextAlert } from "../../src/alert/next-alert.ts";
 import { pickChannels } from "../../src/alert/pick-channels.ts";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
-import { toNotifications } from "../../jobs/to-notifications.ts";
 
 export interface HeldAlert {
   readonly id: number;
@@ -21,7 +31,10 @@ export interface HeldAlert {
   message: AlertMessage;
 }
 
-export type Said = ReturnType<typeof toNotifications>[number] & { readonly atMs: number; readonly isGroup: boolean };
+export type Said = ReturnType<typeof toNotifications>[number] & {
+  readonly atMs: number;
+  readonly isGroup: boolean;
+};
 
 /** The decisions of raise-alerts and of the people over arrays instead of tables; nothing fails and nothing is lost. */
 export function createPureService() {
@@ -31,15 +44,31 @@ export function createPureService() {
   const isOpen = ({ record }: HeldAlert) => record.state !== "resolved";
 
   /** The alert that the next transition is of: a new one where it is the first. */
-  function move(before: HeldAlert | undefined, record: AlertRecord, fingerprint: string, isGroup: boolean): HeldAlert {
+  function move(
+    before: HeldAlert | undefined,
+    record: AlertRecord,
+    fingerprint: string,
+    isGroup: boolean,
+  ): HeldAlert {
     if (before !== undefined && record.transition > 1) return Object.assign(before, { record });
     if (before !== undefined && isOpen(before)) throw new Error("a second open alert of one fingerprint");
-    const alert = { id: alerts.length + 1, fingerprint, isGroup, record, message: null as unknown as AlertMessage };
+    const alert = {
+      id: alerts.length + 1,
+      fingerprint,
+      isGroup,
+      record,
+      message: null as unknown as AlertMessage,
+    };
     alerts.push(alert);
     return alert;
   }
 
-  function emit(alert: HeldAlert, message: AlertMessage, to: Parameters<typeof toNotifications>[1], atMs: number): void {
+  function emit(
+    alert: HeldAlert,
+    message: AlertMessage,
+    to: Parameters<typeof toNotifications>[1],
+    atMs: number,
+  ): void {
     alert.message = message;
     for (const row of toNotifications(message, to)) said.push({ ...row, atMs, isGroup: alert.isGroup });
   }
@@ -52,7 +81,9 @@ export function createPureService() {
     );
 
   function raiseGroups(spikes: readonly AlertSpike[], scene: Scene): void {
-    const open = alerts.filter((alert) => alert.isGroup && isOpen(alert)).map(({ fingerprint }) => fingerprint);
+    const open = alerts
+      .filter((alert) => alert.isGroup && isOpen(alert))
+      .map(({ fingerprint }) => fingerprint);
     const candidates = spikes
       .filter((spike) => !listSpokenFor().has(fingerprintOf(spike)))
       .flatMap((spike) => toCandidate(spike, newest(fingerprintOf(spike))?.record ?? null, scene) ?? []);
@@ -75,7 +106,8 @@ export function createPureService() {
     emit(alert, buildGroupMessage(facts), { ...told, alert: before }, scene.nowMs);
     for (const newcomer of newcomers) {
       const muted = toMutedAlert(newcomer, scene.nowMs);
-      if (muted !== null) move(newest(muted.fingerprint), muted.alert, muted.fingerprint, false).message = muted.message;
+      if (muted !== null)
+        move(newest(muted.fingerprint), muted.alert, muted.fingerprint, false).message = muted.message;
     }
   }
 
@@ -87,15 +119,25 @@ export function createPureService() {
       const held = newest(fingerprint);
       const before = held?.record ?? null;
       const isSpokenFor = (key: string | null) =>
-        listSpokenFor().has(fingerprint) || alerts.some((alert) => alert.fingerprint === key && isOpen(alert));
+        listSpokenFor().has(fingerprint) ||
+        alerts.some((alert) => alert.fingerprint === key && isOpen(alert));
       const { reason, ...seen } = assessAlert(spike, before, scene, isSpokenFor);
       if (reason === "none") return;
       const { silence, mutedBy, standing, listeners, due, telling } = seen;
       const { nowMs } = scene;
       const isSilenced = silence !== null || mutedBy !== null;
-      const { severity } = spike;
+      const occurrence = { ...spike, isCalm: isCalm(spike) };
       const configured = scene.routing.channels;
-      const told = pickChannels({ reason, alert: before, severity, listeners, due, isSilenced, nowMs, configured });
+      const told = pickChannels({
+        reason,
+        alert: before,
+        spike: occurrence,
+        listeners,
+        due,
+        isSilenced,
+        nowMs,
+        configured,
+      });
       const hasAdvice = standing.state === "present";
       const muted = { silencedBy: silence?.id ?? null, mutedBy, held: telling.held };
       const record = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice, nowMs });

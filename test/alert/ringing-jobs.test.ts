@@ -115,6 +115,29 @@ test("a flood's page is followed by no worse one either, and by one with everyth
   expect(await told("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
 });
 
+test("what is looked up of an alert is how it stands now, and one that has calmed down says so", async () => {
+  await world.openSpike(0, { severity: "error" });
+  await raiseAt(1);
+  const counts = { windowCount: 900, peak: 950 };
+  await database.db.update(spikes).set(counts);
+  await raiseAt(2);
+  const described = async () => (await world.alerts())[0]?.details;
+  expect(await described()).toMatchObject({
+    message: {
+      count: 900,
+      peak: 950,
+      reason: "first",
+      headline: expect.stringContaining("900 events in 3 min"),
+    },
+  });
+  await database.db.update(spikes).set({ windowCount: 3 });
+  await raiseAt(3);
+  expect(await described()).toMatchObject({
+    message: { headline: expect.stringContaining("has calmed down for now, 3 events in 3 min, peak 950") },
+  });
+  expect(await world.outbox()).toHaveLength(KINDS.length);
+});
+
 test("who is told late reads that it fires, and who was told of its end that it fires again", async () => {
   const id = await world.openSpike();
   await world.runAt(1, { channels: ["slack"] });

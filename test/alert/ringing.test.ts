@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { AlertRecord } from "../../src/alert/alert-record.ts";
+import { isCalm } from "../../src/alert/alert-spike.ts";
 import { type Listeners } from "../../src/alert/plan-ringing.ts";
 import { type Manner } from "../../src/routing/manner.ts";
 import { alertSpike, MINUTE_MS, NOW, play } from "./support.ts";
@@ -58,6 +59,21 @@ test("a rise that is over before its time is not told, and the end is", () => {
   expect(play(alerts, { spike: closed, nowMs: after(6 * MINUTE_MS), listeners })).toEqual([]);
 });
 
+test("nobody is rung for a rise while nothing happens any more, and everybody is when it goes on", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
+  play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), listeners });
+  const calm = { ...graded("error"), windowCount: 3 };
+  expect(play(alerts, { spike: calm, nowMs: after(9 * MINUTE_MS), listeners })).toEqual([]);
+  // Made graver by what other rules do.
+  const graver = { ...calm, severity: "critical" as const };
+  expect(play(alerts, { spike: graver, nowMs: after(10 * MINUTE_MS), listeners })).toEqual(["worse"]);
+  expect(last(alerts)).toMatchObject({ channels: ["board"], quiet: ["board"] });
+  const active = { ...graver, windowCount: 60 };
+  expect(play(alerts, { spike: active, nowMs: after(11 * MINUTE_MS), listeners })).toEqual(["worse"]);
+  expect(last(alerts)).toMatchObject({ channels: ["board", "chat", "pager"], quiet: [], waiting: [] });
+});
+
 test("a rise under a silence reaches also an alert that somebody has acknowledged", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
@@ -94,7 +110,7 @@ test("advice that comes with a rise goes at once to whom the rise itself has to 
 
 const step = fc.record({
   ms: fc.oneof(fc.integer({ min: 0, max: 10_000 }), fc.integer({ min: 0, max: 40 * MINUTE_MS })),
-  act: fc.constantFrom("open", "close", "grade", "grade", "silence", "acknowledge", "advise", "wait"),
+  act: fc.constantFrom("open", "close", "grade", "grade", "silence", "acknowledge", "advise", "calm", "wait"),
   severity: fc.constantFrom(...severities),
 });
 
@@ -123,6 +139,8 @@ test("whatever happens, no channel is rung twice for one alert within the interv
           severities.indexOf(severity) > severities.indexOf(spike.severity)
         )
           spike = { ...spike, severity };
+        if (act === "calm" && spike !== null)
+          spike = { ...spike, windowCount: spike.windowCount === 3 ? 50 : 3 };
         if (act === "silence") isSilenced = !isSilenced;
         if (act === "advise") hasAdvice = true;
         const alert = alerts.at(-1);
@@ -164,7 +182,7 @@ function checkRisen(
   spike: ReturnType<typeof alertSpike> | null,
   { nowMs, isSilenced, ringIntervalMs }: { nowMs: number; isSilenced: boolean; ringIntervalMs: number },
 ): void {
-  if (alert === undefined || spike === null || spike.closedAtMs !== null || isSilenced) return;
+  if (alert === undefined || spike === null || isCalm(spike) || isSilenced) return;
   for (const channel of listeners.channels) {
     const rung = alert.transitions.filter(
       ({ reason, channels, quiet }) =>

@@ -1,5 +1,5 @@
 import { type AlertRecord, type NotifyReason } from "../../src/alert/alert-record.ts";
-import type { AlertSpike } from "../../src/alert/alert-spike.ts";
+import { type AlertSpike, isCalm } from "../../src/alert/alert-spike.ts";
 import { nextAlert } from "../../src/alert/next-alert.ts";
 import { notifyReason } from "../../src/alert/notify-reason.ts";
 import { pickChannels } from "../../src/alert/pick-channels.ts";
@@ -60,13 +60,14 @@ export function play(alerts: AlertRecord[], moment: Moment): NotifyReason[] {
   const { spike, nowMs, hasAdvice = false, isSilenced = false } = moment;
   const { listeners = { channels: ["chat", "pager"] } } = moment;
   const { severity } = spike;
+  const occurrence = { ...spike, isCalm: isCalm(spike) };
   const said: NotifyReason[] = [];
   for (;;) {
     const alert = alerts.at(-1) ?? null;
     const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, severity, nowMs);
-    const reason = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs, due });
+    const reason = notifyReason({ alert, spike: occurrence, hasAdvice, isSilenced, nowMs, due });
     if (reason === "none") return said;
-    const told = pickChannels({ reason, alert, severity, listeners, due, isSilenced, nowMs });
+    const told = pickChannels({ reason, alert, spike: occurrence, listeners, due, isSilenced, nowMs });
     const silencedBy = isSilenced ? 1 : null;
     const next = nextAlert(alert, { reason, spike, ...told, silencedBy, hasAdvice, nowMs });
     if (alert !== null && reason !== "first") alerts.pop();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ANSWER_KEEPS_MS, type AdviceRow } from "../../src/advice/advice-row.ts";
+import { type AdviceRow, ANSWER_KEEPS_MS } from "../../src/advice/advice-row.ts";
 import type { AlertSpike } from "../../src/alert/alert-spike.ts";
 import type { Scene } from "../../src/alert/assess-alert.ts";
 import { fingerprintOf } from "../../src/alert/fingerprint.ts";
@@ -52,7 +52,20 @@ const step = fc.record({
     { weight: 3, arbitrary: fc.integer({ min: 0, max: 20 * MINUTE_MS }) },
     { weight: 1, arbitrary: fc.integer({ min: 0, max: 6 * HOUR_MS }) },
   ),
-  act: fc.constantFrom("open", "open", "open", "close", "grade", "silence", "hush", "ack", "resolve", "advise", "wait"),
+  act: fc.constantFrom(
+    "open",
+    "open",
+    "open",
+    "close",
+    "grade",
+    "calm",
+    "silence",
+    "hush",
+    "ack",
+    "resolve",
+    "advise",
+    "wait",
+  ),
   rules: fc.subarray(RULES, { minLength: 1 }),
   severity: fc.constantFrom(...SEVERITIES),
 });
@@ -97,21 +110,35 @@ function createWorld() {
             spikes.set(ruleId, alertSpike({ id: (ids += 1), ruleId, severity, openedAtMs: nowMs }));
       if (act === "close") change(rules, (spike) => ({ ...spike, closedAtMs: nowMs }));
       if (act === "grade")
-        change(rules, (spike) => (SEVERITIES.indexOf(spike.severity) < grade ? { ...spike, severity } : spike));
+        change(rules, (spike) =>
+          SEVERITIES.indexOf(spike.severity) < grade ? { ...spike, severity } : spike,
+        );
+      if (act === "calm")
+        change(rules, (spike) => ({ ...spike, windowCount: spike.windowCount < spike.threshold ? 50 : 3 }));
       if (act === "silence") {
         const expiresAtMs = nowMs + 40 * MINUTE_MS;
-        silences = [...silences, { id: silences.length + 1, startsAtMs: nowMs, expiresAtMs, matchers: { rule: rules } }];
+        silences = [
+          ...silences,
+          { id: silences.length + 1, startsAtMs: nowMs, expiresAtMs, matchers: { rule: rules } },
+        ];
       }
       if (act === "hush") silences = [];
       if (act === "ack") for (const alert of pick(rules)) service.acknowledge(alert, nowMs);
       if (act === "resolve")
         for (const alert of pick(rules).filter(({ record }) => record.state !== "resolved")) {
-          for (const { ruleId } of alert.message.members ?? [alert.message]) closed.add(spikes.get(ruleId ?? "")?.id ?? 0);
+          for (const { ruleId } of alert.message.members ?? [alert.message])
+            closed.add(spikes.get(ruleId ?? "")?.id ?? 0);
           service.resolve(alert, nowMs);
         }
       if (act === "advise")
         for (const ruleId of rules)
-          asks.push({ zoneId: 101, ruleId, askedAtMs: nowMs - ANSWER_KEEPS_MS / 2, success: true, errorKey: null } as AdviceRow);
+          asks.push({
+            zoneId: 101,
+            ruleId,
+            askedAtMs: nowMs - ANSWER_KEEPS_MS / 2,
+            success: true,
+            errorKey: null,
+          } as AdviceRow);
     },
     tick(): void {
       service.tick([...spikes.values()], scene());
@@ -137,7 +164,9 @@ function createWorld() {
 type World = ReturnType<typeof createWorld>;
 
 function checkAlerts({ alerts }: PureService): void {
-  const open = alerts.filter(({ record }) => record.state !== "resolved").map(({ fingerprint }) => fingerprint);
+  const open = alerts
+    .filter(({ record }) => record.state !== "resolved")
+    .map(({ fingerprint }) => fingerprint);
   expect(new Set(open).size).toBe(open.length);
   for (const { record } of alerts) {
     const { transitions } = record;
@@ -196,7 +225,9 @@ function checkSilence({ spikes, isSilenced }: World, rows: readonly Said[]): voi
     if (!RINGING.includes(reason) && reason !== "advice") continue;
     const { ruleId, members = [] } = content as { ruleId: string | null; members?: { ruleId: string }[] };
     const named = isGroup ? members.map((member) => member.ruleId) : [ruleId ?? ""];
-    const firing = named.flatMap((rule) => spikes.get(rule) ?? []).filter(({ closedAtMs }) => closedAtMs === null);
+    const firing = named
+      .flatMap((rule) => spikes.get(rule) ?? [])
+      .filter(({ closedAtMs }) => closedAtMs === null);
     expect([reason, firing.length > 0 && firing.every(isSilenced)]).toEqual([reason, false]);
   }
 }
@@ -228,7 +259,9 @@ function checkTold({ service, spikes, now }: World): void {
     const channels = ["chat", ...(isNight ? [] : ["board"])];
     for (const channel of channels) {
       const last = speaking.map(({ id }) =>
-        service.said.findLast((row) => row.alertId === id && row.channel === channel && row.reason !== "acknowledged"),
+        service.said.findLast(
+          (row) => row.alertId === id && row.channel === channel && row.reason !== "acknowledged",
+        ),
       );
       const isFiring = last.some((row) => row !== undefined && row.reason !== "resolved");
       expect([spike.ruleId, channel, isFiring]).toEqual([spike.ruleId, channel, true]);
@@ -236,10 +269,9 @@ function checkTold({ service, spikes, now }: World): void {
   }
 }
 
-const stats: Record<string, number> = {};
 test("whatever attacks, people, silences and time do, the lifecycle keeps its promises", () => {
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const world = createWorld();
       const { service } = world;
       for (const next of steps) {
@@ -257,22 +289,16 @@ test("whatever attacks, people, silences and time do, the lifecycle keeps its pr
       }
       world.settle();
       checkTold(world);
-      for (const alert of service.alerts) {
-        stats[alert.isGroup ? "groups" : "single"] = (stats[alert.isGroup ? "groups" : "single"] ?? 0) + 1;
-      }
-      for (const row of service.said) {
-        const c = row.content as any;
-        const k = `${row.isGroup ? "G " : ""}${row.reason}${c.isAgain ? " again" : ""}${c.isQuiet ? " quiet" : ""}`;
-        stats[k] = (stats[k] ?? 0) + 1;
-      }
       world.end();
       checkAlerts(service);
       checkLanes(service);
       expect(service.alerts.filter(({ record }) => record.state !== "resolved")).toEqual([]);
-      for (const lane of Map.groupBy(service.said, ({ alertId, channel }) => `${alertId} ${channel}`).values())
+      for (const lane of Map.groupBy(
+        service.said,
+        ({ alertId, channel }) => `${alertId} ${channel}`,
+      ).values())
         expect(lane.at(-1)?.reason).toBe("resolved");
     }),
-    { numRuns: 1_500 },
+    { numRuns: 300 },
   );
-  console.log(stats);
 });
