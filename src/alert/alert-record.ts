@@ -83,15 +83,15 @@ function hasRung({ reason, channels, quiet }: Transition, channel: string): bool
   return RINGING.includes(reason) && channels.includes(channel) && !quiet.includes(channel);
 }
 
-/** Whether it got worse, or fired again, and the channel is still to be rung for it. */
-export function isOwedRise(alert: AlertRecord, channel: string): boolean {
+/** Since when the channel is to be rung because it got worse, or fired again; null where it is not. */
+export function owedRiseSince(alert: AlertRecord, channel: string): number | null {
   const entry = sinceResolve(alert).findLast(
     (one) =>
       hasRung(one, channel) ||
       (one.reason === "worse" &&
         (isMuted(one) || one.held.includes(channel) || one.waiting.includes(channel))),
   );
-  return entry !== undefined && !hasRung(entry, channel);
+  return entry === undefined || hasRung(entry, channel) ? null : entry.at;
 }
 
 /** The history since the alert last began to fire. */
@@ -103,17 +103,24 @@ function isMuted({ silencedBy, mutedBy }: Transition): boolean {
   return silencedBy !== null || mutedBy !== null;
 }
 
+/** When a channel last heard of an alert, or since when it is owed a message; epoch ms. */
+export interface Heard {
+  readonly atMs: number;
+  readonly isOwed: boolean;
+}
+
 /**
- * When a channel last heard of the alert; null when it is owed a message, because that was muted or fell into its quiet
- * hours. A channel that was not there yet hears when the others do.
+ * Owed is what was muted or fell into the channel's quiet hours. A channel that was not there yet hears when the others
+ * do.
  */
-export function lastHeardAt(alert: AlertRecord, channel: string): number | null {
-  for (const entry of sinceResolve(alert).toReversed()) {
-    if (!NOTIFYING.includes(entry.reason)) continue;
-    if (entry.channels.includes(channel)) return entry.at;
-    if (isMuted(entry) || entry.held.includes(channel)) return null;
+export function lastHeard(alert: AlertRecord, channel: string): Heard {
+  const entries = sinceResolve(alert).filter(({ reason }) => NOTIFYING.includes(reason));
+  for (const entry of entries.toReversed()) {
+    if (entry.channels.includes(channel)) return { atMs: entry.at, isOwed: false };
+    if (isMuted(entry) || entry.held.includes(channel)) return { atMs: entry.at, isOwed: true };
   }
-  return lastToldAt(alert);
+  const toldAtMs = lastToldAt(alert);
+  return { atMs: toldAtMs ?? alert.firedAtMs, isOwed: toldAtMs === null };
 }
 
 /** Whether a recommendation has been told; of a channel, whether there. */

@@ -58,8 +58,8 @@ export function assessAlert(
   const hasAdvice = standing.state === "present";
   const isSilenced = silence !== null || mutedBy !== null;
   const listeners = toListeners(telling, scene);
-  const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, spike.severity, nowMs);
   const occurrence = { ...spike, isCalm: isCalm(spike) };
+  const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, occurrence, nowMs);
   const said = notifyReason({ alert, spike: occurrence, hasAdvice, isSilenced, nowMs, due });
   const isWaiting =
     said === "first" &&

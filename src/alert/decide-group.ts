@@ -48,8 +48,7 @@ export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecisio
   const occurrence = toOccurrence(members) ?? goneAt(nowMs, before, said);
   const { listeners, held, silencedBy } = gatherListeners(members, scene);
   const isSilenced = silencedBy !== null;
-  const { severity } = occurrence;
-  const due = before === null ? NOTHING_DUE : findDue(before, listeners, severity, nowMs);
+  const due = before === null ? NOTHING_DUE : findDue(before, listeners, occurrence, nowMs);
   let reason = notifyReason({ alert: before, spike: occurrence, hasAdvice: false, isSilenced, nowMs, due });
   if (reason === "first" && nowMs - occurrence.openedAtMs < (timing?.groupWaitMs ?? 0)) return null;
   const isGrown = isOpen && newcomers.length > 0 && !isSilenced && timing !== undefined;

@@ -54,7 +54,7 @@ export function notifyReason(now: {
   if (spike.closedAtMs !== null) return isHeld(alert, spike.closedAtMs, nowMs) ? "none" : "resolved";
   if (isGraver(spike.severity, gravestSeverity(alert))) return "worse";
   if (now.isSilenced) return "none";
-  if (due.rise.length > 0 && spike.isCalm !== true) return "worse";
+  if (due.rise.length > 0) return "worse";
   if (alert.state === "firing" && due.repeat.length > 0) return "repeat";
   return now.hasAdvice && (due.advice.length > 0 || !hasToldAdvice(alert)) ? "advice" : "none";
 }

@@ -2,9 +2,9 @@ import type { Manner } from "../routing/manner.ts";
 import {
   type AlertRecord,
   hasToldAdvice,
-  isOwedRise,
-  lastHeardAt,
+  lastHeard,
   lastRang,
+  owedRiseSince,
   toldChannels,
 } from "./alert-record.ts";
 import type { Occurrence } from "./notify-reason.ts";
@@ -13,6 +13,8 @@ import { isGraver, type Severity } from "./severity.ts";
 /** Where no route says otherwise. */
 export const REPEAT_INTERVAL_MS = 4 * 60 * 60_000;
 const RING_INTERVAL_MS = 5 * 60_000;
+/** What has ended is closed within half of this; what is still open then goes on, if less than it was. */
+const CALM_MS = 60 * 60_000;
 
 /** Who may hear of an alert now, by its routes. */
 export interface Listeners {
@@ -33,15 +35,27 @@ export interface Due {
 }
 export const NOTHING_DUE: Due = { rise: [], repeat: [], advice: [] };
 
-/** What every channel is owed: a rise that it has waited for, the reminder that an alert still fires, the advice. */
-export function findDue(alert: AlertRecord, listeners: Listeners, severity: Severity, nowMs: number): Due {
+/**
+ * What every channel is owed: a rise that it has waited for, the reminder that an alert still fires, the advice. While
+ * nothing happens nobody is rung: the end is near, and it is what there will be to say.
+ */
+export function findDue(
+  alert: AlertRecord,
+  listeners: Listeners,
+  { severity, isCalm = false }: Pick<Occurrence, "severity" | "isCalm">,
+  nowMs: number,
+): Due {
   const channels = [...new Set(listeners.channels)];
   const told = toldChannels(alert);
+  const graceMs = isCalm ? CALM_MS : 0;
+  const isRiseDue = (channel: string) => {
+    const since = owedRiseSince(alert, channel);
+    if (since === null || nowMs - since < graceMs) return false;
+    return mayRing(alert, channel, listeners, severity, nowMs);
+  };
   return {
-    rise: channels.filter(
-      (channel) => isOwedRise(alert, channel) && mayRing(alert, channel, listeners, severity, nowMs),
-    ),
-    repeat: channels.filter((channel) => isRepeatDue(alert, channel, listeners, nowMs)),
+    rise: channels.filter(isRiseDue),
+    repeat: channels.filter((channel) => isRepeatDue(alert, channel, listeners, nowMs - graceMs, nowMs)),
     advice: channels.filter((channel) => told.has(channel) && !hasToldAdvice(alert, channel)),
   };
 }
@@ -89,16 +103,18 @@ function mayRing(
   return severity === "critical" && !isGraver(rang.severity, "warning");
 }
 
+/** `dueByMs`: what would have been due by then. */
 function isRepeatDue(
   alert: AlertRecord,
   channel: string,
   { repeatIntervalMs, ringIntervalMs = RING_INTERVAL_MS }: Listeners,
+  dueByMs: number,
   nowMs: number,
 ): boolean {
-  const heardAtMs = lastHeardAt(alert, channel);
+  const { atMs, isOwed } = lastHeard(alert, channel);
   const intervalMs = repeatIntervalMs?.get(channel) ?? REPEAT_INTERVAL_MS;
   // Who is owed a message, as after a silence, may have been rung just before it began.
   const rangAtMs = lastRang(alert, channel)?.atMs ?? Number.NEGATIVE_INFINITY;
   const isRecent = nowMs - rangAtMs < Math.min(ringIntervalMs, intervalMs);
-  return !isRecent && (heardAtMs === null || nowMs - heardAtMs >= intervalMs);
+  return !isRecent && dueByMs - atMs >= (isOwed ? 0 : intervalMs);
 }

@@ -94,7 +94,8 @@ export interface CountPhrase {
 export function describeCount(message: AlertMessage): CountPhrase | null {
   if (message.kind === "self") return null;
   const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
-  const isUsual = message.usual > 0 && message.times !== null;
+  // Below that it would be shown as a multiple of nothing.
+  const isUsual = message.usual >= 0.05 && message.times !== null;
   return {
     count: formatNumber(message.count),
     against: isUsual ? `${minutes} against usual ${formatNumber(message.usual)}` : `${minutes}, usually none`,

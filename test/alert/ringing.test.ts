@@ -74,6 +74,18 @@ test("nobody is rung for a rise while nothing happens any more, and everybody is
   expect(last(alerts)).toMatchObject({ channels: ["board", "chat", "pager"], quiet: [], waiting: [] });
 });
 
+test("a reminder, too, waits while nothing happens, and comes where that lasts too long to be the end", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: graded("error"), nowMs: NOW, listeners });
+  const calm = { ...graded("error"), windowCount: 3 };
+  const hours = (count: number) => after(count * 60 * MINUTE_MS);
+  expect(play(alerts, { spike: calm, nowMs: hours(4), listeners })).toEqual([]);
+  expect(play(structuredClone(alerts), { spike: graded("error"), nowMs: hours(4.5), listeners })).toEqual([
+    "repeat",
+  ]);
+  expect(play(alerts, { spike: calm, nowMs: hours(5), listeners })).toEqual(["repeat"]);
+});
+
 test("a rise under a silence reaches also an alert that somebody has acknowledged", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });

@@ -64,7 +64,7 @@ export function play(alerts: AlertRecord[], moment: Moment): NotifyReason[] {
   const said: NotifyReason[] = [];
   for (;;) {
     const alert = alerts.at(-1) ?? null;
-    const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, severity, nowMs);
+    const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, occurrence, nowMs);
     const reason = notifyReason({ alert, spike: occurrence, hasAdvice, isSilenced, nowMs, due });
     if (reason === "none") return said;
     const told = pickChannels({ reason, alert, spike: occurrence, listeners, due, isSilenced, nowMs });
