@@ -12,7 +12,9 @@ export function addressMessage(
 ): AlertMessage {
   const { reason } = message;
   if (reason !== "worse" && reason !== "repeat") return message;
-  const last = alert?.transitions.findLast((entry) => entry.channels.includes(channel));
+  const told = alert?.transitions.filter((entry) => entry.channels.includes(channel)) ?? [];
+  // What only changed there without a sound has been noticed by nobody.
+  const last = told.findLast((entry) => !entry.quiet.includes(channel)) ?? told.at(-1);
   if (last === undefined) return { ...message, reason: "first" };
   return {
     ...message,

@@ -138,6 +138,24 @@ test("what is looked up of an alert is how it stands now, and one that has calme
   expect(await world.outbox()).toHaveLength(KINDS.length);
 });
 
+test("what rings after a change without a sound says what is news to whoever hears it", async () => {
+  const id = await world.openSpike(0, { severity: "error" });
+  await raiseAt(1);
+  await world.closeSpike(id, 2);
+  await raiseAt(2);
+  await world.openSpike(3, { severity: "error" });
+  for (const minutes of [3, 6]) await raiseAt(minutes);
+  const read = (await world.messages())
+    .filter(({ channel }) => channel === "slack-bot")
+    .map(({ message: { reason, isAgain, isQuiet } }) => [reason, isAgain, isQuiet]);
+  expect(read).toEqual([
+    ["first", undefined, undefined],
+    ["resolved", undefined, undefined],
+    ["worse", true, true],
+    ["worse", true, undefined],
+  ]);
+});
+
 test("who is told late reads that it fires, and who was told of its end that it fires again", async () => {
   const id = await world.openSpike();
   await world.runAt(1, { channels: ["slack"] });

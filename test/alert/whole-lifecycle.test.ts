@@ -194,13 +194,14 @@ function checkLanes({ said }: PureService): void {
   for (const lane of Map.groupBy(said, ({ alertId, channel }) => `${alertId} ${channel}`).values()) {
     expect(lane[0]?.reason).toBe("first");
     let isFiring = false;
-    for (const [index, row] of lane.entries()) {
-      const { reason, content, transition } = row;
+    let isOverAsHeard = false;
+    for (const [index, { reason, content, transition }] of lane.entries()) {
+      const { isAgain = false, isQuiet = false } = content as { isAgain?: boolean; isQuiet?: boolean };
       if (index > 0) expect(transition).toBeGreaterThan(lane[index - 1]?.transition ?? 0);
       if (!RINGING.includes(reason)) expect([reason, isFiring]).toEqual([reason, true]);
-      if (RINGING.includes(reason) && index > 0)
-        expect((content as { isAgain?: boolean }).isAgain === true).toBe(!isFiring);
+      if (RINGING.includes(reason) && index > 0) expect([reason, isAgain]).toEqual([reason, isOverAsHeard]);
       isFiring = reason !== "resolved";
+      if (!isQuiet && reason !== "acknowledged") isOverAsHeard = !isFiring;
     }
     checkRung(lane);
   }
