@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../db/client.ts";
-import { readAdviceText, readAsks } from "../db/queries/advice.ts";
+import { readAsks } from "../db/queries/advice.ts";
 import { readOpenGroups } from "../db/queries/alert-groups.ts";
 import {
   type AlertRow,
@@ -14,8 +14,7 @@ import {
 } from "../db/queries/alerts.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
-import type { AdviceStanding } from "../src/advice/advice-standing.ts";
-import { type AlertRecord, type NotifyReason, toldChannels } from "../src/alert/alert-record.ts";
+import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
 import { type AlertSpike, isCalm, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
 import { buildMessage } from "../src/alert/build-message.ts";
@@ -25,12 +24,12 @@ import { nextAlert } from "../src/alert/next-alert.ts";
 import { pickChannels } from "../src/alert/pick-channels.ts";
 import { routeSelf } from "../src/alert/route-self.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
-import type { AlertMessage } from "../src/channel/alert-message.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
 import { mannerOf } from "../src/routing/manner.ts";
 import type { Routing } from "../src/routing/routing.ts";
+import { describeRaised, readAdvice, readSaid } from "./describe-raised.ts";
 import { raiseGroups } from "./raise-groups.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 import { reportCoverage } from "./report-coverage.ts";
@@ -144,7 +143,7 @@ interface Speaking {
 }
 
 function listSpokenFor(open: readonly AlertRow[]): ReadonlyMap<string, string> {
-  return findSpokenFor(open.map((row) => ({ fingerprint: row.fingerprint, said: readMessage(row) })));
+  return findSpokenFor(open.map((row) => ({ fingerprint: row.fingerprint, said: readSaid(row) })));
 }
 
 /** Looked at without a lock: most runs find nothing to say about most spikes. */
@@ -159,8 +158,7 @@ function hasNews(
     (key !== null && keys.has(key)) || spokenFor.has(fingerprintOf(spike));
   const { reason, standing } = assessAlert(spike, alert, scene, isSpokenFor);
   return (
-    reason !== "none" ||
-    (row !== null && alert !== null && isOutdated(alert, readMessage(row), spike, standing))
+    reason !== "none" || (row !== null && alert !== null && isOutdated(alert, readSaid(row), spike, standing))
   );
 }
 
@@ -202,8 +200,8 @@ async function advance(
   const assessment = assessAlert(spike, before, scene, () => isSpokenFor);
   const { reason, standing, silence, mutedBy, telling, listeners, due } = assessment;
   if (reason === "none") {
-    if (row !== null && before !== null && isOutdated(before, readMessage(row), spike, standing))
-      await describe(tx, row, before, spike, standing);
+    if (row !== null && before !== null && isOutdated(before, readSaid(row), spike, standing))
+      await describeRaised(tx, row, before, spike, standing);
     return reason;
   }
   const { routing, nowMs } = scene;
@@ -241,41 +239,6 @@ async function store(
   const { zoneId, ruleId } = spike;
   const fingerprint = fingerprintOf(spike);
   return insertAlert(tx, { ...change, fingerprint, zoneId, ruleId, firedAt: new Date(firedAtMs) });
-}
-
-/** Brings the description up to date without a transition. */
-async function describe(
-  tx: Queryable,
-  row: AlertRow,
-  alert: AlertRecord,
-  spike: AlertSpike,
-  standing: AdviceStanding,
-): Promise<void> {
-  const said = readMessage(row);
-  const advice = await readAdvice(tx, spike, standing);
-  const facts = { alertId: row.id, fingerprint: row.fingerprint, alert, spike, advice };
-  const isCounted = spike.closedAtMs === null && toldChannels(alert).size > 0;
-  const message =
-    said === undefined || !isCounted
-      ? { ...said, advice }
-      : { ...buildMessage({ ...facts, reason: "first" }), reason: said.reason };
-  const details = said === undefined ? row.details : { message };
-  await describeAlert(tx, row.id, { details, spikeId: spike.id });
-}
-
-async function readAdvice(
-  tx: Queryable,
-  spike: AlertSpike,
-  { state, reason, askedAtMs }: AdviceStanding,
-): Promise<AlertMessage["advice"]> {
-  const { zoneId, ruleId } = spike;
-  const text = askedAtMs === null ? null : await readAdviceText(tx, { zoneId, ruleId, askedAtMs });
-  return { state, text, reason };
-}
-
-/** What the alert last said; this job alone writes the details. */
-function readMessage(row: AlertRow): AlertMessage | undefined {
-  return (row.details as { message?: AlertMessage }).message;
 }
 
 function countEach(reasons: readonly NotifyReason[]): Partial<Record<NotifyReason, number>> {

@@ -11,7 +11,7 @@ import type { Occurrence } from "./notify-reason.ts";
 import { isGraver, type Severity } from "./severity.ts";
 
 /** Where no route says otherwise. */
-export const REPEAT_INTERVAL_MS = 4 * 60 * 60_000;
+const REPEAT_INTERVAL_MS = 4 * 60 * 60_000;
 const RING_INTERVAL_MS = 5 * 60_000;
 /** What has ended is closed within half of this; what is still open then goes on, if less than it was. */
 const CALM_MS = 60 * 60_000;

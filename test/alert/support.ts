@@ -59,7 +59,6 @@ export interface Moment {
 export function play(alerts: AlertRecord[], moment: Moment): NotifyReason[] {
   const { spike, nowMs, hasAdvice = false, isSilenced = false } = moment;
   const { listeners = { channels: ["chat", "pager"] } } = moment;
-  const { severity } = spike;
   const occurrence = { ...spike, isCalm: isCalm(spike) };
   const said: NotifyReason[] = [];
   for (;;) {
