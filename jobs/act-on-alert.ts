@@ -13,6 +13,7 @@ import {
 import { toldChannels } from "../src/alert/alert-record.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import { maskText } from "../src/archive/mask-text.ts";
+import { resolveMembers } from "./resolve-members.ts";
 import { toNotifications } from "./to-notifications.ts";
 
 export interface AlertAct extends PersonsAct {
@@ -48,18 +49,19 @@ export function acknowledgeByHand(database: Database, act: AlertAct): Promise<Ac
     const channels = [...toldChannels(before)];
     if (channels.length === 0) return { state: "acknowledged", channels };
     const told = toAcknowledgedMessage(message, transitions.length, act);
-    await insertNotifications(tx, toNotifications(told, channels));
+    await insertNotifications(tx, toNotifications(told, { channels, alert: before }));
     return { state: "acknowledged", channels };
   });
 }
 
 /**
  * Resolves an alert and leaves in the same transaction a `resolved` for every channel that was told of it. Of two at once,
- * or of one and raise-alerts, one does it.
+ * or of one and raise-alerts, one does it. Of one that speaks for many, what nobody has heard of ends with it.
  */
 export function resolveAlert(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "unresolved", async (tx, row) => {
-    const { alert, channels } = resolveByHand(toAlertRecord(row), act);
+    const before = toAlertRecord(row);
+    const { alert, channels } = resolveByHand(before, act);
     const { state, transition, transitions } = alert;
     const { kind, spikeId } = row;
     const resolvedAt = new Date(act.atMs);
@@ -67,7 +69,8 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${row.id} moved although it is locked`);
     const message = toResolvedMessage((row.details as { message?: unknown }).message, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
-    await insertNotifications(tx, toNotifications(message, channels));
+    await insertNotifications(tx, toNotifications(message, { channels, alert: before }));
+    await resolveMembers(tx, message.members ?? [], act);
     return { state, channels };
   });
 }

@@ -128,7 +128,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     );
     const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
     if (notifier !== undefined) await spendMore(deps.database, channel, notifier.kind, more);
-    await record(deps, channel, claimed, outcomes);
+    if (notifier !== undefined) await record(deps, notifier, claimed, outcomes);
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
     if (deliveries.length > 0 && counts.retried === deliveries.length) return;
@@ -137,7 +137,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
 
 async function record(
   deps: DeliverAlertsDeps,
-  channel: string,
+  { name: channel, kind }: Notifier,
   { state }: ClaimedDeliveries,
   outcomes: readonly Outcome[],
 ): Promise<void> {
@@ -146,6 +146,7 @@ async function record(
   const failures = asked.flatMap(({ error }) => error ?? []);
   const last = failures.at(-1);
   await recordAttempts(deps, channel, state, {
+    kind,
     succeeded: asked.length - failures.length,
     failed: failures.length,
     isGone: failures.some(({ code }) => code === "ENDPOINT_GONE"),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../db/client.ts";
-import { readAdviceText, readAsks } from "../db/queries/advice.ts";
+import { readAsks } from "../db/queries/advice.ts";
 import { readOpenGroups } from "../db/queries/alert-groups.ts";
 import {
   type AlertRow,
@@ -14,22 +14,23 @@ import {
 } from "../db/queries/alerts.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
-import type { AdviceStanding } from "../src/advice/advice-standing.ts";
 import { addLinks } from "../src/alert/add-links.ts";
 import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
-import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
+import { type AlertSpike, isCalm, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
 import { buildMessage } from "../src/alert/build-message.ts";
 import { fingerprintOf } from "../src/alert/fingerprint.ts";
+import { findSpokenFor } from "../src/alert/group-candidates.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
 import { pickChannels } from "../src/alert/pick-channels.ts";
 import { routeSelf } from "../src/alert/route-self.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
-import type { AlertMessage } from "../src/channel/alert-message.ts";
 import type { Clock } from "../src/clock.ts";
 import type { Log } from "../src/log.ts";
 import { defineJob } from "../src/queue/define-job.ts";
+import { mannerOf } from "../src/routing/manner.ts";
 import type { Routing } from "../src/routing/routing.ts";
+import { describeRaised, readAdvice, readSaid } from "./describe-raised.ts";
 import { raiseGroups } from "./raise-groups.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 import { reportCoverage } from "./report-coverage.ts";
@@ -45,6 +46,8 @@ export interface RaiseAlertsDeps {
   readonly log: Log;
   /** Who hears of what; asked anew at every run, because a running service may be told otherwise. */
   readonly routing: () => Routing;
+  /** What another message does on a channel is its kind's to say; each rings without. */
+  readonly notifiers?: ReadonlyMap<string, { readonly kind: string }>;
   /** The configured zones: hours of others concern nobody any more. */
   readonly zoneIds: readonly number[];
   /** Told when something was written for the channels. */
@@ -93,7 +96,7 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   const scene = await readScene(deps, spikes, nowMs);
   let alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
   // First what is said once for many: then nobody says it again for each.
-  const groups = await raiseGroups(database, { spikes, alerts, open, scene });
+  const groups = await raiseGroups(database, { spikes, alerts, open, spokenFor: listSpokenFor(open), scene });
   const reasons: NotifyReason[] = [...groups.reasons];
   const failures: unknown[] = [...groups.failures];
   for (const failure of failures) log.error({ err: failure }, "group of alerts not raised");
@@ -101,12 +104,16 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   reasons.push(...Array<NotifyReason>(quiet).fill("resolved"));
   // Also where another runner was first: what it has done need not be looked at one by one.
   alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const speaking = new Set((await readOpenGroups(database.db)).map(({ fingerprint }) => fingerprint));
+  const groupsNow = await readOpenGroups(database.db);
+  const speaking = {
+    keys: new Set(groupsNow.map(({ fingerprint }) => fingerprint)),
+    spokenFor: listSpokenFor(groupsNow),
+  };
   for (const spike of spikes) {
     signal.throwIfAborted();
     try {
       if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene, speaking)) continue;
-      reasons.push(...(await raise(database, spike.id, scene)));
+      reasons.push(...(await raise(database, spike.id, scene, speaking)));
     } catch (thrown) {
       failures.push(thrown);
       log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
@@ -118,7 +125,7 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
 }
 
 async function readScene(
-  { database, routing, log }: RaiseAlertsDeps,
+  { database, routing, notifiers, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
   nowMs: number,
 ): Promise<Scene> {
@@ -126,7 +133,18 @@ async function readScene(
   const asks = await readAsks(database.db, span);
   const silences = await readActiveSilences(database.db, log, nowMs);
   const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
-  return { nowMs, routing: routing(), asks, silences, firing };
+  const mannerIn = (channel: string) => mannerOf(notifiers?.get(channel)?.kind);
+  return { nowMs, routing: routing(), asks, silences, firing, mannerOf: mannerIn };
+}
+
+/** The groups that are open: their keys, and by fingerprint the one that has told of it. */
+interface Speaking {
+  readonly keys: ReadonlySet<string>;
+  readonly spokenFor: ReadonlyMap<string, string>;
+}
+
+function listSpokenFor(open: readonly AlertRow[]): ReadonlyMap<string, string> {
+  return findSpokenFor(open.map((row) => ({ fingerprint: row.fingerprint, said: readSaid(row) })));
 }
 
 /** Looked at without a lock: most runs find nothing to say about most spikes. */
@@ -134,15 +152,24 @@ function hasNews(
   spike: AlertSpike,
   row: AlertRow | null,
   scene: Scene,
-  speaking: ReadonlySet<string>,
+  { keys, spokenFor }: Speaking,
 ): boolean {
   const alert = row === null ? null : toAlertRecord(row);
-  const { reason, standing } = assessAlert(spike, alert, scene, (key) => speaking.has(key));
-  return reason !== "none" || (row !== null && isOutdated(row, readMessage(row), spike, standing));
+  const isSpokenFor = (key: string | null) =>
+    (key !== null && keys.has(key)) || spokenFor.has(fingerprintOf(spike));
+  const { reason, standing } = assessAlert(spike, alert, scene, isSpokenFor);
+  return (
+    reason !== "none" || (row !== null && alert !== null && isOutdated(alert, readSaid(row), spike, standing))
+  );
 }
 
 /** The transitions that were written; usually one, two for an attack that was over before it was told. */
-function raise(database: Database, spikeId: number, scene: Scene): Promise<NotifyReason[]> {
+function raise(
+  database: Database,
+  spikeId: number,
+  scene: Scene,
+  { spokenFor }: Speaking,
+): Promise<NotifyReason[]> {
   return inTransaction(database, async ({ tx }) => {
     const stored = await lockSpike(tx, spikeId);
     if (stored === null) return [];
@@ -151,7 +178,7 @@ function raise(database: Database, spikeId: number, scene: Scene): Promise<Notif
     const reasons: NotifyReason[] = [];
     for (;;) {
       const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
-      const reason = await advance(tx, row, spike, scene);
+      const reason = await advance(tx, row, spike, { scene, groupFingerprint: spokenFor.get(fingerprint) });
       if (reason === "none") return reasons;
       reasons.push(reason);
     }
@@ -163,36 +190,39 @@ async function advance(
   tx: Queryable,
   row: AlertRow | null,
   spike: AlertSpike,
-  scene: Scene,
+  { scene, groupFingerprint }: { scene: Scene; groupFingerprint: string | undefined },
 ): Promise<NotifyReason | "none"> {
   const before = row === null ? null : toAlertRecord(row);
   const { groupKey } = assessAlert(spike, before, scene, () => false);
-  // Read again under the spike's lock: another runner may have let a group speak meanwhile.
-  const group = groupKey === null ? undefined : (await readNewestAlerts(tx, [groupKey])).get(groupKey);
-  const isGroupOpen = () => group !== undefined && group.state !== "resolved";
-  const assessment = assessAlert(spike, before, scene, isGroupOpen);
-  const { reason, standing, silence, mutedBy, telling, due } = assessment;
+  // Read again under the spike's lock: another runner may have let a group speak meanwhile, or ended it.
+  const keys = [groupKey, groupFingerprint].filter((key) => key != null);
+  const groups = [...(await readNewestAlerts(tx, keys)).values()];
+  const isSpokenFor = groups.some(({ state }) => state !== "resolved");
+  const assessment = assessAlert(spike, before, scene, () => isSpokenFor);
+  const { reason, standing, silence, mutedBy, telling, listeners, due } = assessment;
   if (reason === "none") {
-    if (row !== null && isOutdated(row, readMessage(row), spike, standing))
-      await describe(tx, row, spike, standing);
+    if (row !== null && before !== null && isOutdated(before, readSaid(row), spike, standing))
+      await describeRaised(tx, row, before, spike, standing);
     return reason;
   }
   const { routing, nowMs } = scene;
   const isSilenced = silence !== null || mutedBy !== null;
-  const listeners = { channels: telling.channels, configured: routing.channels, due };
-  const channels = pickChannels({ reason, alert: before, ...listeners, isSilenced });
+  const { channels: configured } = routing;
+  const occurrence = { ...spike, isCalm: isCalm(spike) };
+  const choice = { reason, alert: before, spike: occurrence, listeners, configured, due, isSilenced, nowMs };
+  const told = pickChannels(choice);
   const hasAdvice = standing.state === "present";
   const silencedBy = silence?.id ?? null;
   const { held } = telling;
   const muted = { silencedBy, mutedBy, held };
-  const alert = nextAlert(before, { reason, spike, channels, ...muted, hasAdvice, nowMs });
+  const alert = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice, nowMs });
   const alertId = await store(tx, row, alert, reason, spike);
   if (alertId === null) return "none";
   const advice = await readAdvice(tx, spike, standing);
   const said = buildMessage({ alertId, fingerprint: fingerprintOf(spike), alert, reason, spike, advice });
   const message = addLinks(said, routing.links, nowMs);
   await describeAlert(tx, alertId, { details: { message }, spikeId: spike.id });
-  await insertNotifications(tx, toNotifications(message, channels));
+  await insertNotifications(tx, toNotifications(message, { ...told, alert: before }));
   return reason;
 }
 
@@ -211,34 +241,6 @@ async function store(
   const { zoneId, ruleId } = spike;
   const fingerprint = fingerprintOf(spike);
   return insertAlert(tx, { ...change, fingerprint, zoneId, ruleId, firedAt: new Date(firedAtMs) });
-}
-
-/** Brings the description up to date without a transition. */
-async function describe(
-  tx: Queryable,
-  row: AlertRow,
-  spike: AlertSpike,
-  standing: AdviceStanding,
-): Promise<void> {
-  const message = readMessage(row);
-  const advice = await readAdvice(tx, spike, standing);
-  const details = message === undefined ? row.details : { message: { ...message, advice } };
-  await describeAlert(tx, row.id, { details, spikeId: spike.id });
-}
-
-async function readAdvice(
-  tx: Queryable,
-  spike: AlertSpike,
-  { state, reason, askedAtMs }: AdviceStanding,
-): Promise<AlertMessage["advice"]> {
-  const { zoneId, ruleId } = spike;
-  const text = askedAtMs === null ? null : await readAdviceText(tx, { zoneId, ruleId, askedAtMs });
-  return { state, text, reason };
-}
-
-/** What the alert last said; this job alone writes the details. */
-function readMessage(row: AlertRow): AlertMessage | undefined {
-  return (row.details as { message?: AlertMessage }).message;
 }
 
 function countEach(reasons: readonly NotifyReason[]): Partial<Record<NotifyReason, number>> {

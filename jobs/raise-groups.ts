@@ -26,8 +26,9 @@ export interface GroupsSeen {
   readonly spikes: readonly AlertSpike[];
   /** The newest of each fingerprint. */
   readonly alerts: ReadonlyMap<string, AlertRow>;
-  /** Groups that speak already. */
+  /** Groups that speak already, and by fingerprint what they have told of. */
   readonly open: readonly AlertRow[];
+  readonly spokenFor: ReadonlyMap<string, string>;
   readonly scene: Scene;
 }
 
@@ -65,8 +66,9 @@ export async function raiseGroups(database: Database, seen: GroupsSeen): Promise
 }
 
 /** Looked at without a lock. One that cannot be read is nobody's companion; raising it alone says why. */
-function seeCandidates({ spikes, alerts, scene }: GroupsSeen): Candidate[] {
+function seeCandidates({ spikes, alerts, spokenFor, scene }: GroupsSeen): Candidate[] {
   return spikes.flatMap((spike) => {
+    if (spokenFor.has(fingerprintOf(spike))) return [];
     const row = alerts.get(fingerprintOf(spike));
     if (row !== undefined && !Transitions.safeParse(row.transitions).success) return [];
     return toCandidate(spike, row === undefined ? null : toAlertRecord(row), scene) ?? [];
@@ -105,7 +107,7 @@ async function raiseGroup(
   if (alertId === null) return "none";
   const message = describeGroup(key, alertId, decision, said, scene);
   await describeAlert(tx, alertId, { details: { message }, spikeId: decision.alert.spikeId });
-  await insertNotifications(tx, toNotifications(message, decision.channels));
+  await insertNotifications(tx, toNotifications(message, { ...decision.told, alert: decision.before }));
   await insertAlerts(
     tx,
     decision.newcomers.flatMap((one) => toRow(one, scene)),

@@ -1,5 +1,6 @@
 import type { Database } from "../db/client.ts";
 import {
+  boundWaiting,
   hastenWaiting,
   lockChannelState,
   type StoredChannelState,
@@ -13,7 +14,8 @@ import type { Log } from "../src/log.ts";
 
 /**
  * Moves a channel's circuit on after attempts; `seen` is what it was when they were claimed. What waits for a channel
- * that is back is due at once; what has waited too long for one that is not is given up.
+ * that is back is due at once; for one that is not, something is due when it may be probed, whatever the back-off of each
+ * message, and what has waited too long is given up.
  */
 export async function recordAttempts(
   { database, log }: { readonly database: Database; readonly log: Log },
@@ -28,6 +30,7 @@ export async function recordAttempts(
     const after = { ...before, ...afterAttempts(before, { ...ended, nowMs }) };
     await saveChannelState(tx, channel, after);
     if (before.state === "open" && after.state === "closed") await hastenWaiting(tx, channel);
+    if (after.state === "open") await boundWaiting(tx, channel, after.retryAtMs);
     const error = `too old, at last: ${after.lastError}`;
     if (after.state !== "closed") await giveUpAged(tx, { channel, maxAgeMs: MAX_AGE_MS, error });
     return { before, after };

@@ -1,16 +1,28 @@
 import type { NewNotification } from "../db/queries/alerts.ts";
+import { addressMessage } from "../src/alert/address-message.ts";
+import type { AlertRecord } from "../src/alert/alert-record.ts";
 import { notificationKeyOf } from "../src/alert/dedupe-key.ts";
 import type { AlertMessage } from "../src/channel/alert-message.ts";
 
-/** The outbox rows of one message. */
-export function toNotifications(message: AlertMessage, channels: readonly string[]): NewNotification[] {
-  const { alertId, transition, reason, dedupeKey } = message;
-  return channels.map((channel) => ({
-    alertId,
-    transition,
-    reason,
-    channel,
-    dedupeKey: notificationKeyOf(dedupeKey, transition, channel),
-    content: message,
-  }));
+/** Who is sent a message, who of them without a sound, and the alert as it was before. */
+export interface Addressees {
+  readonly channels: readonly string[];
+  readonly quiet?: readonly string[];
+  readonly alert: AlertRecord | null;
+}
+
+/** The outbox rows of one message, each with what its channel should read. */
+export function toNotifications(message: AlertMessage, addressees: Addressees): NewNotification[] {
+  const { alertId, transition, dedupeKey } = message;
+  return addressees.channels.map((channel) => {
+    const content = addressMessage(message, channel, addressees);
+    return {
+      alertId,
+      transition,
+      reason: content.reason,
+      channel,
+      dedupeKey: notificationKeyOf(dedupeKey, transition, channel),
+      content,
+    };
+  });
 }

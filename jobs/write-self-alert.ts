@@ -67,7 +67,7 @@ export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Prom
   const said = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, headline });
   const message = addLinks(said, links, nowMs);
   await describeAlert(tx, alertId, { details: { message }, spikeId: null });
-  await insertNotifications(tx, toNotifications(message, channels));
+  await insertNotifications(tx, toNotifications(message, { channels, alert: before }));
   return true;
 }
 

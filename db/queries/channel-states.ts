@@ -76,6 +76,14 @@ export async function hastenWaiting(tx: Queryable, channel: string): Promise<voi
       and not starts_with(last_error, ${TOLD_TO_WAIT})`);
 }
 
+/** What waits by its own back-off for a channel that is down is due when that may be probed; a receiver's own word stands. */
+export async function boundWaiting(tx: Queryable, channel: string, untilMs: number): Promise<void> {
+  const until = new Date(untilMs).toISOString();
+  await tx.execute(sql`update notifications set next_attempt_at = ${until}::timestamptz
+    where channel = ${channel} and state = 'pending' and next_attempt_at > ${until}::timestamptz
+      and last_error is not null and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+}
+
 export interface ChannelStanding extends StoredChannelState {
   readonly channel: string;
   readonly waiting: number;

@@ -13,6 +13,11 @@ export function isIdle(row: SQL): SQL {
   return sql`(${row}.state = 'pending' or (${row}.state = 'sending' and ${row}.next_attempt_at <= now()))`;
 }
 
+/** Changes the message that is there without a sound: what rang, or was to ring, is not said by it. */
+function isQuiet(row: SQL): SQL {
+  return sql`coalesce((${row}.content ->> 'isQuiet')::boolean, false)`;
+}
+
 /** Ends, unsent, the acknowledgements that wait for a channel that could only repeat itself to tell of them. How many. */
 export async function dropAcknowledgements(tx: Queryable, channel: string): Promise<number> {
   const dropped = await tx.execute(sql`
@@ -58,7 +63,7 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
         select min(l.transition) as superseded_by from notifications l
         where l.alert_id = n.alert_id and l.channel = n.channel and l.transition > n.transition and l.state in ${OPEN}
           and (
-            l.reason in ${SAYS_ALL}
+            (l.reason in ${SAYS_ALL} and (n.reason in ${SAYS_LITTLE} or ${isQuiet(sql`n`)} or not ${isQuiet(sql`l`)}))
             or (l.reason = 'resolved' and n.reason in ${SAYS_LITTLE})
             or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastTold(sql`n`)} in ${SAYS_ALL}, false))
           )

@@ -54,7 +54,8 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
  * is still open on the channel, so a receiver gets an alert's transitions in order.
  *
  * What a channel missed while it was down is not replayed. Open rows of the alerts at hand are dropped first
- * (undeliverable, with the reason as lastError): whatever came before a later `first`, `worse` or `repeat`; advice or an
+ * (undeliverable, with the reason as lastError): whatever came before a later `first`, `worse` or `repeat` that rings, or
+ * said no more than a later one that does not; advice or an
  * acknowledgement of an alert that was resolved meanwhile; a resolve whose firing never arrived; and a firing that would only change what the
  * channel already knows of, once the resolve waits behind it. So an outage that outlasts an episode leaves one firing,
  * the newest, and one resolve. With nothing claimed and nothing dropped, nothing is due.

@@ -30,6 +30,8 @@ export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
     silencedBy: null,
     mutedBy: null,
     held: [],
+    quiet: [],
+    waiting: [],
     channels: [],
     hasAdvice: false,
     ...signatureOf(act),

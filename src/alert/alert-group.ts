@@ -1,5 +1,5 @@
 import type { Telling } from "../routing/plan-telling.ts";
-import type { AlertSpike } from "./alert-spike.ts";
+import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import { digest } from "./fingerprint.ts";
 import type { Occurrence } from "./notify-reason.ts";
 import { isGraver, type Severity } from "./severity.ts";
@@ -26,6 +26,7 @@ export function toOccurrence(members: readonly AlertSpike[]): Occurrence | null 
     id: Math.max(...members.map(({ id }) => id)),
     severity: gravestOf(members),
     openedAtMs: Math.min(...members.map(({ openedAtMs }) => openedAtMs)),
+    isCalm: members.every(isCalm),
     closedAtMs: isOpen ? null : Math.max(...members.map(({ closedAtMs }) => closedAtMs ?? 0)),
   };
 }

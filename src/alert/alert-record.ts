@@ -18,6 +18,10 @@ const Transition = z.object({
   channels: z.array(z.string()).default([]),
   /** Those that are to hear after their quiet hours. */
   held: z.array(z.string()).default([]),
+  /** Of `channels`, those whose message changed in place without a sound. */
+  quiet: z.array(z.string()).default([]),
+  /** Those that hear of it once they have not been rung for long enough. */
+  waiting: z.array(z.string()).default([]),
   /** Whether its message carried a recommendation. */
   hasAdvice: z.boolean().default(false),
   /** Of a person's act: who, and what they wrote. Hostile text. */
@@ -29,6 +33,8 @@ export type Transition = z.infer<typeof Transition>;
 
 export type NotifyReason = "first" | "worse" | "repeat" | "advice" | "resolved";
 const NOTIFYING: readonly string[] = ["first", "worse", "repeat", "advice", "resolved"];
+/** Those that somebody has to hear, where a channel can tell them apart. */
+const RINGING: readonly string[] = ["first", "worse", "repeat"];
 
 /** An alert as far as the lifecycle needs it. Fired is when its episode's first spike opened. */
 export interface AlertRecord {
@@ -49,9 +55,7 @@ export function countReopenings(alert: AlertRecord): number {
 
 /** The gravest severity since the alert last began to fire; what `worse` is measured against. */
 export function gravestSeverity(alert: AlertRecord): Severity {
-  const start = alert.transitions.findLastIndex((entry) => entry.reason === "resolved") + 1;
-  return alert.transitions
-    .slice(start)
+  return sinceResolve(alert)
     .map((entry) => entry.severity ?? "info")
     .reduce((gravest, next) => (isGraver(next, gravest) ? next : gravest), "info");
 }
@@ -62,31 +66,71 @@ export function lastToldAt(alert: AlertRecord): number | null {
   return latest === undefined || isMuted(latest) ? null : latest.at;
 }
 
+/** What rang on a channel last; epoch ms. */
+export interface Rang {
+  readonly atMs: number;
+  readonly severity: Severity;
+}
+
+/** Null where nothing of this alert has rung there, not even before a resolve. */
+export function lastRang(alert: AlertRecord, channel: string): Rang | null {
+  const entry = alert.transitions.findLast((one) => hasRung(one, channel));
+  return entry === undefined ? null : { atMs: entry.at, severity: entry.severity ?? "info" };
+}
+
+function hasRung({ reason, channels, quiet }: Transition, channel: string): boolean {
+  return RINGING.includes(reason) && channels.includes(channel) && !quiet.includes(channel);
+}
+
+/** Since when the channel is to be rung because it got worse, or fired again; null where it is not. */
+export function owedRiseSince(alert: AlertRecord, channel: string): number | null {
+  const entry = sinceResolve(alert).findLast(
+    (one) =>
+      hasRung(one, channel) ||
+      (one.reason === "worse" &&
+        (isMuted(one) || one.held.includes(channel) || one.waiting.includes(channel))),
+  );
+  return entry === undefined || hasRung(entry, channel) ? null : entry.at;
+}
+
+/** The history since the alert last began to fire. */
+function sinceResolve({ transitions }: AlertRecord): readonly Transition[] {
+  return transitions.slice(transitions.findLastIndex((entry) => entry.reason === "resolved") + 1);
+}
+
 function isMuted({ silencedBy, mutedBy }: Transition): boolean {
   return silencedBy !== null || mutedBy !== null;
 }
 
-/**
- * When a channel last heard of the alert; null when it is owed a message, because that was muted or fell into its quiet
- * hours. A channel that was not there yet hears when the others do.
- */
-export function lastHeardAt(alert: AlertRecord, channel: string): number | null {
-  const start = alert.transitions.findLastIndex((entry) => entry.reason === "resolved") + 1;
-  for (const entry of alert.transitions.slice(start).reverse()) {
-    if (!NOTIFYING.includes(entry.reason)) continue;
-    if (entry.channels.includes(channel)) return entry.at;
-    if (isMuted(entry) || entry.held.includes(channel)) return null;
-  }
-  return lastToldAt(alert);
+/** When a channel last heard of an alert, or since when it is owed a message; epoch ms. */
+export interface Heard {
+  readonly atMs: number;
+  readonly isOwed: boolean;
 }
 
-/** Whether the channels have been given a recommendation. */
-export function hasToldAdvice(alert: AlertRecord): boolean {
-  return alert.transitions.some((entry) => entry.hasAdvice && !isMuted(entry));
+/**
+ * Owed is what was muted or fell into the channel's quiet hours. A channel that was not there yet hears when the others
+ * do.
+ */
+export function lastHeard(alert: AlertRecord, channel: string): Heard {
+  const entries = sinceResolve(alert).filter(({ reason }) => NOTIFYING.includes(reason));
+  for (const entry of entries.toReversed()) {
+    if (entry.channels.includes(channel)) return { atMs: entry.at, isOwed: false };
+    if (isMuted(entry) || entry.held.includes(channel)) return { atMs: entry.at, isOwed: true };
+  }
+  const toldAtMs = lastToldAt(alert);
+  return { atMs: toldAtMs ?? alert.firedAtMs, isOwed: toldAtMs === null };
+}
+
+/** Whether a recommendation has been told; of a channel, whether there. */
+export function hasToldAdvice(alert: AlertRecord, channel?: string): boolean {
+  return alert.transitions.some(
+    (entry) =>
+      entry.hasAdvice && !isMuted(entry) && (channel === undefined || entry.channels.includes(channel)),
+  );
 }
 
 /** Every channel that has a notification of this alert and no resolve after it. */
 export function toldChannels(alert: AlertRecord): ReadonlySet<string> {
-  const start = alert.transitions.findLastIndex((entry) => entry.reason === "resolved") + 1;
-  return new Set(alert.transitions.slice(start).flatMap((entry) => entry.channels));
+  return new Set(sinceResolve(alert).flatMap((entry) => entry.channels));
 }

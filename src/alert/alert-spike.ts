@@ -32,6 +32,11 @@ export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | 
   readonly closedAtMs: number | null;
 }
 
+/** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
+export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): boolean {
+  return closedAtMs !== null || windowCount < threshold;
+}
+
 /**
  * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
  * Growing into a spike then raises the severity, which is told as `worse`.

@@ -7,7 +7,8 @@ import { fingerprintOf } from "./fingerprint.ts";
 import { type Candidate, findMembers } from "./group-candidates.ts";
 import { nextAlert } from "./next-alert.ts";
 import { notifyReason, type Occurrence } from "./notify-reason.ts";
-import { findDueChannels, type Listeners, pickChannels } from "./pick-channels.ts";
+import { pickChannels } from "./pick-channels.ts";
+import { findDue, type Listeners, NOTHING_DUE, type Ringing } from "./plan-ringing.ts";
 
 /** What a group's alert is and what was read of it. */
 export interface GroupStanding {
@@ -26,7 +27,8 @@ export interface GroupDecision {
   readonly reason: NotifyReason;
   /** After the transition. */
   readonly alert: AlertRecord;
-  readonly channels: readonly string[];
+  readonly before: AlertRecord | null;
+  readonly told: Ringing;
   /** All it speaks for now, and those of them that are new. */
   readonly members: readonly AlertSpike[];
   readonly newcomers: readonly Candidate[];
@@ -46,23 +48,32 @@ export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecisio
   const occurrence = toOccurrence(members) ?? goneAt(nowMs, before, said);
   const { listeners, held, silencedBy } = gatherListeners(members, scene);
   const isSilenced = silencedBy !== null;
-  const due = before === null ? [] : findDueChannels(before, listeners, nowMs);
-  const facts = { alert: before, spike: occurrence, hasAdvice: false, isSilenced, nowMs };
-  let reason = notifyReason({ ...facts, isRepeatDue: due.length > 0 });
+  const due = before === null ? NOTHING_DUE : findDue(before, listeners, occurrence, nowMs);
+  let reason = notifyReason({ alert: before, spike: occurrence, hasAdvice: false, isSilenced, nowMs, due });
   if (reason === "first" && nowMs - occurrence.openedAtMs < (timing?.groupWaitMs ?? 0)) return null;
   const isGrown = isOpen && newcomers.length > 0 && !isSilenced && timing !== undefined;
-  // Who is on it knows; the new ones are told of by the next message, whatever it is for.
-  if (reason === "none" && isGrown && nowMs - (lastToldAt(before) ?? 0) >= timing.groupIntervalMs)
-    reason = "worse";
+  const isTimeForNews = isGrown && nowMs - (lastToldAt(before) ?? 0) >= timing.groupIntervalMs;
+  // Once a message has named the new ones they are news to nobody: it is everybody's, now or when they may be rung.
+  if ((reason === "none" && isTimeForNews) || (reason === "repeat" && isGrown)) reason = "worse";
   if (reason === "none") return null;
-  const { channels: routed } = listeners;
-  const choice = { reason, alert: before, channels: routed, configured: routing.channels, due, isSilenced };
-  const channels = pickChannels(choice);
-  const change = { reason, spike: occurrence, channels, held, silencedBy, hasAdvice: false, nowMs };
+  const { channels: configured } = routing;
+  const owed = isGrown ? { ...due, rise: [] } : due;
+  const choice = {
+    reason,
+    alert: before,
+    spike: occurrence,
+    listeners,
+    configured,
+    due: owed,
+    isSilenced,
+    nowMs,
+  };
+  const told = pickChannels(choice);
+  const change = { reason, spike: occurrence, ...told, held, silencedBy, hasAdvice: false, nowMs };
   const next = nextAlert(before, change);
   // Without members there is no spike that it could stand for but the one it stood for, if that is still there.
   const alert = members.length > 0 ? next : { ...next, spikeId: before?.spikeId ?? null };
-  return { reason, alert, channels, members, newcomers };
+  return { reason, before, alert, told, members, newcomers };
 }
 
 /** A group all of whose members were deleted is over. */
@@ -74,6 +85,7 @@ function goneAt(nowMs: number, before: AlertRecord | null, said: AlertMessage | 
 /** Who hears of the members that still fire, and the silence over all of them. */
 function gatherListeners(members: readonly AlertSpike[], scene: Scene) {
   const repeatIntervalMs = new Map<string, number>();
+  let ringIntervalMs = Number.POSITIVE_INFINITY;
   const channels = new Set<string>();
   const held = new Set<string>();
   let silencedBy: number | null = null;
@@ -83,12 +95,14 @@ function gatherListeners(members: readonly AlertSpike[], scene: Scene) {
     const { telling, silence } = assessAlert(spike, null, scene, () => false);
     if (silence === null) isHeard = true;
     else silencedBy = silence.id;
+    ringIntervalMs = Math.min(ringIntervalMs, telling.timing.groupIntervalMs);
     for (const channel of telling.channels) channels.add(channel);
     for (const channel of telling.held) held.add(channel);
     for (const [channel, intervalMs] of telling.repeatIntervalMs)
       repeatIntervalMs.set(channel, Math.min(intervalMs, repeatIntervalMs.get(channel) ?? intervalMs));
   }
-  const listeners: Listeners = { channels: [...channels], repeatIntervalMs };
+  const { mannerOf } = scene;
+  const listeners: Listeners = { channels: [...channels], repeatIntervalMs, ringIntervalMs, mannerOf };
   const later = [...held].filter((channel) => !channels.has(channel));
   return { listeners, held: later, silencedBy: isHeard ? null : silencedBy };
 }

@@ -42,6 +42,22 @@ export function findMembers(
   said: AlertMessage | undefined,
   spikes: readonly AlertSpike[],
 ): readonly AlertSpike[] {
-  const prints = new Set((said?.members ?? []).map((member) => fingerprintOf({ kind: "spike", ...member })));
+  const prints = new Set(listMembers(said));
   return spikes.filter((spike) => prints.has(fingerprintOf(spike)));
+}
+
+/**
+ * By fingerprint, the open group that has told of it. A rule stays its group's while that speaks, also where its severity
+ * has meanwhile become one that leads elsewhere: the group leads there as well, and nobody is told twice.
+ */
+export function findSpokenFor(
+  open: readonly { readonly fingerprint: string; readonly said: AlertMessage | undefined }[],
+): ReadonlyMap<string, string> {
+  return new Map(
+    open.flatMap(({ fingerprint, said }) => listMembers(said).map((print) => [print, fingerprint] as const)),
+  );
+}
+
+function listMembers(said: AlertMessage | undefined): string[] {
+  return (said?.members ?? []).map((member) => fingerprintOf({ kind: "spike", ...member }));
 }

@@ -1,9 +1,11 @@
 import type { AlertRecord } from "./alert-record.ts";
-import type { AlertSpike } from "./alert-spike.ts";
+import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import { ruleTitle } from "./rule-title.ts";
 
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const small = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+/** Below this it would be shown as a multiple of nothing. */
+const LEAST_USUAL = 0.05;
 
 function round(value: number): string {
   return (value < 10 ? small : number).format(value);
@@ -21,7 +23,10 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   const active = `${round(windowCount)} events in ${windowMinutes} min`;
   if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
   const compared =
-    baseline > 0 ? `${round(windowCount / baseline)} times the usual ${round(baseline)}` : "usually none";
+    baseline >= LEAST_USUAL
+      ? `${round(windowCount / baseline)} times the usual ${round(baseline)}`
+      : "usually none";
+  if (isCalm(spike)) return `${subject} has calmed down for now, ${active}, peak ${round(peak)}`;
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
 }
 

@@ -5,6 +5,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import type { Candidate } from "./group-candidates.ts";
 import { nextAlert } from "./next-alert.ts";
 import { notifyReason } from "./notify-reason.ts";
+import { NOTHING_DUE } from "./plan-ringing.ts";
 
 /** A group's member as an alert of its own. */
 export interface MutedAlert {
@@ -17,7 +18,7 @@ export interface MutedAlert {
 /** The member's own alert, there to be found and told to nobody; null where it has one to go on with. */
 export function toMutedAlert(candidate: Candidate, nowMs: number): MutedAlert | null {
   const { spike, alert: before, assessment } = candidate;
-  const facts = { alert: before, spike, hasAdvice: false, isSilenced: true, nowMs };
+  const facts = { alert: before, spike, hasAdvice: false, isSilenced: true, nowMs, due: NOTHING_DUE };
   if (notifyReason(facts) !== "first") return null;
   const muted = { channels: [], silencedBy: null, mutedBy: "group" as const, hasAdvice: false };
   const alert = nextAlert(null, { reason: "first", spike, ...muted, nowMs });

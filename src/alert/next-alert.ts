@@ -10,6 +10,10 @@ export interface TransitionFacts {
   readonly mutedBy?: Transition["mutedBy"];
   /** Channels that are to hear later. */
   readonly held?: readonly string[];
+  /** Of `channels`, those that are not rung. */
+  readonly quiet?: readonly string[];
+  /** Channels that are to be rung once they may be. */
+  readonly waiting?: readonly string[];
   readonly hasAdvice: boolean;
   readonly nowMs: number;
 }
@@ -29,6 +33,8 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
     mutedBy: reason === "resolved" ? null : (facts.mutedBy ?? null),
     channels: [...facts.channels],
     held: [...(facts.held ?? [])],
+    quiet: [...(facts.quiet ?? [])],
+    waiting: [...(facts.waiting ?? [])],
     hasAdvice: facts.hasAdvice,
   };
   return {

@@ -3,23 +3,23 @@ import {
   countReopenings,
   gravestSeverity,
   hasToldAdvice,
-  lastToldAt,
   type NotifyReason,
 } from "./alert-record.ts";
+import type { Due } from "./plan-ringing.ts";
 import { isGraver, type Severity } from "./severity.ts";
 
 const MINUTE_MS = 60_000;
-/** Where no route says otherwise. */
-export const REPEAT_INTERVAL_MS = 4 * 60 * MINUTE_MS;
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;
-const LONGEST_HOLD_MS = REPEAT_INTERVAL_MS;
+const LONGEST_HOLD_MS = 4 * 60 * MINUTE_MS;
 
 export interface Occurrence {
   readonly id: number;
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  /** Open, and yet nothing happens just now. */
+  readonly isCalm?: boolean;
 }
 
 /**
@@ -33,7 +33,10 @@ export interface Occurrence {
  * spikes that come and go inside the hold say nothing, and a rule that flaps all day pages a few times, not every time.
  *
  * A silence keeps `first` and `worse` from the channels, which still count as transitions; whoever was not told hears
- * by `repeat` once the silence is over. `resolved` ignores silences: a page that was sent has to be closed.
+ * by `repeat` or `worse` once the silence is over. `resolved` ignores silences: a page that was sent has to be closed.
+ *
+ * A rise is a transition at once. Channels that were rung a moment ago hear of it by another `worse` when their interval is
+ * over, if there is still an attack: while nothing happens nobody is rung for having been right too late.
  */
 export function notifyReason(now: {
   readonly alert: AlertRecord | null;
@@ -42,17 +45,18 @@ export function notifyReason(now: {
   /** By a silence, an inhibition or a group. */
   readonly isSilenced: boolean;
   readonly nowMs: number;
-  /** Whether a channel is to hear again; every four hours without. */
-  readonly isRepeatDue?: boolean;
+  /** Who is to hear again, of those who may hear now. */
+  readonly due: Due;
 }): NotifyReason | "none" {
-  const { alert, spike, nowMs } = now;
+  const { alert, spike, nowMs, due } = now;
   if (alert === null) return "first";
   if (alert.state === "resolved") return reasonAfterResolve(alert, spike);
   if (spike.closedAtMs !== null) return isHeld(alert, spike.closedAtMs, nowMs) ? "none" : "resolved";
   if (isGraver(spike.severity, gravestSeverity(alert))) return "worse";
   if (now.isSilenced) return "none";
-  if (alert.state === "firing" && (now.isRepeatDue ?? isRepeatDue(alert, nowMs))) return "repeat";
-  return now.hasAdvice && !hasToldAdvice(alert) ? "advice" : "none";
+  if (due.rise.length > 0) return "worse";
+  if (alert.state === "firing" && due.repeat.length > 0) return "repeat";
+  return now.hasAdvice && (due.advice.length > 0 || !hasToldAdvice(alert)) ? "advice" : "none";
 }
 
 function reasonAfterResolve(alert: AlertRecord, spike: Occurrence): NotifyReason | "none" {
@@ -65,9 +69,4 @@ function isHeld(alert: AlertRecord, closedAtMs: number, nowMs: number): boolean 
   const reopenings = countReopenings(alert);
   if (reopenings === 0) return false;
   return nowMs - closedAtMs < Math.min(FIRST_HOLD_MS * 2 ** (reopenings - 1), LONGEST_HOLD_MS);
-}
-
-function isRepeatDue(alert: AlertRecord, nowMs: number): boolean {
-  const toldAt = lastToldAt(alert);
-  return toldAt === null || nowMs - toldAt >= REPEAT_INTERVAL_MS;
 }

@@ -26,6 +26,10 @@ export const alertMessage = z.object({
   /** From 1, rising by one; delivered in this order on every channel. */
   transition: z.number().int().positive(),
   reason: z.enum(reasons),
+  /** Of `worse` and `repeat`: the channel was last told that it was over. */
+  isAgain: z.boolean().optional(),
+  /** Changes what was said without a sound, where a channel can; it rings later. */
+  isQuiet: z.boolean().optional(),
   state: z.enum(["firing", "acknowledged", "resolved"]),
   severity: z.enum(severities),
   kind: z.enum(["spike", "new-rule", "self"]),

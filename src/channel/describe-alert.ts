@@ -48,8 +48,9 @@ export function describeReason(message: AlertMessage): string {
     case "first":
       return message.state;
     case "worse":
-      return "getting worse";
+      return message.isAgain === true ? "firing again" : "getting worse";
     case "repeat":
+      if (message.isAgain === true) return "firing again";
       return message.state === "acknowledged" ? "acknowledged, still on" : "still firing";
     case "advice":
       return "advice";
@@ -93,7 +94,8 @@ export interface CountPhrase {
 export function describeCount(message: AlertMessage): CountPhrase | null {
   if (message.kind === "self") return null;
   const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
-  const isUsual = message.usual > 0 && message.times !== null;
+  // Below that it would be shown as a multiple of nothing.
+  const isUsual = message.usual >= 0.05 && message.times !== null;
   return {
     count: formatNumber(message.count),
     against: isUsual ? `${minutes} against usual ${formatNumber(message.usual)}` : `${minutes}, usually none`,

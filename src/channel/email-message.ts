@@ -106,12 +106,15 @@ function renderText(outline: Outline): string {
  * one sent twice has the same, and a spike's subject is one, without what changes, because some programs thread by it too.
  */
 export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
-  const view = message.reason === "resolved" ? "transition" : "whole";
+  // In a preview the page once more would be taken for a second one.
+  const isAddition = message.reason === "resolved" || message.reason === "advice";
+  const view = isAddition ? "transition" : "whole";
   const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
   const { status, subject, headline } = outline;
   const thread = `longwatch.${toThreadId(message)}`;
   const root = `<${thread}@${domain}>`;
-  const isFirst = message.transition === 1;
+  // Of this mailbox: who is told late has no earlier mail to thread by.
+  const isFirst = message.transition === 1 || message.reason === "first";
   const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
   // Longwatch's own news have nothing that stays the same but its name, which tells nobody anything.
   const about = message.kind === "self" && headline !== "" ? headline : subject;

@@ -62,7 +62,9 @@ const timing = {
   group_by: labels.optional().describe("alerts that agree in these may become one message"),
   group_from: z.int().min(2).max(10_000).optional().describe("from this many at once they do"),
   group_wait: duration.optional().describe("how long the first message waits for companions"),
-  group_interval: duration.optional().describe("between two messages that tell of a group's new members"),
+  group_interval: duration
+    .optional()
+    .describe("between two messages about a group's new members, or that ring for one alert"),
   repeat_interval: duration.optional().describe("after which a channel is told that an alert still fires"),
 };
 

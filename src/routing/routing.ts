@@ -29,7 +29,7 @@ export interface Timing {
   readonly groupFrom: number;
   /** How long the first message waits for companions. */
   readonly groupWaitMs: number;
-  /** Between two messages that tell of a group's new members. */
+  /** Between two messages that tell of a group's new members, or that ring on one channel for one alert. */
   readonly groupIntervalMs: number;
   readonly repeatIntervalMs: number;
 }

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
+import { resolveAlert } from "../../jobs/act-on-alert.ts";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { describeSubject } from "../../src/channel/describe-alert.ts";
 import { alertsCommand } from "../../src/cli/alerts.ts";
@@ -219,4 +220,67 @@ test("a channel in its quiet hours hears of a flood when they are over, the othe
   expect(await world.outbox()).toEqual(["1 first chat"]);
   for (const minutes of [30, 31]) await world.runAt(minutes, { routing });
   expect(await world.outbox()).toEqual(["1 first chat", "2 repeat pager"]);
+});
+
+const BY_SEVERITY = (): { routing: () => Routing } => {
+  const all = routeToAll(["chat", "pager"]);
+  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
+  const grave = { ...all.root, matchers: { severity: ["critical" as const] }, timing };
+  return { routing: () => ({ ...all, root: { ...all.root, channels: ["chat"], timing, routes: [grave] } }) };
+};
+
+test("a rule of a flood that becomes critical is told of by the flood, also where that leads elsewhere, and not again", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, BY_SEVERITY());
+  await database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.ruleId, "3"));
+  for (const minutes of [2, 3, 8]) await world.runAt(minutes, BY_SEVERITY());
+  const heard = (await world.messages()).map(
+    ({ channel, message }) =>
+      `${channel} ${message.reason} ${message.severity} ${message.members?.length ?? 1}`,
+  );
+  expect(heard.sort()).toEqual(["chat first warning 5", "chat worse critical 5", "pager first critical 5"]);
+  await database.db.update(spikes).set({ closedAt: at(20) });
+  await world.runAt(21, BY_SEVERITY());
+  expect((await world.outbox()).slice(3).sort()).toEqual(["3 resolved chat", "3 resolved pager"]);
+});
+
+test("what a person ends is over: none of a flood's rules pages by itself afterwards, and a new spike does", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone"));
+  const group = (await world.alerts()).find(({ ruleId }) => ruleId === null);
+  const act = { alertId: group?.id ?? 0, by: "alice", note: "a known scan", atMs: at(5).getTime() };
+  expect(await resolveAlert(database, act)).toMatchObject({ kind: "done", channels: ["chat"] });
+  for (const minutes of [6, 60, 300]) await world.runAt(minutes, groupedBy("zone"));
+  expect((await told()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
+  const members = (await world.alerts()).filter(({ ruleId }) => ruleId !== null);
+  expect(members.map(({ state }) => state)).toEqual(Array(5).fill("resolved"));
+  expect(members[0]).toMatchObject({
+    details: { message: { state: "resolved", headline: expect.stringContaining("alice (a known scan)") } },
+    transitions: [{ reason: "first" }, { reason: "resolved", by: "alice" }],
+  });
+  await database.db.update(spikes).set({ closedAt: at(301) });
+  await spike(101, "1", 400);
+  await world.runAt(401, groupedBy("zone"));
+  expect((await told()).slice(2)).toEqual(["first 101 1"]);
+});
+
+test("new rules of a flood are news to everybody, also where one channel is just due for its reminder", async () => {
+  const all = routeToAll(["chat", "pager"]);
+  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
+  const often = {
+    ...all.root,
+    channels: ["pager"],
+    timing: { ...timing, repeatIntervalMs: 3_600_000 },
+    continue: true,
+  };
+  const routes = [often, { ...all.root, channels: ["chat"], timing }];
+  const both = { routing: () => ({ ...all, root: { ...all.root, timing, routes } }) };
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, both);
+  await spike(101, "6", 60);
+  for (const minutes of [61, 62, 67]) await world.runAt(minutes, both);
+  const heard = (await world.messages())
+    .slice(2)
+    .map(({ channel, message }) => `${channel} ${message.reason} ${message.members?.length}`);
+  expect(heard.sort()).toEqual(["chat worse 6", "pager worse 6"]);
 });

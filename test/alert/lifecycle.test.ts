@@ -41,6 +41,8 @@ function act(world: World, alerts: AlertRecord[], { act, minutes, severity }: St
       mutedBy: null,
       channels: [],
       held: [],
+      quiet: [],
+      waiting: [],
       hasAdvice: false,
     };
     alerts.push({

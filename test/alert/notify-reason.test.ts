@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type AlertRecord, lastHeardAt, toldChannels } from "../../src/alert/alert-record.ts";
+import { type AlertRecord, lastHeard, toldChannels } from "../../src/alert/alert-record.ts";
 import { nextAlert } from "../../src/alert/next-alert.ts";
 import { alertSpike, HOUR_MS, MINUTE_MS, NOW, play } from "./support.ts";
 
@@ -111,7 +111,15 @@ test("a rise under a silence is told once the silence is over", () => {
   const worse = alertSpike({ severity: "critical" });
   expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
   expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
-  expect(play(alerts, { spike: worse, nowMs: minutes(3) })).toEqual(["repeat"]);
+  // Rung three minutes ago, it may not ring for another two, silence or not.
+  const rung = alertSpike({ severity: "error" });
+  const patient: AlertRecord[] = [];
+  play(patient, { spike: rung, nowMs: NOW });
+  play(patient, { spike: worse, nowMs: minutes(1), isSilenced: true });
+  expect(play(patient, { spike: worse, nowMs: minutes(3) })).toEqual([]);
+  expect(play(patient, { spike: worse, nowMs: minutes(5) })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(3) })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(4) })).toEqual([]);
 });
 
 test("a silence does not keep a page that was sent from being closed, and nobody is told of an end alone", () => {
@@ -136,6 +144,8 @@ function historyOf(
     mutedBy: null,
     channels: [],
     held: [],
+    quiet: [],
+    waiting: [],
     hasAdvice: false,
   };
   const transitions = entries.map(
@@ -154,7 +164,10 @@ function historyOf(
 
 test("a channel is owed a message that quiet hours or a silence kept from it, and one that is new hears with the others", () => {
   const heard = (alert: AlertRecord) =>
-    ["chat", "pager", "new"].map((channel) => lastHeardAt(alert, channel));
+    ["chat", "pager", "new"].map((channel) => {
+      const { atMs, isOwed } = lastHeard(alert, channel);
+      return isOwed ? null : atMs;
+    });
   const first = { reason: "first", channels: ["chat", "pager"] };
   expect(heard(historyOf(first))).toEqual([NOW, NOW, NOW]);
   const held = { reason: "repeat", channels: ["chat"], held: ["pager"] };
@@ -177,7 +190,7 @@ test("what a channel heard before the last resolve is closed: only what came sin
   );
   const again = historyOf(first, resolved, { reason: "worse", channels: ["chat"] });
   expect(toldChannels(again)).toEqual(new Set(["chat"]));
-  expect(lastHeardAt(again, "pager")).toBe(minutes(2));
+  expect(lastHeard(again, "pager")).toEqual({ atMs: minutes(2), isOwed: false });
 });
 
 test("a transition keeps what muted it, and a resolve is muted by nothing", () => {

@@ -78,7 +78,7 @@ test("a silenced alert is kept, told to nobody, and told when the silence ends b
   expect(await world.alerts()).toMatchObject([{ state: "firing", transition: 1 }]);
   expect(await world.outbox()).toEqual([]);
   await world.runAt(60);
-  expect(await world.outbox()).toEqual(["2 repeat chat", "2 repeat pager"]);
+  expect(await world.outbox()).toEqual(["2 first chat", "2 first pager"]);
 });
 
 test("a silenced attack that ends in silence is told to nobody", async () => {

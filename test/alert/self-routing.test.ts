@@ -127,5 +127,5 @@ test("under a silence nobody is told of it, and whoever should have been hears w
   await database.db.delete(silences);
   await run();
   await run();
-  expect(told()).toEqual(["ops repeat"]);
+  expect(told()).toEqual(["ops first"]);
 });

@@ -1,8 +1,9 @@
 import { type AlertRecord, type NotifyReason } from "../../src/alert/alert-record.ts";
-import type { AlertSpike } from "../../src/alert/alert-spike.ts";
+import { type AlertSpike, isCalm } from "../../src/alert/alert-spike.ts";
 import { nextAlert } from "../../src/alert/next-alert.ts";
 import { notifyReason } from "../../src/alert/notify-reason.ts";
 import { pickChannels } from "../../src/alert/pick-channels.ts";
+import { findDue, type Listeners, NOTHING_DUE } from "../../src/alert/plan-ringing.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 export const MINUTE_MS = 60_000;
@@ -51,19 +52,23 @@ export interface Moment {
   readonly nowMs: number;
   readonly hasAdvice?: boolean;
   readonly isSilenced?: boolean;
+  readonly listeners?: Listeners;
 }
 
 /** Everything there is to say at one moment, applied; alerts of one fingerprint, oldest first. */
 export function play(alerts: AlertRecord[], moment: Moment): NotifyReason[] {
   const { spike, nowMs, hasAdvice = false, isSilenced = false } = moment;
+  const { listeners = { channels: ["chat", "pager"] } } = moment;
+  const occurrence = { ...spike, isCalm: isCalm(spike) };
   const said: NotifyReason[] = [];
   for (;;) {
     const alert = alerts.at(-1) ?? null;
-    const reason = notifyReason({ alert, spike, hasAdvice, isSilenced, nowMs });
+    const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, occurrence, nowMs);
+    const reason = notifyReason({ alert, spike: occurrence, hasAdvice, isSilenced, nowMs, due });
     if (reason === "none") return said;
-    const channels = pickChannels({ reason, alert, channels: ["chat", "pager"], isSilenced });
+    const told = pickChannels({ reason, alert, spike: occurrence, listeners, due, isSilenced, nowMs });
     const silencedBy = isSilenced ? 1 : null;
-    const next = nextAlert(alert, { reason, spike, channels, silencedBy, hasAdvice, nowMs });
+    const next = nextAlert(alert, { reason, spike, ...told, silencedBy, hasAdvice, nowMs });
     if (alert !== null && reason !== "first") alerts.pop();
     alerts.push(next);
     said.push(reason);

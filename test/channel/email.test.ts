@@ -19,6 +19,19 @@ const render = (message: AlertMessage) => toEmailMessage(message, "longwatch.exa
 
 describeFormat("email", render, emailMessage);
 
+test("a mailbox that is told late begins the thread, and its later mails are in it", () => {
+  const late = render(messageOf({ transition: 2, reason: "first" }));
+  expect(late.subject).not.toMatch(/^Re:/);
+  expect(render(messageOf({ transition: 3, reason: "worse" })).inReplyTo).toBe(late.messageId);
+});
+
+test("advice does not read like another page: it says what it is first, and nothing that was said", () => {
+  const advice = render(messageOf({ reason: "advice", transition: 2 }));
+  expect(advice.text).toMatch(/^Advice: /);
+  expect(advice.text).not.toMatch(/firing|in 5 minutes|User agent/);
+  expect(advice.priority).toBe("normal");
+});
+
 test("every transition is in the thread of the first, with one subject, told apart by its id", () => {
   const first = render(messageOf());
   const worse = render(messageOf({ reason: "worse", transition: 2, severity: "error", headline: "other" }));

@@ -50,7 +50,7 @@ test("a silence keeps what matches from the channels until it ends, and only tha
   await rows.fire({ ruleId: "931130" });
   expect(await rows.outbox()).toEqual(["1 first chat", "1 first pager"]);
   await rows.runAt(122);
-  expect((await rows.outbox()).slice(2)).toEqual(["2 repeat chat", "2 repeat pager"]);
+  expect((await rows.outbox()).slice(2)).toEqual(["2 first chat", "2 first pager"]);
   expect(await rows.audit()).toMatchObject([
     { actor: "alice", action: "silence.added", details: { reason: "load test" } },
   ]);
@@ -151,7 +151,7 @@ test("of two who end a silence at once one does, and what it held back is told",
     `silence #${id} was over already: nothing was changed.\n`,
   ]);
   await rows.runAt(2);
-  expect(await rows.outbox()).toEqual(["2 repeat chat", "2 repeat pager"]);
+  expect(await rows.outbox()).toEqual(["2 first chat", "2 first pager"]);
   expect((await rows.audit()).map(({ action }) => action)).toEqual(["silence.added", "silence.expired"]);
   expect(await run(["expire", "4711"])).toMatchObject({ code: 1 });
 });

@@ -1,8 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { afterAttempts, type Circuit, closeCircuit, describeCircuit } from "../../src/delivery/circuit.ts";
+import {
+  afterAttempts,
+  type Circuit,
+  closeCircuit,
+  describeCircuit,
+  longestPauseOf,
+} from "../../src/delivery/circuit.ts";
 
-const failed = (nowMs: number, count = 1) => ({
+const failed = (nowMs: number, count = 1, kind = "email") => ({
+  kind,
   nowMs,
   succeeded: 0,
   failed: count,
@@ -10,9 +17,10 @@ const failed = (nowMs: number, count = 1) => ({
   lastError: "ENDPOINT_TIMEOUT: late",
 });
 const taken = (nowMs: number) => ({ ...failed(nowMs, 3), succeeded: 1 });
-const repeat = (from: Circuit, times: number) => {
+const repeat = (from: Circuit, times: number, kind?: string) => {
   let circuit = from;
-  for (let time = 0; time < times; time += 1) circuit = afterAttempts(circuit, failed(circuit.retryAtMs));
+  for (let time = 0; time < times; time += 1)
+    circuit = afterAttempts(circuit, failed(circuit.retryAtMs, 1, kind));
   return circuit;
 };
 
@@ -21,12 +29,28 @@ test("four failures in a row are the messages', the fifth is the channel's", () 
   expect(repeat(closeCircuit(0), 5)).toMatchObject({ state: "open", openedAtMs: 0, retryAtMs: 30_000 });
 });
 
-test("every probe that fails doubles the pause, up to five minutes", () => {
-  const pauses = [5, 6, 7, 8, 9, 10, 11].map((failures) => {
-    const circuit = repeat(closeCircuit(0), failures);
-    return (circuit.retryAtMs - repeat(closeCircuit(0), failures - 1).retryAtMs) / 1_000;
-  });
-  expect(pauses).toEqual([30, 60, 120, 240, 300, 300, 300]);
+test("every probe that fails doubles the pause: up to a minute for pagers, two for chats, five for mail", () => {
+  const pausesOf = (kind: string) =>
+    [5, 6, 7, 8, 9, 10].map((failures) => {
+      const circuit = repeat(closeCircuit(0), failures, kind);
+      return (circuit.retryAtMs - repeat(closeCircuit(0), failures - 1, kind).retryAtMs) / 1_000;
+    });
+  for (const pager of ["pagerduty", "opsgenie", "alertmanager", "webhook", "terminal"])
+    expect([pager, pausesOf(pager)]).toEqual([pager, [30, 60, 60, 60, 60, 60]]);
+  for (const chat of ["slack", "slack-bot", "teams", "discord", "of tomorrow"])
+    expect([chat, pausesOf(chat)]).toEqual([chat, [30, 60, 120, 120, 120, 120]]);
+  expect(pausesOf("email")).toEqual([30, 60, 120, 240, 300, 300]);
+});
+
+test("a channel that is dead for a day is asked once per pause and no oftener", () => {
+  for (const kind of ["pagerduty", "slack", "email"]) {
+    let circuit = repeat(closeCircuit(0), 5, kind);
+    let probes = 0;
+    for (; circuit.retryAtMs < 86_400_000; probes += 1)
+      circuit = afterAttempts(circuit, failed(circuit.retryAtMs, 1, kind));
+    expect(probes).toBeLessThanOrEqual(86_400_000 / longestPauseOf(kind) + 3);
+    expect(probes).toBeGreaterThanOrEqual(86_400_000 / longestPauseOf(kind) - 3);
+  }
 });
 
 test("open turns half-open when its pause is over, in whatever word it is shown", () => {
@@ -46,14 +70,14 @@ test("gone is for good: neither success nor failure of what was under way opens 
   expect(afterAttempts(gone, failed(6))).toEqual(gone);
 });
 
-test("however attempts end, an open circuit lets a probe through within five minutes", () => {
+test("however attempts end, an open circuit lets a probe through within its kind's longest pause", () => {
   const ends = fc.array(fc.record({ succeeded: fc.nat(2), failed: fc.nat(4) }), { maxLength: 60 });
   fc.assert(
-    fc.property(ends, (sequence) => {
+    fc.property(fc.constantFrom("pagerduty", "slack", "email"), ends, (kind, sequence) => {
       let circuit = closeCircuit(0);
       for (const [nowMs, end] of sequence.entries()) {
-        circuit = afterAttempts(circuit, { ...end, nowMs, isGone: false, lastError: null });
-        expect(circuit.retryAtMs - nowMs).toBeLessThanOrEqual(300_000);
+        circuit = afterAttempts(circuit, { ...end, kind, nowMs, isGone: false, lastError: null });
+        expect(circuit.retryAtMs - nowMs).toBeLessThanOrEqual(longestPauseOf(kind));
         expect(end.succeeded > 0 && circuit.state !== "closed").toBe(false);
       }
     }),

@@ -70,6 +70,42 @@ describe("the circuit of a channel", () => {
     expect(receiver.received).toHaveLength(30);
   });
 
+  test("of a pager is open for a minute after the receiver is back and no longer, whatever one message's back-off", async () => {
+    // A single page: its own pauses would be of up to a quarter of an hour by then.
+    const id = await world.raise(["first"]);
+    receiver.status("chat", 503);
+    for (let step = 0; step < 6 * 120; step += 1) {
+      await world.run();
+      await world.pass(MINUTE_MS / 2);
+    }
+    const tries = receiver.received.length;
+    expect(tries).toBeGreaterThan(300);
+    expect(tries).toBeLessThanOrEqual(366);
+    receiver.reset();
+    for (const half of [1, 2]) {
+      await world.run();
+      await world.pass((half * MINUTE_MS) / 2);
+    }
+    expect(receiver.received.map(({ message }) => message.alertId)).toEqual([id]);
+  });
+
+  test("lets a receiver that named its time have it, also when that is longer than any pause", async () => {
+    for (let alert = 0; alert < 6; alert += 1) await world.raise(["first"]);
+    receiver.status("chat", 429, { "retry-after": "1200" });
+    await world.run();
+    await world.run();
+    const before = receiver.received.length;
+    for (let minute = 0; minute < 19; minute += 1) {
+      await world.pass(MINUTE_MS);
+      await world.run();
+    }
+    expect(receiver.received).toHaveLength(before);
+    receiver.status("chat", 204);
+    await world.pass(2 * MINUTE_MS);
+    await world.run();
+    expect(receiver.received).toHaveLength(before + 6);
+  });
+
   test("of a deliverer that died while it probed is probed again after its lease", async () => {
     await world.raise(["first"]);
     await database.db.insert(channelStates).values({ channel: "chat", state: "open", openedAt: new Date() });

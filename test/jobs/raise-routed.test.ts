@@ -70,7 +70,7 @@ test("an alert goes where its routes lead, and its end to exactly those that wer
   expect(await world.outbox()).toEqual(["1 first chat"]);
   await database.db.update(spikes).set({ severity: "critical" });
   await world.runAt(2, BY_SEVERITY);
-  expect((await world.outbox()).slice(1)).toEqual(["2 worse pager", "2 worse chat"]);
+  expect((await world.outbox()).slice(1)).toEqual(["2 first pager", "2 worse chat"]);
 
   // By then it is routed to nobody, and it still is closed where it was told.
   await world.closeSpike(id, 20);
@@ -117,7 +117,7 @@ test("quiet hours hold a channel back, and it is told in the morning what still 
   expect((await world.outbox()).slice(4)).toEqual(["2 resolved pager"]);
   await world.runAt(30, quiet);
   await world.runAt(31, quiet);
-  expect((await world.outbox()).slice(5)).toEqual(["2 repeat chat"]);
+  expect((await world.outbox()).slice(5)).toEqual(["2 first chat"]);
 });
 
 test("an inhibited alert is told when what inhibits it is over, and never where it ends first", async () => {
@@ -134,8 +134,8 @@ test("an inhibited alert is told when what inhibits it is over, and never where 
   await world.closeSpike(grave, 20);
   await world.runAt(21, inhibit);
   expect((await world.outbox()).slice(2).sort()).toEqual([
-    "2 repeat chat",
-    "2 repeat pager",
+    "2 first chat",
+    "2 first pager",
     "2 resolved chat",
     "2 resolved pager",
   ]);
