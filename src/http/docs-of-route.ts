@@ -10,6 +10,9 @@ import { WafRuleMetricsResponse } from "../edge/contract/waf-rule-metrics.ts";
 import type { RouteDocs } from "./route-docs.ts";
 
 const tag = "Archive (the platform's API)";
+/** What the platform does not say of its own. */
+const LIMITS =
+  "At most 50 filters, 1,000 values of one, 10,000 characters in a text, 256 KiB in all. `from` and `to` reach back as far as events are kept.";
 const SPAN = { from: 1_795_219_200_000, to: 1_795_262_400_000 };
 
 const JSON_TYPE = "application/json";
@@ -48,6 +51,7 @@ const OPERATIONS: readonly (readonly [string, RegExp, RouteDocs])[] = [
     {
       tag,
       summary: "Search events, as far back as they are kept",
+      description: `${LIMITS} The header x-longwatch-source says whether counts or events answered.`,
       body: EventLogsSearchRequest,
       example: { ...SPAN, groupBy: ["ruleId"], buckets: 24 },
       response: EventLogsSearchResponse,
@@ -60,6 +64,7 @@ const OPERATIONS: readonly (readonly [string, RegExp, RouteDocs])[] = [
     {
       tag,
       summary: "Export events as CSV, or as NDJSON where that is accepted",
+      description: `${LIMITS} A cell that a spreadsheet would run begins with an apostrophe; NDJSON has the texts as they are.`,
       body: EventLogsExportRequest,
       example: { ...SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] },
       responseType: "text/csv",

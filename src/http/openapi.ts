@@ -68,7 +68,7 @@ export function buildOpenApi(routes: readonly KnownRoute[], version: string): Op
       title: "Longwatch",
       version,
       description:
-        "Lists are paged: ask for `next` as `after`. Times are ISO 8601 in UTC; a request may name a zone's offset or epoch milliseconds instead. Errors are problem+json (RFC 9457). Keys go into the header AccessKey.",
+        "Lists are paged: ask for `next` as `after`. Times are ISO 8601 in UTC; a request may name a zone's offset or epoch milliseconds instead. Errors are problem+json (RFC 9457). Keys go into the header AccessKey; RateLimit says what is left of a minute's requests. Lists and records have an ETag: with If-None-Match what did not change is 304.",
     },
     servers: [{ url: "/" }],
     tags: [...new Set([...TAGS.filter((tag) => used.includes(tag)), ...used])].map((name) => ({ name })),
