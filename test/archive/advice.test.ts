@@ -121,3 +121,16 @@ it("says so in the platform's form when the platform fails", async () => {
     errorResponse: { statusCode: 202, errorKey: "not_available.ai_recommendation" },
   });
 });
+
+it("S3: keeps what another zone was told of the same rule to that zone", async () => {
+  const { ask, database, emulator } = await openAdvice();
+  const ours = (await ask(PATH)).text;
+  await database.pool.query(`insert into advice
+    select (jsonb_populate_record(a, jsonb_build_object('zone_id', 102, 'text', 'canary',
+      'asked_at', a.asked_at + interval '1 minute'))).* from advice a where zone_id = 101`);
+  expect((await ask(PATH)).text).toBe(ours);
+
+  await database.pool.query("delete from advice where zone_id = 101");
+  emulator.setSwitches({ advice: "not-enough-data" });
+  expect((await ask(PATH)).text).not.toContain("canary");
+});

@@ -3,6 +3,7 @@ import {
   describeActions,
   describeBriefly,
   describeCourse,
+  describeEnd,
   describeSubject,
 } from "../../src/channel/describe-alert.ts";
 import { floodOf, messageOf } from "./support/messages.ts";
@@ -35,4 +36,16 @@ test("a headline that names its rule is told alone, another with what it is abou
   expect(describeBriefly(messageOf({ ruleId: "", ruleTitle: null, headline: "much" }))).toBe(
     "zone 101: much",
   );
+});
+
+test("an end tells from when to when and how high; of Longwatch itself, which counts nothing, only when", () => {
+  const startedAt = Date.UTC(2026, 10, 21, 14, 3);
+  const ended = { state: "resolved", reason: "resolved", startedAt } as const;
+  const end = (minutes: number, over = {}) =>
+    describeEnd(messageOf({ ...ended, endedAt: startedAt + minutes * 60_000, ...over }));
+  expect(end(23, { peak: 912, windowMinutes: 5 })).toBe(
+    "after 23 min (2026-11-21 14:03 UTC to 14:26 UTC), peak 912 in 5 min",
+  );
+  expect(end(23, { kind: "self" })).toBe("after 23 min (2026-11-21 14:03 UTC to 14:26 UTC)");
+  expect(end(1_440, { kind: "self" })).toBe("after 1 d (2026-11-21 14:03 UTC to 2026-11-22 14:03 UTC)");
 });

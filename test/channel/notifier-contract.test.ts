@@ -40,6 +40,12 @@ function expectNoSecret(text: string): void {
   for (const secret of [...secrets, ...encoded]) expect(text).not.toContain(secret);
 }
 
+/** Of the address and of what else a kind keeps secret, words that a provider could answer with. */
+const PIECES: Readonly<Record<string, readonly string[]>> = {
+  alertmanager: ["xoxcanary", "earer"],
+  opsgenie: ["xoxcanary", "genie"],
+};
+
 function mistakeOf(open: () => unknown): Error {
   try {
     open();
@@ -120,6 +126,15 @@ describe.each(Object.entries(POSTING))("%s", (kind, open) => {
       / 400, invalid_blocks$/,
     );
     expect((await failureOf(notifier.send(messageOf(), sendOptions()))).message).toMatch(/ 400$/);
+  });
+
+  test("a word that is a piece of the address or of a secret is not taken for the provider's (F70)", async () => {
+    const notifier = open(receiver.url);
+    for (const word of PIECES[kind] ?? ["xoxcanary"]) {
+      receiver.reply(400, word);
+      const { message } = await failureOf(notifier.send(messageOf(), sendOptions()));
+      expect(message).toMatch(/ 400$/);
+    }
   });
 
   test("a reply lost after the body was read is retried with the same bytes but the time (F61)", async () => {

@@ -60,7 +60,8 @@ describe("sending", () => {
       "POST /T/v2/alerts",
       "PUT /T/v2/alerts/episode-7/priority?identifierType=alias",
     ]);
-    for (const { headers } of receiver.requests) expect(headers.authorization).toBe(`GenieKey ${CANARY}`);
+    for (const { headers } of receiver.requests)
+      expect(headers.authorization).toBe(`GenieKey ${CANARY}-genie`);
   });
 
   test("where the second request fails the whole is tried again", async () => {

@@ -330,3 +330,12 @@ test.each(["list", "show", "ack", "resolve", "mark"])("%s explains itself with e
   expect(code).toBe(0);
   expect(out).toContain(`Examples:\n  npm run -s longwatch -- alerts ${name}`);
 });
+
+test("a mark is of the alert's own rule, zone and time, and of no other spike", async () => {
+  await rows.openSpike(-60, { closedAt: at(-30) });
+  const id = String(await rows.fire());
+  await rows.openSpike(0, { zoneId: 102 });
+  await rows.openSpike(0, { ruleId: "941100" });
+  expect((await run("mark", id, "--as", "attack")).out).toContain("1 spike marked as attack");
+  expect((await rows.spikes()).map(({ mark }) => mark)).toEqual([null, "attack", null, null]);
+});

@@ -3,6 +3,7 @@ import { openAdminKey } from "../../src/app/open-admin-key.ts";
 import { createAccessKey, hashAccessKey, isSameKey } from "../../src/http/access-key.ts";
 import { createAuthenticate } from "../../src/http/authenticate.ts";
 import { createLastUsed } from "../../src/http/last-used.ts";
+import { readExpiry } from "../../src/http/wanted-key.ts";
 import { createSecret } from "../../src/secret.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -343,4 +344,12 @@ describe("the first admin key", () => {
 
     await expect(taking).rejects.toThrow(/LONGWATCH_ADMIN_KEY: \[secret\]: must have an id of its own/);
   });
+});
+
+test("a key lasts hours or days, ten years at most, and nothing else is a duration", () => {
+  expect(["1h", "12h", "3650d", "87600h"].map(readExpiry)).toEqual(
+    [1, 12, 87_600, 87_600].map((hours) => hours * 3_600_000),
+  );
+  for (const none of ["0h", "0d", "3651d", "87601h", "-1d", "1.5h", "1m", "1 h", "h", "", "١h"])
+    expect(readExpiry(none)).toBeNull();
 });

@@ -322,6 +322,34 @@ describe("order", () => {
     ]);
   });
 
+  test("a resolve is sent where the last thing told still fires, whatever was told before it, and only there", async () => {
+    const alertId = await world.raise(["first"]);
+    await world.run();
+    for (const [index, reason] of (["repeat", "advice", "resolved"] as const).entries()) {
+      await world.add(alertId, index + 2, reason);
+      await world.run();
+    }
+    receiver.status("chat", 400);
+    await world.add(alertId, 5, "worse");
+    await world.run();
+    receiver.status("chat", 204);
+    await world.add(alertId, 6, "resolved");
+    await world.run();
+    expect(receiver.heard()).toEqual(
+      ["first", "repeat", "advice", "resolved", "worse"].map((one) => `chat ${one}`),
+    );
+    expect((await world.outbox()).slice(3)).toEqual([
+      "4 resolved chat delivered",
+      "5 worse chat undeliverable",
+      "6 resolved chat undeliverable",
+    ]);
+    await world.add(alertId, 7, "worse");
+    await world.run();
+    await world.add(alertId, 8, "resolved");
+    await world.run();
+    expect(receiver.heard().slice(5)).toEqual(["chat worse", "chat resolved"]);
+  });
+
   test("a resolve whose firing was refused is not sent", async () => {
     await world.raise(["first", "resolved"]);
     receiver.status("chat", 400);

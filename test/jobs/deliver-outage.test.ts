@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { hastenWaiting } from "../../db/queries/channel-states.ts";
+import { enableChannels, hastenWaiting } from "../../db/queries/channel-states.ts";
 import { replayDeliveries } from "../../db/queries/deliveries.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
@@ -295,4 +295,16 @@ test("a channel that is back hastens what waits after its own failures, not what
     "select channel, state, last_error from notifications where next_attempt_at <= now()",
   );
   expect(rows).toEqual([{ channel: "chat", state: "pending", last_error: errors[0] }]);
+});
+
+test("only the channels that are named get another chance, and only those that were disabled", async () => {
+  const state = { state: "disabled", failures: 3, openings: 2, lastError: "gone" } as const;
+  for (const channel of ["chat", "pager"])
+    await database.db.insert(channelStates).values({ ...state, channel });
+  await database.db.insert(channelStates).values({ ...state, channel: "desk", state: "open" });
+  expect(await enableChannels(database.db, ["chat", "desk", "nobody"])).toBe(1);
+  expect(await enableChannels(database.db, [])).toBe(0);
+  expect(await stateOf("chat")).toMatchObject({ state: "closed", failures: 0, openings: 0, lastError: null });
+  expect(await stateOf("pager")).toMatchObject(state);
+  expect(await stateOf("desk")).toMatchObject({ state: "open", failures: 3 });
 });

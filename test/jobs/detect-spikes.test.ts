@@ -173,3 +173,20 @@ test("minutes are read from the first of their span to before its end, in order,
   expect(await read(12)).toEqual([{ zoneId: 101, ruleId: "942100", minutes, counts: [1, 2, 4, 5] }]);
   expect((await read(13)).length).toBe(0);
 });
+
+test("a rule whose old hours are being recounted waits, one whose last minutes are still to be rolled up does not", async () => {
+  await world.keep(["941100", "942100"].flatMap((ruleId) => eventsOf([90], START + 5, { ruleId })));
+  const recount = (ruleId: string, minute: number) =>
+    database.pool.query(
+      "insert into dirty_buckets (zone_id, rule_id, minute) values (101, $1, to_timestamp($2))",
+      [ruleId, minute * 60],
+    );
+  await recount("941100", START - 600);
+  await recount("942100", START + 4);
+  const detector = world.createDetector();
+  await world.tickThrough(START + 5, START + 6, detector);
+  expect((await world.readSpikes()).map(({ ruleId }) => ruleId)).toEqual(["942100"]);
+  await database.pool.query("delete from dirty_buckets");
+  await world.tickThrough(START + 6, START + 7, detector);
+  expect((await world.readSpikes()).map(({ ruleId }) => ruleId)).toEqual(["941100", "942100"]);
+});

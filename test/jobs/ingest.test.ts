@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { findRecordBlocks, readRecordBlocks } from "../../db/queries/archive-records.ts";
+import { isKnownPage } from "../../db/queries/list-passes.ts";
 import { openRawBlock } from "../../src/ingest/raw-block.ts";
 import { HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle, walkDay, YESTERDAY } from "../emulator/support.ts";
 import {
@@ -260,4 +262,25 @@ test("the zone of a page is the one that was asked for", async () => {
   await ingest.poll();
   const { rows } = await ingest.database.pool.query("select distinct zone_id from waf_events");
   expect(rows).toEqual([{ zone_id: ZONE }]);
+});
+
+test("S3: pages that were read and records that are kept of one zone are nothing to another", async () => {
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 3 });
+  const { database, walk } = await openIngest(emulator);
+  await walk();
+  const { rows } = await database.pool.query<{ day: string; hash: Buffer }>(
+    "select day::text, hash from pages where entries > 0",
+  );
+  expect(rows.length).toBeGreaterThan(0);
+  for (const { day, hash } of rows) {
+    expect(await isKnownPage(database.db, ZONE, day, hash)).toBe(true);
+    expect(await isKnownPage(database.db, ZONE, "2026-11-01", hash)).toBe(false);
+    expect(await isKnownPage(database.db, 102, day, hash)).toBe(false);
+  }
+  const spans = [{ day: "2026-11-20", fromMs: NOW - 86_400_000, toMs: NOW }];
+  const blocks = await findRecordBlocks(database.db, ZONE, spans);
+  expect(blocks.length).toBeGreaterThan(0);
+  expect((await readRecordBlocks(database.db, ZONE, blocks)).size).toBe(blocks.length);
+  expect(await findRecordBlocks(database.db, 102, spans)).toEqual([]);
+  expect((await readRecordBlocks(database.db, 102, blocks)).size).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { enterHours, lockOpenHours, readCoveredHours } from "../../db/queries/covered-hours.ts";
+import { readDueCells } from "../../db/queries/differing-cells.ts";
 import { recordComparison } from "../../db/queries/reconcile.ts";
 import { decideHours } from "../../db/queries/seal-windows.ts";
 import { inTransaction } from "../../db/transaction.ts";
@@ -312,6 +313,9 @@ test("what is compared and decided of one zone leaves another's hours, cells and
     (await pool.query("select * from differing_cells where zone_id = 102 order by starts_at")).rows,
   ];
   const before = await others();
+  const due = { nowMs: NOW, horizonMs: 0 };
+  expect(await readDueCells(ingest.database.db, ZONE, due)).toEqual([]);
+  expect(await readDueCells(ingest.database.db, 102, due)).toHaveLength(73);
   emulator.advance(1_000);
   await prove(emulator, ingest);
   await prove(emulator, ingest);

@@ -18,6 +18,7 @@ import {
   rollUp,
   runCommand,
 } from "./erasure-world.ts";
+import { personalEvent } from "./some-events.ts";
 
 let database: MigratedDatabase;
 
@@ -224,6 +225,25 @@ test("a network is erased with all its addresses, one zone alone where it is ask
   ]);
   expectQuiet(await run("--cidr 2001:db8::/64"));
   expect(await erased()).toContain("101 e5");
+});
+
+test("an erasure in one zone finds what only that zone has, and leaves alone what another could not read", async () => {
+  const person = "198.51.100.9";
+  await ensurePartitions(database, ["2026-11-20"]);
+  await storeEvents(database, 102, [personalEvent("a", NOW - HOUR_MS, person)], { expectNew: true });
+  await database.pool.query(
+    `insert into quarantined_entries (zone_id, route, reason, raw)
+     select zone, 'list', 'x', convert_to('{"RemoteIp":"' || $1::text || '"', 'UTF8') from unnest(array[101, 102]) as zone`,
+    [person],
+  );
+  expect((await erase(person, "--zone 102 --yes")).out).toContain("1 event and 0 records emptied");
+  const { rows } = await database.pool.query<{ zone_id: number; raw: Buffer }>(
+    "select zone_id, raw from quarantined_entries order by zone_id",
+  );
+  expect(rows.map(({ zone_id, raw }) => [zone_id, String(raw).includes(person)])).toEqual([
+    [101, true],
+    [102, false],
+  ]);
 });
 
 test("spikes, messages, recommendations, notes and unreadable entries forget the address as well", async () => {

@@ -85,7 +85,7 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
   opsgenie: (origin, timeoutMs = 20_000) =>
     createOpsgenieNotifier({
       name: "genie",
-      apiKey: createSecret(CANARY),
+      apiKey: createSecret(`${CANARY}-genie`),
       url: `${origin}/${CANARY}/`,
       clock: Date.now,
       network,
