@@ -32,7 +32,7 @@ test("S15: a query that fails is logged with what was wrong, and without what wa
   log.error({ err: new Error("outer", { cause: thrown }) }, "failed");
   log.error(thrown as never);
 
-  expect(String(thrown)).toContain(PERSON);
+  expect(thrown).toMatchObject({ message: expect.stringContaining(PERSON) });
   expect(lines.join("")).not.toContain(PERSON);
   expect(lines[0]).toContain('relation \\"no_such_table\\" does not exist');
   expect(lines[0]).toContain("select $1::text from no_such_table");
