@@ -8,7 +8,6 @@ import { rewriteDerived } from "../db/queries/rewrite-derived.ts";
 import { waitForIngest } from "../db/queries/tombstones.ts";
 import type { ErasedCounts } from "../db/schema/erasures.ts";
 import { inTransaction } from "../db/transaction.ts";
-import { maskText } from "../src/archive/mask-text.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS } from "../src/coverage/horizon.ts";
 import { containsAddress, eraseUnreadable, recordEraser } from "../src/privacy/erasure-guard.ts";
@@ -95,7 +94,7 @@ export async function eraseAddress(
     includeMasked,
     keyId: key.id,
     hash: hash.toString("hex"),
-    reason: reason === null ? null : maskText(reason),
+    reason,
   };
   const opened = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);

@@ -165,7 +165,8 @@ export const Environment = z.object({
   ),
   LONGWATCH_METRICS_PUBLIC: withDefault(flag, "false", {
     rule: "true or false",
-    description: "answers /metrics without a key; otherwise it asks for one with the role reader",
+    description:
+      "answers /metrics without a key; otherwise it asks for one of every zone with the role reader",
   }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,

@@ -1,5 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
+import { readFeed } from "../../db/queries/feed-transitions.ts";
 import { auditEntries } from "../../db/schema/audit-entries.ts";
+import { toFeedEvent } from "../../src/feed/to-feed-event.ts";
 import { call } from "../http/start-archive.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 
@@ -103,6 +105,9 @@ test("S3: a note that names an address has it masked in the trail, which outlive
   expect((await seenBy(key)).split(note)).toHaveLength(3);
   expect((await seenBy(masked)).split(hidden)).toHaveLength(3);
   expect(await seenBy(masked)).not.toContain(note);
+  const feed = await readFeed(world.database().db, { after: 0, limit: 100, zoneIds: null });
+  const noted = feed.map((row) => [toFeedEvent(row, false).note, toFeedEvent(row, true).note]);
+  expect(noted).toContainEqual([note, hidden]);
   const audit = JSON.stringify(await world.database().db.select().from(auditEntries));
   expect(audit.split(hidden)).toHaveLength(3);
   expect(audit).not.toContain(note);

@@ -245,7 +245,7 @@ describe("/api/v1/keys", () => {
       isLive: true,
     });
     expect(Date.parse(body.expiresAt) - Date.now()).toBeGreaterThan(89 * 86_400_000);
-    expect((await call(url, "/metrics", body.key)).status).toBe(200);
+    expect((await call(url, "/api/v1/zones", body.key)).status).toBe(200);
     const list = await (await call(url, "/api/v1/keys?limit=1", admin.key)).text();
     expect(list).toContain(body.id);
     expect(list + lines.join("") + (await dump())).not.toContain(body.key.split("_")[2]);

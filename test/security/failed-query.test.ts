@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createLog } from "../../src/log.ts";
@@ -8,6 +10,7 @@ import { call, makeKey, startArchive } from "../http/start-archive.ts";
 import { createBackend } from "../queue/support/backend.ts";
 import { recorder } from "../queue/support/recorder.ts";
 import { openDoorbell } from "../queue/support/store.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const PERSON = "203.0.113.7";
 const NOW = Date.now();
@@ -29,7 +32,7 @@ test("S15: a query that fails is logged with what was wrong, and without what wa
   log.error({ err: new Error("outer", { cause: thrown }) }, "failed");
   log.error(thrown as never);
 
-  expect(String(thrown)).toContain(PERSON);
+  expect(thrown).toMatchObject({ message: expect.stringContaining(PERSON) });
   expect(lines.join("")).not.toContain(PERSON);
   expect(lines[0]).toContain('relation \\"no_such_table\\" does not exist');
   expect(lines[0]).toContain("select $1::text from no_such_table");
@@ -60,6 +63,14 @@ test("a job that fails in a query leaves nothing of its parameters in the queue,
   await vi.waitFor(async () => expect(await kept()).toContain("no_such_table"), { timeout: 20_000 });
   expect(runs).toEqual([101]);
   expect(await kept()).not.toContain(PERSON);
+});
+
+test("S13: what is wrong with a file is told without the control characters that are in it", async () => {
+  const file = path.join(makeTemporaryFolder("config"), "longwatch.yaml");
+  writeFileSync(file, 'channels: { "a\\e[2J": { kind: terminal } }\n');
+  const service = startServiceProcess({ LONGWATCH_CONFIG: file });
+  expect(await service.exited).toBe(2);
+  expect(service.printed()).toContain("channels.a\\u001b[2J: must be");
 });
 
 test("a command that cannot reach the database says why, in a line without SQL", async () => {
