@@ -11,6 +11,7 @@ import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { OpenedPage } from "../src/ingest/open-page.ts";
 import { preparePage } from "../src/ingest/prepare-page.ts";
 import type { EntryReader } from "../src/ingest/read-entries.ts";
+import { packUnlistedRecords } from "./pack-unlisted-records.ts";
 
 export interface StoreEntriesDeps {
   readonly database: Database;
@@ -36,7 +37,10 @@ export interface EntriesToStore<Entry> extends EntryReader<Entry> {
   readonly conclude: (tx: Queryable, stored: StoredPage) => Promise<unknown>;
 }
 
-/** Stores what the search language's routes show: every dimension is known, the record is not kept. */
+/**
+ * Stores what the search language's routes show: every dimension is known. The record is left to the list, which has more
+ * of it, while that still shows the day.
+ */
 export async function storeEntries<Entry>(
   deps: StoreEntriesDeps,
   page: EntriesToStore<Entry>,
@@ -45,7 +49,8 @@ export async function storeEntries<Entry>(
   const { zoneId, lease, entries, bytes, expectNew, schema, toEvent, conclude } = page;
   const storedAt = clock();
   const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(storedAt) } as const;
-  const { events, quarantined, firstAt, lastAt } = preparePage(entries, source);
+  const { events, records, quarantined, firstAt, lastAt } = preparePage(entries, source);
+  const rawBlocks = await packUnlistedRecords(database.db, zoneId, { events, records }, storedAt);
   const rows = toEventRows(zoneId, events);
   const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
   const newPage = {
@@ -55,7 +60,7 @@ export async function storeEntries<Entry>(
     expectNew,
     storedAt,
     quarantined,
-    rawBlocks: [],
+    rawBlocks,
     erasures,
   };
   const { stored } = await partitions.withDays(listDays(events), () =>

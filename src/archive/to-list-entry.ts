@@ -1,6 +1,6 @@
-import { isObject } from "../is-object.ts";
 import type { ArchivedEvent } from "./archived-event.ts";
 import { maskAddress, maskRecord } from "./mask.ts";
+import { readRecord } from "./read-record.ts";
 
 /** The search language's verb as the list's label says it. */
 const STATUSES = new Map([
@@ -15,13 +15,16 @@ const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
  * An entry of the date-paged list (platform API spec 2.7) as JSON. With its record it is what the platform sent, byte for
- * byte; without one (the platform refused the list, or the record is past its retention) it is made of what the
- * search told: a `log` with message, URL, masked address and User-Agent, and labels of which the others are empty.
+ * byte; where a search's row is all there is of it, the `log` of that and the labels that its dimensions tell; without
+ * one (the platform refused the list, or the record is past its retention) it is made of what the search told: a `log`
+ * with message, URL, masked address and User-Agent, and labels of which the others are empty.
  */
 export function toListEntry(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): string {
-  if (record === undefined) return JSON.stringify(makeEntry(event, isMasked));
-  const text = record.toString();
-  return isMasked ? JSON.stringify(maskEntry(event, text)) : text;
+  const read = record === undefined ? null : readRecord(record);
+  if (record !== undefined && read !== null && !read.isRow && !isMasked) return record.toString();
+  const made = makeEntry(event, isMasked);
+  const log = read === null || read.log === null ? null : isMasked ? maskRecord(read.log) : read.log;
+  return JSON.stringify({ ...made, log: log ?? made.log, labels: read?.labels ?? made.labels });
 }
 
 function makeEntry({ logId, occurredAt, fields, message }: ArchivedEvent, isMasked: boolean) {
@@ -37,13 +40,4 @@ function makeEntry({ logId, occurredAt, fields, message }: ArchivedEvent, isMask
     log: JSON.stringify({ ...log, TriggerMatch: null }),
     labels: { asn, country, ruleId, severity: "", method: "", ruleGroup: "", status, serverZone: "" },
   };
-}
-
-function maskEntry(event: ArchivedEvent, text: string): unknown {
-  const made = makeEntry(event, true);
-  const entry: unknown = JSON.parse(text);
-  if (!isObject(entry)) return made;
-  const log = typeof entry["log"] === "string" ? maskRecord(entry["log"]) : null;
-  const labels = isObject(entry["labels"]) ? entry["labels"] : made.labels;
-  return { ...made, log: log ?? made.log, labels };
 }

@@ -2,6 +2,7 @@ import { cleanText, MAX_TEXT_CHARS } from "../ingest/clean-text.ts";
 import { isObject } from "../is-object.ts";
 import type { ArchivedEvent } from "./archived-event.ts";
 import { maskAddress } from "./mask.ts";
+import { readRecord } from "./read-record.ts";
 
 /** Only such a text can differ from what the platform sent: NUL and broken surrogates were replaced, or its end cut. */
 const MADE_STORABLE = /\uFFFD|…$/;
@@ -18,12 +19,12 @@ export function toSearchRow(event: ArchivedEvent, record: Buffer | undefined, is
 }
 
 function readLog(record: Buffer): { text: string; value: Record<string, unknown> } | null {
+  const text = readRecord(record)?.log ?? null;
+  if (text === null) return null;
   try {
-    const entry: unknown = JSON.parse(record.toString());
-    if (!isObject(entry) || typeof entry["log"] !== "string") return null;
     // It goes into the answer unchanged, so it must be one JSON object and nothing else.
-    const value: unknown = JSON.parse(entry["log"]);
-    return isObject(value) ? { text: entry["log"], value } : null;
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? { text, value } : null;
   } catch {
     return null;
   }

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { toCsvLine } from "../../src/archive/csv-line.ts";
 import { maskAddress, maskRecord } from "../../src/archive/mask.ts";
+import { toListEntry } from "../../src/archive/to-list-entry.ts";
 import { toSearchRow } from "../../src/archive/to-search-row.ts";
 
 const FIELDS = {
@@ -71,9 +72,46 @@ it("puts only an object into a row's log, whatever a record holds", () => {
     return (JSON.parse(row) as { log: unknown }).log;
   };
   expect(logOf('{"a":1}')).toEqual({ a: 1 });
-  for (const other of ['1,"x":2', "[]", "null", '"x"', "{}}", '{"a":1},"rows":[]', "", 7, null, {}])
+  expect(logOf({ a: 1 })).toEqual({ a: 1 });
+  for (const other of ['1,"x":2', "[]", "null", '"x"', "{}}", '{"a":1},"rows":[]', "", 7, null, [{}]])
     expect(logOf(other)).toEqual(null);
   expect((JSON.parse(toSearchRow(EVENT, Buffer.from("no JSON"), false)) as { log: unknown }).log).toBeNull();
+});
+
+it("makes a list's entry of a search's row, which is all that is kept of a day that had left the list", () => {
+  const log = {
+    ServerZoneId: 11,
+    Message: "m",
+    Url: FIELDS.url,
+    RemoteIp: "203.0.113.*",
+    UrlEncodedBody: "q=secret",
+    Headers: [],
+    TriggerMatch: null,
+  };
+  const row = Buffer.from(JSON.stringify({ logId: "a", timestamp: 5, log, fields: FIELDS }));
+  const entryOf = (record: Buffer | undefined, isMasked: boolean) => {
+    const { log, ...rest } = JSON.parse(toListEntry(EVENT, record, isMasked)) as { log: string };
+    return { ...rest, log: JSON.parse(log) as unknown };
+  };
+  const labels = {
+    asn: "1",
+    country: "DE",
+    ruleId: "930130",
+    severity: "",
+    method: "",
+    ruleGroup: "",
+    status: "Blocked",
+    serverZone: "",
+  };
+  expect(entryOf(row, false)).toEqual({ logId: "a", timestamp: 5, labels, log });
+  expect(entryOf(row, true)).toEqual({
+    logId: "a",
+    timestamp: 5,
+    labels,
+    log: { ...log, UrlEncodedBody: null },
+  });
+  const without = Buffer.from(JSON.stringify({ logId: "a", timestamp: 5, log: null, fields: FIELDS }));
+  expect(entryOf(without, false)).toEqual(entryOf(undefined, false));
 });
 
 it("gives back from the record what could not be stored, and nothing that was not this text", () => {

@@ -50,6 +50,31 @@ test("a list pass after the search adds no event and keeps every record byte for
   expect(kept).toEqual(shown.sort());
 });
 
+test("of hours that have left the list already the search's rows are the records, each kept once", async () => {
+  const emulator = await openEmulator({ historyHours: 71, eventsPerSecond: 0.02 });
+  const ingest = await openIngest(emulator);
+  for (let round = 0; round < 3; round++) {
+    await ingest.poll();
+    await ingest.walk();
+    emulator.advance(16 * MINUTE_MS);
+  }
+  const { rows } = await ingest.database.pool.query<{ day: string; block: Buffer }>(
+    "select day::text as day, block from raw_blocks",
+  );
+  const recordsOf = async (blocks: typeof rows) =>
+    (await Promise.all(blocks.map(({ block }) => openRawBlock(block)))).flat().map(String);
+  const all = (await recordsOf(rows)).map((record) => (JSON.parse(record) as { logId: string }).logId);
+  expect(all.sort()).toEqual((await storedRows(ingest.database)).map(({ log_id }) => log_id).sort());
+
+  const left = (await oracle(emulator)).filter(({ timestamp }) => timestamp < Date.UTC(2026, 10, 18));
+  expect(left.length).toBeGreaterThan(300);
+  const expected = left.map(({ logId, timestamp, log, ...fields }) =>
+    JSON.stringify({ logId, timestamp, log, fields }),
+  );
+  const kept = await recordsOf(rows.filter(({ day }) => day < "2026-11-18"));
+  expect(kept.sort()).toEqual(expected.sort());
+});
+
 test.each(["oldest", "newest"] as const)(
   "where the search is refused the list alone brings every event (%s first)",
   async (order) => {
