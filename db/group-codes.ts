@@ -13,15 +13,6 @@ export interface CodedEvents {
   readonly end: number;
 }
 
-export interface CodedGroup {
-  readonly key: readonly string[];
-  readonly total: number;
-  /** Epoch ms. */
-  readonly first: number;
-  readonly last: number;
-  readonly place: number;
-}
-
 /** How many events of each group of a page have each text, by TALLIED_COLUMNS: of all groups one after the other. */
 export interface CodedCounts {
   readonly texts: readonly Int32Array[];
@@ -86,7 +77,7 @@ export interface CodedGroups {
   readonly firsts: Float64Array;
   readonly lasts: Float64Array;
   readonly composites: readonly number[];
-  toKey(composite: number): string[];
+  readonly toKey: (composite: number) => string[];
 }
 
 /** The page's groups by their places; null where they would take too much memory. */

@@ -54,7 +54,7 @@ const isInside = ({ occurredAt }: { occurredAt: number }) => occurredAt >= CUT.f
 test("a page and its total are of one moment while events come in, also late ones, and days are counted anew", async () => {
   const database = await openArchive(someEvents(100));
   const stored = someEvents(100).filter(isInside).length;
-  let isDone = false;
+  const written = new AbortController();
   const write = async () => {
     for (let round = 0; round < 12; round++) {
       const late = someEvents(10, `late-${round}-`);
@@ -64,11 +64,11 @@ test("a page and its total are of one moment while events come in, also late one
       await storeEvents(database, ZONE, [...late, ...live], { expectNew: false });
       if (round % 3 === 0) await countDays(database);
     }
-    isDone = true;
+    written.abort();
   };
   const totals: number[] = [];
   const read = async () => {
-    while (!isDone) {
+    while (!written.signal.aborted) {
       const { rows, total } = await pageOf(database, CUT);
       expect(rows.length).toBe(total);
       totals.push(total);
