@@ -1,7 +1,5 @@
 import { sql } from "drizzle-orm";
-import type pg from "pg";
 import type { Queryable } from "../client.ts";
-import { unpackTimes } from "../day-times.ts";
 import { createTallyMerge, type MergedGroup, type TallyMerge } from "../merge-tallies.ts";
 import { TALLIED_COLUMNS } from "../tally-day.ts";
 import { type GroupPage, readCellGroups } from "./search-cells.ts";
@@ -10,16 +8,9 @@ import { mergeContexts } from "./search-contexts.ts";
 import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";
 import { countStored, readLooseEvents } from "./search-loose-events.ts";
-import type { SearchMemory } from "./search-memory.ts";
-import { readPackedTimes, readTallies } from "./search-packed-days.ts";
+import { type DayReader, readDayTimes, readTallies, readTexts } from "./search-packed-days.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
 import { readBuckets } from "./search-sparklines.ts";
-
-/** How packed days are read, and what of them is known already. */
-interface Reader {
-  readonly client: pg.PoolClient;
-  readonly memory: SearchMemory;
-}
 
 /**
  * A page of groups by one tallied dimension, about which alone is asked: closed days as they were counted in advance,
@@ -27,7 +18,7 @@ interface Reader {
  */
 export async function readDayGroups(
   tx: Queryable,
-  reader: Reader,
+  reader: DayReader,
   zoneId: number,
   query: GroupQuery,
   { days, mostLooseEvents }: { days: readonly CountedDay[]; mostLooseEvents: number },
@@ -55,28 +46,17 @@ function columnOf({ groupBy: [dimension] }: GroupQuery): number {
   return TALLIED_COLUMNS.findIndex((name) => dimension !== undefined && name === SEARCH_COLUMNS[dimension]);
 }
 
-async function readTexts(tx: Queryable, zoneId: number): Promise<string[][]> {
-  const found = await tx.execute<{ dimension: string; texts: string[] }>(sql`
-    select dimension, texts from tally_texts where zone_id = ${zoneId}`);
-  return TALLIED_COLUMNS.map((name) => found.rows.find(({ dimension }) => dimension === name)?.texts ?? []);
-}
-
 /** Of whole days the grouped dimension's counts, and its events where buckets are asked for; of others all events. */
 async function addDays(
-  { client, memory }: Reader,
+  reader: DayReader,
   query: GroupQuery,
   { merge, column, days }: { merge: TallyMerge; column: number; days: readonly CountedDay[] },
 ): Promise<void> {
-  const needTimes = days.filter(({ isWhole }) => query.buckets > 0 || !isWhole);
-  const times = new Map(needTimes.map((day) => [day.day, memory.timesOf(day)]));
-  const unknown = needTimes.filter(({ day }) => times.get(day) === undefined);
-  for (const [day, packed] of await readPackedTimes(client, unknown)) {
-    const counted = unknown.find((one) => one.day === day) as CountedDay;
-    const unpacked = unpackTimes(packed);
-    memory.rememberTimes(counted, unpacked);
-    times.set(day, unpacked);
-  }
-  const tallies = await readTallies(client, days, { column, hasCodes: query.buckets > 0 });
+  const times = await readDayTimes(
+    reader,
+    days.filter(({ isWhole }) => query.buckets > 0 || !isWhole),
+  );
+  const tallies = await readTallies(reader.client, days, { column, hasCodes: query.buckets > 0 });
   for (const day of days) {
     const ofDay = tallies.get(day.day) ?? [];
     const moments = times.get(day.day);

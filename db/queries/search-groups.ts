@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
 import { type CountedGroups, type GroupPage, isCellular, readCellGroups } from "./search-cells.ts";
+import { readCodedGroups } from "./search-coded-groups.ts";
 import { toCondition } from "./search-condition.ts";
 import { type GroupContext, toContexts } from "./search-contexts.ts";
 import { readDayGroups } from "./search-day-groups.ts";
@@ -56,15 +57,15 @@ export function searchGroups(
 ): Promise<FoundGroups> {
   const memory = memoryOf(database);
   return inSearchTransaction(database, async (tx, client) => {
-    const days = query.isCountable ? await readCountedDays(tx, zoneId, query) : [];
-    const page =
-      days.length > 0
-        ? await readDayGroups(tx, { client, memory }, zoneId, query, { days, mostLooseEvents })
-        : await readFromEvents(tx, zoneId, query);
+    const days = query.isCoded ? await readCountedDays(tx, zoneId, query) : [];
+    const read = query.isCountable ? readDayGroups : readCodedGroups;
+    const counted =
+      days.length > 0 ? await read(tx, { client, memory }, zoneId, query, { days, mostLooseEvents }) : null;
+    const page = counted ?? (await readFromEvents(tx, zoneId, query));
     return {
       groups: assembleGroups(query, page),
       total: page.total,
-      source: days.length > 0 ? "roll-up" : "events",
+      source: counted === null ? "events" : "roll-up",
     };
   });
 }

@@ -3,7 +3,7 @@ import type { Database } from "../client.ts";
 import type { DayTimes } from "../day-times.ts";
 
 /** Days that follow each other: the first, days since 1970, and how many. */
-export interface DayRun {
+interface DayRun {
   readonly first: number;
   readonly days: number;
 }

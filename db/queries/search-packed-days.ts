@@ -1,7 +1,17 @@
+import { sql } from "drizzle-orm";
 import type pg from "pg";
+import type { Queryable } from "../client.ts";
+import { type DayTimes, unpackTimes } from "../day-times.ts";
 import { readBinary } from "../read-binary.ts";
 import { TALLIED_COLUMNS } from "../tally-day.ts";
 import type { CountedDay } from "./search-days.ts";
+import type { SearchMemory } from "./search-memory.ts";
+
+/** How packed days are read, and what of them is known already. */
+export interface DayReader {
+  readonly client: pg.PoolClient;
+  readonly memory: SearchMemory;
+}
 
 /** One dimension of a day; null is what was not asked for. `db/tally-day.ts` says what the bytes are. */
 interface PackedTally {
@@ -10,18 +20,51 @@ interface PackedTally {
   readonly codes: Buffer | null;
 }
 
-/** The times of days of one zone, by day, days since 1970. */
-export async function readPackedTimes(
-  client: pg.PoolClient,
+/** The texts that codes of a zone stand for, by TALLIED_COLUMNS. */
+export async function readTexts(tx: Queryable, zoneId: number): Promise<string[][]> {
+  const found = await tx.execute<{ dimension: string; texts: string[] }>(sql`
+    select dimension, texts from tally_texts where zone_id = ${zoneId}`);
+  return TALLIED_COLUMNS.map((name) => found.rows.find(({ dimension }) => dimension === name)?.texts ?? []);
+}
+
+/** The times of days of one zone, by day. */
+export async function readDayTimes(
+  { client, memory }: DayReader,
   days: readonly CountedDay[],
-): Promise<Map<number, Buffer>> {
-  const [first] = days;
-  if (first === undefined) return new Map();
+): Promise<Map<number, DayTimes>> {
+  const times = new Map<number, DayTimes>();
+  const unknown = new Map<number, CountedDay>();
+  for (const day of days) {
+    const known = memory.timesOf(day);
+    if (known === undefined) unknown.set(day.day, day);
+    else times.set(day.day, known);
+  }
+  const [first] = unknown.values();
+  if (first === undefined) return times;
   const rows = await readBinary(
     client,
-    `select ${DAY}, times from cube_days where zone_id = ${first.zoneId} and ${isOneOf(days)}`,
+    `select ${DAY}, times from cube_days where zone_id = ${first.zoneId} and ${isOneOf([...unknown.values()])}`,
   );
-  return new Map(rows.map(([day, times]) => [day?.readInt32BE() ?? 0, times ?? Buffer.alloc(0)]));
+  for (const [day, packed] of rows) {
+    const counted = unknown.get(day?.readInt32BE() ?? 0);
+    if (counted === undefined) continue;
+    const unpacked = unpackTimes(packed ?? Buffer.alloc(0));
+    memory.rememberTimes(counted, unpacked);
+    times.set(counted.day, unpacked);
+  }
+  return times;
+}
+
+/** The codes of every event of days of one zone: by day, then by place in TALLIED_COLUMNS. */
+export async function readCodes(
+  client: pg.PoolClient,
+  days: readonly CountedDay[],
+): Promise<Map<number, Buffer[]>> {
+  const cut = days.map((day) => ({ ...day, isWhole: false }));
+  const tallies = await readTallies(client, cut, { column: 0, hasCodes: true });
+  return new Map(
+    [...tallies].map(([day, ofDay]) => [day, ofDay.map(({ codes }) => codes ?? Buffer.alloc(0))]),
+  );
 }
 
 /**

@@ -116,7 +116,8 @@ async function lookUp(
     ]);
     return { rows, total };
   } catch (thrown) {
-    await client.query("rollback");
+    // Fails where the connection is gone: what ended the search says more.
+    await client.query("rollback").catch(() => undefined);
     throw thrown;
   }
 }

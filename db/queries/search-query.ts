@@ -54,4 +54,6 @@ export interface GroupQuery extends PageQuery {
   readonly bucketStarts: readonly number[];
   /** Whether day_tallies hold the answer: groups by one of their dimensions, about which alone is asked. */
   readonly isCountable: boolean;
+  /** Whether what day_tallies note of each event holds the answer: groups by their dimensions, about which alone is asked, each by itself. */
+  readonly isCoded: boolean;
 }

@@ -88,7 +88,7 @@ const TIMES: Statement = {
 };
 
 /** Which days there are partitions for, as the transaction sees it. */
-export async function readKeptDays(client: pg.PoolClient): Promise<KeptDays> {
+async function readKeptDays(client: pg.PoolClient): Promise<KeptDays> {
   const [row] = await ask<[string | null, string | null]>(client, KEPT, []);
   const runs: { first: number; days: number }[] = [];
   for (const day of toNumbers(row?.[1])) {

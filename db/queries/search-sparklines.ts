@@ -1,7 +1,13 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { type Span, toCondition } from "./search-condition.ts";
-import { type GroupBucket, type GroupKey, isOfGroup, mayBeOfGroup, wantedKeys } from "./search-group-parts.ts";
+import {
+  type GroupBucket,
+  type GroupKey,
+  isOfGroup,
+  mayBeOfGroup,
+  wantedKeys,
+} from "./search-group-parts.ts";
 import type { GroupQuery } from "./search-query.ts";
 
 /** The sparklines of a page of groups, in its order, from events. */

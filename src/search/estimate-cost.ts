@@ -4,6 +4,8 @@ import type { SearchPlan } from "./plan-search.ts";
 const INDEXED_CHARS = 3;
 /** Share of the events that a look by index reads, so to speak: one in so many, and the page. */
 const INDEXED_SHARE = 0.01;
+/** What is noted of an event is read in so much of the time that the event takes. */
+const CODED_SHARE = 0.1;
 
 /** Whether an answer reads its page and counts that were made in advance, however many events there are. */
 export function readsPageOnly({ clauses, groupBy }: Pick<SearchPlan, "clauses" | "groupBy">): boolean {
@@ -15,11 +17,12 @@ export function readsPageOnly({ clauses, groupBy }: Pick<SearchPlan, "clauses" |
  * window, `openEvents` those of them in days that are not closed, where neither indexes nor counts help.
  */
 export function estimateCost(
-  plan: Pick<SearchPlan, "clauses" | "groupBy" | "isCountable" | "page" | "pageSize">,
+  plan: Pick<SearchPlan, "clauses" | "groupBy" | "isCountable" | "isCoded" | "page" | "pageSize">,
   { events, openEvents }: { events: number; openEvents: number },
 ): number {
   if (readsPageOnly(plan)) return Math.min(events, 2 * plan.pageSize);
   if (plan.isCountable) return openEvents + (events - openEvents) * INDEXED_SHARE;
+  if (plan.isCoded) return openEvents + (events - openEvents) * CODED_SHARE;
   const isIndexed = plan.clauses.some(({ columns, tests }) =>
     columns.every((column) => tests.every((test) => isIndexedTest(column, test))),
   );

@@ -31,6 +31,8 @@ export interface SearchPlan
   readonly rules: readonly string[] | null | undefined;
   /** Whether counts of closed days hold the answer: groups by one dimension they know, about which alone is asked. */
   readonly isCountable: boolean;
+  /** Whether what is noted of every event of closed days holds the answer: only about such dimensions is asked, each by itself. */
+  readonly isCoded: boolean;
 }
 
 /**
@@ -47,6 +49,7 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
   const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
   const [grouped] = groupBy;
+  const isCounted = (column: Dimension | "message") => COUNTED_DIMENSIONS.includes(column);
   return {
     from,
     to,
@@ -59,8 +62,12 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     rules: readRules(clauses),
     isCountable:
       groupBy.length === 1 &&
-      COUNTED_DIMENSIONS.some((name) => name === grouped) &&
+      groupBy.every(isCounted) &&
       clauses.every((clause) => clause.columns.every((column) => column === grouped)),
+    isCoded:
+      groupBy.length > 0 &&
+      groupBy.every(isCounted) &&
+      clauses.every(({ columns }) => columns.length === 1 && columns.every(isCounted)),
   };
 }
 

@@ -197,22 +197,32 @@ function drawFilter(draw: Draw, events: readonly NewEvent[]) {
 /** Dimensions whose counts are made in advance. */
 export const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
 
-/** A question about whole days that counts made in advance may answer. */
+/** A question about whole days that counts made in advance may answer: of one dimension, or of any of them together. */
 export function drawCountedBody(draw: Draw, events: readonly NewEvent[]) {
   const first = draw.below(3);
   const field = draw.one(COUNTED);
+  const isAlone = draw.chance(0.4);
   const rest = draw.chance(0.5) ? 0 : draw.below(DAY_MS);
   return {
     from: FIRST_DAY + first * DAY_MS - rest,
     to: FIRST_DAY + (first + 1 + draw.below(4)) * DAY_MS + rest,
-    filters: draw.chance(0.5)
-      ? []
-      : [{ field, op: "in", value: [draw.one(events)[field] ?? "", "waf", "block"] }],
-    groupBy: draw.chance(0.6) ? [field] : [field, draw.one(COUNTED)],
+    filters: Array.from({ length: draw.below(3) }, () =>
+      drawCountedFilter(draw, events, isAlone ? field : draw.one(COUNTED)),
+    ),
+    groupBy: isAlone ? [field] : Array.from({ length: 1 + draw.below(4) }, () => draw.one(COUNTED)),
     buckets: draw.chance(0.6) ? draw.one([1, 24, 97, 500]) : 0,
     page: draw.chance(0.9) ? 0 : 1,
     pageSize: draw.one([3, 50, 500]),
   };
+}
+
+function drawCountedFilter(draw: Draw, events: readonly NewEvent[], field: (typeof COUNTED)[number]) {
+  const text = () => draw.one(events)[field] ?? "";
+  if (draw.chance(0.6)) return { field, op: "in", value: [text(), text(), "waf", "block"] };
+  const needle = drawNeedle(draw, events, field);
+  return draw.chance(0.5)
+    ? { field, op: "contains", value: [needle] }
+    : { field, op: "wildcard", value: [`*${needle}`, "b*"] };
 }
 
 /** A request body as a client would send it. */

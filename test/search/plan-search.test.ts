@@ -82,6 +82,16 @@ test("counts made in advance are for questions about what they count", () => {
   expect(plan({ groupBy: ["country"], query: "a" }).isCountable).toBe(false);
 });
 
+test("what is noted of each event is for questions about what is noted, each by itself", () => {
+  const eq = (field: string) => ({ filters: [{ field, op: "eq", value: ["a"] }] });
+  expect(plan({ groupBy: ["country", "ruleId"] }).isCoded).toBe(true);
+  expect(plan({ groupBy: ["country"], ...eq("ruleId") }).isCoded).toBe(true);
+  expect(plan({ groupBy: ["country", "ip"] }).isCoded).toBe(false);
+  expect(plan({ groupBy: ["country"], ...eq("url") }).isCoded).toBe(false);
+  expect(plan({ groupBy: ["country", "action"], query: "a" }).isCoded).toBe(false);
+  expect(plan(eq("country")).isCoded).toBe(false);
+});
+
 test("a text longer than its column is found by its whole", () => {
   const long = `https://example.com/${"a".repeat(9_000)}`;
   const [clause] = plan({ filters: [{ field: "url", op: "eq", value: [long] }] }).clauses;
@@ -95,9 +105,11 @@ test("a search costs what it has to read", () => {
   const indexed = estimateCost(plan({ filters: [{ field: "ua", op: "contains", value: ["abc"] }] }), window);
   const page = estimateCost(plan({ page: 10_000 }), window);
   const counted = estimateCost(plan({ groupBy: ["country"] }), window);
+  const coded = estimateCost(plan({ groupBy: ["country", "action"] }), window);
   expect(scan).toBe(10_000_000);
   expect(indexed).toBeLessThan(scan / 20);
   expect(counted).toBeLessThan(scan / 20);
+  expect(coded).toBeLessThan(scan / 5);
   expect(page).toBeLessThan(1_000);
 });
 

@@ -40,13 +40,16 @@ async function runJob(job: ReturnType<typeof createBuildCubesJob>): Promise<void
 const closeDays = (now: number) => runJob(createCloseDaysJob({ database, clock: () => now, log: silent }));
 const buildCubes = () => runJob(createBuildCubesJob({ database, log: silent }));
 
-/** Whole days that are closed and stay as they were closed. */
-const SETTLED = COUNTED.map((field) => ({
-  from: FIRST_DAY + 2 * DAY_MS,
-  to: FIRST_DAY + 4 * DAY_MS,
-  groupBy: [field],
-  pageSize: 500,
-}));
+/** Of whole days that are closed and stay as they were closed: by one dimension, by two, and by one of which another is asked. */
+const SETTLED = COUNTED.flatMap((field, index) => {
+  const other = COUNTED[(index + 1) % COUNTED.length] ?? field;
+  const days = { from: FIRST_DAY + 2 * DAY_MS, to: FIRST_DAY + 4 * DAY_MS, pageSize: 500 };
+  return [
+    { ...days, groupBy: [field] },
+    { ...days, groupBy: [other, field], buckets: 24 },
+    { ...days, groupBy: [field], filters: [{ field: other, op: "contains", value: ["a", "4"] }] },
+  ];
+});
 
 /**
  * Asks `count` random questions about these events, and those that counts made in advance can answer whatever was drawn;
