@@ -23,6 +23,8 @@ export type Queryable = PgDatabase<NodePgQueryResultHKT>;
 export interface Database {
   readonly pool: pg.Pool;
   readonly db: NodePgDatabase;
+  /** Processes that may help the server with one search; left out, as many as are of use. */
+  readonly parallelWorkers?: number;
   /** Waits for connections in use to be given back, and for the server to have let go of all of them. */
   close(): Promise<void>;
 }

@@ -2,6 +2,7 @@ import { createDatabase, type Database } from "../db/client.ts";
 import { migrate } from "../db/migrate.ts";
 import { createPartitionKeeper } from "../db/partition-keeper.ts";
 import { claimDue } from "../db/queries/leases.ts";
+import { WORK_SESSIONS } from "../db/session-names.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { auditConfig } from "./app/audit-config.ts";
@@ -113,7 +114,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const database = createDatabase({
     url: databaseUrl.reveal(),
     max: 20,
-    applicationName: "longwatch",
+    applicationName: WORK_SESSIONS,
     onError: (error) => log.warn({ err: error }, "database connection lost"),
   });
   stack.defer("database", () => database.close());

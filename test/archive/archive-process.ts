@@ -31,6 +31,7 @@ const app = createHttp({
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
         askAdvice: null,
+        takeTurn: async () => ({ archive, leave: () => undefined }),
       }),
   ],
   areMetricsPublic: true,

@@ -3,6 +3,7 @@ import type { OpenedBlocks } from "../../../archive/opened-blocks.ts";
 import type { Clock } from "../../../clock.ts";
 import type { AuditExport } from "../../audit-export.ts";
 import type { PageCursors } from "../../page-cursor.ts";
+import type { TakeTurn } from "../../take-turn.ts";
 
 /** What an ask of the platform came to, or why nobody asked. */
 export type AskedAdvice =
@@ -25,6 +26,7 @@ export interface PlatformDeps {
   readonly openedBlocks: OpenedBlocks;
   /** @throws when a question would read more rows than one may. */
   readonly refuseCostly: (estimate: { rows: number }) => void;
+  readonly takeTurn: TakeTurn;
   readonly auditExport: AuditExport;
   /** Null where nobody may be asked on a client's behalf. */
   readonly askAdvice: AskAdvice | null;
