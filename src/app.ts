@@ -78,7 +78,10 @@ export interface App {
 /** The composition root: the only place that knows every part. */
 export function createApp(options: AppOptions): App {
   const { log } = options;
-  const stack = createStopStack((part, error) => log.warn({ part, err: error }, "part did not stop"));
+  const stack = createStopStack(
+    (part, error) => log.warn({ part, err: error }, "part did not stop"),
+    (part, ms) => log.debug({ part, ms }, "part stopped"),
+  );
   const stopping = new AbortController();
   let starting: Promise<RunningApp> | undefined;
   return {
@@ -121,7 +124,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const clock = await openClock(database, log, stack);
 
   if (config.edge.url === null) begin("Starting the platform's emulator");
-  const platform = await openPlatform(config, log, stack);
+  const platform = await openPlatform(config, log, stack, stopping);
   const { zoneIds, requestsPerSecond } = platform;
   const budget = openRequestGate({
     databaseUrl,

@@ -57,7 +57,10 @@ async function run(config: Config): Promise<void> {
     if (stopping.signal.aborted) return;
     stopping.abort();
     print(`\nStopping: ${reason}. Once more to stop at once.`);
-    const force = setTimeout(() => process.exit(1), STOP_DEADLINE_MS);
+    const force = setTimeout(() => {
+      log.error({ afterMs: STOP_DEADLINE_MS }, "not everything stopped in time: ended by force");
+      process.exit(1);
+    }, STOP_DEADLINE_MS);
     await app.stop();
     clearTimeout(force);
     process.exit(0);

@@ -3,6 +3,7 @@ import { createDatabase } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import { inSearchTransaction } from "../../db/queries/search-transaction.ts";
 import { areWritersAtWork } from "../../db/queries/writers.ts";
+import { closeHttp } from "../../src/app/close-http.ts";
 import { createCostlyGate } from "../../src/http/costly-gate.ts";
 import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
 import { createTakeTurn } from "../../src/http/take-turn.ts";
@@ -45,13 +46,13 @@ async function openArchive(isIngestBusy = false) {
     zoneIds: [ZONE],
     isIngestBusy: async () => isIngestBusy,
   };
-  const { url } = await startArchive(database.url, {}, {}, more);
+  const { app, url } = await startArchive(database.url, {}, {}, more);
   const ask = (key: string, day: string, init: RequestInit = {}) => {
     const from = Date.parse(`${day}T00:00:00Z`);
     const body = JSON.stringify({ from, to: from + 3_600_000, groupBy: ["ip"] });
     return call(url, `/shield/event-logs/${ZONE}/search`, key, { method: "POST", body, ...init });
   };
-  return { ask };
+  return { app, ask };
 }
 
 /** Holds up every search of a day until it is let go, as one does that takes long. */
@@ -192,4 +193,19 @@ test("writers are at work while a session of that name is in a transaction, and 
   client.release();
 
   await expect.poll(() => areWritersAtWork(database.db, [name])).toBe(false);
+});
+
+test("a stop cuts off a search that takes longer than that, in the database as well", async () => {
+  const { app, ask } = await openArchive();
+  const key = await newKey();
+  await holdDay(BIG_DAY);
+  const asked = ask(key, BIG_DAY).then(
+    () => "answered",
+    () => "cut off",
+  );
+  await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
+  await closeHttp(app, 0);
+
+  expect(await asked).toBe("cut off");
+  await vi.waitFor(async () => expect(await countHeldUp()).toBe(0));
 });
