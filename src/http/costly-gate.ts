@@ -10,7 +10,7 @@ export interface CostlyGateOptions {
   readonly maxWaitMs: number;
 }
 
-export interface CostlyPlace {
+interface CostlyPlace {
   /** Whether ingest is at work, by the newest word of anybody who came. */
   readonly isBusy: boolean;
   /** Gives the place back; again does nothing. */

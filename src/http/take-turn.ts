@@ -5,14 +5,14 @@ import type { CostlyGate } from "./costly-gate.ts";
 /** Events that are read in some ten milliseconds: who asks for no more waits for nobody. */
 const COSTLY_ROWS = 20_000;
 
-export interface Turn {
+interface Turn {
   /** What to ask, in the way that spares ingest. */
   readonly archive: Database;
   /** As soon as there is an answer, or none. */
   readonly leave: () => void;
 }
 
-export interface TurnParts {
+interface TurnParts {
   readonly archive: Database;
   readonly gate: CostlyGate;
   readonly isIngestBusy: () => Promise<boolean>;
