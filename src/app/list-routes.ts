@@ -5,7 +5,7 @@ import { areWritersAtWork } from "../../db/queries/writers.ts";
 import { createOpenedBlocks } from "../archive/opened-blocks.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { createAuditExport } from "../http/audit-export.ts";
-import { createCostlyGate } from "../http/costly-gate.ts";
+import type { CostlyGate } from "../http/costly-gate.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
 import type { RefuseCostly } from "../http/refuse-costly.ts";
 import { addPlatform } from "../http/routes/platform/add-platform.ts";
@@ -15,12 +15,10 @@ import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
 import { createTakeTurn } from "../http/take-turn.ts";
+import { openCostlyGate } from "./open-costly-gate.ts";
 
 /** Of records that were opened for searches and lists, for those that turn their pages. */
 const OPENED_BLOCKS_BYTES = 33_554_432;
-
-/** The longest that a costly search waits for its turn: with the time it may take itself, about as long as clients wait. */
-const MAX_WAIT_MS = 15_000;
 
 export interface RouteParts {
   /** What questions of clients are answered from. */
@@ -36,6 +34,8 @@ export interface RouteParts {
   /** Null where the platform is not asked for advice on a client's behalf. */
   readonly askAdvice: AskAdvice | null;
   readonly api: ApiDeps;
+  /** Default: one by the number of connections. */
+  readonly gate?: CostlyGate;
   /** Whether costly searches must step back. Default: what the sessions of the server say. */
   readonly isIngestBusy?: () => Promise<boolean>;
 }
@@ -46,22 +46,11 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
-  const takeTurn = createTakeTurn({ archive, gate: openGate(archive), isIngestBusy });
+  const takeTurn = createTakeTurn({ archive, gate: parts.gate ?? openCostlyGate(archive), isIngestBusy });
   return [
     (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, takeTurn }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addNativeApi(app, api),
   ];
-}
-
-/** A third of the connections for costly searches: cheap ones, lists and exports never lack one because of them. */
-function openGate({ pool: { options } }: Database) {
-  const { max } = options;
-  return createCostlyGate({
-    places: Math.max(1, Math.floor(max / 3)),
-    perKey: Math.max(1, max - 2),
-    waiting: max * 2,
-    maxWaitMs: MAX_WAIT_MS,
-  });
 }

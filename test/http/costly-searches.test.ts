@@ -4,6 +4,7 @@ import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import { inSearchTransaction } from "../../db/queries/search-transaction.ts";
 import { areWritersAtWork } from "../../db/queries/writers.ts";
 import { closeHttp } from "../../src/app/close-http.ts";
+import { openCostlyGate } from "../../src/app/open-costly-gate.ts";
 import { createCostlyGate } from "../../src/http/costly-gate.ts";
 import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
 import { createTakeTurn } from "../../src/http/take-turn.ts";
@@ -15,6 +16,8 @@ const BIG_DAY = "2026-11-18";
 const SMALL_DAY = "2026-11-17";
 const NOW = Date.parse("2026-11-20T12:00:00Z");
 const SESSIONS = "costly archive";
+/** Longer than any test: what waits here does so for the test. */
+const PATIENCE_MS = 600_000;
 let database: MigratedDatabase;
 
 beforeAll(async () => {
@@ -37,10 +40,14 @@ async function openArchive(isIngestBusy = false) {
     max: 6,
     applicationName: SESSIONS,
     onError: () => undefined,
+    lockTimeoutMs: PATIENCE_MS,
+    statementTimeoutMs: PATIENCE_MS,
   });
   onTestFinished(() => archive.close());
+  const gate = openCostlyGate(archive, PATIENCE_MS);
   const more = {
     archive,
+    gate,
     refuseCostly: createRefuseCostly(1e9),
     clock: () => NOW,
     zoneIds: [ZONE],
@@ -52,7 +59,7 @@ async function openArchive(isIngestBusy = false) {
     const body = JSON.stringify({ from, to: from + 3_600_000, groupBy: ["ip"] });
     return call(url, `/shield/event-logs/${ZONE}/search`, key, { method: "POST", body, ...init });
   };
-  return { app, ask };
+  return { app, ask, gate };
 }
 
 /** Holds up every search of a day until it is let go, as one does that takes long. */
@@ -93,10 +100,11 @@ const newKey = async () => (await makeKey(database, "reader")).key;
 
 describe("costly searches take turns", () => {
   test("cheap ones of the same key are answered while costly ones wait, which keep no connection", async () => {
-    const { ask } = await openArchive();
+    const { ask, gate } = await openArchive();
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const costly = [1, 2, 3, 4].map(() => ask(key, BIG_DAY));
+    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 3 }));
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     const refused = await ask(key, BIG_DAY);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
@@ -112,12 +120,13 @@ describe("costly searches take turns", () => {
   });
 
   test("while ingest is at work one runs at a time, and cheap ones still do", async () => {
-    const { ask } = await openArchive(true);
+    const { ask, gate } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const first = ask(key, BIG_DAY);
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     const second = ask(other, BIG_DAY);
+    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 1 }));
     expect((await ask(other, SMALL_DAY)).status).toBe(200);
     expect(await countBusy()).toBe(1);
 
@@ -127,7 +136,7 @@ describe("costly searches take turns", () => {
   });
 
   test("a client that hangs up lets the next one in, whether it was being answered or in line", async () => {
-    const { ask } = await openArchive(true);
+    const { ask, gate } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const [working, inLine] = [new AbortController(), new AbortController()];
@@ -135,9 +144,11 @@ describe("costly searches take turns", () => {
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     gone.push(ask(key, BIG_DAY, { signal: inLine.signal }));
     const last = ask(other, BIG_DAY);
+    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 2 }));
     inLine.abort();
     working.abort();
     expect((await Promise.allSettled(gone)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 0 }));
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
 
     await letGo();
