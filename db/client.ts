@@ -25,7 +25,9 @@ export interface Database {
   readonly db: NodePgDatabase;
   /** The connection that `db` is bound to, where it is bound to one. */
   readonly client?: pg.PoolClient;
-  /** Waits for connections in use to be given back. */
+  /** Processes that may help the server with one search; left out, as many as are of use. */
+  readonly parallelWorkers?: number;
+  /** Waits for connections in use to be given back, and for the server to have let go of all of them. */
   close(): Promise<void>;
 }
 
@@ -42,6 +44,9 @@ export async function onConnection<T>(
     own.release();
   }
 }
+
+/** A server that does not say goodbye is not waited for. */
+const GOODBYE_MS = 2_000;
 
 /** Connects on first use. Every session is UTC and bounded in statement, lock and idle-in-transaction time. */
 export function createDatabase(options: DatabaseOptions): Database {
@@ -61,13 +66,29 @@ export function createDatabase(options: DatabaseOptions): Database {
   // Without a listener a dying connection ends the process. The pool reports idle ones only, and those a second
   // time: the client's own listener hears every one, so it is the one that tells.
   pool.on("error", () => undefined);
-  // While it closes a server that stops beside it is no news.
-  let isClosing = false;
-  const report = (error: Error) => (isClosing ? undefined : options.onError(error));
-  pool.on("connect", (client) => client.on("error", report));
-  const close = () => {
-    isClosing = true;
-    return pool.end();
+  const open = new Set<pg.PoolClient>();
+  pool.on("connect", (client) => {
+    open.add(client);
+    client.on("error", options.onError).once("end", () => open.delete(client));
+  });
+  const close = async () => {
+    await pool.end();
+    await allEnded(open);
   };
   return { pool, db: drizzle(pool, { casing: "snake_case" }), close };
+}
+
+/**
+ * The pool is done with a connection once it has taken leave. A server that is stopped the moment after would still find
+ * the session there, end it by force and so have a connection die that nobody has lost.
+ */
+async function allEnded(open: ReadonlySet<pg.PoolClient>): Promise<void> {
+  if (open.size === 0) return;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, GOODBYE_MS);
+  });
+  const ended = [...open].map((client) => new Promise<void>((resolve) => client.once("end", resolve)));
+  await Promise.race([Promise.all(ended), late]);
+  clearTimeout(timer);
 }

@@ -19,6 +19,8 @@ do $$ begin execute format('grant create on database %I to longwatch', current_d
 grant usage, create on schema public to longwatch;
 grant usage on schema public to longwatch_serve;
 grant select on all tables in schema public to longwatch_serve;
+-- To see whether the other's sessions are at work, when costly searches step back.
+grant pg_read_all_stats to longwatch_serve;
 alter default privileges for role longwatch in schema public grant select on tables to longwatch_serve;
 alter default privileges for role longwatch grant usage on schemas to longwatch_serve;
 

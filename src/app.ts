@@ -2,6 +2,7 @@ import { createDatabase, type Database } from "../db/client.ts";
 import { migrate } from "../db/migrate.ts";
 import { createPartitionKeeper } from "../db/partition-keeper.ts";
 import { claimDue } from "../db/queries/leases.ts";
+import { WORK_SESSIONS } from "../db/session-names.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { auditConfig } from "./app/audit-config.ts";
@@ -78,7 +79,10 @@ export interface App {
 /** The composition root: the only place that knows every part. */
 export function createApp(options: AppOptions): App {
   const { log } = options;
-  const stack = createStopStack((part, error) => log.warn({ part, err: error }, "part did not stop"));
+  const stack = createStopStack(
+    (part, error) => log.warn({ part, err: error }, "part did not stop"),
+    (part, ms) => log.debug({ part, ms }, "part stopped"),
+  );
   const stopping = new AbortController();
   let starting: Promise<RunningApp> | undefined;
   return {
@@ -116,14 +120,14 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const database = createDatabase({
     url: databaseUrl.reveal(),
     max: 20,
-    applicationName: "longwatch",
+    applicationName: WORK_SESSIONS,
     onError: (error) => log.warn({ err: error }, "database connection lost"),
   });
   stack.defer("database", () => database.close());
   const clock = await openClock(database, log, stack);
 
   if (config.edge.url === null) begin("Starting the platform's emulator");
-  const platform = await openPlatform(config, log, stack);
+  const platform = await openPlatform(config, log, stack, stopping);
   const { zoneIds, requestsPerSecond } = platform;
   const budget = openRequestGate({
     databaseUrl,

@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { toError } from "./errors.ts";
 import { createSecret, type Secret } from "./secret.ts";
 
 const Ready = z.object({ type: z.literal("ready"), url: z.string(), accessKey: z.string() });
@@ -14,12 +15,15 @@ export interface EmulatorProcess {
 
 /**
  * Starts `longwatch emulator` beside the service, in a process of its own: the service's memory and event loop are to be
- * what they are against the real platform. It ends with this process, also after kill -9, and ignores Ctrl-C.
+ * what they are against the real platform. It ends with this process, also after kill -9, and ignores Ctrl-C. Drawing its
+ * history takes it seconds: `stopping` ends them.
  */
 export async function startEmulatorProcess(
   flags: readonly string[],
   onExit: () => void,
+  stopping?: AbortSignal,
 ): Promise<EmulatorProcess> {
+  stopping?.throwIfAborted();
   const main = fileURLToPath(new URL("./main.ts", import.meta.url));
   const child = fork(main, ["emulator", ...flags], {
     detached: true,
@@ -48,6 +52,7 @@ export async function startEmulatorProcess(
     });
     child.once("error", reject);
     void exited.then(() => reject(new Error("the emulator ended before it was ready")));
+    stopping?.addEventListener("abort", () => reject(toError(stopping.reason)), { once: true });
   });
   try {
     const { url, accessKey } = await ready;

@@ -5,16 +5,21 @@ type Teardown = () => unknown;
 /**
  * Teardown in reverse order of construction. A part registers its teardown on the line after it was
  * built, so a start that fails half-way unwinds like a normal stop. `stop` is idempotent, and one
- * part's failure does not keep the others running.
+ * part's failure does not keep the others running. `onStopped` is told how long each part took.
  */
-export function createStopStack(onError: (name: string, error: Error) => void) {
+export function createStopStack(
+  onError: (name: string, error: Error) => void,
+  onStopped: (name: string, ms: number) => void = () => undefined,
+) {
   const entries: { name: string; teardown: Teardown }[] = [];
   let stopping: Promise<void> | undefined;
 
   const unwind = async () => {
     for (let entry = entries.pop(); entry !== undefined; entry = entries.pop()) {
+      const since = performance.now();
       try {
         await entry.teardown();
+        onStopped(entry.name, Math.round(performance.now() - since));
       } catch (thrown) {
         onError(entry.name, toError(thrown));
       }

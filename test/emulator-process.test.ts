@@ -40,6 +40,20 @@ test("one that is killed is reported, once, and stopping it afterwards is nothin
   expect(onExit).toHaveBeenCalledTimes(1);
 });
 
+test("one that is not wanted any more while it draws its history is ended, and nothing is left running", async () => {
+  const stopping = new AbortController();
+  const flags = ["--zones", "101,102", "--no-state"];
+  const starting = startEmulatorProcess(flags, vi.fn<() => void>(), stopping.signal).catch(String);
+  await vi.waitFor(() => expect(children()).toHaveLength(1));
+  stopping.abort(new Error("not wanted"));
+
+  expect(await starting).toBe("Error: not wanted");
+  expect(children()).toEqual([]);
+  const late = startEmulatorProcess(SMALL, vi.fn<() => void>(), stopping.signal);
+  await expect(late).rejects.toThrow("not wanted");
+  expect(children()).toEqual([]);
+});
+
 test("one that ends before it is ready is an error, and nothing is left running", async () => {
   const onExit = vi.fn<() => void>();
   await expect(startEmulatorProcess(["--zones", "none"], onExit)).rejects.toThrow(

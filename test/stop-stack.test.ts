@@ -12,3 +12,16 @@ test("teardown runs in reverse order, once, and one failure does not keep the re
 
   expect(calls).toEqual(["third", "second failed: broken", "first"]);
 });
+
+test("whoever wants to know is told of each part that stopped", async () => {
+  const told: string[] = [];
+  const stack = createStopStack(
+    (name) => told.push(`${name} failed`),
+    (name, ms) => told.push(`${name} ${typeof ms}`),
+  );
+  stack.defer("first", () => undefined);
+  stack.defer("second", () => Promise.reject(new Error("broken")));
+  await stack.stop();
+
+  expect(told).toEqual(["second failed", "first number"]);
+});

@@ -4,24 +4,31 @@ import { FenceLostError } from "../fence-lost-error.ts";
 import { leases } from "../schema/leases.ts";
 
 /**
- * Takes the lease when nobody holds it or its time is over, and returns the new fence; null while another holds it,
- * also when that other is an earlier life of the same holder.
+ * Takes the lease when nobody holds it, its time is over or its holder is the one that is known to have `ended`, and
+ * returns the new fence; null while another holds it, also when that other is an earlier life of the same holder.
  */
 export async function acquireLease(
   db: Queryable,
-  { name, holder, ttlMs }: { name: string; holder: string; ttlMs: number },
+  { name, holder, ttlMs, ended }: { name: string; holder: string; ttlMs: number; ended?: string },
 ): Promise<number | null> {
   const expiresAt = later(ttlMs);
+  const isFree = sql`${leases.expiresAt} is null or ${leases.expiresAt} <= now()`;
   const taken = await db
     .insert(leases)
     .values({ name, holder, fence: 1, expiresAt })
     .onConflictDoUpdate({
       target: leases.name,
       set: { holder, fence: sql`${leases.fence} + 1`, expiresAt },
-      setWhere: sql`${leases.expiresAt} is null or ${leases.expiresAt} <= now()`,
+      setWhere: ended === undefined ? isFree : sql`${isFree} or ${eq(leases.holder, ended)}`,
     })
     .returning({ fence: leases.fence });
   return taken[0]?.fence ?? null;
+}
+
+/** Who holds the lease, or held it last without giving it back; null where nobody does. */
+export async function readHolder(db: Queryable, name: string): Promise<string | null> {
+  const found = await db.select({ holder: leases.holder }).from(leases).where(eq(leases.name, name));
+  return found[0]?.holder ?? null;
 }
 
 /** Extends the lease from now; false when another owner has taken it or it was released. Late is fine, taken is not. */

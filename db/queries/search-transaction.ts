@@ -5,22 +5,25 @@ import { type Database, onConnection, type Queryable } from "../client.ts";
 import { readSqlState } from "../sql-state.ts";
 
 const NO_TABLE = "42P01";
+const PARALLEL_WORKERS = 4;
+type Asked = Pick<Database, "client" | "pool" | "parallelWorkers">;
 
 /**
  * Runs the statements of one search on one view of the data, so that rows, totals and counts made in advance agree
  * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
  */
 export function inSearchTransaction<T>(
-  database: Database,
+  database: Asked,
   run: (tx: Queryable, client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
+  const workers = String(database.parallelWorkers ?? PARALLEL_WORKERS);
   return againWithoutTable(() =>
     onConnection(database, (client) =>
       drizzle(client, { casing: "snake_case" }).transaction(
         async (tx) => {
           await tx.execute(sql`
             select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),
-              set_config('max_parallel_workers_per_gather', '4', true),
+              set_config('max_parallel_workers_per_gather', ${workers}, true),
               set_config('enable_partitionwise_aggregate', 'on', true)`);
           return run(tx, client);
         },

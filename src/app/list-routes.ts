@@ -1,9 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import type { Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { areWritersAtWork } from "../../db/queries/writers.ts";
 import { createOpenedBlocks } from "../archive/opened-blocks.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { createAuditExport } from "../http/audit-export.ts";
+import type { CostlyGate } from "../http/costly-gate.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
 import type { RefuseCostly } from "../http/refuse-costly.ts";
 import { addPlatform } from "../http/routes/platform/add-platform.ts";
@@ -12,6 +14,8 @@ import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
+import { createTakeTurn } from "../http/take-turn.ts";
+import { openCostlyGate } from "./open-costly-gate.ts";
 
 /** Of records that were opened for searches and lists, for those that turn their pages. */
 const OPENED_BLOCKS_BYTES = 33_554_432;
@@ -30,6 +34,10 @@ export interface RouteParts {
   /** Null where the platform is not asked for advice on a client's behalf. */
   readonly askAdvice: AskAdvice | null;
   readonly api: ApiDeps;
+  /** Default: one by the number of connections. */
+  readonly gate?: CostlyGate;
+  /** Whether costly searches must step back. Default: what the sessions of the server say. */
+  readonly isIngestBusy?: () => Promise<boolean>;
 }
 
 /** Every route that takes a key, each with what it needs. */
@@ -38,8 +46,10 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
   const { authenticate } = api;
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
+  const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
+  const takeTurn = createTakeTurn({ archive, gate: parts.gate ?? openCostlyGate(archive), isIngestBusy });
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, authenticate }),
+    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, authenticate, takeTurn }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addNativeApi(app, api),

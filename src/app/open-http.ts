@@ -20,6 +20,7 @@ import { createRefuseCostly } from "../http/refuse-costly.ts";
 import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
+import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
 import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
@@ -88,7 +89,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       askAdvice: parts.askAdvice,
     }),
   });
-  stack.defer("http", () => http.close());
+  stack.defer("http", () => closeHttp(http));
   try {
     return await http.listen({ host: config.http.host, port: config.http.port });
   } catch (thrown) {

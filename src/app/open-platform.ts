@@ -23,15 +23,15 @@ export async function openPlatform(
   { edge, dataDir }: Pick<Config, "edge" | "dataDir">,
   log: Log,
   stack: StopStack,
+  stopping: AbortSignal,
 ): Promise<Platform> {
   const { url, key, zones, requestsPerSecond } = edge;
   if (url !== null && key !== null)
     return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false };
   const state = path.join(dataDir, "emulator.json");
   const flags = ["--zones", EMULATED_ZONES.join(","), "--state", state, "--attack", EMULATED_ATTACK];
-  const emulator = await startEmulatorProcess(flags, () =>
-    log.error({}, "emulator ended: start the service again"),
-  );
+  const onExit = () => log.error({}, "emulator ended: start the service again");
+  const emulator = await startEmulatorProcess(flags, onExit, stopping);
   stack.defer("emulator", () => emulator.stop());
   return {
     url: emulator.url,

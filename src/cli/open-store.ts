@@ -1,4 +1,5 @@
 import { createDatabase, type Database } from "../../db/client.ts";
+import { COMMAND_SESSIONS } from "../../db/session-names.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../embedded/postgres.ts";
 import { readRuntimeFile } from "../runtime-file.ts";
@@ -19,7 +20,7 @@ export async function withStore<T>(
   const database = createDatabase({
     url,
     max: 2,
-    applicationName: "longwatch command",
+    applicationName: COMMAND_SESSIONS,
     onError: () => undefined,
   });
   try {

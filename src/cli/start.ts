@@ -73,7 +73,10 @@ async function run(config: Config): Promise<void> {
     stopping.abort();
     line.clear();
     print(`\nStopping: ${reason}. Once more to stop at once.`);
-    const force = setTimeout(() => process.exit(1), STOP_DEADLINE_MS);
+    const force = setTimeout(() => {
+      log.error({ afterMs: STOP_DEADLINE_MS }, "not everything stopped in time: ended by force");
+      process.exit(1);
+    }, STOP_DEADLINE_MS);
     await app.stop();
     clearTimeout(force);
     print("Stopped.");

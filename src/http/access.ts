@@ -42,5 +42,7 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Null on public routes. */
     caller: Caller | null;
+    /** Gives back the place of a heavy request before its end; null where it has none. */
+    leavePlace: (() => void) | null;
   }
 }

@@ -10,7 +10,10 @@ export interface ConcurrencyLimits {
   readonly total: Readonly<Record<HeavyWork, number>>;
 }
 
-/** Holds routes that declare `heavy` to so many at once; a place is given back when the answer is sent or cut off. */
+/**
+ * Holds routes that declare `heavy` to so many at once. A place is given back when the answer is sent or cut off, or
+ * before that by `request.leavePlace`.
+ */
 export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: ConcurrencyLimits): void {
   const running = new Map<string, number>();
   const count = (place: string) => running.get(place) ?? 0;
@@ -19,7 +22,9 @@ export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: Con
     if (now === 0) running.delete(place);
     else running.set(place, now);
   };
-  app.addHook("onRequest", async ({ routeOptions, caller }, reply) => {
+  app.decorateRequest("leavePlace", null);
+  app.addHook("onRequest", async (request, reply) => {
+    const { routeOptions, caller } = request;
     const { heavy } = routeOptions.config;
     if (heavy === undefined || caller === null) return;
     const own = `${heavy} ${caller.keyId}`;
@@ -27,9 +32,13 @@ export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: Con
       throw busy(`This key has ${perKey[heavy]} ${heavy} request(s) under way`);
     if (count(heavy) >= total[heavy]) throw busy(`Others have ${total[heavy]} ${heavy} request(s) under way`);
     for (const place of [own, heavy]) add(place, 1);
-    reply.raw.once("close", () => {
+    const leave = () => {
+      if (request.leavePlace === null) return;
+      request.leavePlace = null;
       for (const place of [own, heavy]) add(place, -1);
-    });
+    };
+    request.leavePlace = leave;
+    reply.raw.once("close", leave);
   });
 }
 

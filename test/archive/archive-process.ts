@@ -33,6 +33,7 @@ const app = createHttp({
         auditExport: async () => undefined,
         authenticate,
         askAdvice: null,
+        takeTurn: async () => ({ archive, leave: () => undefined }),
       }),
   ],
   areMetricsPublic: true,

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../db/client.ts";
 import { readSqlState } from "../../db/sql-state.ts";
 import { inTransaction } from "../../db/transaction.ts";
@@ -39,26 +39,6 @@ test("an idle connection that dies is reported once, and the next query works", 
   expect((await database.db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
 });
 
-test("a connection that dies while the pool closes is not reported: its server may stop beside it", async () => {
-  const errors: Error[] = [];
-  const onError = (error: Error) => void errors.push(error);
-  const closing = createDatabase({
-    url: database.url,
-    max: 1,
-    applicationName: "longwatch test",
-    onError,
-  });
-  const client = await closing.pool.connect();
-  const pid = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
-  const ended = closing.close();
-  const died = new Promise((resolve) => client.once("end", resolve));
-  await database.pool.query("select pg_terminate_backend($1)", [pid.rows[0]?.pid]);
-  await died;
-  client.release();
-  await ended;
-  expect(errors).toEqual([]);
-});
-
 test("a transaction whose connection dies rejects with the cause, is reported, and leaves no broken connection", async () => {
   const thrown = await inTransaction(database, async ({ tx }) => {
     await tx.execute(sql`select pg_terminate_backend(pg_backend_pid())`);
@@ -80,4 +60,51 @@ test("a connection that dies between two statements of a transaction ends neithe
 
   expect(thrown).toBeInstanceOf(Error);
   expect((await database.db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
+});
+
+/** Two connections, and what stops their sessions in the server as a machine does that hangs. */
+async function openClosable() {
+  const errors: Error[] = [];
+  const onError = (error: Error) => void errors.push(error);
+  const closable = createDatabase({ url: database.url, max: 2, applicationName: "closed soon", onError });
+  const clients = [await closable.pool.connect(), await closable.pool.connect()];
+  const found = await Promise.all(
+    clients.map((client) => client.query<{ pid: number }>("select pg_backend_pid() as pid")),
+  );
+  for (const client of clients) client.release();
+  const signal = (name: "SIGSTOP" | "SIGCONT") => {
+    for (const { rows } of found) process.kill(rows[0]?.pid ?? 0, name);
+  };
+  const countSessions = async () =>
+    (await database.pool.query("select 1 from pg_stat_activity where application_name = 'closed soon'"))
+      .rowCount;
+  return { closable, errors, signal, countSessions };
+}
+
+test("after a close no session is left that a server which is stopped next would have to end by force", async () => {
+  const { closable, errors, signal, countSessions } = await openClosable();
+  let isClosed = false;
+  signal("SIGSTOP");
+  const closing = closable.close().then(() => {
+    isClosed = true;
+  });
+  await expect.poll(() => closable.pool.ended).toBe(true);
+  expect([await countSessions(), isClosed]).toEqual([2, false]);
+
+  signal("SIGCONT");
+  await closing;
+  expect(await countSessions()).toBe(0);
+  expect(errors).toEqual([]);
+});
+
+test("a close does not wait for ever for a server that has gone silent", async () => {
+  const { closable, signal } = await openClosable();
+  signal("SIGSTOP");
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const closing = closable.close();
+  await vi.advanceTimersByTimeAsync(2_000);
+
+  await closing;
+  signal("SIGCONT");
 });

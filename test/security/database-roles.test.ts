@@ -5,6 +5,7 @@ import { expect, inject, onTestFinished, test } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
 import { migrate } from "../../db/migrate.ts";
 import { readRoleRights } from "../../db/queries/role-rights.ts";
+import { areWritersAtWork } from "../../db/queries/writers.ts";
 import { findExcess, reportExcessRights } from "../../src/app/report-excess-rights.ts";
 import { createLog } from "../../src/log.ts";
 import { createSecret } from "../../src/secret.ts";
@@ -180,4 +181,18 @@ test("S21: a connection that others can listen to is told, one inside this machi
   expect(told("10.0.0.5")).toBe(1);
   for (const address of ["127.0.0.1", "::1", null]) expect(told(address)).toBe(0);
   expect(told("10.0.0.5", true)).toBe(0);
+});
+
+test("the role that answers sees that the other's sessions are at work, so that costly searches step back", async () => {
+  const { urls, names } = await openWithRoles();
+  const onError = () => undefined;
+  const owner = createDatabase({ url: urls.owner, max: 1, applicationName: names.owner, onError });
+  onTestFinished(() => owner.close());
+  const serve = connect(urls.serve);
+  const client = await owner.pool.connect();
+  expect(await areWritersAtWork(serve.db, [names.owner])).toBe(false);
+  await client.query("begin");
+
+  expect(await areWritersAtWork(serve.db, [names.owner])).toBe(true);
+  client.release(true);
 });

@@ -4,6 +4,7 @@
  */
 import { createDatabase } from "../../../db/client.ts";
 import { createPartitionKeeper } from "../../../db/partition-keeper.ts";
+import { WORK_SESSIONS } from "../../../db/session-names.ts";
 import { createWalkDaysJob } from "../../../jobs/walk-days.ts";
 import { createEdgeClient } from "../../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../../src/edge/transport.ts";
@@ -39,7 +40,7 @@ async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Prom
   const database = createDatabase({
     url: databaseUrl,
     max: 2 * zones.length + 2,
-    applicationName: "bench",
+    applicationName: WORK_SESSIONS,
     onError,
   });
   const transport = createEdgeTransport({

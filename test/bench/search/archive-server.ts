@@ -26,7 +26,7 @@ const [databaseUrl = "", now = "0", ...zones] = process.argv.slice(2);
 // A failed request fails the measurement; what is stopped at the end is no news.
 const log = createLog({ level: "error", stream: { write: () => undefined } });
 const onError = (err: Error) => log.error({ err }, "connection lost");
-const archive = createDatabase({ url: databaseUrl, max: 4, applicationName: "bench archive", onError });
+const archive = createDatabase({ url: databaseUrl, max: 6, applicationName: "bench archive", onError });
 const caller = { keyId: "1", name: "bench", roles: ["exporter"], zoneIds: null, masked: false } as const;
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
 const cursors = createPageCursors(randomBytes(32));
@@ -53,7 +53,7 @@ const app = createHttp({
     perKeyAndMinute: NO_LIMIT,
     perAddressAndMinute: NO_LIMIT,
     perKey: { search: 4, export: 4 },
-    total: { search: 4, export: 4 },
+    total: { search: 12, export: 4 },
   },
   trustedProxies: [],
   writeSecurityEvent: async () => undefined,

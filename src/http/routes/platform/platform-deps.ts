@@ -4,6 +4,7 @@ import type { Clock } from "../../../clock.ts";
 import type { AuditExport } from "../../audit-export.ts";
 import type { Authenticate } from "../../caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
+import type { TakeTurn } from "../../take-turn.ts";
 
 /** What an ask of the platform came to, or why nobody asked. */
 export type AskedAdvice =
@@ -26,6 +27,7 @@ export interface PlatformDeps {
   readonly openedBlocks: OpenedBlocks;
   /** @throws when a question would read more rows than one may. */
   readonly refuseCostly: (estimate: { rows: number }) => void;
+  readonly takeTurn: TakeTurn;
   readonly auditExport: AuditExport;
   /** Asked again while an export lasts, so that a revoked key gets no more of it. */
   readonly authenticate: Authenticate;

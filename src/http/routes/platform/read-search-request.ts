@@ -43,15 +43,17 @@ export async function readSearchRequest(
   return { zoneId, plan: planSearch(read.search, { isMasked }), isMasked };
 }
 
-/** @throws when answering would read more events than a question may. */
-export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRequest): Promise<void> {
+/** About how many events an answer has to read. @throws when they are more than a question may. */
+export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRequest): Promise<number> {
   // A page is less than any cap: to count first would take longer than the answer.
-  if (readsPageOnly(plan)) return;
+  if (readsPageOnly(plan)) return 0;
   const { from, to } = plan;
   const count = (window: { from: number; to: number }) => countStoredEvents(deps.archive.db, zoneId, window);
   // Days that the platform still shows are not closed yet: neither counted in advance nor indexed.
   const openFrom = Math.max(from, firstListedDay(deps.clock()));
   const events = await count({ from, to });
   const openEvents = openFrom < to ? await count({ from: openFrom, to }) : 0;
-  deps.refuseCostly({ rows: Math.round(estimateCost(plan, { events, openEvents })) });
+  const rows = Math.round(estimateCost(plan, { events, openEvents }));
+  deps.refuseCostly({ rows });
+  return rows;
 }

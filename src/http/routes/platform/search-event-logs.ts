@@ -28,7 +28,10 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone")
       return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
-    const { rows, groups, total, source } = await answer(deps, clientGone(reply), wanted);
+    const gone = clientGone(reply);
+    const { archive, leave } = await deps.takeTurn(request, await refuseLarge(deps, wanted), gone);
+    const answered = await answer({ ...deps, archive }, gone, wanted).finally(leave);
+    const { rows, groups, total, source } = answered;
     const { page, pageSize } = wanted.plan;
     const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
     void reply.header("x-longwatch-source", source);
@@ -36,8 +39,7 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-async function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
-  await refuseLarge(deps, wanted);
+function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
   return wanted.plan.groupBy.length === 0
     ? answerRows(deps, signal, wanted)
     : answerGroups(deps, signal, wanted);
