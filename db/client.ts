@@ -13,6 +13,8 @@ export interface DatabaseOptions {
   readonly lockTimeoutMs?: number;
   readonly idleInTransactionTimeoutMs?: number;
   readonly connectTimeoutMs?: number;
+  /** After so long without work a connection is closed. */
+  readonly idleTimeoutMs?: number;
   /** Of one statement as this side sees it, which also ends a wait for a server that went silent. Default: none. */
   readonly queryTimeoutMs?: number;
 }
@@ -60,6 +62,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 60_000,
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
+    idleTimeoutMillis: options.idleTimeoutMs ?? 10_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   });

@@ -10,6 +10,9 @@ export interface ArchiveParts {
   readonly log: Log;
 }
 
+/** A new connection plans its first search over every day's partition: some ten milliseconds. */
+const IDLE_TIMEOUT_MS = 10 * 60_000;
+
 /**
  * Connections of their own for whoever asks over HTTP, few, and each statement bounded: the heaviest questions take
  * turns here, and what copies events never waits behind one.
@@ -21,6 +24,7 @@ export function openArchive({ config, databaseUrl, log }: ArchiveParts, stack: S
     applicationName: "longwatch archive",
     statementTimeoutMs: config.http.queryTimeoutMs,
     idleInTransactionTimeoutMs: config.http.queryTimeoutMs,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
     onError: (error) => log.warn({ err: error }, "archive connection lost"),
   });
   stack.defer("archive", () => archive.close());
