@@ -136,7 +136,8 @@ export const Environment = z.object({
   }),
   LONGWATCH_QUERY_CONNECTIONS: withDefault(numberBetween(1, 100), "6", {
     rule: "a whole number from 1 to 100",
-    description: "most questions to the archive that the database works on at once, of this process; a third of them for costly searches",
+    description:
+      "most questions to the archive that the database works on at once, of this process; a third of them for costly searches",
   }),
   LONGWATCH_QUERY_MAX_ROWS: withDefault(numberBetween(1_000, 1e12), "50000000", {
     rule: "a whole number from 1000 to 1000000000000",
