@@ -26,7 +26,7 @@ import {
   type TickInput,
   type TickSpan,
 } from "../src/spike/plan-tick.ts";
-import { DEFAULT_Z, FLOOR, LONGEST_WINDOW } from "../src/spike/policy.ts";
+import { DEFAULT_Z, FLOOR } from "../src/spike/policy.ts";
 import { createCompany, raiseSeverity } from "../src/spike/raise-severity.ts";
 import {
   isSameEpisode,
@@ -36,6 +36,7 @@ import {
   toStoredEpisode,
 } from "../src/spike/stored-episode.ts";
 import { createThresholdCache, type ThresholdCache } from "../src/spike/threshold-cache.ts";
+import { LONGEST_WINDOW } from "../src/spike/windows.ts";
 import { HOUR_MS, MINUTE_MS } from "../src/trend/bucket.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 

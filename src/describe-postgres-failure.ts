@@ -1,5 +1,6 @@
 import { readSqlState } from "../db/sql-state.ts";
 import { escapeText } from "./edge/escape-text.ts";
+import { TlsFailureError } from "./tls-failure-error.ts";
 
 const UNREACHABLE = new Set([
   "ECONNREFUSED",
@@ -25,6 +26,8 @@ const MISSING = new Set(["42P01", "42703"]);
 
 /** What is wrong with the database and what helps, in one line; null where the failure is of another kind. */
 export function describePostgresFailure(thrown: unknown): string | null {
+  // It says itself what to do.
+  if (thrown instanceof TlsFailureError) return null;
   for (const error of eachCause(thrown)) {
     const { code, syscall, address, hostname, port } = error as NodeJS.ErrnoException & {
       address?: string;

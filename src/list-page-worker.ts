@@ -4,9 +4,14 @@
  */
 import { parentPort } from "node:worker_threads";
 import { toEventRows } from "../db/event-rows.ts";
-import { digestListPage } from "./ingest/digest-list-page.ts";
-import type { PageAnswer, PageTask } from "./list-page-workers.ts";
+import { digestListPage, type ListPageSource } from "./ingest/digest-list-page.ts";
 import { ownMemory, toBuffer } from "./own-memory.ts";
+
+export interface PageTask {
+  readonly id: number;
+  readonly body: Uint8Array;
+  readonly source: ListPageSource;
+}
 
 function digest({ body, source }: PageTask) {
   const { events, ...page } = digestListPage(toBuffer(body), source);
@@ -15,6 +20,10 @@ function digest({ body, source }: PageTask) {
 
 /** A digest as it is sent: structured cloning makes a Uint8Array of every Buffer. */
 export type SentDigest = ReturnType<typeof digest>;
+
+export type PageAnswer =
+  | { readonly id: number; readonly digest: SentDigest; readonly error?: undefined }
+  | { readonly id: number; readonly digest?: undefined; readonly error: unknown };
 
 parentPort?.on("message", (task: PageTask) => {
   let answer: PageAnswer;

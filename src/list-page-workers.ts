@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Worker } from "node:worker_threads";
 import type { ListPageSource } from "./ingest/digest-list-page.ts";
 import { findList } from "./ingest/open-page.ts";
-import type { SentDigest } from "./list-page-worker.ts";
+import type { PageAnswer, PageTask, SentDigest } from "./list-page-worker.ts";
 import { ownMemory, toBuffer } from "./own-memory.ts";
 
 /** A page of the list as it is stored, and what else is to be known of it. */
@@ -19,16 +19,6 @@ export type DigestListPage = (
   body: Buffer,
   source: ListPageSource,
 ) => Promise<{ envelope: unknown; content: Promise<ListPageDigest> }>;
-
-export interface PageTask {
-  readonly id: number;
-  readonly body: Uint8Array;
-  readonly source: ListPageSource;
-}
-
-export type PageAnswer =
-  | { readonly id: number; readonly digest: SentDigest; readonly error?: undefined }
-  | { readonly id: number; readonly digest?: undefined; readonly error: unknown };
 
 export interface ListPageWorkers {
   readonly digest: DigestListPage;

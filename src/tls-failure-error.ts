@@ -13,7 +13,7 @@ const UNTRUSTED = new Set([
 const OUTDATED = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"]);
 
 /** A store that is there but cannot be talked to in private; trying again will not help until somebody changes something. */
-class TlsFailureError extends ServiceError {
+export class TlsFailureError extends ServiceError {
   override readonly name = "TlsFailureError";
   readonly code = "STORE_TLS";
   readonly disposition = "give-up";

@@ -1,7 +1,7 @@
 import type { Telling } from "../routing/plan-telling.ts";
 import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import { digest } from "./fingerprint.ts";
-import type { Occurrence } from "./notify-reason.ts";
+import type { Occurrence } from "./occurrence.ts";
 import { isGraver, type Severity } from "./severity.ts";
 
 /** What the alerts of one group have in common; also the fingerprint of the alert that speaks for them. */

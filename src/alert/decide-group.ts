@@ -6,7 +6,8 @@ import { assessAlert, type Scene } from "./assess-alert.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { type Candidate, findMembers } from "./group-candidates.ts";
 import { nextAlert } from "./next-alert.ts";
-import { notifyReason, type Occurrence } from "./notify-reason.ts";
+import { notifyReason } from "./notify-reason.ts";
+import type { Occurrence } from "./occurrence.ts";
 import { pickChannels } from "./pick-channels.ts";
 import { findDue, type Listeners, NOTHING_DUE, type Ringing } from "./plan-ringing.ts";
 

@@ -1,5 +1,5 @@
 import type { AlertRecord, NotifyReason, Transition } from "./alert-record.ts";
-import type { Occurrence } from "./notify-reason.ts";
+import type { Occurrence } from "./occurrence.ts";
 
 export interface TransitionFacts {
   readonly reason: NotifyReason;

@@ -5,22 +5,14 @@ import {
   hasToldAdvice,
   type NotifyReason,
 } from "./alert-record.ts";
+import type { Occurrence } from "./occurrence.ts";
 import type { Due } from "./plan-ringing.ts";
-import { isGraver, type Severity } from "./severity.ts";
+import { isGraver } from "./severity.ts";
 
 const MINUTE_MS = 60_000;
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;
 const LONGEST_HOLD_MS = 4 * 60 * MINUTE_MS;
-
-export interface Occurrence {
-  readonly id: number;
-  readonly severity: Severity;
-  readonly openedAtMs: number;
-  readonly closedAtMs: number | null;
-  /** Open, and yet nothing happens just now. */
-  readonly isCalm?: boolean;
-}
 
 /**
  * What there is to say now, in Alertmanager's spirit: from what was said before and what is so, nothing else. `alert` is

@@ -1,5 +1,5 @@
 import { type AlertRecord, gravestSeverity, type NotifyReason, toldChannels } from "./alert-record.ts";
-import type { Occurrence } from "./notify-reason.ts";
+import type { Occurrence } from "./occurrence.ts";
 import { type Due, type Listeners, planRinging, type Ringing } from "./plan-ringing.ts";
 import { isGraver } from "./severity.ts";
 

@@ -7,7 +7,7 @@ import {
   owedRiseSince,
   toldChannels,
 } from "./alert-record.ts";
-import type { Occurrence } from "./notify-reason.ts";
+import type { Occurrence } from "./occurrence.ts";
 import { isGraver, type Severity } from "./severity.ts";
 
 /** Where no route says otherwise. */

@@ -1,7 +1,7 @@
 import type { FoundApiKey } from "../../db/queries/api-keys.ts";
-import { isRole, scopesOf } from "./access.ts";
 import { isSameKey, readKeyId } from "./access-key.ts";
 import type { Authenticate, Caller } from "./caller.ts";
+import { isRole, scopesOf } from "./roles.ts";
 
 export interface AuthenticateOptions {
   /** Asked on every request, so that a revoked key fails on the next one, whichever replica gets it. */

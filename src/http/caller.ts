@@ -1,4 +1,4 @@
-import type { Role, Scope } from "./access.ts";
+import type { Role, Scope } from "./roles.ts";
 
 /** Who asks: what a valid key says about its holder. */
 export interface Caller {

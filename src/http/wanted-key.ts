@@ -1,4 +1,4 @@
-import type { Role } from "./access.ts";
+import type { Role } from "./roles.ts";
 
 /** What somebody asks of a new key. */
 export interface WantedKey {

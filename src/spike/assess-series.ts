@@ -1,7 +1,7 @@
 import { type Episode, followMinute, isOver } from "./episode.ts";
-import { WINDOW_COUNT } from "./policy.ts";
 import type { Thresholds } from "./thresholds.ts";
 import { windowSums } from "./window-sums.ts";
+import { WINDOW_COUNT } from "./windows.ts";
 
 /** The newest minutes of one series, and what is known of its spike. Minutes are numbered since the epoch. */
 export interface SeriesInput {

@@ -1,4 +1,4 @@
-import { LONGEST_WINDOW } from "./policy.ts";
+import { LONGEST_WINDOW } from "./windows.ts";
 
 /** A spike that a person confirmed as an attack. Minutes since the epoch; times are the ends of minutes. */
 export interface ConfirmedAttack {

@@ -1,6 +1,6 @@
 import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
-import { WINDOWS } from "./policy.ts";
 import type { Thresholds } from "./thresholds.ts";
+import { WINDOWS } from "./windows.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
 const QUIET_MINUTES = 15;

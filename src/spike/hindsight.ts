@@ -1,7 +1,8 @@
 import type { Episode } from "./episode.ts";
-import { type SpikePolicy, WINDOWS } from "./policy.ts";
+import type { SpikePolicy } from "./policy.ts";
 import { passMinutes, type SeriesWatch } from "./series-watch.ts";
 import { computeThresholds } from "./thresholds.ts";
+import { WINDOWS } from "./windows.ts";
 
 /** The hour after an episode may still count its events in the longest window. */
 const AFTERMATH_HOURS = 2;

@@ -1,4 +1,4 @@
-import { WINDOW_COUNT } from "./policy.ts";
+import { WINDOW_COUNT } from "./windows.ts";
 
 /** 168 hours are judged, the two newest are not; a few more so that late counts find their hour. */
 const CAPACITY = 192;

@@ -1,5 +1,5 @@
-import { WINDOW_COUNT, WINDOWS, type WindowMinutes } from "./policy.ts";
 import type { Thresholds } from "./thresholds.ts";
+import { WINDOW_COUNT, WINDOWS, type WindowMinutes } from "./windows.ts";
 
 /** The window of a minute that stands out most among those at or above their threshold. */
 export interface Finding {

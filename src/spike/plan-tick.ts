@@ -1,7 +1,8 @@
 import { HOUR_MS, MINUTE_MS } from "../trend/bucket.ts";
 import { type ConfirmedAttack, toAttackHours } from "./attack-hours.ts";
-import { LONGEST_WINDOW, type SpikePolicy } from "./policy.ts";
+import type { SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds.ts";
+import { LONGEST_WINDOW } from "./windows.ts";
 import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { WINDOWS } from "./policy.ts";
+import { WINDOWS } from "./windows.ts";
 
 /**
  * What the platform's own daily counts let expect of a rule of which there is no history yet. Per window (3, 15, 60

@@ -1,9 +1,10 @@
 import { type Episode, followMinute, isOver } from "./episode.ts";
 import { addMinute, createHourHistory, type HourHistory, resetHours } from "./hour-history.ts";
 import { isSpiking } from "./judge-minute.ts";
-import { type SpikePolicy, WINDOW_COUNT, WINDOWS } from "./policy.ts";
+import type { SpikePolicy } from "./policy.ts";
 import { computeThresholds, createThresholds, type Thresholds } from "./thresholds.ts";
 import { windowSums } from "./window-sums.ts";
+import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
 
 /** Work space of a scan; reusing one for series after series keeps the scan free of allocations. */
 export interface ScanSpace {

@@ -1,9 +1,10 @@
 import { type Episode, followMinute, isOver } from "./episode.ts";
 import { addMinute, createHourHistory, type HourHistory } from "./hour-history.ts";
 import { isSpiking } from "./judge-minute.ts";
-import { FLOOR, LONGEST_WINDOW, type SpikePolicy, WINDOW_COUNT, WINDOWS } from "./policy.ts";
+import { FLOOR, type SpikePolicy } from "./policy.ts";
 import type { PastEpisode } from "./scan-history.ts";
 import { computeThresholds, createThresholds, type Thresholds } from "./thresholds.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT, WINDOWS } from "./windows.ts";
 
 const HOUR_SUM = WINDOW_COUNT - 1;
 

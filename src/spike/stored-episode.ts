@@ -1,7 +1,7 @@
 import { MINUTE_MS } from "../trend/bucket.ts";
 import type { SeriesOutcome } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
-import type { WindowMinutes } from "./policy.ts";
+import type { WindowMinutes } from "./windows.ts";
 
 /** An episode as a row keeps it. */
 export interface StoredEpisode {

@@ -1,6 +1,7 @@
 import { advanceHours, type HourHistory, slotOf } from "./hour-history.ts";
-import { FLOOR, type SpikePolicy, WINDOW_COUNT, WINDOWS } from "./policy.ts";
+import { FLOOR, type SpikePolicy } from "./policy.ts";
 import type { RulePrior } from "./rule-prior.ts";
+import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
 
 /** Hours back to the oldest one judged; hour and hour before are left out: a guard gap against the attack itself. */
 export const HISTORY_HOURS = 169;

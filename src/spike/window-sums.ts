@@ -1,4 +1,4 @@
-import { WINDOW_COUNT, WINDOWS } from "./policy.ts";
+import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
 
 /**
  * Events of the last 3, 15 and 60 minutes up to and including the one at `index`. Minutes before `from` are left out:

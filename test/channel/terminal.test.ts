@@ -31,9 +31,10 @@ async function print(
 }
 
 test("a terminal that wants no colours gets none, at its own width", async () => {
-  const plain = await print(messageOf(), { columns: 60, hasColors: () => false });
+  const message = messageOf({ links: [] });
+  const plain = await print(message, { columns: 60, hasColors: () => false });
   expect(plain).not.toContain("\u001b");
-  expect(await print(messageOf(), { columns: 60, hasColors: () => true })).toContain("\u001b[");
+  expect(await print(message, { columns: 60, hasColors: () => true })).toContain("\u001b[");
   expect(Math.max(...plain.split("\n").map((line) => line.length))).toBeLessThanOrEqual(60);
 });
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { type Access, type Role, scopesOf } from "../../src/http/access.ts";
+import type { Access } from "../../src/http/access.ts";
 import type { Caller } from "../../src/http/caller.ts";
+import { type Role, scopesOf } from "../../src/http/roles.ts";
 import { startHttp } from "./start-http.ts";
 
 function caller(role: Role, zoneIds: readonly number[] | null = null): Caller {

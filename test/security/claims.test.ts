@@ -110,6 +110,8 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/edge/transport.ts",
     // The embedded Postgres, and the emulator, which only listens.
     "src/embedded/postgres.ts",
+    // What kind of address a network is.
+    "src/emulator/query/request.ts",
     "src/emulator/server.ts",
     // Texts of attacks.
     "src/emulator/traffic/payloads.ts",
@@ -123,5 +125,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     // What kind of address a host is.
     "src/queue/redis-connection.ts",
     "src/queue/run-attempt.ts",
+    // What kind of address a network is.
+    "src/search/network.ts",
   ]);
 });

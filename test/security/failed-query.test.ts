@@ -76,5 +76,7 @@ test("S13: what is wrong with a file is told without the control characters that
 test("a command that cannot reach the database says why, in a line without SQL", async () => {
   const service = startServiceProcess({ DATABASE_URL: "postgres://user:canary@127.0.0.1:1/app" }, "status");
   expect(await service.exited).toBe(1);
-  expect(service.printed()).toBe("connect ECONNREFUSED 127.0.0.1:1\n");
+  expect(service.printed()).toBe(
+    "longwatch status: Postgres at 127.0.0.1:1 cannot be reached (ECONNREFUSED): does it run, and is DATABASE_URL right?\n",
+  );
 });

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addMinute, createHourHistory } from "../../src/spike/hour-history.ts";
-import { DEFAULT_Z, WINDOWS } from "../../src/spike/policy.ts";
+import { DEFAULT_Z } from "../../src/spike/policy.ts";
 import { toRulePrior } from "../../src/spike/rule-prior.ts";
 import { findEpisodes } from "../../src/spike/scan-history.ts";
 import { computeThresholds } from "../../src/spike/thresholds.ts";
 import { toDailyCounts } from "../../src/spike/to-daily-counts.ts";
+import { WINDOWS } from "../../src/spike/windows.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
 
 const FIRST = 20_000 * 1_440;

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { judgeMinute } from "../../src/spike/judge-minute.ts";
-import { WINDOWS } from "../../src/spike/policy.ts";
 import { scanHistory } from "../../src/spike/scan-history.ts";
+import { WINDOWS } from "../../src/spike/windows.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { naiveSum, naiveThreshold } from "./support/log-peak-guard.ts";
 

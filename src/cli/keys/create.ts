@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "../../config.ts";
-import { isRole, ROLES, type Role } from "../../http/access.ts";
 import { issueKey } from "../../http/issue-key.ts";
 import { toKeyItem } from "../../http/key-item.ts";
+import { isRole, ROLES, type Role } from "../../http/roles.ts";
 import {
   ADMIN_RULE,
   EXPIRY_RULE,

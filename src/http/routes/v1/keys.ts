@@ -3,12 +3,12 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Database, Queryable } from "../../../../db/client.ts";
 import { listApiKeys } from "../../../../db/queries/api-keys.ts";
-import { ROLES } from "../../access.ts";
 import { actorOf } from "../../caller.ts";
 import { issueKey, withdrawKey } from "../../issue-key.ts";
 import { KeyItem, toKeyItem } from "../../key-item.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 import { Refusal } from "../../refusal.ts";
+import { ROLES } from "../../roles.ts";
 import { ADMIN_RULE, EXPIRY_RULE, isRestrictedAdmin, MAX_NAME_CHARS, readExpiry } from "../../wanted-key.ts";
 import { pageOf, pageQuery, toPage } from "./parts.ts";
 

@@ -1,0 +1,19 @@
+export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+export type Scope = "read" | "export" | "act" | "admin";
+
+/** What each role may do. */
+const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
+  reader: ["read"],
+  exporter: ["read", "export"],
+  operator: ["read", "export", "act"],
+  admin: ["read", "export", "act", "admin"],
+};
+
+export function scopesOf(roles: readonly Role[]): ReadonlySet<Scope> {
+  return new Set(roles.flatMap((role) => ROLE_SCOPES[role]));
+}
+
+export function isRole(text: string): text is Role {
+  return (ROLES as readonly string[]).includes(text);
+}
