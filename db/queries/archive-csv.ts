@@ -40,7 +40,7 @@ export async function* readCsvExport(
         from ${fromWaf(zoneId, query, { after, limit: ROWS_PER_PART })}`,
     );
     const { copied, rows } = await runCancellable(database, signal, (_, client) =>
-      runCopy(client, statement, settings),
+      runCopy(client, statement, query.clauses.length === 0 ? [...settings, IN_ORDER] : settings),
     );
     return { part: copied, end: rows === ROWS_PER_PART ? readLastLine(copied) : null };
   });
@@ -49,6 +49,8 @@ export async function* readCsvExport(
 }
 
 type Setting = readonly [name: string, value: string];
+/** Of everything there is, the next part lies in the primary key in order; to sort the rest of the day costs twice as much. */
+const IN_ORDER: Setting = ["enable_sort", "off"];
 
 interface Copied {
   readonly copied: Buffer;

@@ -43,11 +43,12 @@ export function fromWaf(
   query: EventQuery,
   { after, limit }: { after: PartEnd | null; limit: number },
 ): SQL {
-  // The window ends at the position as well: partitions and index ranges are chosen by it.
+  // The window ends with the position's millisecond: partitions and index ranges are chosen by it. What is left to tell is
+  // only the order within that; as a comparison of rows it would be taken for rare, and the rest of the day be sorted.
   const condition =
     after === null
       ? toCondition(zoneId, query)
       : sql`${toCondition(zoneId, { ...query, to: Math.min(query.to, after.at + 1) })}
-          and (e.occurred_at, e.log_id) < (${toMoment(after.at)}, ${after.logId})`;
+          and (e.occurred_at < ${toMoment(after.at)} or e.log_id < ${after.logId})`;
   return sql`waf_events e where ${condition} order by e.occurred_at desc, e.log_id desc limit ${limit}::integer`;
 }
