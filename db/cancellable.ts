@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Database } from "./client.ts";
@@ -14,8 +15,9 @@ export async function runCancellable<T>(
   signal.throwIfAborted();
   const client = await database.pool.connect();
   let cancelling: Promise<unknown> | undefined;
+  let isOver = false;
   const cancel = () => {
-    cancelling = cancelStatement(database, client).catch(() => undefined);
+    cancelling = cancelStatements(database, client, () => isOver).catch(() => undefined);
   };
   signal.addEventListener("abort", cancel, { once: true });
   try {
@@ -26,21 +28,35 @@ export async function runCancellable<T>(
     signal.throwIfAborted();
     throw thrown;
   } finally {
+    isOver = true;
     signal.removeEventListener("abort", cancel);
     // Before the connection is anybody else's: a late cancellation would stop their statement.
     await cancelling;
-    client.release();
+    // A cancellation may have hit the rollback: such a connection is nobody else's.
+    client.release(cancelling !== undefined);
   }
 }
 
-/** Over a connection of its own: those of the pool may all be busy with what is to be cancelled. */
-async function cancelStatement({ pool }: Database, client: pg.PoolClient): Promise<void> {
+const AGAIN_MS = 50;
+
+/**
+ * Over a connection of its own: those of the pool may all be busy with what is to be cancelled. Again until it is over:
+ * between two statements there is none to cancel.
+ */
+async function cancelStatements(
+  { pool }: Database,
+  client: pg.PoolClient,
+  isOver: () => boolean,
+): Promise<void> {
   const { processID } = client as pg.PoolClient & { processID: number };
   const canceller = new pg.Client(pool.options);
   canceller.on("error", () => undefined);
   await canceller.connect();
   try {
-    await canceller.query("select pg_cancel_backend($1)", [processID]);
+    while (!isOver()) {
+      await canceller.query("select pg_cancel_backend($1)", [processID]);
+      await setTimeout(AGAIN_MS);
+    }
   } finally {
     await canceller.end();
   }

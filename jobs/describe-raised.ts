@@ -22,7 +22,7 @@ export async function describeRaised(
   const message =
     said === undefined || !isCounted
       ? { ...said, advice }
-      : { ...buildMessage({ ...facts, reason: "first" }), reason: said.reason };
+      : { ...buildMessage({ ...facts, reason: "first" }), reason: said.reason, links: said.links };
   const details = said === undefined ? row.details : { message };
   await describeAlert(tx, row.id, { details, spikeId: spike.id });
 }

@@ -22,7 +22,9 @@ export async function standIn(
   const copies = overdue.map(({ channel: standsInFor, ...row }) => {
     const { data } = keyed.safeParse(row.content);
     const dedupeKey = notificationKeyOf(data?.dedupeKey ?? `alert-${row.alertId}`, row.transition, fallback);
-    return { ...row, channel: fallback, standsInFor, dedupeKey };
+    // There is no earlier message of this alert that it could change without a sound.
+    const { isQuiet: _, ...content } = row.content as { isQuiet?: boolean };
+    return { ...row, content, channel: fallback, standsInFor, dedupeKey };
   });
   const copied = await insertStandIns(database.db, copies);
   if (copied > 0) log.warn({ channel: fallback, copied }, "fallback channel stands in");

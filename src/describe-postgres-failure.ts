@@ -34,8 +34,9 @@ export function describePostgresFailure(thrown: unknown): string | null {
       hostname?: string;
       port?: number;
     };
-    // A file that is missing has the code of a socket that is.
-    if (code === undefined || !UNREACHABLE.has(code) || syscall === "open") continue;
+    // A file or a program that is missing has the code of a socket that is.
+    if (code === undefined || !UNREACHABLE.has(code) || (code === "ENOENT" && syscall !== "connect"))
+      continue;
     const host = address ?? hostname;
     const place =
       host === undefined ? "" : ` at ${escapeText(port === undefined ? host : `${host}:${port}`)}`;

@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 import { NOT_SHOWN, ORPHANED, SUPERSEDED } from "./last-errors.ts";
 
 /** A message that says all there is to say, whatever was said before. */
-export const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
+const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
 /** A message that only adds to what was said. */
 const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
 export const OPEN = sql`('pending', 'sending')`;
@@ -14,8 +14,14 @@ export function isIdle(row: SQL): SQL {
 }
 
 /** Changes the message that is there without a sound: what rang, or was to ring, is not said by it. */
-function isQuiet(row: SQL): SQL {
+export function isQuiet(row: SQL): SQL {
   return sql`coalesce((${row}.content ->> 'isQuiet')::boolean, false)`;
+}
+
+/** Whether `later`, an alert's later row, says all that `row` has to say, as loud. */
+export function saysAllOf(later: SQL, row: SQL): SQL {
+  return sql`(${later}.reason in ${SAYS_ALL}
+    and (${row}.reason in ${SAYS_LITTLE} or ${isQuiet(row)} or not ${isQuiet(later)}))`;
 }
 
 /** Ends, unsent, the acknowledgements that wait for a channel that could only repeat itself to tell of them. How many. */
@@ -63,7 +69,7 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
         select min(l.transition) as superseded_by from notifications l
         where l.alert_id = n.alert_id and l.channel = n.channel and l.transition > n.transition and l.state in ${OPEN}
           and (
-            (l.reason in ${SAYS_ALL} and (n.reason in ${SAYS_LITTLE} or ${isQuiet(sql`n`)} or not ${isQuiet(sql`l`)}))
+            ${saysAllOf(sql`l`, sql`n`)}
             or (l.reason = 'resolved' and n.reason in ${SAYS_LITTLE})
             or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastTold(sql`n`)} in ${SAYS_ALL}, false))
           )

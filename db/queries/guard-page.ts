@@ -77,7 +77,9 @@ export async function eraseCovered(
  * for nobody.
  */
 export async function enterEmptied(tx: Queryable, emptied: readonly Emptied[]): Promise<void> {
-  for (const { id, ...counts } of emptied) await addErased(tx, id, counts);
+  // In one order: two pages that empty for the same two erasures wait for each other in no circle.
+  for (const { id, ...counts } of emptied.toSorted((one, other) => one.id - other.id))
+    await addErased(tx, id, counts);
 }
 
 /** A page's records without what belongs to erased events, whichever route showed those first. */

@@ -1,7 +1,7 @@
 import { and, inArray, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { dropNeedless, earlierOpen, isIdle, OPEN, SAYS_ALL } from "./drop-notifications.ts";
+import { dropNeedless, earlierOpen, isIdle, isQuiet, OPEN, saysAllOf } from "./drop-notifications.ts";
 import { isPaused } from "./last-errors.ts";
 
 /** Says whose claim it is: a row claimed again has one attempt more, and its former holder may not write any more. */
@@ -94,7 +94,8 @@ export async function lockDigestCandidates(
           notifications.id,
           due.map(({ id }) => id),
         ),
-        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null`,
+        // A digest is heard: what is to change without a sound goes by itself.
+        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null and not ${isQuiet(sql`${notifications}`)}`,
       ),
     )
     .orderBy(sql`(${notifications.content} ->> 'zoneId')`, notifications.reason, notifications.id);
@@ -145,7 +146,7 @@ async function lockDue(
     select n.id, n.alert_id from notifications n
     where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now()
       and (coalesce(n.digest_key, '') = '' or ${digestsToo}) and not ${isPaused(sql`${channel}`)}
-      and not exists (${earlierOpen(sql`n`)} and not (n.reason in ${SAYS_ALL} and ${isIdle(sql`earlier`)}))
+      and not exists (${earlierOpen(sql`n`)} and not (${saysAllOf(sql`n`, sql`earlier`)} and ${isIdle(sql`earlier`)}))
     order by n.next_attempt_at, n.id limit ${limit} for update of n skip locked`);
   return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
 }

@@ -9,6 +9,7 @@ import type { GroupContext } from "./search-contexts.ts";
 import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups, type GroupKey } from "./search-group-parts.ts";
 import { countStored, readLooseEvents } from "./search-loose-events.ts";
+import type { OneByOne } from "./search-one-by-one.ts";
 import { type DayReader, readCodes, readDayTimes, readTexts } from "./search-packed-days.ts";
 import { type GroupQuery, SEARCH_COLUMNS, type SearchClause } from "./search-query.ts";
 
@@ -23,10 +24,11 @@ export async function readCodedGroups(
   reader: DayReader,
   zoneId: number,
   query: GroupQuery,
-  { days, mostLooseEvents }: { days: readonly CountedDay[]; mostLooseEvents: number },
+  { days, most }: { days: readonly CountedDay[]; most: OneByOne },
 ): Promise<GroupPage | null> {
   const spans = cutOut(query, days);
-  if ((await countStored(tx, zoneId, spans)) > mostLooseEvents) return null;
+  if ((await countStored(tx, zoneId, spans)) > most.looseEvents) return null;
+  if ((await countStored(tx, zoneId, days)) > most.codedEvents) return null;
   const books = (await readTexts(tx, zoneId)).map(createBook);
   const loose = spans.length === 0 ? [] : [await readLoose(tx, zoneId, query, { books, spans })];
   const texts = books.map((book) => [...book.keys()]);

@@ -8,6 +8,7 @@ import { mergeContexts } from "./search-contexts.ts";
 import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";
 import { countStored, readLooseEvents } from "./search-loose-events.ts";
+import type { OneByOne } from "./search-one-by-one.ts";
 import { type DayReader, readDayTimes, readTallies, readTexts } from "./search-packed-days.ts";
 import { type GroupQuery, SEARCH_COLUMNS } from "./search-query.ts";
 import { readBuckets } from "./search-sparklines.ts";
@@ -21,13 +22,13 @@ export async function readDayGroups(
   reader: DayReader,
   zoneId: number,
   query: GroupQuery,
-  { days, mostLooseEvents }: { days: readonly CountedDay[]; mostLooseEvents: number },
+  { days, most }: { days: readonly CountedDay[]; most: OneByOne },
 ): Promise<GroupPage> {
   const column = columnOf(query);
   const merge = createTallyMerge(column, await readTexts(tx, zoneId));
   await addDays(reader, query, { merge, column, days });
   const spans = cutOut(query, days);
-  const areEvents = (await countStored(tx, zoneId, spans)) <= mostLooseEvents;
+  const areEvents = (await countStored(tx, zoneId, spans)) <= most.looseEvents;
   if (spans.length > 0) await addLoose(tx, zoneId, query, { merge, column, spans, areEvents });
   const groups = await keepAsked(tx, query, merge.groups());
   const keyed = groups.map((group) => ({ ...group, key: [group.text] })).sort(compareGroups);

@@ -18,6 +18,7 @@ import {
   wantedKeys,
 } from "./search-group-parts.ts";
 import { memoryOf } from "./search-memory.ts";
+import { MOST_ONE_BY_ONE, type OneByOne } from "./search-one-by-one.ts";
 import type { GroupQuery } from "./search-query.ts";
 import { readSparklines } from "./search-sparklines.ts";
 import { inSearchTransaction } from "./search-transaction.ts";
@@ -34,9 +35,6 @@ interface FoundGroup {
   readonly sparkline: readonly number[] | null;
 }
 
-/** Reading as many takes about 100 ms and as many hundred bytes each. */
-const MOST_LOOSE_EVENTS = 150_000;
-
 export interface FoundGroups {
   readonly groups: readonly FoundGroup[];
   /** Of all pages. */
@@ -47,20 +45,20 @@ export interface FoundGroups {
 
 /**
  * One page of groups: the largest first, those of one size by key, in UTF-16 code units. Beside counts made in advance
- * more than `mostLooseEvents` events are counted by Postgres rather than read one by one; the answer is the same.
+ * more than `most` events are counted by Postgres rather than read one by one; the answer is the same.
  */
 export function searchGroups(
   database: Database,
   zoneId: number,
   query: GroupQuery,
-  { mostLooseEvents = MOST_LOOSE_EVENTS }: { mostLooseEvents?: number } = {},
+  most: OneByOne = MOST_ONE_BY_ONE,
 ): Promise<FoundGroups> {
   const memory = memoryOf(database);
   return inSearchTransaction(database, async (tx, client) => {
     const days = query.isCoded ? await readCountedDays(tx, zoneId, query) : [];
     const read = query.isCountable ? readDayGroups : readCodedGroups;
     const counted =
-      days.length > 0 ? await read(tx, { client, memory }, zoneId, query, { days, mostLooseEvents }) : null;
+      days.length > 0 ? await read(tx, { client, memory }, zoneId, query, { days, most }) : null;
     const page = counted ?? (await readFromEvents(tx, zoneId, query));
     return {
       groups: assembleGroups(query, page),

@@ -82,15 +82,22 @@ function hasRung({ reason, channels, quiet }: Transition, channel: string): bool
   return RINGING.includes(reason) && channels.includes(channel) && !quiet.includes(channel);
 }
 
-/** Since when the channel is to be rung because it got worse, or fired again; null where it is not. */
+/**
+ * Since when the channel is to be rung because it got worse, or fired again; null where it is not, or where a person has
+ * taken the alert on since.
+ */
 export function owedRiseSince(alert: AlertRecord, channel: string): number | null {
   const entry = sinceResolve(alert).findLast(
     (one) =>
-      hasRung(one, channel) ||
+      isSettled(one, channel) ||
       (one.reason === "worse" &&
         (isMuted(one) || one.held.includes(channel) || one.waiting.includes(channel))),
   );
-  return entry === undefined || hasRung(entry, channel) ? null : entry.at;
+  return entry === undefined || isSettled(entry, channel) ? null : entry.at;
+}
+
+function isSettled(entry: Transition, channel: string): boolean {
+  return entry.reason === "acknowledged" || hasRung(entry, channel);
 }
 
 /** The history since the alert last began to fire. */

@@ -42,9 +42,12 @@ export interface HttpParts {
   readonly askAdvice: AskAdvice | null;
 }
 
+/** What a question may wait for its turn, and a statement before or after the long one. */
+const BESIDE_QUERY_MS = 30_000;
+
 /**
  * Listens, and returns the URL.
- * @throws {UsageError} when the port is taken.
+ * @throws {UsageError} when the port is taken, or the host is none of this machine's.
  */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
   const { config, log, metrics, database, archive, keys, queues } = parts;
@@ -63,6 +66,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       },
       { name: "queues", isRequired: false, check: () => queues.check() },
     ],
+    handlerTimeoutMs: config.http.queryTimeoutMs + BESIDE_QUERY_MS,
     readBacklog: () => readBacklog(parts),
     areMetricsPublic: config.http.areMetricsPublic,
     authenticate: keys.authenticate,
@@ -93,6 +97,8 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
   try {
     return await http.listen({ host: config.http.host, port: config.http.port });
   } catch (thrown) {
+    if (isNoAddress(thrown))
+      throw new UsageError([`LONGWATCH_HOST: ${config.http.host}: must be an address of this machine`]);
     if (!isTaken(thrown)) throw thrown;
     throw new UsageError([
       `LONGWATCH_PORT: ${config.http.port}: must be free: another program listens there`,
@@ -108,6 +114,11 @@ function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnect
     perKey: { search: Math.max(1, queryConnections - 2), export: 2 },
     total: { search: queryConnections * 2, export: Math.max(1, Math.floor(queryConnections / 2)) },
   };
+}
+
+function isNoAddress(thrown: unknown): boolean {
+  const codes = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];
+  return thrown instanceof Error && "code" in thrown && codes.includes(String(thrown.code));
 }
 
 function isTaken(thrown: unknown): boolean {

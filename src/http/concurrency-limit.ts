@@ -26,7 +26,8 @@ export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: Con
   app.addHook("onRequest", async (request, reply) => {
     const { routeOptions, caller } = request;
     const { heavy } = routeOptions.config;
-    if (heavy === undefined || caller === null) return;
+    // Whoever left while the key was looked up is not seen to leave again.
+    if (heavy === undefined || caller === null || reply.raw.destroyed) return;
     const own = `${heavy} ${caller.keyId}`;
     if (count(own) >= perKey[heavy])
       throw busy(`This key has ${perKey[heavy]} ${heavy} request(s) under way`);

@@ -70,6 +70,10 @@ export function createCostlyGate({ places, perKey, waiting, maxWaitMs }: CostlyG
     if (left > 0) working.set(keyId, left);
     else working.delete(keyId);
     letIn();
+    forget(keyId);
+  }
+
+  function forget(keyId: string): void {
     if (countOwn(keyId) === 0) turns.delete(keyId);
   }
 
@@ -87,6 +91,7 @@ export function createCostlyGate({ places, perKey, waiting, maxWaitMs }: CostlyG
         leaveLine();
         const index = line.indexOf(waiter);
         if (index >= 0) line.splice(index, 1);
+        forget(keyId);
         reject(reason);
       };
       const onAbort = () => giveUp(signal.reason);
@@ -104,6 +109,8 @@ export function createCostlyGate({ places, perKey, waiting, maxWaitMs }: CostlyG
       isIngestBusy = isBusy;
       if (countOwn(keyId) >= perKey) throw tooMany(perKey);
       if (line.length >= waiting) throw tooBusy(line.length);
+      // Behind keys that have waited since the last turn, before the one that had it.
+      if (!turns.has(keyId)) turns.set(keyId, turn - 0.5);
       await stand(keyId, signal);
       let isHere = true;
       const leaveOnce = () => {

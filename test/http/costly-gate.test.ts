@@ -147,3 +147,20 @@ test("whatever comes in whatever order: never more at once than places, and ever
     { numRuns: 50 },
   );
 });
+
+test("keys that ask again as soon as they are answered do not keep one with several in line from its turns", async () => {
+  const gate = createCostlyGate({ places: 1, perKey: 10, waiting: 20, maxWaitMs: 600_000 });
+  const never = new AbortController().signal;
+  let order = "";
+  const ask = async (keyId: string) => {
+    const { leave } = await gate.enter(keyId, true, never);
+    order += keyId;
+    await Promise.resolve();
+    leave();
+  };
+  const askAgain = async (keyId: string) => {
+    for (let turn = 0; turn < 10; turn++) await ask(keyId);
+  };
+  await Promise.all([askAgain("B"), askAgain("C"), ask("A"), ask("A"), ask("A")]);
+  expect(order.lastIndexOf("A")).toBeLessThan(10);
+});

@@ -99,30 +99,48 @@ test("a text longer than its column is found by its whole", () => {
   expect(asked?.kind === "equals" && asked.texts[0]?.length).toBe(8_192);
 });
 
+const MOST = { looseEvents: 150_000, codedEvents: 20_000_000 };
+
 test("a search costs what it has to read", () => {
   const window = { events: 10_000_000, openEvents: 100_000 };
-  const scan = estimateCost(plan({ filters: [{ field: "ua", op: "contains", value: ["ab"] }] }), window);
-  const indexed = estimateCost(plan({ filters: [{ field: "ua", op: "contains", value: ["abc"] }] }), window);
-  const page = estimateCost(plan({ page: 10_000 }), window);
-  const counted = estimateCost(plan({ groupBy: ["country"] }), window);
-  const coded = estimateCost(plan({ groupBy: ["country", "action"] }), window);
+  const scan = estimateCost(
+    plan({ filters: [{ field: "ua", op: "contains", value: ["ab"] }] }),
+    window,
+    MOST,
+  );
+  const indexed = estimateCost(
+    plan({ filters: [{ field: "ua", op: "contains", value: ["abc"] }] }),
+    window,
+    MOST,
+  );
+  const page = estimateCost(plan({ page: 10_000 }), window, MOST);
+  const counted = estimateCost(plan({ groupBy: ["country"] }), window, MOST);
+  const coded = estimateCost(plan({ groupBy: ["country", "action"] }), window, MOST);
   expect(scan).toBe(10_000_000);
-  expect(indexed).toBeLessThan(scan / 20);
+  expect(indexed).toBeLessThan(scan / 5);
   expect(counted).toBeLessThan(scan / 20);
   expect(coded).toBeLessThan(scan / 5);
   expect(page).toBeLessThan(1_000);
 });
 
+test("several dimensions cost all of their events where what is noted of each is not read: too many open ones, or too many", () => {
+  const cost = (events: number, openEvents: number) =>
+    estimateCost(plan({ groupBy: ["country", "action"] }), { events, openEvents }, MOST);
+  expect(cost(20_150_000, 150_000)).toBe(2_150_000);
+  expect(cost(20_150_001, 150_001)).toBe(20_150_001);
+  expect(cost(20_150_001, 150_000)).toBe(20_150_001);
+});
+
 test("a text that is looked for in many columns is looked up only where all of them have an index for it", () => {
   const window = { events: 10_000_000, openEvents: 0 };
-  const cost = (body: object) => estimateCost(plan({ page: 1, ...body }), window);
-  expect(cost({ query: "abc" })).toBe(100_000);
+  const cost = (body: object) => estimateCost(plan({ page: 1, ...body }), window, MOST);
+  expect(cost({ query: "abc" })).toBe(1_000_000);
   expect(cost({ query: "ab" })).toBe(10_000_000);
   const filter = (field: string, value: string) => ({ filters: [{ field, op: "contains", value: [value] }] });
-  expect(cost(filter("ua", "abc"))).toBe(100_000);
+  expect(cost(filter("ua", "abc"))).toBe(1_000_000);
   expect(cost(filter("country", "abc"))).toBe(10_000_000);
   const both = { filters: [filter("ua", "abc"), filter("ua", "ab")].flatMap(({ filters }) => filters) };
-  expect(cost(both)).toBe(100_000);
+  expect(cost(both)).toBe(1_000_000);
   const either = { filters: [{ field: "ua", op: "contains", value: ["abc", "ab"] }] };
   expect(cost(either)).toBe(10_000_000);
 });

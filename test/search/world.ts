@@ -3,6 +3,7 @@ import type { Database } from "../../db/client.ts";
 import { readCsvExport } from "../../db/queries/archive-csv.ts";
 import { readExport } from "../../db/queries/archive-export.ts";
 import { searchGroups } from "../../db/queries/search-groups.ts";
+import { MOST_ONE_BY_ONE } from "../../db/queries/search-one-by-one.ts";
 import { searchRows } from "../../db/queries/search-rows.ts";
 import { toCsvLine } from "../../src/archive/csv-line.ts";
 import { readSearch as readNaively } from "../../src/emulator/query/request.ts";
@@ -24,7 +25,7 @@ export async function expectSame(
   database: Database,
   naive: ReturnType<typeof createNaiveSearch>,
   body: unknown,
-  options: Parameters<typeof searchGroups>[3] = {},
+  options: Parameters<typeof searchGroups>[3] = MOST_ONE_BY_ONE,
 ): Promise<"roll-up" | "events"> {
   const read = readNaively(body, "search");
   if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));

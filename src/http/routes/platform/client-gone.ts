@@ -12,8 +12,6 @@ export function clientGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   const leave = () => gone.abort(new Refusal(CLIENT_GONE, { detail: "The client left." }));
   if (raw.destroyed) leave();
-  raw.once("close", () => {
-    if (!raw.writableFinished) leave();
-  });
+  raw.once("close", leave);
   return gone.signal;
 }

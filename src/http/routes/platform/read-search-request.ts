@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { countStoredEvents } from "../../../../db/queries/archive-zones.ts";
+import { MOST_ONE_BY_ONE } from "../../../../db/queries/search-one-by-one.ts";
 import { checkWindow } from "../../../archive/check-window.ts";
 import { refuseHidden } from "../../../archive/refuse-hidden.ts";
 import { firstListedDay } from "../../../coverage/horizon.ts";
@@ -53,7 +54,7 @@ export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRe
   const openFrom = Math.max(from, firstListedDay(deps.clock()));
   const events = await count({ from, to });
   const openEvents = openFrom < to ? await count({ from: openFrom, to }) : 0;
-  const rows = Math.round(estimateCost(plan, { events, openEvents }));
+  const rows = Math.round(estimateCost(plan, { events, openEvents }, MOST_ONE_BY_ONE));
   deps.refuseCostly({ rows });
   return rows;
 }

@@ -42,6 +42,7 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
       },
     },
     async (request, reply) => {
+      if (reply.raw.destroyed) return reply;
       const caller = known(request.caller);
       const { zone } = request.query;
       visibleZones(caller, zone);
