@@ -8,6 +8,7 @@ import type { SearchEventLogsResult } from "../src/edge/search-event-logs.ts";
 import { searchPages } from "../src/edge/search-pages.ts";
 import { entryBytes } from "../src/ingest/entry-bytes.ts";
 import { toSearchEvent } from "../src/ingest/to-search-event.ts";
+import type { WafEvent } from "../src/ingest/waf-event.ts";
 import { readAhead } from "../src/read-ahead.ts";
 import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
@@ -28,7 +29,12 @@ export interface CopiedSearch {
   readonly filters?: readonly EventLogsFilter[];
   /** Its events are probably all new. */
   readonly expectNew: boolean;
-  /** Runs in the transaction of the last page of each part, when everything before `through` is stored. */
+  /** Called once with the events of each page, before they are stored. */
+  readonly onEvents?: (events: readonly WafEvent[]) => void;
+  /**
+   * Runs in the transaction of the last page of each part, when everything before `through` is stored. Not called when the
+   * search has contradicted itself.
+   */
   readonly conclude?: (tx: Queryable, through: number) => Promise<void>;
   /** Runs in the transaction of every page. */
   readonly onPage?: (tx: Queryable, stored: StoredPage) => Promise<void>;
@@ -38,6 +44,8 @@ export interface CopiedPages {
   readonly pages: number;
   /** Events nobody had stored before. */
   readonly inserted: number;
+  /** Why what was shown cannot be everything, a sentence; null when nothing speaks against it. */
+  readonly contradiction: string | null;
 }
 
 /**
@@ -60,18 +68,23 @@ export async function copySearch(
   let pages = 0;
   let inserted = 0;
   let { expectNew } = search;
+  let contradiction: string | null = null;
   let parts: ReturnType<typeof splitSpan> = null;
   for await (const result of readAhead(searchPages(deps.edge.searchEventLogs, params, signal))) {
     parts = pages === 0 ? splitSpan(from, to, result.page.total) : null;
     // The pages end first: work begun beside them could fail while nobody listens.
     if (parts !== null) break;
-    const isLast = pages + 1 >= result.page.totalPages || result.page.rows.length === 0;
-    const stored = await storeSearchPage(deps, search, { result, expectNew, isLast });
+    const { rows, total, totalPages } = result.page;
+    const isLast = pages + 1 >= totalPages || rows.length === 0;
+    if (rows.length === 0 && total > pages * PAGE_SIZE)
+      contradiction = `A search page is empty although ${total} events are announced.`;
+    const isComplete = isLast && contradiction === null;
+    const stored = await storeSearchPage(deps, search, { result, expectNew, isLast: isComplete });
     expectNew = stored.events > 0 && stored.inserted === stored.events;
     inserted += stored.inserted;
     pages++;
   }
-  return parts === null ? { pages, inserted } : copyParts(deps, search, parts, signal);
+  return parts === null ? { pages, inserted, contradiction } : copyParts(deps, search, parts, signal);
 }
 
 async function copyParts(
@@ -80,14 +93,15 @@ async function copyParts(
   parts: readonly { from: number; to: number }[],
   signal: AbortSignal,
 ): Promise<CopiedPages> {
-  const sum = { pages: 1, inserted: 0 };
+  let [pages, inserted] = [1, 0];
   for (const part of parts) {
     signal.throwIfAborted();
-    const { pages, inserted } = await copySearch(deps, { ...whole, ...part }, signal);
-    sum.pages += pages;
-    sum.inserted += inserted;
+    const copied = await copySearch(deps, { ...whole, ...part }, signal);
+    pages += copied.pages;
+    inserted += copied.inserted;
+    if (copied.contradiction !== null) return { pages, inserted, contradiction: copied.contradiction };
   }
-  return sum;
+  return { pages, inserted, contradiction: null };
 }
 
 interface SearchedPage {
@@ -98,7 +112,7 @@ interface SearchedPage {
 
 function storeSearchPage(
   deps: CopySearchDeps,
-  { zoneId, lease, to, conclude, onPage }: CopiedSearch,
+  { zoneId, lease, to, conclude, onEvents, onPage }: CopiedSearch,
   { result, expectNew, isLast }: SearchedPage,
 ) {
   const { page, body } = result;
@@ -111,6 +125,7 @@ function storeSearchPage(
     expectNew,
     schema: EventRow,
     toEvent: toSearchEvent,
+    onEvents,
     conclude: async (tx, stored) => {
       await onPage?.(tx, stored);
       if (isLast) await conclude?.(tx, to);

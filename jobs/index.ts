@@ -43,6 +43,8 @@ export interface JobSettings {
   readonly detectEveryMs: number;
   /** How often hours are compared with the platform's counts, and sealed. */
   readonly proveEveryMs: number;
+  /** The age of a sealed hour at which its last comparison is entered into its evidence. */
+  readonly lastProofMs: number;
   readonly advicePerHour: number;
   readonly retention: Retention;
   /** Null: what a channel does not take waits for it alone. */
@@ -93,6 +95,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createWalkDaysJob({ ...ingest, fullEveryMs: 15 * MINUTE_MS }),
     createReconcileCountsJob({
       ...ingest,
+      lastProofMs: settings.lastProofMs,
       afterMissing: (zoneId) => ring("repair-window", { zoneId }),
       afterMatch: (zoneId) => ring("seal-windows", { zoneId }),
     }),

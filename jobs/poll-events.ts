@@ -8,12 +8,15 @@ import { planSearch, type SearchedHour, type SearchSpan } from "../src/coverage/
 import { EdgeError } from "../src/edge/edge-error.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
-import { type CopiedPages, type CopySearchDeps, copySearch } from "./copy-search.ts";
+import { type CopiedPages, copySearch } from "./copy-search.ts";
+import { isRouteSuspect, judgeRoute } from "./judge-route.ts";
+import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
+import { createSearchWatch } from "./watch-search.ts";
 
 /** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
 const LEASE_TTL_MS = 15_000;
 
-export interface PollEventsDeps extends CopySearchDeps {
+export interface PollEventsDeps extends ResolveEventsDeps {
   readonly log: Log;
   /** The live edge is read again when it is older than this. */
   readonly freshMs: number;
@@ -33,7 +36,8 @@ export function pollLeaseName(zoneId: number): string {
  * front. The hour's cursor moves in the transaction of the last page of a
  * span, so a killed span is read again; every page may be stored twice.
  */
-export function createPollEventsJob(deps: PollEventsDeps): AnyJob {
+export function createPollEventsJob(given: Omit<PollEventsDeps, "resolvedAt">): AnyJob {
+  const deps: PollEventsDeps = { ...given, resolvedAt: new Map() };
   return defineJob({
     name: "poll-events",
     queue: "ingest",
@@ -58,60 +62,87 @@ interface Poll {
 /** An hour that cannot be searched must not keep those behind it from being copied; two in a row end the run. */
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
-  const failed = new Map<number, unknown>();
+  const { zoneId } = poll;
+  const failures: unknown[] = [];
+  // Hours to leave to the next run: their search failed, contradicted what is known, or was their closing one.
+  const skipped = new Set<number>();
   const closed = new Set<number>();
   let failuresInARow = 0;
   while (!signal.aborted) {
     const now = clock();
     const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
-    const hours = await readCoveredHours(database.db, poll.zoneId, range);
+    const hours = await readCoveredHours(database.db, zoneId, range);
     // Once per run: an hour whose closing search finds something is left to the next, however the clock runs.
-    const untried = hours.filter(({ startsAt }) => !failed.has(startsAt) && !closed.has(startsAt));
-    const open = planSearch(now, [...hours, ...asSearched(failed.keys())], deps);
+    const untried = hours.filter(({ startsAt }) => !skipped.has(startsAt) && !closed.has(startsAt));
+    const open = planSearch(now, [...hours, ...asSearched(skipped)], deps);
     const span = open ?? planClosingSearch(now, untried, deps);
     if (span === null) break;
     if (open === null) closed.add(span.hour);
     try {
-      const stored = await searchSpan(deps, poll, span, signal);
+      const { startedAt: atMs, pages, inserted, contradiction } = await searchSpan(deps, poll, span, signal);
       const { from, to } = span;
-      const facts = { zoneId: poll.zoneId, from: new Date(from), to: new Date(to), ...stored };
-      log.debug(facts, "span searched");
+      log.debug({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "span searched");
       failuresInARow = 0;
+      // The cursor stands where it stood: the next run asks again.
+      if (contradiction !== null) skipped.add(span.hour);
+      if (contradiction !== null || open === null || (await isRouteSuspect(database, zoneId, "search")))
+        await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
     } catch (thrown) {
       if (signal.aborted) return;
-      failed.set(span.hour, thrown);
+      failures.push(thrown);
+      skipped.add(span.hour);
       const isRefused = thrown instanceof EdgeError && thrown.disposition === "wait";
       if (++failuresInARow === 2 || isRefused) break;
     }
   }
-  const [first] = failed.values();
-  if (failed.size > 0) throw first;
+  if (failures.length > 0) throw failures[0];
+  if (!signal.aborted) await resolveEvents(deps, poll, signal);
 }
 
 function asSearched(hours: Iterable<number>): SearchedHour[] {
   return Array.from(hours, (startsAt) => ({ startsAt, searchedThrough: Number.POSITIVE_INFINITY }));
 }
 
-/** The hour's cursor moves with every part, its closing search counts when the last one is stored. */
-function searchSpan(
+interface SearchedSpan extends CopiedPages {
+  /** Start of the search, epoch ms. */
+  readonly startedAt: number;
+}
+
+/**
+ * The hour's cursor moves with every part, its closing search counts when the last one is stored. Neither happens where the
+ * search shows less of the time before the cursor than searches have shown before.
+ */
+async function searchSpan(
   deps: PollEventsDeps,
   { zoneId, lease }: Poll,
   span: SearchSpan,
   signal: AbortSignal,
-): Promise<CopiedPages> {
+): Promise<SearchedSpan> {
   const startedAt = deps.clock();
   const isClosing = isClosingSearch(span, startedAt, deps.settleMs);
   const { hour: startsAt, from, to, isFirst: expectNew } = span;
-  const search = { zoneId, lease, from, to, expectNew };
-  return copySearch(
+  // A closing search may lack what a platform has dropped: its look says so.
+  const seenThrough = expectNew || isClosing ? from : Math.min(from + deps.overlapMs, to);
+  const watch = createSearchWatch();
+  let shortfall: string | null = null;
+  const copied = await copySearch(
     deps,
     {
-      ...search,
-      conclude: (tx, through) => {
+      zoneId,
+      lease,
+      from,
+      to,
+      expectNew,
+      onEvents: watch.add,
+      conclude: async (tx, through) => {
+        shortfall = await watch.findShortfall(tx, zoneId, { from, to: Math.min(seenThrough, through) });
+        if (shortfall !== null) return;
         const closingSearchAt = isClosing && through === to ? startedAt : null;
-        return advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
+        await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
+        if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt });
       },
     },
     signal,
   );
+  return { ...copied, startedAt, contradiction: copied.contradiction ?? shortfall };
 }

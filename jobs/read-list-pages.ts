@@ -11,6 +11,7 @@ import { acceptedAt } from "../src/ingest/accepted-times.ts";
 import { unpackLogIdHashes } from "../src/ingest/log-id-hash.ts";
 import { unpackRecords } from "../src/ingest/packed-records.ts";
 import { packRawBlocks, type RawBlock } from "../src/ingest/raw-block.ts";
+import { type ShownHour, sumPageHours } from "../src/ingest/sum-page-hours.ts";
 import type { DigestListPage, ListPageDigest } from "../src/list-page-workers.ts";
 import { releaseMemory } from "../src/own-memory.ts";
 import { readAhead } from "../src/read-ahead.ts";
@@ -37,6 +38,8 @@ export interface ReadyListPage extends Omit<ListPage, "content"> {
   readonly isKnown: boolean;
   /** The records that no block holds yet; a crash before they are stored at worst keeps one twice. */
   readonly rawBlocks: readonly RawBlock[];
+  /** What the page adds to its pass, by hour. */
+  readonly hours: readonly ShownHour[];
 }
 
 /**
@@ -61,12 +64,15 @@ async function* makeReady(
 ): AsyncGenerator<ReadyListPage, void, undefined> {
   // The page before may not be stored yet, so its records are not to be found in the database.
   let before: readonly string[] = [];
+  let shownBefore: ReadonlySet<string> = new Set();
   for await (const page of pages) {
     const content = await page.content;
+    const { hours, ids } = sumPageHours(content.records.times, content.idHashes, shownBefore);
+    shownBefore = ids;
     const isKnown = await isKnownPage(db, zoneId, toDay(dayStart), content.hash);
     const { firstAt, lastAt, records } = content;
     if (isKnown || firstAt === null || lastAt === null) {
-      yield { ...page, content, isKnown, rawBlocks: [] };
+      yield { ...page, content, isKnown, hours, rawBlocks: [] };
       continue;
     }
     const days = [toDay(firstAt), toDay(lastAt)];
@@ -75,6 +81,6 @@ async function* makeReady(
     before = unpackLogIdHashes(records.logIdHashes);
     const rawBlocks = await packRawBlocks(unpackRecords(records, kept));
     releaseMemory(records.bytes);
-    yield { ...page, content, isKnown, rawBlocks };
+    yield { ...page, content, isKnown, hours, rawBlocks };
   }
 }

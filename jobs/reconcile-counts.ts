@@ -1,18 +1,32 @@
 import { z } from "zod";
-import type { Database } from "../db/client.ts";
+import type { Database, Queryable } from "../db/client.ts";
 import { type HeldLease, holdLease } from "../db/hold-lease.ts";
-import { readCoveredHours } from "../db/queries/covered-hours.ts";
+import { lockHours, readCoveredHours } from "../db/queries/covered-hours.ts";
+import { writeLooks } from "../db/queries/hour-looks.ts";
 import { assertFence } from "../db/queries/leases.ts";
-import { type HourComparison, readStoredCells, recordComparison } from "../db/queries/reconcile.ts";
+import { mergeDoubles } from "../db/queries/merge-doubles.ts";
+import {
+  type HourComparison,
+  readRolledCells,
+  readStoredCells,
+  recordComparison,
+} from "../db/queries/reconcile.ts";
+import { reopenHours } from "../db/queries/reopen-hours.ts";
+import { recordLastProof } from "../db/queries/seal-windows.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { Clock } from "../src/clock.ts";
-import { compareCounts } from "../src/coverage/compare-counts.ts";
+import { type CellCounts, type ComparedHour, compareCounts } from "../src/coverage/compare-counts.ts";
+import { CountsUnreadableError } from "../src/coverage/counts-unreadable-error.ts";
 import type { CoveredHour } from "../src/coverage/covered-hour.ts";
-import { HOUR_MS, horizonAt } from "../src/coverage/horizon.ts";
-import { type Comparison, planComparison } from "../src/coverage/plan-comparison.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../src/coverage/horizon.ts";
+import { countDeficits, isAsSealed, toCountsLook } from "../src/coverage/judge-counts.ts";
+import { nextLook } from "../src/coverage/look.ts";
+import { isSearchedAndSettled } from "../src/coverage/plan-closing-search.ts";
+import { planComparison } from "../src/coverage/plan-comparison.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
+import { judgeRoute } from "./judge-route.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 
 const LEASE_TTL_MS = 15_000;
@@ -26,6 +40,8 @@ export interface ReconcileCountsDeps {
   readonly log: Log;
   /** Until when an event may still appear after its time. */
   readonly settleMs: number;
+  /** A sealed hour that is this old is compared a last time, for its evidence. */
+  readonly lastProofMs: number;
   /** Told when cells were found to lack events. */
   readonly afterMissing: (zoneId: number) => Promise<unknown>;
   /** Told when hours were found to be as the platform counts them. */
@@ -33,8 +49,9 @@ export interface ReconcileCountsDeps {
 }
 
 /**
- * Compares what is stored of one zone with the platform's own counts, cell by cell (rule and hour): all undecided hours
- * in one grouped search. Safe beside itself: one runner per zone, and of two comparisons the later one stands.
+ * Compares what is stored of one zone with the platform's own counts, cell by cell (rule and hour): all hours that the
+ * platform still has, sealed ones too, in one grouped search. A sealed hour that differs is reopened. Safe beside itself: one
+ * runner per zone, and of two comparisons the later one stands.
  */
 export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
   return defineJob({
@@ -58,41 +75,155 @@ interface Zone {
 }
 
 async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSignal): Promise<void> {
-  const { database, edge, clock, log } = deps;
+  const { database, edge, clock, log, settleMs } = deps;
   const { zoneId } = zone;
   // Before anything is read: whatever is stored from now on is newer than the comparison.
   const at = clock();
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: horizonAt(at), toMs: at });
   const span = planComparison(at, hours, deps);
   if (span === null) return;
-  const upstream = await readRuleCounts(edge, zoneId, span, signal);
-  const compared = selectOpen(hours, span);
-  const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
-  const stored = await readStoredCells(database.db, zoneId, [...known.keys()]);
-  const results = compareCounts([...known.keys()], upstream, stored).map((hour): HourComparison => {
-    const before = known.get(hour.startsAt);
-    const isSearched = before?.closingSearchAt != null;
-    const repairAt = isSearched ? at : at + SEARCH_GRACE_MS;
-    return { ...hour, counterBefore: before?.storedCount ?? 0, repairAt };
-  });
-  await inTransaction(database, async ({ tx }) => {
-    await recordComparison(tx, zoneId, results, at);
+  const compared = hours.filter((hour) => isSearchedAndSettled(at, hour, settleMs));
+  // Also before the platform is asked: then fewer events there are not events that came meanwhile.
+  const stored = await readCells(database.db, zoneId, compared);
+  let upstream: CellCounts;
+  try {
+    upstream = await readRuleCounts(edge, zoneId, span, signal);
+  } catch (thrown) {
+    if (thrown instanceof CountsUnreadableError) {
+      const contradiction = `The platform's counts contradict themselves: ${thrown.message}.`;
+      await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction });
+    }
+    throw thrown;
+  }
+  const found = compareCounts(
+    compared.map(({ startsAt }) => startsAt),
+    upstream,
+    stored,
+  );
+  await mergeSurplus(deps, zone, { found, compared, at });
+  const checked = await recount(database.db, zoneId, { found, upstream });
+  const { reopened, open } = await inTransaction(database, async ({ tx }) => {
+    const recorded = await record(tx, zoneId, { checked, upstream, at, lastProofMs: deps.lastProofMs });
     await assertFence(tx, zone.lease.name, zone.lease.fence);
+    return recorded;
   });
-  const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(results) };
+  for (const { startsAt, reason } of reopened)
+    log.warn({ zoneId, hour: new Date(startsAt), reason }, "sealed hour reopened");
+  await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction: null });
+  const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(open) };
   if (facts.missing > 0) log.warn(facts, "counts differ");
   else log.debug(facts, "counts compared");
   if (facts.missing > 0) await deps.afterMissing(zoneId);
-  if (results.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);
+  if (open.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);
 }
 
-/** Those between them are decided: what the platform counts there changes nothing. */
-function selectOpen(hours: readonly CoveredHour[], span: Comparison): CoveredHour[] {
-  const toMs = span.from + span.hours * HOUR_MS;
-  return hours.filter(({ startsAt, state }) => state === "open" && startsAt >= span.from && startsAt < toMs);
+/** Open hours are counted event by event; of sealed ones the roll-up is asked, and the events only where it cannot say. */
+async function readCells(db: Queryable, zoneId: number, hours: readonly CoveredHour[]): Promise<CellCounts> {
+  const sealed = hours.flatMap(({ startsAt, state }) => (state === "sealed" ? [startsAt] : []));
+  const rolled = await readRolledCells(db, zoneId, sealed);
+  const others = hours.flatMap(({ startsAt }) => (rolled.has(startsAt) ? [] : [startsAt]));
+  return new Map([...rolled, ...(await readStoredCells(db, zoneId, others))]);
 }
 
-function countDifferences(hours: readonly HourComparison[]): { missing: number; surplus: number } {
+interface Found {
+  readonly found: readonly ComparedHour[];
+  readonly compared: readonly CoveredHour[];
+  readonly at: number;
+}
+
+/** An event that the platform shows under two times makes a surplus: it is made one again before anything follows from that. */
+async function mergeSurplus(
+  { database, log }: ReconcileCountsDeps,
+  { zoneId, lease }: Zone,
+  { found, compared, at }: Found,
+): Promise<void> {
+  const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
+  for (const hour of found) {
+    const before = known.get(hour.startsAt);
+    // An hour that an earlier version sealed may hold doubles that cover losses: it is looked at once.
+    const isUnknown = before?.state === "sealed" && before.looks.counts === undefined;
+    if (!isUnknown && (countDeficits(hour).count === 0 || (before !== undefined && isAsSealed(before, hour))))
+      continue;
+    const reason = "A log id was stored under two times.";
+    const merged = await inTransaction(database, async ({ tx }) => {
+      const doubles = await mergeDoubles(tx, zoneId, hour.startsAt, at);
+      const touched = new Set(
+        doubles.flatMap(({ keptAt, otherAt }) => [startOfHour(keptAt), startOfHour(otherAt)]),
+      );
+      const reopened = Array.from(touched, (startsAt) => ({ startsAt, reason, isProvenAnew: true }));
+      await reopenHours(tx, zoneId, reopened, at);
+      await assertFence(tx, lease.name, lease.fence);
+      return doubles;
+    });
+    if (merged.length > 0)
+      log.warn({ zoneId, hour: new Date(hour.startsAt), events: merged.length }, "doubled events merged");
+  }
+}
+
+/**
+ * Counts the events of every hour that differs once more: the roll-up may have been wrong, doubles may be gone, and an event
+ * that was stored while the platform was asked is no difference.
+ */
+async function recount(
+  db: Queryable,
+  zoneId: number,
+  { found, upstream }: { found: readonly ComparedHour[]; upstream: CellCounts },
+): Promise<ComparedHour[]> {
+  const differing = found.flatMap((hour) => (hour.differing.length > 0 ? [hour.startsAt] : []));
+  if (differing.length === 0) return [...found];
+  const again = compareCounts(differing, upstream, await readStoredCells(db, zoneId, differing));
+  const recounted = new Map(again.map((hour) => [hour.startsAt, hour]));
+  return found.map((hour) => recounted.get(hour.startsAt) ?? hour);
+}
+
+interface Checked {
+  readonly checked: readonly ComparedHour[];
+  readonly upstream: CellCounts;
+  readonly at: number;
+  readonly lastProofMs: number;
+}
+
+/**
+ * Enters the comparison: looks, seals withdrawn, last proofs, and the cells of open hours that differ. What an hour shows that
+ * has gained an event meanwhile is no look.
+ */
+async function record(tx: Queryable, zoneId: number, { checked, upstream, at, lastProofMs }: Checked) {
+  const starts = checked.map(({ startsAt }) => startsAt);
+  const locked = await lockHours(tx, zoneId, starts);
+  const compared = locked.flatMap((before) => {
+    const hour = checked.find(({ startsAt }) => startsAt === before.startsAt);
+    return hour === undefined || before.state === "gap" ? [] : [{ before, hour }];
+  });
+  const isQuiet = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
+  const sealed = compared.filter(({ before }) => before.state === "sealed");
+  const differing = sealed.filter((one) => isQuiet(one) && !isAsSealed(one.before, one.hour));
+  const reopened = differing.map(({ hour }) => ({
+    startsAt: hour.startsAt,
+    reason: `The platform counts ${hour.upstreamCount} events, ${hour.storedCount} are stored.`,
+    isProvenAnew: false,
+  }));
+  await reopenHours(tx, zoneId, reopened, at);
+  const confirmed = sealed.filter((one) => isQuiet(one) && !differing.includes(one));
+  const old = confirmed.flatMap(({ hour: { startsAt } }) => (startsAt <= at - lastProofMs ? [startsAt] : []));
+  if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
+
+  const open = compared.filter((one) => one.before.state === "open" || differing.includes(one));
+  // Of a sealed hour the look at its seal stays; an earlier version made none.
+  const unlooked = confirmed.filter(({ before }) => before.looks.counts === undefined);
+  const looks = [...open.filter(isQuiet), ...unlooked].map(({ before, hour }) => {
+    const seen = toCountsLook(hour, upstream, { at, isResolved: before.unresolvedSince === null });
+    return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
+  });
+  await writeLooks(tx, zoneId, new Map(looks));
+  const comparisons = open.map(({ before, hour }): HourComparison => {
+    const repairAt = before.closingSearchAt === null ? at + SEARCH_GRACE_MS : at;
+    return { ...hour, counterBefore: before.storedCount, repairAt };
+  });
+  await recordComparison(tx, zoneId, comparisons, at);
+  return { reopened, open: open.map(({ hour }) => hour) };
+}
+
+function countDifferences(hours: readonly ComparedHour[]): { missing: number; surplus: number } {
   const cells = hours.flatMap(({ differing }) => differing);
   const missing = cells.filter((cell) => cell.storedCount < cell.upstreamCount).length;
   return { missing, surplus: cells.length - missing };

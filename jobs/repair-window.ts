@@ -79,15 +79,15 @@ async function repairHour(
   { zoneId, lease }: Zone,
   { startsAt, ruleIds }: Repair,
   signal: AbortSignal,
-): Promise<CopiedPages> {
+): Promise<Pick<CopiedPages, "pages" | "inserted">> {
   const span = { zoneId, lease, from: startsAt, to: startsAt + HOUR_MS, expectNew: false };
   if (ruleIds === null) return copySearch(deps, span, signal);
-  const sum = { pages: 0, inserted: 0 };
+  let [pages, inserted] = [0, 0];
   for (const ruleId of ruleIds) {
     const filters = [{ field: "ruleId" as const, op: "eq" as const, value: [ruleId] }];
-    const { pages, inserted } = await copySearch(deps, { ...span, filters }, signal);
-    sum.pages += pages;
-    sum.inserted += inserted;
+    const copied = await copySearch(deps, { ...span, filters }, signal);
+    pages += copied.pages;
+    inserted += copied.inserted;
   }
-  return sum;
+  return { pages, inserted };
 }

@@ -1,11 +1,21 @@
 import type { Database } from "../db/client.ts";
 import { type AlertRow, readNewestAlerts } from "../db/queries/alerts.ts";
 import { type CoverageTrouble, readCoverageTrouble } from "../db/queries/coverage-trouble.ts";
+import { readReopenedHours } from "../db/queries/reopen-hours.ts";
+import { readSuspicions } from "../db/queries/zone-suspicions.ts";
 import { assessGaps, assessLoss, gapFingerprint, lossFingerprint } from "../src/alert/coverage-alert.ts";
+import {
+  assessReopened,
+  assessSuspicion,
+  type ReopenedHour,
+  reopenedFingerprint,
+  type SuspectRoute,
+  suspicionFingerprint,
+} from "../src/alert/evidence-alert.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Clock } from "../src/clock.ts";
 import { DAY_MS, HOUR_MS, horizonAt } from "../src/coverage/horizon.ts";
-import { FIRST_WATCHED } from "../src/coverage/judge-hour.ts";
+import { UNPREVENTABLE } from "../src/coverage/judge-hour.ts";
 import type { Log } from "../src/log.ts";
 import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
@@ -24,8 +34,8 @@ export interface ReportCoverageDeps {
 }
 
 /**
- * Raises, updates and resolves the alerts about hours that were lost or are about to be: of each kind at most one open
- * per zone. How many transitions were written. Safe beside itself: an alert moves on only from where it was read.
+ * Raises, updates and resolves the alerts about hours that were lost or are about to be, about routes that are suspect and about
+ * hours that stay reopened: of each kind at most one open per zone. How many transitions were written. Safe beside itself: an alert moves on only from where it was read.
  */
 export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> {
   const { database, clock, zoneIds } = deps;
@@ -35,13 +45,51 @@ export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> 
     openBeforeMs: nowMs - HOUR_MS + 1,
     // An outage that goes on keeps its alert open; its first gaps count as long as it does.
     sinceMs: nowMs - 120 * DAY_MS,
-    exceptReason: FIRST_WATCHED,
+    exceptReasons: UNPREVENTABLE,
   });
-  const fingerprints = zones.flatMap(({ zoneId }) => [gapFingerprint(zoneId), lossFingerprint(zoneId)]);
+  const kinds = [gapFingerprint, lossFingerprint, suspicionFingerprint, reopenedFingerprint];
+  const fingerprints = zones.flatMap(({ zoneId }) => kinds.map((fingerprintOf) => fingerprintOf(zoneId)));
   const rows = await readNewestAlerts(database.db, fingerprints);
+  const suspicions = await readSuspicions(database.db, zoneIds);
+  const reopened = await readReopenedHours(database.db, zoneIds);
   let written = 0;
-  for (const zone of zones) written += await reportZone(deps, zone, rows, nowMs);
+  for (const zone of zones) {
+    const { zoneId } = zone;
+    const isOfZone = (one: { readonly zoneId: number }) => one.zoneId === zoneId;
+    written += await reportZone(deps, zone, rows, nowMs);
+    written += await reportEvidence(
+      deps,
+      { zoneId, rows, nowMs },
+      {
+        routes: suspicions.filter(isOfZone),
+        hours: reopened.filter(isOfZone),
+      },
+    );
+  }
   return written;
+}
+
+/** What the zone's routes and its reopened hours give to report. How many transitions were written. */
+async function reportEvidence(
+  deps: ReportCoverageDeps,
+  { zoneId, rows, nowMs }: { zoneId: number; rows: ReadonlyMap<string, AlertRow>; nowMs: number },
+  { routes, hours }: { routes: readonly SuspectRoute[]; hours: readonly ReopenedHour[] },
+): Promise<number> {
+  const about = "coverage";
+  const [suspectPrint, reopenedPrint] = [suspicionFingerprint(zoneId), reopenedFingerprint(zoneId)];
+  const recordOf = (print: string) => {
+    const row = rows.get(print) ?? null;
+    return { row, alert: row && toAlertRecord(row) };
+  };
+  const [suspect, open] = [recordOf(suspectPrint), recordOf(reopenedPrint)];
+  const suspicion = assessSuspicion(nowMs, zoneId, suspect.alert, routes);
+  const reopened = assessReopened(nowMs, zoneId, open.alert, hours);
+  const common = { about, zoneId, nowMs };
+  const written = [
+    await tellSelf(deps, { ...common, fingerprint: suspectPrint, row: suspect.row, news: suspicion }),
+    await tellSelf(deps, { ...common, fingerprint: reopenedPrint, row: open.row, news: reopened }),
+  ];
+  return written.filter(Boolean).length;
 }
 
 async function reportZone(

@@ -1,13 +1,19 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../db/client.ts";
-import { enterHours, lockOpenHours } from "../db/queries/covered-hours.ts";
-import { decideHours, type HourVerdict, readFullPasses } from "../db/queries/seal-windows.ts";
+import { enterHours, lockOpenHours, readCoveredHours } from "../db/queries/covered-hours.ts";
+import { readHourContents } from "../db/queries/hour-contents.ts";
+import { mergeDoubles } from "../db/queries/merge-doubles.ts";
+import { decideHours, type HourVerdict } from "../db/queries/seal-windows.ts";
+import { noteAgreement, noteContradiction, readSuspicions } from "../db/queries/zone-suspicions.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { Clock } from "../src/clock.ts";
-import { HOUR_MS, horizonAt, startOfHour, toDay } from "../src/coverage/horizon.ts";
-import { FIRST_WATCHED, judgeHour } from "../src/coverage/judge-hour.ts";
+import type { CoveredHour } from "../src/coverage/covered-hour.ts";
+import { findSilence } from "../src/coverage/find-contradictions.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../src/coverage/horizon.ts";
+import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "../src/coverage/judge-hour.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
+import { judgeZoneMetrics } from "./judge-metrics.ts";
 
 export interface SealWindowsDeps {
   readonly database: Database;
@@ -20,8 +26,8 @@ export interface SealWindowsDeps {
 }
 
 /**
- * Decides the hours of one zone that have ended: sealed where the evidence is whole, a gap where the platform has begun
- * to forget an hour without it. Both for good. Judged and written under the rows' locks, in one transaction: what is
+ * Decides the hours of one zone that have ended: sealed where the evidence is whole and no route is suspect, a gap where the
+ * platform has begun to forget an hour without it. Judged and written under the rows' locks, in one transaction: what is
  * stored meanwhile waits, and a copy of this job finds them decided.
  */
 export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
@@ -36,13 +42,14 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
       const now = deps.clock();
       const range = { fromMs: startOfHour(horizonAt(now)), toMs: startOfHour(now) };
       const firstHour = await enterHours(database.db, zoneId, range);
+      const zone = await assessZone(deps, zoneId, now);
       const verdicts = await inTransaction(database, async ({ tx }) => {
-        const decided = await judgeHours(tx, { zoneId, firstHour }, now, deps.settleMs);
+        const decided = await judgeHours(tx, { zoneId, firstHour, ...zone }, now);
         await decideHours(tx, zoneId, decided, now);
         return decided;
       });
       const gaps = verdicts.filter(({ state }) => state === "gap");
-      const lost = gaps.filter(({ reason }) => reason !== FIRST_WATCHED);
+      const lost = gaps.filter(({ reason }) => !UNPREVENTABLE.includes(reason ?? ""));
       const facts = {
         zoneId,
         sealed: verdicts.length - gaps.length,
@@ -56,24 +63,54 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
   });
 }
 
-async function judgeHours(
-  tx: Queryable,
-  { zoneId, firstHour }: { zoneId: number; firstHour: number },
-  now: number,
-  settleMs: number,
-): Promise<HourVerdict[]> {
+/** What holds for every hour of the zone: suspect routes, and what the metrics say. */
+async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): Promise<JudgedZone> {
+  const { database, settleMs } = deps;
+  const { confirmedDays, accepted } = await judgeZoneMetrics(deps, zoneId, now);
+  await judgeSilence(deps, zoneId, now);
+  const [suspicion] = await readSuspicions(database.db, [zoneId]);
+  return { settleMs, confirmedDays, metricsAbove: accepted, suspicion: suspicion?.reason ?? null };
+}
+
+/** A busy zone without any event may be a platform that answers nothing: until looks an hour apart agree, it is suspect. */
+async function judgeSilence({ database, log }: SealWindowsDeps, zoneId: number, now: number): Promise<void> {
+  const range = { fromMs: horizonAt(now), toMs: startOfHour(now) };
+  const silence = findSilence(await readCoveredHours(database.db, zoneId, range));
+  const look = { zoneId, route: "zone" as const, atMs: now };
+  if (silence === null) {
+    if (await noteAgreement(database.db, look, 0)) log.info(look, "route no longer suspect");
+  } else if (await noteContradiction(database.db, look, silence))
+    log.warn({ zoneId, route: "zone", reason: silence.reason }, "route became suspect");
+}
+
+interface ZoneToJudge extends JudgedZone {
+  readonly zoneId: number;
+  readonly firstHour: number;
+}
+
+async function judgeHours(tx: Queryable, zone: ZoneToJudge, now: number): Promise<HourVerdict[]> {
+  const { zoneId, firstHour } = zone;
   const hours = await lockOpenHours(tx, zoneId, now - HOUR_MS + 1);
-  const passes = await readFullPasses(tx, zoneId);
-  return hours.flatMap((hour): HourVerdict[] => {
+  const verdicts: HourVerdict[] = [];
+  for (const hour of hours) {
     const { startsAt } = hour;
-    const fullPassStartedAt = passes.get(toDay(startsAt)) ?? null;
-    const verdict = judgeHour(
-      now,
-      { ...hour, fullPassStartedAt, isFirst: startsAt === firstHour },
-      { settleMs },
-    );
-    if (verdict.state === "open") return [];
+    const stored = await readStored(tx, zone, hour, now);
+    const verdict = judgeHour(now, { ...hour, stored, firstHour }, zone);
+    if (verdict.state === "open") continue;
+    const { state, evidence } = verdict;
     const reason = verdict.state === "gap" ? verdict.reason : null;
-    return [{ startsAt, state: verdict.state, reason, evidence: verdict.evidence }];
-  });
+    const looks = verdict.state === "sealed" ? verdict.looks : null;
+    verdicts.push({ startsAt, state, reason, evidence, looks });
+  }
+  return verdicts;
+}
+
+/** What is stored of an hour that may be sealed now; null for every other, which need not be read. */
+async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, now: number) {
+  const { zoneId } = zone;
+  if (zone.suspicion !== null || !isCandidate(now, hour, zone)) return null;
+  const stored = await readHourContents(tx, zoneId, hour.startsAt);
+  // One event again; the next comparison of the counts shows what the double may have covered.
+  if (stored.doubled > 0) await mergeDoubles(tx, zoneId, hour.startsAt, now);
+  return stored;
 }

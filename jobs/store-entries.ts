@@ -11,6 +11,7 @@ import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { OpenedPage } from "../src/ingest/open-page.ts";
 import { preparePage } from "../src/ingest/prepare-page.ts";
 import type { EntryReader } from "../src/ingest/read-entries.ts";
+import type { WafEvent } from "../src/ingest/waf-event.ts";
 import { packUnlistedRecords } from "./pack-unlisted-records.ts";
 
 export interface StoreEntriesDeps {
@@ -33,6 +34,8 @@ export interface EntriesToStore<Entry> extends EntryReader<Entry> {
   readonly bytes: number;
   /** None of them is probably known. */
   readonly expectNew: boolean;
+  /** Called once with the page's events, before they are stored. */
+  readonly onEvents?: ((events: readonly WafEvent[]) => void) | undefined;
   /** Runs in the same transaction, before the fence is checked. */
   readonly conclude: (tx: Queryable, stored: StoredPage) => Promise<unknown>;
 }
@@ -50,6 +53,7 @@ export async function storeEntries<Entry>(
   const storedAt = clock();
   const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(storedAt) } as const;
   const { events, records, quarantined, firstAt, lastAt } = preparePage(entries, source);
+  page.onEvents?.(events);
   const rawBlocks = await packUnlistedRecords(database.db, zoneId, { events, records }, storedAt);
   const rows = toEventRows(zoneId, events);
   const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };

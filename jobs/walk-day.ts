@@ -21,6 +21,7 @@ import type { DigestListPage } from "../src/list-page-workers.ts";
 import type { Log } from "../src/log.ts";
 import { releaseMemory } from "../src/own-memory.ts";
 import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
+import { recordListLooks } from "./record-list-looks.ts";
 
 /** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
 const MAX_STALLED_PAGES = 20;
@@ -50,6 +51,11 @@ export interface DayToWalk {
   readonly conclude?: (tx: Queryable, page: StoredPage) => Promise<unknown>;
 }
 
+export interface EndedPass extends ListPass {
+  /** Entries that belong to another day, by far. */
+  readonly outsideDay: number;
+}
+
 /** The lease of whoever walks this day (start in epoch ms). */
 export function walkLeaseName(zoneId: number, dayStart: number): string {
   return `walk-days.${zoneId}.${toDay(dayStart)}`;
@@ -57,15 +63,15 @@ export function walkLeaseName(zoneId: number, dayStart: number): string {
 
 /**
  * One pass over a day's list, or what is left of one: page after page with its ledger entry and the cursor in one
- * transaction, so that a killed pass goes on where it stood. Returns the pass as it ended; null when the signal ended it
- * before that, or when its token was refused and it has to begin again.
+ * transaction, so that a killed pass goes on where it stood. A full pass becomes a look at each of its hours. Returns the pass
+ * as it ended; null when the signal ended it before that, or when its token was refused and it has to begin again.
  */
 export async function walkDay(
   deps: WalkDayDeps,
   day: DayToWalk,
   { plan, state }: { plan: "resume" | "full" | "short"; state: ListPass | null },
   signal: AbortSignal,
-): Promise<ListPass | null> {
+): Promise<EndedPass | null> {
   const { database, clock, log } = deps;
   const { zoneId, dayStart, lease } = day;
   const name = toDay(dayStart);
@@ -74,7 +80,9 @@ export async function walkDay(
       ? state
       : await beginListPass(database.db, zoneId, name, { fence: lease.fence, startedAt: clock() });
   try {
-    return await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
+    const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
+    if (ended?.passResult === "full") await recordListLooks(database, day, ended);
+    return ended;
   } catch (thrown) {
     if (signal.aborted) return null;
     if (!(await isTokenRefusal(deps, day, thrown))) throw thrown;
@@ -113,7 +121,7 @@ async function walkPass(
   day: DayToWalk,
   { pass, mayStop }: WalkedPass,
   signal: AbortSignal,
-): Promise<ListPass | null> {
+): Promise<EndedPass | null> {
   const { observer } = deps;
   const { zoneId, dayStart } = day;
   const { continuationToken } = pass;
@@ -123,6 +131,7 @@ async function walkPass(
   let expectNew = false;
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
+  let outsideDay = 0;
   for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
     const { entries, size, firstAt } = page.content;
     const pageHash = page.content.hash.toString("hex");
@@ -136,6 +145,7 @@ async function walkPass(
     });
     const { stored } = walked;
     current = walked.pass;
+    outsideDay += page.content.outsideDay;
     expectNew = size > 0 && stored.inserted === size;
     if (stored.inserted > 0 && firstAt !== null) {
       earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, firstAt);
@@ -143,7 +153,7 @@ async function walkPass(
     previous = { firstAt };
     observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes });
     if (stored.inserted + stored.filled > 0) deps.afterPage();
-    if (current.passResult !== null) return current;
+    if (current.passResult !== null) return { ...current, outsideDay };
     if (signal.aborted) return null;
   }
   return null;
@@ -162,7 +172,7 @@ async function storeListPage(
   resultOf: (newEntries: number) => PassResult | null,
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
   const { database, partitions, clock, erasures } = deps;
-  const { content, isKnown, rawBlocks } = page;
+  const { content, isKnown, rawBlocks, hours } = page;
   const day = toDay(dayStart);
   const conclude = async (tx: Queryable, stored: StoredPage) => {
     const recorded = await recordListPage(tx, current, lease.fence, {
@@ -174,6 +184,7 @@ async function storeListPage(
       tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
       firstAt: content.firstAt,
       lastAt: content.lastAt,
+      hours,
       nextToken: page.nextToken,
       passResult: resultOf(stored.inserted),
     });

@@ -4,11 +4,13 @@ import { readCoveredHours } from "../db/queries/covered-hours.ts";
 import { isLeaseHeld } from "../db/queries/leases.ts";
 import { readListPass } from "../db/queries/list-passes.ts";
 import { readSearchedHours } from "../db/queries/search-coverage.ts";
-import { DAY_MS, firstListedDay, startOfDay, toDay } from "../src/coverage/horizon.ts";
+import type { CoveredHour } from "../src/coverage/covered-hour.ts";
+import { DAY_MS, firstListedDay, horizonAt, startOfDay, toDay } from "../src/coverage/horizon.ts";
 import { isBackfilled } from "../src/coverage/plan-search.ts";
 import { EdgeError } from "../src/edge/edge-error.ts";
 import { planPass } from "../src/ingest/plan-pass.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
+import { judgeRoute } from "./judge-route.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
 
@@ -78,10 +80,15 @@ async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Pro
   const name = toDay(dayStart);
   const state = await readListPass(database.db, zoneId, name);
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
-  const unsealed = hours.filter((hour) => hour.state === "open");
-  const plan = planPass(clock(), { dayStart, unsealed }, state, deps);
+  const isAskable = ({ startsAt, state: of }: CoveredHour) => of !== "gap" && startsAt >= horizonAt(clock());
+  const plan = planPass(clock(), { dayStart, hours: hours.filter(isAskable) }, state, deps);
   if (plan === null) return;
   const ended = await walkDay(deps, day, { plan, state }, signal);
+  if (ended?.passResult === "full") {
+    const contradiction =
+      ended.outsideDay === 0 ? null : `The list of ${name} shows ${ended.outsideDay} events of other days.`;
+    await judgeRoute(deps, { zoneId, route: "list", atMs: ended.startedAt, contradiction });
+  }
   if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {
     const { pass, pagesSeen: pages, newEntries, passResult } = ended;
     log.info({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");

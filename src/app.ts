@@ -219,11 +219,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
 function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, advicePerHour, retention, fallback } = config;
+  const { pollEveryMs, lastProofMs, advicePerHour, retention, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     detectEveryMs: isEmulated ? 5_000 : 30_000,
     proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
+    lastProofMs,
     advicePerHour,
     retention,
     fallback,

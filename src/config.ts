@@ -44,6 +44,8 @@ export interface Config {
   };
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
+  /** The age of a sealed hour at which its last comparison is entered into its evidence. */
+  readonly lastProofMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly adviceOnRequest: boolean;
@@ -283,6 +285,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     },
     logLevel: value.LONGWATCH_LOG_LEVEL,
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
+    lastProofMs: value.LONGWATCH_LAST_PROOF_HOURS * 3_600_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
     adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,

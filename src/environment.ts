@@ -177,6 +177,11 @@ export const Environment = z.object({
     rule: "a whole number of seconds from 1 to 86400",
     description: "how often each zone is asked for its newest events",
   }),
+  LONGWATCH_LAST_PROOF_HOURS: withDefault(numberBetween(2, 71), "66", {
+    rule: "a whole number of hours from 2 to 71",
+    description:
+      "the age of an hour at which its last comparison with the platform's counts is entered into its evidence; the platform forgets it at 72",
+  }),
   LONGWATCH_SPIKE_Z: withDefault(numberBetween(1, 10, /^\d+(\.\d+)?$/), "3.5", {
     rule: "a number from 1 to 10",
     description: "how unusual a rule's count must be to count as a spike; higher pages less",

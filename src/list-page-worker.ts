@@ -32,6 +32,6 @@ parentPort?.on("message", (task: PageTask) => {
   } catch (error) {
     answer = { id: task.id, error };
   }
-  const { rows, records } = answer.digest ?? {};
-  parentPort?.postMessage(answer, ownMemory(rows, records?.bytes, records?.logIdHashes));
+  const { rows, records, idHashes } = answer.digest ?? {};
+  parentPort?.postMessage(answer, ownMemory(rows, records?.bytes, records?.logIdHashes, idHashes));
 });

@@ -112,6 +112,7 @@ function toContent({ envelope: whole, ...digest }: SentDigest, envelope: unknown
     ...digest,
     hash: toBuffer(digest.hash),
     rows: toBuffer(digest.rows),
+    idHashes: toBuffer(digest.idHashes),
     // Copies: the records may be given back while these are still to be stored.
     quarantined: digest.quarantined.map((entry) => ({ ...entry, raw: Buffer.from(entry.raw) })),
     records: { ...records, bytes: toBuffer(records.bytes), logIdHashes: toBuffer(records.logIdHashes) },

@@ -36,6 +36,9 @@ export async function readCoverageHours(
     closingSearchAt: row.closingSearchAt?.getTime() ?? null,
     reconciledAt: row.reconciledAt?.getTime() ?? null,
     sealedAt: row.sealedAt?.getTime() ?? null,
+    reopenedAt: row.reopenedAt?.getTime() ?? null,
+    proofFrom: row.proofFrom?.getTime() ?? null,
+    unresolvedSince: row.unresolvedSince?.getTime() ?? null,
   }));
 }
 

@@ -26,13 +26,13 @@ export interface TroubleQuery {
   readonly openBeforeMs: number;
   /** Hours that begin before it, and gaps decided before it, are history. */
   readonly sinceMs: number;
-  /** Gaps with this reason concern nobody. */
-  readonly exceptReason: string;
+  /** Gaps with these reasons concern nobody. */
+  readonly exceptReasons: readonly string[];
 }
 
 /** Of each of these zones that anything is known of, by id. */
 export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): Promise<CoverageTrouble[]> {
-  const { openBeforeMs, sinceMs, exceptReason } = query;
+  const { openBeforeMs, sinceMs, exceptReasons } = query;
   const since = new Date(sinceMs);
   const isAsked = sql`zone_id = any(${sql.param([...query.zoneIds])}::integer[]) and starts_at >= ${since}`;
   const isOpen = sql`state = 'open' and starts_at < ${new Date(openBeforeMs)}`;
@@ -50,7 +50,7 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
     select zone_id as zone, ${toMs(sql`sealed_at`)} as decided, count(*)::integer as hours,
       ${toMs(sql`min(starts_at)`)} as first, ${toMs(sql`max(starts_at) + interval '1 hour'`)} as last
     from coverage_windows
-    where ${isAsked} and state = 'gap' and sealed_at > ${since} and gap_reason <> ${exceptReason}
+    where ${isAsked} and state = 'gap' and sealed_at > ${since} and gap_reason <> all(${sql.param([...exceptReasons])}::text[])
     group by zone_id, sealed_at order by sealed_at`);
   const byZone = Map.groupBy(gaps.rows, ({ zone }) => zone);
   return zones.rows.map(({ zone, watched, open }) => ({

@@ -1,6 +1,6 @@
-import { and, asc, eq, gte, lt, sql } from "drizzle-orm";
+import { and, asc, eq, gte, inArray, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { coverageWindows } from "../schema/coverage-windows.ts";
+import { coverageWindows, type HourLooks } from "../schema/coverage-windows.ts";
 
 /** One hour of a zone as it is recorded; times in epoch ms, null where it has not happened. */
 export interface CoveredHour {
@@ -14,6 +14,11 @@ export interface CoveredHour {
   readonly storedCount: number;
   readonly missingCells: number;
   readonly surplusCells: number;
+  readonly reopenedAt: number | null;
+  readonly reopenReason: string | null;
+  readonly proofFrom: number | null;
+  readonly unresolvedSince: number | null;
+  readonly looks: HourLooks;
 }
 
 /** The recorded hours that begin in [fromMs, toMs), oldest first; an hour without a row has not begun. */
@@ -27,6 +32,22 @@ export async function readCoveredHours(
     .from(coverageWindows)
     .where(and(eq(coverageWindows.zoneId, zoneId), beginsIn(fromMs, toMs)))
     .orderBy(asc(coverageWindows.startsAt));
+  return rows.map(toCoveredHour);
+}
+
+/** These hours (epoch ms of their starts) as they are recorded, oldest first, locked until the commit. */
+export async function lockHours(
+  tx: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+): Promise<CoveredHour[]> {
+  const starts = hours.map((hour) => new Date(hour));
+  const rows = await tx
+    .select()
+    .from(coverageWindows)
+    .where(and(eq(coverageWindows.zoneId, zoneId), inArray(coverageWindows.startsAt, starts)))
+    .orderBy(asc(coverageWindows.startsAt))
+    .for("update");
   return rows.map(toCoveredHour);
 }
 
@@ -72,12 +93,33 @@ export async function enterHours(
   return first;
 }
 
+/** Makes the looks of these undecided hours (epoch ms of their starts) that began before `atMs` prove nothing. */
+export async function proveAnew(
+  tx: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+  atMs: number,
+): Promise<void> {
+  const starts = hours.map((hour) => new Date(hour));
+  await tx
+    .update(coverageWindows)
+    .set({ proofFrom: new Date(atMs) })
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        eq(coverageWindows.state, "open"),
+        inArray(coverageWindows.startsAt, starts),
+      ),
+    );
+}
+
 function beginsIn(fromMs: number, toMs: number) {
   return and(gte(coverageWindows.startsAt, new Date(fromMs)), lt(coverageWindows.startsAt, new Date(toMs)));
 }
 
 function toCoveredHour(row: typeof coverageWindows.$inferSelect): CoveredHour {
-  const { startsAt, state, upstreamCount, storedCount, missingCells, surplusCells } = row;
+  const { startsAt, state, upstreamCount, storedCount, missingCells, surplusCells, reopenReason, looks } =
+    row;
   const at = (time: Date | null) => time?.getTime() ?? null;
   return {
     startsAt: startsAt.getTime(),
@@ -90,5 +132,10 @@ function toCoveredHour(row: typeof coverageWindows.$inferSelect): CoveredHour {
     storedCount,
     missingCells,
     surplusCells,
+    reopenedAt: at(row.reopenedAt),
+    reopenReason,
+    proofFrom: at(row.proofFrom),
+    unresolvedSince: at(row.unresolvedSince),
+    looks,
   };
 }

@@ -93,6 +93,8 @@ export interface ReadPage {
   readonly tokenHash: Buffer | null;
   readonly firstAt: number | null;
   readonly lastAt: number | null;
+  /** Per hour (epoch ms of its start): new to the pass, and the digest of their log ids. */
+  readonly hours: readonly (readonly [startsAt: number, count: number, ids: string])[];
   /** Where the pass goes on; null at its end. */
   readonly nextToken: string | null;
   /** Set on the pass's last page. */
@@ -125,9 +127,10 @@ export async function recordListPage(
       where zone_id = ${zoneId} and day = ${day} and fence <= ${fence}
         and pass = ${before.pass} and pages_seen = ${before.pagesSeen}
       returning pass)
-    insert into pages (zone_id, day, pass, page, entries, new_entries, hash, token_hash, first_at, last_at)
+    insert into pages (zone_id, day, pass, page, entries, new_entries, hash, token_hash, first_at, last_at, hours)
     select ${zoneId}, ${day}, pass, ${before.pagesSeen}, ${entries}, ${page.newEntries}, ${hash}::bytea,
-      ${tokenHash}::bytea, ${at(page.firstAt)}::timestamptz, ${at(page.lastAt)}::timestamptz
+      ${tokenHash}::bytea, ${at(page.firstAt)}::timestamptz, ${at(page.lastAt)}::timestamptz,
+      ${JSON.stringify(page.hours)}::jsonb
     from moved`);
   if (moved.rowCount === 0) throw new FenceLostError(`list pass of ${day}`, fence);
   if (isFull) {
@@ -144,6 +147,21 @@ export async function recordListPage(
     fullPassStartedAt: isFull ? before.startedAt : before.fullPassStartedAt,
     quietPassStartedAt: isQuiet ? before.startedAt : before.quietPassStartedAt,
   };
+}
+
+/** What each page of a pass showed by hour, in order; null in place of a page that an earlier version entered. */
+export async function readPassHours(
+  db: Queryable,
+  zoneId: number,
+  day: string,
+  pass: number,
+): Promise<(ReadPage["hours"] | null)[]> {
+  const rows = await db
+    .select({ hours: pages.hours })
+    .from(pages)
+    .where(and(eq(pages.zoneId, zoneId), eq(pages.day, day), eq(pages.pass, pass)))
+    .orderBy(pages.page);
+  return rows.map(({ hours }) => hours);
 }
 
 /** Ends a pass whose token the platform no longer takes; the next one begins at the first page. */

@@ -146,3 +146,46 @@ export async function compareDays(
     from compared`);
   return found.rows[0] ?? { compared: 0, beyond: [] };
 }
+
+/** One rule on one day, there and here; null where one of the two says nothing. */
+export interface DayOfRule {
+  /** `yyyy-MM-dd`. */
+  readonly day: string;
+  readonly ruleId: string;
+  readonly platform: number | null;
+  /** Epoch ms; when the platform said so. */
+  readonly fetchedAt: number | null;
+  readonly stored: number;
+}
+
+/** Every rule on these days that the platform's metrics or the roll-up know. A day that the roll-up has still to count is left out. */
+export async function readDaysOfRules(
+  db: Queryable,
+  zoneId: number,
+  days: readonly string[],
+): Promise<DayOfRule[]> {
+  if (days.length === 0) return [];
+  const { rows } = await db.execute<{ [Key in keyof DayOfRule]: DayOfRule[Key] }>(sql`
+    with asked as (select day from unnest(${sql.param([...days])}::date[]) as day where not exists (
+      select from dirty_buckets d where d.zone_id = ${zoneId} and d.minute >= day::timestamp at time zone 'UTC'
+        and d.minute < (day + 1)::timestamp at time zone 'UTC')),
+    there as (select day, rule_id, total, fetched_at from rule_metrics join asked using (day) where zone_id = ${zoneId}),
+    here as (select day, rule_id, total from asked join rule_buckets
+      on zone_id = ${zoneId} and width = 86400 and starts_at = day::timestamp at time zone 'UTC')
+    select day::text, rule_id as "ruleId", there.total as platform,
+      (extract(epoch from there.fetched_at) * 1000)::float8 as "fetchedAt", coalesce(here.total, 0) as stored
+    from there full join here using (day, rule_id) order by day, rule_id`);
+  return rows;
+}
+
+/** Has the platform asked for these rules' metrics again, not later than `dueAtMs`. */
+export async function askRulesAgain(
+  db: Queryable,
+  zoneId: number,
+  ruleIds: readonly string[],
+  dueAtMs: number,
+): Promise<void> {
+  await db.execute(sql`
+    update rule_snapshots set due_at = least(due_at, ${new Date(dueAtMs)})
+    where zone_id = ${zoneId} and rule_id = any(${sql.param([...ruleIds])}::text[])`);
+}

@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import type { HourLooks } from "../schema/coverage-windows.ts";
+import { HISTORY } from "./reopen-hours.ts";
 
 /** What was decided about an hour. */
 export interface HourVerdict {
@@ -9,17 +11,11 @@ export interface HourVerdict {
   /** Of a gap. */
   readonly reason: string | null;
   readonly evidence: unknown;
+  /** Of a seal: the looks that its routes have to go on showing. */
+  readonly looks: HourLooks | null;
 }
 
-/** Start of the latest full list pass that reached the end, by UTC day (`yyyy-mm-dd`); epoch ms. */
-export async function readFullPasses(db: Queryable, zoneId: number): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await db.execute<{ day: string; at: number }>(sql`
-    select day::text, (extract(epoch from full_pass_started_at) * 1000)::float8 as at
-    from ingest_cursors where zone_id = ${zoneId} and full_pass_started_at is not null`);
-  return new Map(rows.map(({ day, at }) => [day, at]));
-}
-
-/** Decides undecided hours, once: a sealed hour and a gap stay what they are. Returns how many this call decided. */
+/** Decides undecided hours. A sealed hour and a gap stay what they are. Returns how many this call decided. */
 export async function decideHours(
   tx: Queryable,
   zoneId: number,
@@ -29,10 +25,26 @@ export async function decideHours(
   if (verdicts.length === 0) return 0;
   const given = verdicts.map(({ startsAt, ...verdict }) => ({ ...verdict, starts_at: new Date(startsAt) }));
   const decided = await tx.execute(sql`
-    update coverage_windows w set state = v.state, sealed_at = ${new Date(decidedAtMs)}, gap_reason = v.reason,
-      evidence = v.evidence
+    update coverage_windows set state = v.state, sealed_at = ${new Date(decidedAtMs)}, gap_reason = v.reason,
+      looks = coalesce(v.looks, coverage_windows.looks), proof_from = null,
+      evidence = v.evidence || case when ${HISTORY} = '[]' then '{}' else jsonb_build_object('history', ${HISTORY}) end
     from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as v(
-      starts_at timestamptz, state text, reason text, evidence jsonb)
-    where w.zone_id = ${zoneId} and w.starts_at = v.starts_at and w.state = 'open'`);
+      starts_at timestamptz, state text, reason text, evidence jsonb, looks jsonb)
+    where coverage_windows.zone_id = ${zoneId} and coverage_windows.starts_at = v.starts_at
+      and coverage_windows.state = 'open'`);
   return decided.rowCount ?? 0;
+}
+
+/** Enters into the evidence of sealed hours (epoch ms of their starts) that a last comparison at `atMs` found them complete. */
+export async function recordLastProof(
+  tx: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+  atMs: number,
+): Promise<void> {
+  const starts = hours.map((hour) => new Date(hour));
+  await tx.execute(sql`
+    update coverage_windows set evidence = evidence || jsonb_build_object('lastProofAt', ${new Date(atMs).toISOString()}::text)
+    where zone_id = ${zoneId} and starts_at = any(${sql.param(starts)}::timestamptz[]) and state = 'sealed'
+      and not evidence ? 'lastProofAt'`);
 }

@@ -4,6 +4,7 @@ import { from as copyFrom } from "pg-copy-streams";
 import type { Queryable } from "../client.ts";
 import { EVENT_COLUMNS as COLUMNS } from "../event-rows.ts";
 import type { Transaction } from "../transaction.ts";
+import { LATE_EVENT, REOPENED_FOR_MS, reopening } from "./reopen-hours.ts";
 
 /** What a page touches, counted by the caller. */
 interface EventCounts {
@@ -11,6 +12,8 @@ interface EventCounts {
   readonly minutes: ReadonlyMap<string, ReadonlySet<number>>;
   /** Hour, epoch ms of its start, to number of events. */
   readonly hours: ReadonlyMap<number, number>;
+  /** Events of the list, whose dimensions the search has to give. */
+  readonly hasUnresolved: boolean;
 }
 
 /** A page's events, ready to be copied. */
@@ -29,11 +32,23 @@ export interface StoredEvents {
   readonly inserted: number;
   /** Events that were here and gained a dimension. */
   readonly filled: number;
+  /** Sealed hours that gained an event and are open again; epoch ms of their starts. */
+  readonly reopened: readonly number[];
 }
 
-/** A sealed hour counts on: what comes after its seal must not be hidden. Only its verdict never changes. */
-const GAINED = sql.raw(`stored_count = coverage_windows.stored_count + excluded.stored_count,
-  last_new_at = greatest(coverage_windows.last_new_at, excluded.last_new_at)`);
+/**
+ * An hour that gains events. A sealed one that the platform still has is open again, because its seal says that there are no
+ * further events; an older one counts on, and its seal stays.
+ */
+function gain(storedAt: number) {
+  const isReopened = sql`coverage_windows.state = 'sealed'
+    and coverage_windows.starts_at > ${new Date(storedAt - REOPENED_FOR_MS)}`;
+  const at = new Date(storedAt);
+  return sql`stored_count = coverage_windows.stored_count + excluded.stored_count,
+    last_new_at = greatest(coverage_windows.last_new_at, excluded.last_new_at),
+    unresolved_since = greatest(coverage_windows.unresolved_since, excluded.unresolved_since),
+    ${reopening(isReopened, at, LATE_EVENT)}`;
+}
 
 const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
 
@@ -57,24 +72,30 @@ async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise
 export async function recordCounts(
   tx: Queryable,
   { zoneId, counts, storedAt }: { zoneId: number; counts: EventCounts; storedAt: number },
-): Promise<void> {
+): Promise<number[]> {
   const rules = [...counts.minutes].flatMap(([rule, touched]) => Array.from(touched, () => rule));
   const minutes = [...counts.minutes.values()].flatMap((touched) => [...touched]);
   const hours = [...counts.hours.keys()];
   // One order of locks in every writer: marks by key, then hours by key.
-  await tx.execute(sql`
+  const unresolvedSince = counts.hasUnresolved ? new Date(storedAt) : null;
+  const gained = await tx.execute<{ hour: number }>(sql`
     with marked as (
       insert into dirty_buckets (zone_id, rule_id, minute)
       select ${zoneId}, rule_id, to_timestamp(minute / 1000)
       from unnest(${sql.param(rules)}::text[], ${sql.param(minutes)}::double precision[]) as given(rule_id, minute)
       order by rule_id collate "C", minute
-      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
-    insert into coverage_windows (zone_id, starts_at, stored_count, last_new_at)
-    select ${zoneId}, to_timestamp(hour / 1000), events, ${new Date(storedAt)}
+      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
+    counted as (
+    insert into coverage_windows (zone_id, starts_at, stored_count, last_new_at, unresolved_since)
+    select ${zoneId}, to_timestamp(hour / 1000), events, ${new Date(storedAt)}, ${unresolvedSince}::timestamptz
     from unnest(${sql.param(hours)}::double precision[], ${sql.param([...counts.hours.values()])}::integer[])
       as given(hour, events)
     order by hour
-    on conflict (zone_id, starts_at) do update set ${GAINED}`);
+    on conflict (zone_id, starts_at) do update set ${gain(storedAt)}
+    returning starts_at, reopened_at)
+    select (extract(epoch from starts_at) * 1000)::float8 as hour from counted
+    where reopened_at = ${new Date(storedAt)}`);
+  return gained.rows.map(({ hour }) => hour);
 }
 
 /**
@@ -88,25 +109,34 @@ export async function mergeEvents(
   { zoneId, storedAt }: { zoneId: number; storedAt: number },
   { rows, size, firstAt, lastAt }: NewEvents,
 ): Promise<StoredEvents> {
-  if (size === 0) return { inserted: 0, filled: 0 };
+  if (size === 0) return { inserted: 0, filled: 0, reopened: [] };
   const { tx, client } = transaction;
   await client.query(
     "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
   );
   await copy(client, "staged_events", rows);
-  const inserted = await insertStaged(transaction, zoneId, storedAt);
-  if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0 };
+  await client.query(DROP_ALIASES);
+  const { inserted, reopened } = await insertStaged(transaction, zoneId, storedAt);
+  if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0, reopened };
   const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, firstAt, lastAt));
-  return { inserted, filled: filled.rows[0]?.filled ?? 0 };
+  return { inserted, filled: filled.rows[0]?.filled ?? 0, reopened };
 }
 
-async function insertStaged({ tx }: Transaction, zoneId: number, storedAt: number): Promise<number> {
-  const result = await tx.execute<{ inserted: number }>(sql`
+/** What is stored under another time already. */
+const DROP_ALIASES = `delete from staged_events s using event_aliases a
+  where a.zone_id = s.zone_id and a.other_at = s.occurred_at and a.log_id = s.log_id`;
+
+async function insertStaged(
+  { tx }: Transaction,
+  zoneId: number,
+  storedAt: number,
+): Promise<Pick<StoredEvents, "inserted" | "reopened">> {
+  const result = await tx.execute<{ inserted: number; reopened: number[] }>(sql`
     with inserted as (
       insert into waf_events (${sql.raw(COLUMNS)})
       select ${sql.raw(COLUMNS)} from staged_events order by zone_id, occurred_at, log_id
       on conflict (zone_id, occurred_at, log_id) do nothing
-      returning rule_id, occurred_at),
+      returning rule_id, occurred_at, feature),
     marked as (
       insert into dirty_buckets (zone_id, rule_id, minute)
       select ${zoneId}, rule, minute from (
@@ -114,12 +144,16 @@ async function insertStaged({ tx }: Transaction, zoneId: number, storedAt: numbe
       order by rule collate "C", minute
       on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
     counted as (
-      insert into coverage_windows (zone_id, starts_at, stored_count, last_new_at)
-      select ${zoneId}, date_trunc('hour', occurred_at), count(*), ${new Date(storedAt)}
+      insert into coverage_windows (zone_id, starts_at, stored_count, last_new_at, unresolved_since)
+      select ${zoneId}, date_trunc('hour', occurred_at), count(*), ${new Date(storedAt)},
+        case when bool_or(feature is null) then ${new Date(storedAt)}::timestamptz end
       from inserted group by 2 order by 2
-      on conflict (zone_id, starts_at) do update set ${GAINED})
-    select count(*)::integer as inserted from inserted`);
-  return result.rows[0]?.inserted ?? 0;
+      on conflict (zone_id, starts_at) do update set ${gain(storedAt)}
+      returning starts_at, reopened_at)
+    select count(*)::integer as inserted, array(select (extract(epoch from starts_at) * 1000)::float8 from counted
+      where reopened_at = ${new Date(storedAt)}) as reopened
+    from inserted`);
+  return result.rows[0] ?? { inserted: 0, reopened: [] };
 }
 
 /**

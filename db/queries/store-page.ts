@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
 import { inOneTrip } from "../one-trip.ts";
 import { readSqlState } from "../sql-state.ts";
@@ -43,6 +44,8 @@ export interface StoredPage {
   readonly inserted: number;
   readonly filled: number;
   readonly quarantined: number;
+  /** Sealed hours that gained an event and are open again; epoch ms of their starts. */
+  readonly reopened: readonly number[];
 }
 
 type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
@@ -74,16 +77,17 @@ function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
   return inTransaction(database, async ({ tx, client }) => {
     const { zoneId, events, lease, storedAt } = page;
     if ((await readCovering({ tx, client }, page)).length > 0) return null;
+    if (await hasAliases(tx, zoneId, events)) return null;
     await copyNewEvents(client, events);
     const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
-    const stored = { inserted: events.size, filled: 0, quarantined };
-    const [, , concluded] = await inOneTrip(client, () => [
+    const stored = { inserted: events.size, filled: 0, quarantined, reopened: [] };
+    const [reopened, , concluded] = await inOneTrip(client, () => [
       recordCounts(tx, { zoneId, counts: events.counts, storedAt }),
       insertRawBlocks(tx, zoneId, page.rawBlocks),
       conclude(tx, stored),
       assertFence(tx, lease.name, lease.fence),
     ]);
-    return { stored, concluded };
+    return { stored: { ...stored, reopened }, concluded };
   });
 }
 
@@ -106,6 +110,15 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
     await enterEmptied(tx, emptied);
     return { stored, concluded };
   });
+}
+
+/** Whether an event of the page's time is stored under another time: such a page has to be staged. */
+async function hasAliases(tx: Queryable, zoneId: number, { firstAt, lastAt }: NewEvents): Promise<boolean> {
+  if (firstAt === null || lastAt === null) return false;
+  const { rows } = await tx.execute<{ found: boolean }>(sql`
+    select exists(select from event_aliases where zone_id = ${zoneId}
+      and other_at between ${new Date(firstAt)} and ${new Date(lastAt)}) as found`);
+  return rows[0]?.found ?? false;
 }
 
 /** A page that brings nothing, because it is known, needs none. */

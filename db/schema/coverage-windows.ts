@@ -1,6 +1,39 @@
 import { sql } from "drizzle-orm";
 import { check, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
+/** Stored events that a look did not show. */
+export interface LookLacks {
+  readonly count: number;
+  /** How many of them the search route had shown before. */
+  readonly known: number;
+  /** The first log ids, in order. Empty for counts. */
+  readonly ids: readonly string[];
+  /** Rule to number of events. */
+  readonly rules: Readonly<Record<string, number>>;
+}
+
+/** What one complete reading of an hour by one route showed; times in epoch ms. */
+export interface Look {
+  /** When the look began. */
+  readonly at: number;
+  /** When the first look of the unbroken run of looks began that all showed exactly the same. */
+  readonly since: number;
+  readonly pages: number;
+  readonly count: number;
+  /** Digest of what was shown: of the log ids, or for counts of the cells. */
+  readonly ids: string;
+  /** The highest count that this route has shown of this hour. */
+  readonly peak: number;
+  readonly lacks?: LookLacks;
+}
+
+/** The latest look of each route. */
+export interface HourLooks {
+  readonly list?: Look;
+  readonly search?: Look;
+  readonly counts?: Look;
+}
+
 /**
  * One hour of one zone and what is known about its completeness. Written by poll-events, walk-days,
  * reconcile-counts and seal-windows; read by seal-windows, raise-alerts and the coverage API.
@@ -18,6 +51,12 @@ export const coverageWindows = pgTable(
     /** When the platform's grouped count was last asked for and compared; null until then. */
     reconciledAt: timestamp({ withTimezone: true, precision: 3 }),
     sealedAt: timestamp({ withTimezone: true }),
+    /** When a seal was last withdrawn; null when that never happened. */
+    reopenedAt: timestamp({ withTimezone: true, precision: 3 }),
+    /** Looks that began before it prove nothing; null when every look counts. */
+    proofFrom: timestamp({ withTimezone: true, precision: 3 }),
+    /** When the list last stored an event of this hour that the search had not shown; null when every event is resolved. */
+    unresolvedSince: timestamp({ withTimezone: true, precision: 3 }),
     zoneId: integer().notNull(),
     /** Null until the platform's grouped count was read. */
     upstreamCount: integer(),
@@ -31,6 +70,9 @@ export const coverageWindows = pgTable(
       .notNull()
       .default("open"),
     gapReason: text(),
+    reopenReason: text(),
+    looks: jsonb().$type<HourLooks>().notNull().default({}),
+    /** What led to the latest seal or gap, and the history of seals and reopenings. */
     evidence: jsonb(),
   },
   (t) => [

@@ -1,4 +1,4 @@
-import { date, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+import { date, integer, jsonb, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
 import { bytea } from "../column-types.ts";
 
 /**
@@ -21,6 +21,8 @@ export const pages = pgTable(
     hash: bytea().notNull(),
     /** Of the token that asked for this page; null on a pass's first page. */
     tokenHash: bytea(),
+    /** Per hour (epoch ms of its start): events of the page that the page before did not show, and the digest of their log ids. */
+    hours: jsonb().$type<readonly (readonly [startsAt: number, count: number, ids: string])[]>(),
   },
   (t) => [primaryKey({ columns: [t.zoneId, t.day, t.pass, t.page] })],
 );

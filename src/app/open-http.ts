@@ -7,6 +7,7 @@ import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
 import { readServerSecret } from "../../db/queries/server-secrets.ts";
 import { readServiceStatus } from "../../db/queries/service-status.ts";
+import { readSuspicions } from "../../db/queries/zone-suspicions.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
@@ -130,11 +131,17 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
   const now = clock();
   const { zones, ...work } = await readServiceStatus(database.db, zoneIds, now - 4 * DAY_MS);
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
-  const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => ({
-    zoneId,
-    ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-    hoursToLoss: hoursToLoss(now, await readCoveredHours(database.db, zoneId, range)),
-  });
+  const suspicions = await readSuspicions(database.db, zoneIds);
+  const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => {
+    const hours = await readCoveredHours(database.db, zoneId, range);
+    return {
+      zoneId,
+      ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
+      hoursToLoss: hoursToLoss(now, hours),
+      isSuspect: suspicions.some((one) => one.zoneId === zoneId),
+      hoursReopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
+    };
+  };
   const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
   const standings = await readChannelStandings(database.db);
   const channels = standings.map((one) => ({ ...one, isOpen: one.state !== "closed" }));

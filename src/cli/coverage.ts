@@ -8,7 +8,7 @@ import { drawDays, drawLegend } from "./coverage/draw-days.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
-import { count } from "./progress-bar.ts";
+import { count, many } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
@@ -67,7 +67,8 @@ function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: 
   if (zones.length === 0) return describeNothing(asked);
   const blocks = zones.map((zone) => {
     const rows = drawDays(zone.hours, paint).map((row) => `${row}\n`);
-    return `${paint("bold", `zone ${zone.zoneId}`)}   ${describeCounts(zone)}\n${rows.join("")}${describeNext(zone)}\n`;
+    const more = [describeNext(zone), ...describeDoubts(zone)].map((line) => `${line}\n`).join("");
+    return `${paint("bold", `zone ${zone.zoneId}`)}   ${describeCounts(zone)}\n${rows.join("")}${more}`;
   });
   return `${blocks.join("\n")}\n${drawLegend(paint)}\n`;
 }
@@ -82,6 +83,24 @@ function describeCounts({ hours }: ZoneCoverage): string {
   const stored = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
   const gaps = gap === 1 ? "1 hour lost" : `${gap} hours lost`;
   return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${count(stored)} events`;
+}
+
+/** What keeps hours of the zone from being sealed, and which seals were withdrawn. */
+function describeDoubts({ hours, suspicions }: ZoneCoverage): string[] {
+  const waiting = hours.flatMap(({ notSealedBecause }) => notSealedBecause ?? []);
+  const reopened = hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null);
+  return [
+    ...suspicions.map(
+      ({ since, reason }) => `The platform answers incompletely since ${showTime(since)} UTC: ${reason}`,
+    ),
+    ...[...Map.groupBy(waiting, (reason) => reason)].map(
+      ([reason, of]) => `${many(of.length, "hour")} not sealed yet: ${reason}`,
+    ),
+    ...reopened.map(
+      ({ startsAt, reopenReason }) =>
+        `reopened: the hour from ${showTime(startsAt)} UTC. ${reopenReason ?? ""}`,
+    ),
+  ];
 }
 
 function describeNext({ nextToExpire }: ZoneCoverage): string {

@@ -66,6 +66,9 @@ function describe(status: ShownStatus, zones: readonly ZoneCoverage[]): string {
       ...(next !== null && next.hoursToLoss < NEAR_HOURS
         ? [`  next to expire: ${showTime(next.startsAt)} UTC, ${next.hoursToLoss.toFixed(1)} hours to loss`]
         : []),
+      ...(coverage?.suspicions ?? []).map(
+        ({ since, reason }) => `  The platform answers incompletely since ${showTime(since)} UTC: ${reason}`,
+      ),
       ...(quarantined > 0 ? [`  ${count(quarantined)} unreadable ${entries(quarantined)} set aside`] : []),
     ];
   });

@@ -21,6 +21,7 @@ import { checkHours } from "./verify/check-hours.ts";
 import { checkIds } from "./verify/check-ids.ts";
 import { checkRecords } from "./verify/check-records.ts";
 import { checkRollUps } from "./verify/check-roll-ups.ts";
+import { checkSeals } from "./verify/check-seals.ts";
 import { describeChecks, isAlike } from "./verify/describe-checks.ts";
 
 const HELP = `
@@ -29,6 +30,7 @@ Compares, and changes nothing:
   event ids         with --ids: every event of three hours of the span, id by id
   daily counts      what the platform last said of whole days; more there than here is named, and is no difference
   hour counts       the count of each hour with its events
+  seals             each sealed hour with what its seal says: the same events, each once, with every dimension
   roll-ups          buckets of minutes, hours and days with their events
   raw records       each event that the list showed first with its record
 The span is widened to whole hours and ends with the current one. Without EDGE_API_URL the platform is not asked. Exit code 0; 1 when something differs or
@@ -68,7 +70,7 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
           };
         });
         if (flags.json === true) await writeJson(io.stdout, { zoneId, now, ...span, checks });
-        else await writeOut(io.stdout, describeChecks(zoneId, span, checks));
+        else await writeOut(io.stdout, describeChecks(zoneId, { ...span, now }, checks));
         if (!checks.every(isAlike)) io.setExitCode(1);
       }),
     );
@@ -107,7 +109,7 @@ async function runChecks(
   const line = createProgressLine(io.stderr);
   const counts = { name: "platform counts", check: checkCounts };
   const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
-  const ofStore = [checkDays, checkHours, checkRollUps, checkRecords];
+  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkRecords];
   const all = ofPlatform.length + ofStore.length;
   const checks: Check[] = [];
   const checked: Checked = {

@@ -1,3 +1,5 @@
+import type { HourLooks } from "./look.ts";
+
 /** One hour of a zone and what is known of its completeness; times in epoch ms, null where it has not happened. */
 export interface CoveredHour {
   readonly startsAt: number;
@@ -16,4 +18,12 @@ export interface CoveredHour {
   readonly missingCells: number;
   /** The same with more. */
   readonly surplusCells: number;
+  /** When a seal was last withdrawn. */
+  readonly reopenedAt: number | null;
+  readonly reopenReason: string | null;
+  /** Looks that began before it prove nothing. */
+  readonly proofFrom: number | null;
+  /** When the list last stored an event that the search had not shown; null when every event is resolved. */
+  readonly unresolvedSince: number | null;
+  readonly looks: HourLooks;
 }

@@ -1,97 +1,173 @@
 import type { CoveredHour } from "./covered-hour.ts";
-import { firstListedDay, HOUR_MS, horizonAt, startOfDay } from "./horizon.ts";
-import { isListProven } from "./is-list-proven.ts";
-import { isMatched } from "./plan-comparison.ts";
+import { firstListedDay, HOUR_MS, horizonAt, startOfDay, toDay } from "./horizon.ts";
+import {
+  AGREE_LONG_MS,
+  findLacking,
+  type HourContents,
+  isWorthJudging,
+  LACKING,
+  type Lacking,
+  type Proof,
+  settledAt,
+} from "./hour-proof.ts";
+import type { MetricAbove } from "./judge-metrics.ts";
+import type { HourLooks, Look } from "./look.ts";
+
+export const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
+const SOON_FORGOTTEN =
+  "The platform began to forget this hour within an hour after the zone was first watched.";
+const EMPTY_ONCE =
+  "No route showed an event of this hour, but the platform forgot it before a second look could confirm that.";
 
 /** Why an hour is a gap that nobody could have prevented; it is no reason to wake anyone. */
-export const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
+export const UNPREVENTABLE: readonly string[] = [FIRST_WATCHED, SOON_FORGOTTEN, EMPTY_ONCE];
 
 export interface JudgedHour extends CoveredHour {
-  /** Start of the latest full list pass over its day that reached the end. */
-  readonly fullPassStartedAt: number | null;
-  /** Nothing is known of the zone before it. */
-  readonly isFirst: boolean;
+  /** The first hour that anything is known of in the zone, epoch ms of its start. */
+  readonly firstHour: number;
+  /** What is stored of the hour; null where it was not read, because the hour cannot be sealed. */
+  readonly stored: HourContents | null;
 }
 
+export interface JudgedZone {
+  readonly settleMs: number;
+  /** Why a route of the zone is suspect; null while none is. */
+  readonly suspicion: string | null;
+  /** UTC days, epoch ms of their start, whose metrics agree with what is stored. */
+  readonly confirmedDays: ReadonlySet<number>;
+  /** UTC days (`yyyy-MM-dd`) of which the platform's metrics count more than any route shows, with those counts. */
+  readonly metricsAbove: ReadonlyMap<string, readonly MetricAbove[]>;
+}
+
+type ProofPolicy = Pick<JudgedZone, "settleMs" | "confirmedDays">;
+
 /** As it is stored, for people: times as ISO text. */
-type Evidence = Readonly<Record<string, unknown>>;
+export type Evidence = Readonly<Record<string, unknown>>;
 
 export type Verdict =
-  | { readonly state: "open" }
-  | { readonly state: "sealed"; readonly evidence: Evidence }
+  | { readonly state: "open"; readonly lacking: Lacking | null }
+  | { readonly state: "sealed"; readonly evidence: Evidence; readonly looks: HourLooks }
   | { readonly state: "gap"; readonly reason: string; readonly evidence: Evidence };
 
 /**
- * What can be said of an undecided hour. Sealed: it has settled; a complete list pass, a complete search and the
- * platform's own counts were all read after that, the list and the counts after its last new event, and the counts are
- * ours in every cell. A day that the list no longer serves is proven by search alone, by one that found nothing new;
- * the evidence says so. A gap: the platform has begun to forget it.
+ * What can be said of an undecided hour. Sealed: it has settled, no route of the zone is suspect, and `findLacking` names
+ * nothing. A gap: the platform has begun to forget the hour without that.
  */
-export function judgeHour(now: number, hour: JudgedHour, { settleMs }: { settleMs: number }): Verdict {
-  const { startsAt } = hour;
-  const hasSettled = startsAt + HOUR_MS + settleMs <= now;
-  if (hasSettled && isProven(now, hour, settleMs))
-    return { state: "sealed", evidence: prove(hour, settleMs) };
-  if (startsAt >= horizonAt(now)) return { state: "open" };
-  return { state: "gap", reason: explainGap(hour, settleMs), evidence: describeGap(hour) };
+export function judgeHour(now: number, hour: JudgedHour, zone: JudgedZone): Verdict {
+  const { startsAt, stored } = hour;
+  const proof = proofOf(now, hour, zone);
+  const hasSettled = proof.from <= now;
+  const lacking = hasSettled && stored !== null ? findLacking(hour, stored, proof) : "search";
+  if (hasSettled && stored !== null && lacking === null && zone.suspicion === null)
+    return { state: "sealed", evidence: prove(hour, stored, proof, zone), looks: accept(hour.looks) };
+  if (startsAt >= horizonAt(now)) return { state: "open", lacking: hasSettled ? lacking : null };
+  return { state: "gap", reason: explainGap(hour, lacking, zone), evidence: describeGap(hour) };
 }
 
-function isProven(now: number, hour: JudgedHour, settleMs: number): boolean {
-  const { startsAt, closingSearchAt, lastNewAt, fullPassStartedAt } = hour;
-  if (closingSearchAt === null || closingSearchAt < startsAt + HOUR_MS + settleMs) return false;
-  if (!isMatched(hour, settleMs)) return false;
-  if (isListProven(hour, fullPassStartedAt, settleMs)) return true;
-  const isListed = startOfDay(startsAt) >= firstListedDay(now);
-  return !isListed && (lastNewAt === null || lastNewAt < closingSearchAt);
+/** Whether an undecided hour with these events is proven complete, whatever is suspect in its zone. */
+export function isProven(now: number, hour: CoveredHour, stored: HourContents, policy: ProofPolicy): boolean {
+  const proof = proofOf(now, hour, policy);
+  return proof.from <= now && findLacking(hour, stored, proof) === null;
 }
 
-function prove(hour: JudgedHour, settleMs: number): Evidence {
-  const { closingSearchAt, reconciledAt, lastNewAt, fullPassStartedAt } = hour;
-  const { upstreamCount, storedCount, surplusCells } = hour;
+/**
+ * Why an undecided hour that has settled is not sealed yet, for people; null for every other hour. From what is recorded
+ * alone, so it is the likely reason.
+ */
+export function explainOpen(now: number, hour: CoveredHour, settleMs: number): string | null {
+  const proof = proofOf(now, hour, { settleMs, confirmedDays: new Set() });
+  if (hour.state !== "open" || proof.from > now) return null;
+  const { storedCount, unresolvedSince, looks } = hour;
+  const ids = looks.search?.ids ?? "";
+  const stored = { count: storedCount, ids, unresolved: unresolvedSince === null ? 0 : 1, doubled: 0 };
+  const lacking = findLacking(hour, stored, proof);
+  return lacking === null ? null : LACKING[lacking];
+}
+
+/** Whether the hour's looks are complete enough to read what is stored and judge it. */
+export function isCandidate(now: number, hour: CoveredHour, zone: JudgedZone): boolean {
+  const proof = proofOf(now, hour, zone);
+  return proof.from <= now && isWorthJudging(hour, proof);
+}
+
+function proofOf(now: number, hour: CoveredHour, { settleMs, confirmedDays }: ProofPolicy): Proof {
+  const day = startOfDay(hour.startsAt);
   return {
-    settleMs,
-    list: isListProven(hour, fullPassStartedAt, settleMs)
-      ? { passStartedAt: toIso(fullPassStartedAt) }
-      : null,
-    search: { startedAt: toIso(closingSearchAt) },
-    counts: { readAt: toIso(reconciledAt), upstream: upstreamCount, stored: storedCount, surplusCells },
+    from: settledAt(hour, settleMs),
+    isListed: day >= firstListedDay(now),
+    isDayConfirmed: confirmedDays.has(day),
+  };
+}
+
+/** What a route shows at the seal is what it has to go on showing. */
+function accept(looks: HourLooks): HourLooks {
+  const { list, search, counts } = looks;
+  const accepted = (look: Look) => ({ ...look, peak: look.count });
+  return {
+    ...(list === undefined ? {} : { list: accepted(list) }),
+    ...(search === undefined ? {} : { search: accepted(search) }),
+    ...(counts === undefined ? {} : { counts: accepted(counts) }),
+  };
+}
+
+function prove(hour: JudgedHour, stored: HourContents, proof: Proof, zone: JudgedZone): Evidence {
+  const { looks, lastNewAt, surplusCells, startsAt } = hour;
+  const metricsAbove = zone.metricsAbove.get(toDay(startsAt));
+  const list = proof.isListed ? looks.list : undefined;
+  return {
+    stored: { count: stored.count, ids: stored.ids },
+    list: list === undefined ? null : showLook(list),
+    search: looks.search === undefined ? null : showLook(looks.search),
+    counts: looks.counts === undefined ? null : { ...showLook(looks.counts), surplusCells },
+    ...(list !== undefined && list.count < stored.count ? { listLacks: stored.count - list.count } : {}),
+    ...(stored.unresolved > 0 ? { unresolved: stored.unresolved } : {}),
+    ...(metricsAbove === undefined ? {} : { metricsAbove }),
     lastNewAt: toIso(lastNewAt),
   };
 }
 
+/** A look as people read it. */
+export function showLook({ at, since, peak: _peak, ...look }: Look): Evidence {
+  return { at: toIso(at), since: toIso(since), ...look };
+}
+
 function describeGap(hour: JudgedHour): Evidence {
-  const { startsAt, searchedThrough, closingSearchAt, reconciledAt, lastNewAt, fullPassStartedAt } = hour;
-  const { upstreamCount, storedCount, missingCells, surplusCells } = hour;
+  const { startsAt, searchedThrough, lastNewAt, storedCount, missingCells, surplusCells, looks } = hour;
   return {
     from: toIso(startsAt),
     to: toIso(startsAt + HOUR_MS),
-    list: { passStartedAt: toIso(fullPassStartedAt) },
-    search: { through: toIso(searchedThrough), startedAt: toIso(closingSearchAt) },
-    counts: {
-      readAt: toIso(reconciledAt),
-      upstream: upstreamCount,
-      stored: storedCount,
-      missingCells,
-      surplusCells,
+    stored: { count: storedCount },
+    list: looks.list === undefined ? null : showLook(looks.list),
+    search: {
+      through: toIso(searchedThrough),
+      ...(looks.search === undefined ? {} : showLook(looks.search)),
     },
+    counts: looks.counts === undefined ? null : { ...showLook(looks.counts), missingCells, surplusCells },
     lastNewAt: toIso(lastNewAt),
   };
 }
 
 /** The first thing that was lacking. */
-function explainGap(hour: JudgedHour, settleMs: number): string {
+function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion }: JudgedZone): string {
   const { startsAt, searchedThrough, closingSearchAt, reconciledAt, missingCells } = hour;
-  if (hour.isFirst) return FIRST_WATCHED;
+  if (startsAt === hour.firstHour) return FIRST_WATCHED;
+  if (startsAt === hour.firstHour + HOUR_MS) return SOON_FORGOTTEN;
   if (searchedThrough === null) return "It was never searched before the platform forgot it.";
   if (searchedThrough < startsAt + HOUR_MS)
     return `It was searched only up to ${toIso(searchedThrough)} before the platform forgot it.`;
+  if (suspicion !== null) return `The platform answered incompletely: ${suspicion}`;
   if (closingSearchAt === null)
     return "It was not searched from end to end after it had settled, while the platform had all of it.";
   if (reconciledAt === null) return "The platform's counts were never read.";
   if (missingCells > 0)
     return `The platform counted more events than could be copied, under ${missingCells} of its rules.`;
-  if (!isMatched(hour, settleMs)) return "It gained events, and the platform's counts were not read again.";
-  return "No complete list pass confirmed it after its last new event.";
+  if (lacking === "empty" && isTooLateForTwo(hour)) return EMPTY_ONCE;
+  return `The platform forgot it before it was proven: ${LACKING[lacking ?? "search"]}.`;
+}
+
+/** The first look at an hour without events came so late that a second one, an hour after it, could not be made. */
+function isTooLateForTwo({ startsAt, looks: { search } }: JudgedHour): boolean {
+  return search !== undefined && horizonAt(search.since + AGREE_LONG_MS) > startsAt;
 }
 
 function toIso(at: number | null): string | null {

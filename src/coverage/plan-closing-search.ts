@@ -1,34 +1,56 @@
 import type { CoveredHour } from "./covered-hour.ts";
 import { firstListedDay, HOUR_MS, horizonAt } from "./horizon.ts";
+import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
+import { agreedFor, type Look } from "./look.ts";
 import type { SearchSpan } from "./plan-search.ts";
+
+/** A search that did not show what is stored is repeated after this; it may have raced with the list. */
+const REPEAT_MS = 5 * 60_000;
 
 /**
  * The hour to search once more from end to end, the one that expires first in front; null when there is none. Every
- * undecided hour needs such a search after it has settled. Where the list can no longer be asked, a search that itself
- * found nothing new stands in for the pass. Hours are oldest first.
+ * undecided hour needs such a search after it has settled, and again while it does not show exactly what is stored. Hours
+ * are oldest first.
  */
 export function planClosingSearch(
   now: number,
   hours: readonly CoveredHour[],
   { settleMs }: { settleMs: number },
 ): SearchSpan | null {
-  const next = hours.find((hour) => isWholeAndSettled(now, hour, settleMs) && lacksClosingSearch(now, hour));
+  const next = hours.find((hour) => {
+    const dueAt = nextSearchAt(now, hour, settleMs);
+    return isSearchedAndSettled(now, hour, settleMs) && dueAt !== null && dueAt <= now;
+  });
   if (next === undefined) return null;
   const { startsAt } = next;
   return { hour: startsAt, from: startsAt, to: startsAt + HOUR_MS, isFirst: false };
 }
 
-/** Undecided, not yet beginning to expire, and searched to its end once already. */
-export function isWholeAndSettled(now: number, hour: CoveredHour, settleMs: number): boolean {
+/** Not a gap, not yet beginning to expire, and searched to its end once already. */
+export function isSearchedAndSettled(now: number, hour: CoveredHour, settleMs: number): boolean {
   const end = hour.startsAt + HOUR_MS;
   const isSearched = hour.searchedThrough !== null && hour.searchedThrough >= end;
-  return hour.state === "open" && hour.startsAt >= horizonAt(now) && end + settleMs <= now && isSearched;
+  return hour.state !== "gap" && hour.startsAt >= horizonAt(now) && end + settleMs <= now && isSearched;
 }
 
-function lacksClosingSearch(now: number, { startsAt, closingSearchAt, lastNewAt }: CoveredHour): boolean {
-  if (closingSearchAt === null) return true;
-  const foundSomething = lastNewAt !== null && lastNewAt >= closingSearchAt;
-  return foundSomething && startsAt < firstListedDay(now);
+/** When the hour's next closing search is due, epoch ms; null when its latest one is enough. */
+function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number | null {
+  const { startsAt, lastNewAt, storedCount, looks, state } = hour;
+  const { search } = looks;
+  if (!isFresh(search, hour, settledAt(hour, settleMs))) return state === "open" ? 0 : null;
+  // A sealed hour is searched again only where its latest search showed less than an earlier one.
+  if (state === "sealed") return search.count < search.peak ? repeatAt(search) : null;
+  const foundSomething = lastNewAt !== null && lastNewAt >= search.at;
+  if (foundSomething && startsAt < firstListedDay(now)) return 0;
+  if (storedCount === 0 && search.count === 0)
+    return agreedFor(search) >= AGREE_LONG_MS ? null : search.since + AGREE_LONG_MS;
+  if (search.count === storedCount && search.lacks === undefined) return null;
+  return repeatAt(search);
+}
+
+function repeatAt(search: Look): number {
+  if (search.lacks === undefined) return search.at + REPEAT_MS;
+  return search.at + (agreedFor(search) >= AGREE_MS ? AGREE_LONG_MS : AGREE_MS);
 }
 
 /** Whether a search of [from, to), begun at `startedAt`, is the closing search of the hour. */

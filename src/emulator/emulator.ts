@@ -127,7 +127,7 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
     traffic,
     switches,
     oracle: createOracle(traffic),
-    ruleDays: createRuleDays(seed, traffic),
+    ruleDays: createRuleDays(seed, traffic, historyHours * 3_600_000),
     stores: new Map(served.map((plan) => [plan.id, createZoneStore(plan, traffic)])),
     resources: createResources(seed, accessKey, zones),
     faults: createFaults(seed),

@@ -63,8 +63,14 @@ function estimate(seed: string, store: ZoneStore, ruleId: string, dayMs: number)
 
 export type RuleDays = ReturnType<typeof createRuleDays>;
 
-/** Counts triggers per rule and UTC day: exactly since the history begins, estimated before. */
-export function createRuleDays(seed: string, traffic: Traffic) {
+/** What the platform shows of its log; platform API spec 2.3. */
+const SHOWN_MS = 3 * DAY_MS;
+
+/**
+ * Counts triggers per rule and UTC day: exactly since the history begins, estimated before. A history that is shorter than the
+ * 72 hours that the platform shows had nothing before it in these hours.
+ */
+export function createRuleDays(seed: string, traffic: Traffic, historyMs = SHOWN_MS) {
   const drawn = new Map<string, Map<string, ActionCounts>>();
 
   /** A day that the store no longer holds; the count is kept until an attack is added. */
@@ -87,7 +93,9 @@ export function createRuleDays(seed: string, traffic: Traffic) {
     nowMs: number,
   ): Promise<ActionCounts> {
     if (dayMs >= store.firstMinute() * MINUTE_MS) return countHeld(store, ruleId, dayMs, nowMs);
-    if (dayMs + DAY_MS <= store.earliestMs()) return estimate(seed, store, ruleId, dayMs);
+    const quietMs = Math.max(0, SHOWN_MS - historyMs);
+    if (dayMs + DAY_MS <= store.earliestMs() - quietMs) return estimate(seed, store, ruleId, dayMs);
+    if (dayMs + DAY_MS <= store.earliestMs()) return { ...NONE };
     // The store's first day may be cut off in its middle; what was cut is either before the history or drawn again.
     return store.firstMinute() * MINUTE_MS <= store.earliestMs()
       ? countHeld(store, ruleId, dayMs, nowMs)

@@ -19,6 +19,10 @@ export interface Backlog {
     readonly ingestLagSeconds: number | null;
     /** Until the platform forgets the oldest hour that is not sealed; null when all are. */
     readonly hoursToLoss: number | null;
+    /** A route of the platform shows less than before, so no hour of the zone is sealed. */
+    readonly isSuspect: boolean;
+    /** Hours whose seal was withdrawn and that are not sealed again. */
+    readonly hoursReopened: number;
   }[];
 }
 
@@ -133,11 +137,20 @@ function createBacklogGauges(gauge: CreateGauge) {
   const hoursToLoss = gauge("hours_to_loss", "Hours until the platform forgets the oldest unsealed hour.", [
     "zone",
   ]);
+  const suspect = gauge(
+    "platform_suspect",
+    "1 while the platform shows less of the zone than before, so that no hour is sealed.",
+    ["zone"],
+  );
+  const reopened = gauge("hours_reopened", "Hours whose seal was withdrawn and that are not sealed again.", [
+    "zone",
+  ]);
 
   return {
     set(backlog: Backlog | null): void {
       isReadable.set(backlog === null ? 0 : 1);
-      for (const part of [ingestLag, hoursToLoss, circuitOpen, waiting, dead]) part.reset();
+      for (const part of [suspect, reopened, ingestLag, hoursToLoss, circuitOpen, waiting, dead])
+        part.reset();
       spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
       notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
       edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
@@ -147,10 +160,13 @@ function createBacklogGauges(gauge: CreateGauge) {
         waiting.set({ channel }, standing.waiting);
         dead.set({ channel }, standing.dead);
       }
-      for (const { zoneId, ingestLagSeconds, hoursToLoss: hours } of backlog?.zones ?? []) {
+      for (const { zoneId, ingestLagSeconds, hoursToLoss: hours, ...doubt } of backlog?.zones ?? []) {
+        const { isSuspect, hoursReopened } = doubt;
         const zone = String(zoneId);
         if (ingestLagSeconds !== null) ingestLag.set({ zone }, ingestLagSeconds);
         if (hours !== null) hoursToLoss.set({ zone }, hours);
+        suspect.set({ zone }, Number(isSuspect));
+        reopened.set({ zone }, hoursReopened);
       }
     },
   };

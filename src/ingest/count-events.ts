@@ -3,7 +3,7 @@ import type { WafEvent } from "./waf-event.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-type Counted = Pick<WafEvent, "ruleId" | "occurredAt">;
+type Counted = Pick<WafEvent, "ruleId" | "occurredAt" | "feature">;
 
 /** The minutes (epoch ms) of each rule that these events make stale. An event whose rule is not known counts under ''. */
 function touchedMinutes(events: readonly Counted[]) {
@@ -29,5 +29,9 @@ function countByHour(events: readonly Counted[]): Map<number, number> {
 
 /** What a page of new events makes stale and adds. */
 export function countEvents(events: readonly Counted[]) {
-  return { minutes: touchedMinutes(events), hours: countByHour(events) };
+  return {
+    minutes: touchedMinutes(events),
+    hours: countByHour(events),
+    hasUnresolved: events.some(({ feature }) => feature === null),
+  };
 }

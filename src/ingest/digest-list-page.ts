@@ -1,7 +1,10 @@
-import { startOfDay, toDay } from "../coverage/horizon.ts";
+import { DAY_MS, startOfDay, toDay } from "../coverage/horizon.ts";
+import { hashLogId } from "../coverage/id-digest.ts";
+import { SETTLE_MS } from "../coverage/settle.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";
+import { packLogIdHashes } from "./log-id-hash.ts";
 import { cutPage, type OpenedPage, openPage } from "./open-page.ts";
 import { packRecords } from "./packed-records.ts";
 import { preparePage } from "./prepare-page.ts";
@@ -47,6 +50,8 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
     counts: countEvents(events),
     days: listDays(events),
     records: packRecords(body, records, events),
+    idHashes: packLogIdHashes(events.map(({ logId }) => hashLogId(logId))),
+    outsideDay: countOutside(events, Date.parse(day ?? "")),
     quarantined,
     firstAt,
     lastAt,
@@ -57,4 +62,10 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
 export function listDays(events: readonly { readonly occurredAt: number }[]): string[] {
   const days = new Set(events.map(({ occurredAt }) => startOfDay(occurredAt)));
   return [...days].map(toDay);
+}
+
+/** Events whose time lies so far outside their list's day that no late clock explains it. */
+function countOutside(events: readonly { readonly occurredAt: number }[], dayStart: number): number {
+  const [from, to] = [dayStart - SETTLE_MS, dayStart + DAY_MS + SETTLE_MS];
+  return events.filter(({ occurredAt }) => occurredAt < from || occurredAt >= to).length;
 }

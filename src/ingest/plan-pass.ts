@@ -1,6 +1,7 @@
 import type { CoveredHour } from "../coverage/covered-hour.ts";
 import { DAY_MS } from "../coverage/horizon.ts";
-import { isListProven } from "../coverage/is-list-proven.ts";
+import { AGREE_LONG_MS, isFresh, settledAt } from "../coverage/hour-proof.ts";
+import { agreedFor } from "../coverage/look.ts";
 
 export interface PassState {
   /** Start of the pass that `passResult` is of. */
@@ -23,35 +24,47 @@ export interface PassPolicy {
 export interface PassedDay {
   /** Epoch ms. */
   readonly dayStart: number;
-  /** Its hours that nothing is decided about yet. */
-  readonly unsealed: readonly Pick<CoveredHour, "startsAt" | "lastNewAt" | "missingCells">[];
+  /** Its hours with a row that are no gap. */
+  readonly hours: readonly CoveredHour[];
 }
 
 /**
  * Which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
  * `short` one over the newest pages, or none. A day is done when a quiet full pass began after it had settled, and no hour of
- * it has gained an event since the latest full pass began or is known to lack one: such an hour can only be sealed by
- * another. A pass whose token was refused is begun again at once; one that looped waits for its turn, since it would
- * loop again.
+ * it needs the list once more. A pass whose token was refused is begun again at once; one that looped waits for its turn,
+ * since it would loop again.
  */
 export function planPass(
   now: number,
-  { dayStart, unsealed }: PassedDay,
+  { dayStart, hours }: PassedDay,
   state: PassState | null,
   { settleMs, fullEveryMs }: PassPolicy,
 ): "resume" | "full" | "short" | null {
   if (state === null) return "full";
   const { startedAt, fullPassStartedAt, quietPassStartedAt, passResult } = state;
   if (passResult === null) return "resume";
-  const settledAt = dayStart + DAY_MS + settleMs;
-  const isProven = unsealed.every(
-    (hour) => hour.missingCells === 0 && isListProven(hour, fullPassStartedAt, settleMs),
-  );
-  if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= settledAt) return null;
+  const dayEndsSettledAt = dayStart + DAY_MS + settleMs;
+  const isProven = hours.every((hour) => !needsList(now, hour, settleMs));
+  if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= dayEndsSettledAt) return null;
   if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   if (now - fullPassStartedAt >= fullEveryMs) return "full";
-  return now < settledAt ? "short" : null;
+  return now < dayEndsSettledAt ? "short" : null;
+}
+
+/**
+ * Whether a full pass could bring an hour nearer to its seal, or take back that the list showed less than before: the list has
+ * not shown exactly what is stored since the hour settled and last gained an event, or has to show twice that there is none.
+ */
+function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
+  const { state, looks, lastNewAt, missingCells, storedCount } = hour;
+  const { list } = looks;
+  if (state === "sealed") return list !== undefined && list.count < list.peak;
+  if (!isFresh(list, hour, settledAt(hour, settleMs)) || missingCells > 0) return true;
+  if (lastNewAt !== null && lastNewAt >= list.at) return true;
+  if (storedCount === 0 && list.count === 0)
+    return agreedFor(list) < AGREE_LONG_MS && now >= list.since + AGREE_LONG_MS;
+  return list.count !== storedCount;
 }
 
 export interface PassTimes {

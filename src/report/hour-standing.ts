@@ -1,16 +1,19 @@
 import type { CoverageHour } from "../../db/queries/coverage-report.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
-import { FIRST_WATCHED } from "../coverage/judge-hour.ts";
+import { explainOpen, UNPREVENTABLE } from "../coverage/judge-hour.ts";
+import { SETTLE_MS } from "../coverage/settle.ts";
 
 /**
  * sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap: the platform has
- * forgotten it, and it was never proven complete; unwatched, where it had begun to before the zone was first watched.
+ * forgotten it, and it was never proven complete; unwatched, where nobody could have prevented that.
  * "not yet": it has not begun.
  */
 export type Standing = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
 
 export interface StandingHour extends CoverageHour {
   readonly standing: Standing;
+  /** Why it is not sealed, for people; null where it is decided, or has not settled yet. */
+  readonly notSealedBecause: string | null;
 }
 
 /** Of an hour that expired while no service ran to record it. */
@@ -28,13 +31,13 @@ export function assessHours(
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
     const standing = standingOf(now, row);
     const gapReason = standing === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
-    hours.push({ ...row, standing, gapReason });
+    hours.push({ ...row, standing, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
   }
   return hours;
 }
 
 function standingOf(now: number, hour: CoverageHour): Standing {
-  if (hour.gapReason === FIRST_WATCHED) return "unwatched";
+  if (UNPREVENTABLE.includes(hour.gapReason ?? "")) return "unwatched";
   if (hour.state !== "open") return hour.state;
   if (hour.startsAt > now) return "not yet";
   if (hour.startsAt < horizonAt(now)) return "gap";
@@ -53,6 +56,11 @@ const UNKNOWN: Omit<CoverageHour, "startsAt"> = {
   reconciledAt: null,
   sealedAt: null,
   gapReason: null,
+  reopenedAt: null,
+  reopenReason: null,
+  proofFrom: null,
+  unresolvedSince: null,
+  looks: {},
   evidence: null,
 };
 

@@ -1,5 +1,6 @@
 import type { Queryable } from "../../db/client.ts";
 import { listKnownZones, readCoverageHours } from "../../db/queries/coverage-report.ts";
+import { readSuspicions, type Suspicion } from "../../db/queries/zone-suspicions.ts";
 import { DAY_MS, horizonAt, startOfDay, startOfHour } from "../coverage/horizon.ts";
 import { assessHours, findNextToExpire, type NextToExpire, type StandingHour } from "./hour-standing.ts";
 
@@ -10,6 +11,8 @@ export interface ZoneCoverage {
   /** Whatever the span that was asked for. */
   readonly nextToExpire: NextToExpire | null;
   readonly hours: readonly StandingHour[];
+  /** Routes that show less than before; while there is one, no hour is sealed. */
+  readonly suspicions: readonly Suspicion[];
 }
 
 /** The hours that begin in [from, to), epoch ms, of one zone or of all: from its first known hour to the end of today at most. */
@@ -27,7 +30,8 @@ export async function readZones(
     const kept = { from: startOfHour(horizonAt(now)), to: now };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, firstHour });
     const recent = assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, firstHour });
-    zones.push({ ...zone, hours, nextToExpire: findNextToExpire(now, recent) });
+    const suspicions = await readSuspicions(db, [zone.zoneId]);
+    zones.push({ ...zone, hours, suspicions, nextToExpire: findNextToExpire(now, recent) });
   }
   return zones;
 }

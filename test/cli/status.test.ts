@@ -71,6 +71,7 @@ async function fill(): Promise<void> {
     state: "sealed",
     reason: null,
     evidence: {},
+    looks: null,
   } as const;
   await decideHours(database.db, 101, [verdict], NOW);
   await advanceSearch(database.db, 101, { startsAt: startOfHour(NOW), searchedThrough: NOW });
@@ -155,7 +156,7 @@ test("what is typed wrong is exit code 2, with what was probably meant", async (
 test("an hour that was not watched from its beginning is not shown as lost", async () => {
   const startsAt = startOfHour(horizonAt(NOW));
   await advanceSearch(database.db, 101, { startsAt, searchedThrough: startsAt + HOUR_MS });
-  const gap = { startsAt, state: "gap", reason: FIRST_WATCHED, evidence: {} } as const;
+  const gap = { startsAt, state: "gap", reason: FIRST_WATCHED, evidence: {}, looks: null } as const;
   await decideHours(database.db, 101, [gap], NOW);
   expect(await run({ DATABASE_URL: database.url })).toContain("\n  -░");
 });

@@ -1,18 +1,33 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
 import { DAY_MS, HOUR_MS, horizonAt } from "../../src/coverage/horizon.ts";
+import type { Look } from "../../src/coverage/look.ts";
 import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);
 const searched = (startsAt: number) => openHour(startsAt, { searchedThrough: startsAt + HOUR_MS });
 
+const look = (changed: Partial<Look> = {}): Look => ({
+  at: NOW - 1,
+  since: NOW - 1,
+  pages: 1,
+  count: 3,
+  ids: "three",
+  peak: 3,
+  ...changed,
+});
+const looked = (startsAt: number, search: Look, changed: Partial<CoveredHour> = {}) => ({
+  ...searched(startsAt),
+  storedCount: 3,
+  looks: { search },
+  ...changed,
+});
+const isDue = (now: number, hour: CoveredHour) => planClosingSearch(now, [hour], POLICY) !== null;
+
 test("a settled hour is searched once more from end to end, the one that expires first in front", () => {
-  const hours = [
-    { ...searched(START), closingSearchAt: NOW - 1 },
-    searched(START + HOUR_MS),
-    searched(START + 2 * HOUR_MS),
-  ];
+  const hours = [looked(START, look()), searched(START + HOUR_MS), searched(START + 2 * HOUR_MS)];
   const [hour, to] = [START + HOUR_MS, START + 2 * HOUR_MS];
   expect(planClosingSearch(NOW, hours, POLICY)).toEqual({ hour, from: hour, to, isFirst: false });
   expect(planClosingSearch(to + SETTLE_MS - 1, hours.slice(1), POLICY)).toBeNull();
@@ -20,21 +35,50 @@ test("a settled hour is searched once more from end to end, the one that expires
 
 test("where the list can no longer be asked, an hour is searched until a search finds nothing new", () => {
   const startsAt = START - 3 * DAY_MS + 8 * HOUR_MS;
-  const hour = { ...searched(startsAt), closingSearchAt: NOW - 2_000 };
-  expect(planClosingSearch(NOW, [{ ...hour, lastNewAt: NOW - 2_000 }], POLICY)?.hour).toBe(startsAt);
-  expect(planClosingSearch(NOW, [{ ...hour, lastNewAt: NOW - 2_001 }], POLICY)).toBeNull();
-  expect(
-    planClosingSearch(NOW, [{ ...searched(START), closingSearchAt: START, lastNewAt: NOW }], POLICY),
-  ).toBeNull();
+  const at = NOW - 2_000;
+  expect(isDue(NOW, looked(startsAt, look({ at }), { lastNewAt: at }))).toBe(true);
+  expect(isDue(NOW, looked(startsAt, look({ at }), { lastNewAt: at - 1 }))).toBe(false);
+  expect(isDue(NOW, looked(START, look({ at }), { lastNewAt: NOW }))).toBe(false);
 });
 
-test("whatever is recorded, what is planned is an undecided, settled, whole hour, and counts as its closing search", () => {
+test("a search that did not show what is stored is repeated: after minutes, after ten where it named what it lacks, then hourly", () => {
+  const hour = (search: Look) => looked(START, search, { storedCount: 5 });
+  expect(isDue(NOW + 5 * 60_000 - 2, hour(look()))).toBe(false);
+  expect(isDue(NOW + 5 * 60_000, hour(look()))).toBe(true);
+  const lacks = { count: 2, known: 2, ids: ["x", "y"], rules: { "1": 2 } };
+  expect(isDue(NOW + 10 * 60_000 - 2, hour(look({ lacks })))).toBe(false);
+  expect(isDue(NOW + 10 * 60_000, hour(look({ lacks })))).toBe(true);
+  const agreed = look({ lacks, since: NOW - 11 * 60_000 });
+  expect(isDue(NOW + HOUR_MS - 2, hour(agreed))).toBe(false);
+  expect(isDue(NOW + HOUR_MS, hour(agreed))).toBe(true);
+});
+
+test("an hour without events is searched twice, an hour apart", () => {
+  const none = (at: number, since: number) =>
+    looked(START, look({ at, since, count: 0, peak: 0 }), { storedCount: 0 });
+  expect(isDue(NOW + HOUR_MS - 1, none(NOW, NOW))).toBe(false);
+  expect(isDue(NOW + HOUR_MS, none(NOW, NOW))).toBe(true);
+  expect(isDue(NOW + 9 * HOUR_MS, none(NOW + HOUR_MS, NOW))).toBe(false);
+});
+
+test("a sealed hour is searched again only while its latest search shows less than an earlier one", () => {
+  const sealed = (search: Look) => looked(START, search, { state: "sealed" });
+  expect(isDue(NOW + HOUR_MS, sealed(look()))).toBe(false);
+  expect(isDue(NOW + HOUR_MS, sealed(look({ count: 2 })))).toBe(true);
+});
+
+test("looks from before an hour has to be proven anew do not count", () => {
+  expect(isDue(NOW, looked(START, look(), { proofFrom: NOW }))).toBe(true);
+  expect(isDue(NOW, looked(START, look(), { proofFrom: NOW - 1 }))).toBe(false);
+});
+
+test("whatever is recorded, what is planned is a settled, whole hour that is no gap, and counts as its closing search", () => {
   const hours = fc.uniqueArray(anHour(), { selector: ({ startsAt }) => startsAt, maxLength: 76 });
   fc.assert(
     fc.property(hours, (given) => {
       const span = planClosingSearch(NOW, given, POLICY);
       if (span === null) return;
-      expect(given.find(({ startsAt }) => startsAt === span.hour)?.state).toBe("open");
+      expect(given.find(({ startsAt }) => startsAt === span.hour)?.state).not.toBe("gap");
       expect(span.from).toBeGreaterThanOrEqual(horizonAt(NOW));
       expect(isClosingSearch(span, NOW, SETTLE_MS)).toBe(true);
     }),

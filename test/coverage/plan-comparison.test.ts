@@ -1,41 +1,33 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { HOUR_MS, horizonAt } from "../../src/coverage/horizon.ts";
-import { isMatched, planComparison } from "../../src/coverage/plan-comparison.ts";
+import { planComparison } from "../../src/coverage/plan-comparison.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const hour = (back: number) => Date.UTC(2026, 10, 20, 15) - back * HOUR_MS;
 const searched = (back: number) => openHour(hour(back), { searchedThrough: hour(back) + HOUR_MS });
 
-test("one span holds every hour that has to be compared, sealed ones between them as well", () => {
+test("one span holds every settled hour that was searched, sealed and compared ones as well", () => {
+  const matched = { reconciledAt: NOW - 1, upstreamCount: 3, storedCount: 3 };
   const hours = [
-    searched(50),
-    { ...searched(49), state: "sealed" as const },
-    searched(48),
+    { ...searched(50), state: "sealed" as const },
+    { ...searched(48), ...matched },
     searched(2),
     searched(0),
   ];
   expect(planComparison(NOW, hours, POLICY)).toEqual({ from: hour(50), hours: 49 });
 });
 
-test("nothing is asked while nothing can be said: unsettled, not yet searched, decided or matched hours", () => {
-  const matched = { reconciledAt: NOW - 1, upstreamCount: 3, storedCount: 3 };
+test("nothing is asked while nothing can be said: unsettled hours, hours that are not yet searched, and gaps", () => {
   const hours = [
     openHour(hour(20)),
     { ...searched(19), state: "gap" as const },
-    { ...searched(18), ...matched },
     openHour(hour(1), { searchedThrough: hour(0) - 1 }),
     searched(0),
   ];
   expect(planComparison(NOW, hours, POLICY)).toBeNull();
   expect(planComparison(hour(0) + SETTLE_MS - 1, [searched(1)], POLICY)).toBeNull();
   expect(planComparison(hour(0) + SETTLE_MS, [searched(1)], POLICY)).toEqual({ from: hour(1), hours: 1 });
-});
-
-test("an event in the millisecond of the comparison makes it worth nothing", () => {
-  const counted = { reconciledAt: NOW - 5, upstreamCount: 3, storedCount: 3 };
-  expect(isMatched({ ...searched(9), ...counted, lastNewAt: NOW - 5 }, POLICY.settleMs)).toBe(false);
-  expect(isMatched({ ...searched(9), ...counted, lastNewAt: NOW - 6 }, POLICY.settleMs)).toBe(true);
 });
 
 test("whatever is recorded, the span has whole buckets of one hour, at most 500, inside what can be asked for", () => {

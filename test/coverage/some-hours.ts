@@ -1,10 +1,19 @@
 import fc from "fast-check";
 import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
 import { HOUR_MS, startOfHour } from "../../src/coverage/horizon.ts";
+import type { JudgedZone } from "../../src/coverage/judge-hour.ts";
+import type { HourLooks, Look } from "../../src/coverage/look.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 export const SETTLE_MS = 15 * 60_000;
 export const POLICY = { settleMs: SETTLE_MS };
+/** A zone that nothing is wrong with. */
+export const JUDGED_ZONE: JudgedZone = {
+  settleMs: SETTLE_MS,
+  suspicion: null,
+  confirmedDays: new Set(),
+  metricsAbove: new Map(),
+};
 
 /** An open hour of which nothing is known but what is given. */
 export function openHour(startsAt: number, known: Partial<CoveredHour> = {}): CoveredHour {
@@ -19,6 +28,11 @@ export function openHour(startsAt: number, known: Partial<CoveredHour> = {}): Co
     storedCount: 0,
     missingCells: 0,
     surplusCells: 0,
+    reopenedAt: null,
+    reopenReason: null,
+    proofFrom: null,
+    unresolvedSince: null,
+    looks: {},
     ...known,
   };
 }
@@ -30,6 +44,33 @@ function someTime(startsAt: number) {
   return fc.option(fc.oneof(near, fc.integer({ min: startsAt, max: settledAt + 3 * HOUR_MS })), {
     nil: null,
   });
+}
+
+function someLook(startsAt: number): fc.Arbitrary<Look> {
+  const settledAt = startsAt + HOUR_MS + SETTLE_MS;
+  return fc.record(
+    {
+      at: fc.oneof(
+        fc.constantFrom(-1, 0, 1, 2).map((ms) => settledAt + ms),
+        fc.integer({ min: startsAt, max: settledAt + 3 * HOUR_MS }),
+      ),
+      since: fc.constantFrom(startsAt, settledAt),
+      pages: fc.constant(1),
+      count: fc.integer({ min: 0, max: 2 }),
+      ids: fc.constantFrom("a", "b"),
+      peak: fc.constant(2),
+      lacks: fc.constantFrom(
+        { count: 1, known: 0, ids: ["x"], rules: { "1": 1 } },
+        { count: 2, known: 2, ids: ["x", "y"], rules: { "1": 2 } },
+      ),
+    },
+    { requiredKeys: ["at", "since", "pages", "count", "ids", "peak"] },
+  );
+}
+
+function someLooks(startsAt: number): fc.Arbitrary<HourLooks> {
+  const look = someLook(startsAt);
+  return fc.record({ list: look, search: look, counts: look }, { requiredKeys: [] });
 }
 
 /** Whatever may be recorded of an hour that began up to `hoursBack` ago. */
@@ -48,6 +89,11 @@ export function anHour(hoursBack = 76): fc.Arbitrary<CoveredHour> {
       storedCount: few,
       missingCells: fc.constantFrom(0, 0, 1),
       surplusCells: fc.constantFrom(0, 0, 1),
+      reopenedAt: fc.constantFrom(null, startsAt + 2 * HOUR_MS),
+      reopenReason: fc.constant(null),
+      proofFrom: fc.constantFrom(null, null, startsAt + 2 * HOUR_MS),
+      unresolvedSince: fc.constant(null),
+      looks: someLooks(startsAt),
     });
   });
 }

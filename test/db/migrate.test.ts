@@ -20,6 +20,7 @@ const TABLES = [
   "differing_cells",
   "dirty_buckets",
   "erasures",
+  "event_aliases",
   "ingest_cursors",
   "leases",
   "notifications",
@@ -39,6 +40,7 @@ const TABLES = [
   "spikes",
   "tally_texts",
   "waf_events",
+  "zone_suspicions",
 ];
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;

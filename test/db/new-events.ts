@@ -38,5 +38,5 @@ export async function storeEvents(
   const { stored } = await storePage(database, { ...page, events: toNewEvents(zoneId, events) }, () =>
     Promise.resolve(),
   );
-  return { inserted: stored.inserted, filled: stored.filled };
+  return { inserted: stored.inserted, filled: stored.filled, reopened: stored.reopened };
 }

@@ -40,7 +40,7 @@ test.each([true, false])(
     const events = ["\ud800", "\ud801", "\uFFFD"].map((ruleId, n) =>
       event(`e${n}`, { ruleId: cleanText(ruleId, 200) }),
     );
-    expect(await store(events, expectNew)).toEqual({ inserted: 3, filled: 0 });
+    expect(await store(events, expectNew)).toEqual({ inserted: 3, filled: 0, reopened: [] });
     expect(await rows("select rule_id from dirty_buckets")).toEqual([{ rule_id: "\uFFFD" }]);
     expect(await rows("select stored_count from coverage_windows")).toEqual([{ stored_count: 3 }]);
   },
@@ -49,7 +49,11 @@ test.each([true, false])(
 test.each([true, false])(
   "an event twice in one page is stored and counted once (expectNew %s)",
   async (expectNew) => {
-    expect(await store([event("a"), event("b"), event("a")], expectNew)).toEqual({ inserted: 2, filled: 0 });
+    expect(await store([event("a"), event("b"), event("a")], expectNew)).toEqual({
+      inserted: 2,
+      filled: 0,
+      reopened: [],
+    });
     expect(await rows("select stored_count from coverage_windows")).toEqual([{ stored_count: 2 }]);
   },
 );
@@ -58,10 +62,14 @@ test("who comes second fills what is missing, unmasks an address, and blanks not
   await store([event("a", { ip: "203.0.113.*", url: "/kept", ruleId: null })]);
   await store([event("a", { ip: "", url: null, ruleId: "9" })]);
   expect(await stored()).toEqual([{ log_id: "a", ip: "203.0.113.*", rule_id: "9", url: "/kept" }]);
-  expect(await store([event("a", { ip: "203.0.113.7", url: "/other" })])).toEqual({ inserted: 0, filled: 1 });
+  expect(await store([event("a", { ip: "203.0.113.7", url: "/other" })])).toEqual({
+    inserted: 0,
+    filled: 1,
+    reopened: [],
+  });
   await store([event("a", { ip: "203.0.113.*", url: "/other" })]);
   expect(await stored()).toEqual([{ log_id: "a", ip: "203.0.113.7", rule_id: "9", url: "/kept" }]);
-  expect(await store([event("a", { ip: "198.51.100.*" })])).toEqual({ inserted: 0, filled: 0 });
+  expect(await store([event("a", { ip: "198.51.100.*" })])).toEqual({ inserted: 0, filled: 0, reopened: [] });
 });
 
 test("an event whose rule becomes known makes both its old and its new count stale, at its minute only", async () => {

@@ -75,6 +75,7 @@ export function createReplica(options: ReplicaOptions): Replica {
       pollEveryMs: 30_000,
       detectEveryMs: 30_000,
       proveEveryMs: 300_000,
+      lastProofMs: 66 * 3_600_000,
       advicePerHour: 100,
       retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
       fallback: null,

@@ -47,8 +47,8 @@ test("the service's backlog is read at every scrape", async () => {
         { channel: "terminal", isOpen: false, waiting: 0, dead: 0 },
       ],
       zones: [
-        { zoneId: 101, ingestLagSeconds: 12.5, hoursToLoss: 71 },
-        { zoneId: 102, ingestLagSeconds: null, hoursToLoss: null },
+        { zoneId: 101, ingestLagSeconds: 12.5, hoursToLoss: 71, isSuspect: true, hoursReopened: 3 },
+        { zoneId: 102, ingestLagSeconds: null, hoursToLoss: null, isSuspect: false, hoursReopened: 0 },
       ],
     }),
   });
@@ -65,6 +65,9 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain('longwatch_channel_notifications_dead{channel="slack"} 2\n');
   expect(text).toContain('longwatch_ingest_lag_seconds{zone="101"} 12.5\n');
   expect(text).toContain('longwatch_hours_to_loss{zone="101"} 71\n');
+  expect(text).toContain('longwatch_platform_suspect{zone="101"} 1\n');
+  expect(text).toContain('longwatch_platform_suspect{zone="102"} 0\n');
+  expect(text).toContain('longwatch_hours_reopened{zone="101"} 3\n');
   expect(text).not.toContain('zone="102"');
 });
 
@@ -83,7 +86,7 @@ test.each([
             notificationsPending: 0,
             requestBudget: null,
             channels: [{ channel: "slack", isOpen: true, waiting: 4, dead: 2 }],
-            zones: [{ zoneId: 101, ingestLagSeconds: 1, hoursToLoss: 1 }],
+            zones: [{ zoneId: 101, ingestLagSeconds: 1, hoursToLoss: 1, isSuspect: false, hoursReopened: 0 }],
           },
   });
   expect(await scrape(url)).toContain("longwatch_backlog_readable 1\n");

@@ -8,12 +8,14 @@ const HOUR_MS = 3_600_000;
 const event = fc.record({
   ruleId: fc.option(fc.constantFrom("", "1", "1 2", "942100", "\uFFFD")),
   occurredAt: fc.integer({ min: Date.UTC(2026, 10, 20), max: Date.UTC(2026, 10, 20, 3) }),
+  feature: fc.option(fc.constant("waf")),
 });
 
 test("every event's minute is marked once per rule, and every event counts in its hour", () => {
   fc.assert(
     fc.property(fc.array(event), (events) => {
-      const { minutes, hours } = countEvents(events);
+      const { minutes, hours, hasUnresolved } = countEvents(events);
+      expect(hasUnresolved).toBe(events.some(({ feature }) => feature === null));
       const marks = [...minutes].flatMap(([ruleId, touched]) =>
         Array.from(touched, (minute) => JSON.stringify([ruleId, minute])),
       );

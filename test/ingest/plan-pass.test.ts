@@ -1,6 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
+import { HOUR_MS } from "../../src/coverage/horizon.ts";
+import type { Look } from "../../src/coverage/look.ts";
 import { isPassedNews, type PassState, planPass } from "../../src/ingest/plan-pass.ts";
+import { openHour } from "../coverage/some-hours.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -68,19 +72,45 @@ test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
     "full",
   ],
 ])("%s", (_promise, now, before, expected) => {
-  expect(planPass(now, { dayStart: DAY, unsealed: [] }, before, POLICY)).toBe(expected);
+  expect(planPass(now, { dayStart: DAY, hours: [] }, before, POLICY)).toBe(expected);
 });
 
-test.each([
-  ["gained an event since the latest full pass", { lastNewAt: SETTLED + 1, missingCells: 0 }],
-  ["is known to lack an event", { lastNewAt: null, missingCells: 1 }],
-])("a day with an unsealed hour that %s is passed again, when that is due", (_which, facts) => {
+const look = (changed: Partial<Look> = {}): Look => ({
+  at: SETTLED,
+  since: SETTLED,
+  pages: 1,
+  count: 3,
+  ids: "three",
+  peak: 3,
+  ...changed,
+});
+const hourOf = (list: Look | undefined, facts: Partial<CoveredHour> = {}) =>
+  openHour(NOON, { storedCount: 3, looks: list === undefined ? {} : { list }, ...facts });
+
+test.each<[string, CoveredHour]>([
+  ["that the list has not shown", hourOf(undefined)],
+  ["that gained an event since the list showed it", hourOf(look(), { lastNewAt: SETTLED + 1 })],
+  ["that is known to lack an event", hourOf(look(), { missingCells: 1 })],
+  ["of which the list showed another number of events", hourOf(look({ count: 2 }))],
+  ["that has to be proven anew", hourOf(look(), { proofFrom: SETTLED + 1 })],
+  [
+    "that is sealed and of which the list showed less than before",
+    hourOf(look({ count: 2 }), { state: "sealed" }),
+  ],
+])("a day with an hour %s is passed again, when that is due", (_which, hour) => {
   const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
-  const day = { dayStart: DAY, unsealed: [{ startsAt: NOON, ...facts }] };
+  const day = { dayStart: DAY, hours: [hour] };
   expect(planPass(SETTLED + POLICY.fullEveryMs, day, before, POLICY)).toBe("full");
   expect(planPass(SETTLED + POLICY.fullEveryMs - 1, day, before, POLICY)).toBeNull();
-  const proven = { dayStart: DAY, unsealed: [{ startsAt: NOON, lastNewAt: SETTLED - 1, missingCells: 0 }] };
+  const proven = { dayStart: DAY, hours: [hourOf(look(), { lastNewAt: SETTLED - 1 })] };
   expect(planPass(SETTLED + POLICY.fullEveryMs, proven, before, POLICY)).toBeNull();
+});
+
+test("a day with an hour without events is passed a second time an hour after the first", () => {
+  const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
+  const hours = [hourOf(look({ count: 0, peak: 0 }), { storedCount: 0 })];
+  expect(planPass(SETTLED + HOUR_MS - 1, { dayStart: DAY, hours }, before, POLICY)).toBeNull();
+  expect(planPass(SETTLED + HOUR_MS, { dayStart: DAY, hours }, before, POLICY)).toBe("full");
 });
 
 test("whatever happened before, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
@@ -97,7 +127,7 @@ test("whatever happened before, an unfinished day is planned again within the pe
         const before = { startedAt, fullPassStartedAt: full, quietPassStartedAt: quiet, passResult };
         const later = Math.max(now, startedAt, full ?? 0) + POLICY.fullEveryMs;
         const isEnded = passResult !== null && quiet !== null && quiet >= SETTLED;
-        expect(planPass(later, { dayStart: DAY, unsealed: [] }, before, POLICY) === null).toBe(isEnded);
+        expect(planPass(later, { dayStart: DAY, hours: [] }, before, POLICY) === null).toBe(isEnded);
       },
     ),
   );

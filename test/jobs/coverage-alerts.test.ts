@@ -8,7 +8,7 @@ import { routeToAll } from "../../src/routing/routing.ts";
 import { createAlertWorld } from "../alert/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
-import { prove } from "./coverage-support.ts";
+import { prove, proveOverAnHour } from "./coverage-support.ts";
 import { openIngest, silent, ZONE } from "./ingest-support.ts";
 
 const ALL = ["chat", "pager"];
@@ -56,7 +56,7 @@ async function enterZone(openFrom: number, now: number): Promise<void> {
   await enterHours(database.db, ZONE, { fromMs, toMs: startOfHour(now) });
   const verdicts = [];
   for (let startsAt = fromMs; startsAt < openFrom; startsAt += HOUR_MS)
-    verdicts.push({ startsAt, state: "sealed" as const, reason: null, evidence: {} });
+    verdicts.push({ startsAt, state: "sealed" as const, reason: null, evidence: {}, looks: null });
   await decideHours(database.db, ZONE, verdicts, NOW - 48 * HOUR_MS);
 }
 
@@ -64,8 +64,7 @@ test("I5: an outage of 80 hours is one alert for its gaps, which tells of all of
   const emulator = await openEmulator({ historyHours: 10, eventsPerSecond: 0.02, lateShare: 0 });
   const ingest = await openIngest(emulator);
   const teller = createTeller(ingest.database, () => emulator.now());
-  await prove(emulator, ingest);
-  await prove(emulator, ingest);
+  await proveOverAnHour(emulator, ingest);
   await teller.raise();
   expect(await teller.told()).toEqual([]);
 
@@ -78,7 +77,7 @@ test("I5: an outage of 80 hours is one alert for its gaps, which tells of all of
     emulator.advance(MINUTE_MS);
   }
   const lost =
-    "Zone 101: 9 hours between 2026-11-20 15:00 and 2026-11-21 00:00 UTC can never be proven complete";
+    "Zone 101: 9 hours between 2026-11-20 16:00 and 2026-11-21 01:00 UTC can never be proven complete";
   expect(await teller.told()).toEqual([`1 first critical ${lost}`]);
   expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
 
@@ -154,7 +153,7 @@ test("an hour that is about to be lost warns, worsens and resolves, each told on
   const text = "hours the platform begins to forget an hour that is not proven complete";
   const before = [`1 first warning Zone 101: in 23.9 ${text}`, `2 worse error Zone 101: in 11.9 ${text}`];
   expect(await teller.told()).toEqual(before);
-  const verdict = { state: "sealed", reason: null, evidence: {} } as const;
+  const verdict = { state: "sealed", reason: null, evidence: {}, looks: null } as const;
   const sealed = Array.from({ length: 48 }, (_, n) => ({ ...verdict, startsAt: oldest + n * HOUR_MS }));
   await decideHours(database.db, ZONE, sealed, now);
   await raiseTwice();

@@ -15,6 +15,15 @@ export async function prove(emulator: Emulator, ingest: IngestTest): Promise<voi
   }
 }
 
+/** Rounds that prove every hour, also those without events: these need a second look an hour after the first. */
+export async function proveOverAnHour(emulator: Emulator, ingest: IngestTest): Promise<void> {
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  emulator.advance(61 * 60_000);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+}
+
 /** The recorded hours of the zone, oldest first. */
 export function hoursOf({ database }: { database: Database }): Promise<CoveredHour[]> {
   return readCoveredHours(database.db, ZONE, { fromMs: 0, toMs: Date.UTC(2100, 0) });

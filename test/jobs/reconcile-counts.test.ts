@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, NOW, openEmulator, type SearchBody } from "../emulator/support.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle, type SearchBody } from "../emulator/support.ts";
 import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";
-import { openChangingPlatform, openIngest, ZONE } from "./ingest-support.ts";
+import { type IngestTest, openChangingPlatform, openIngest, ZONE } from "./ingest-support.ts";
 
-const SPARSE = { historyHours: 30, eventsPerSecond: 0.02, lateShare: 0 } as const;
+const SPARSE = { historyHours: 72, eventsPerSecond: 0.02, lateShare: 0 } as const;
 
 interface Grouped {
   readonly from: number;
@@ -27,7 +28,7 @@ async function watchGrouped(
   return { asked, url };
 }
 
-test("one grouped call compares every unsealed hour, with one bucket for each; once they match nothing is asked", async () => {
+test("one grouped call a cycle compares every hour that the platform still has, with one bucket for each", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchGrouped(emulator);
   const ingest = await openIngest(emulator, { url });
@@ -44,18 +45,35 @@ test("one grouped call compares every unsealed hour, with one bucket for each; o
     expect(hour).toMatchObject({ missingCells: 0, surplusCells: 0, reconciledAt: NOW + 1_000 });
     expect(hour.upstreamCount).toBe(hour.storedCount);
   }
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  expect(await countStates(ingest)).toMatchObject({ sealed: 71 });
+  const before = asked.length;
   await ingest.reconcile();
-  expect(asked).toHaveLength(1);
+  expect(asked.slice(before).map((call) => call.buckets)).toEqual([71]);
 });
 
-test("two replicas at once ask once", async () => {
+test("while one replica compares, another leaves it alone", async () => {
   const emulator = await openEmulator(SPARSE);
-  const { asked, url } = await watchGrouped(emulator);
+  const answered = Promise.withResolvers<void>();
+  const isAsked = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  const url = await openChangingPlatform(emulator, async (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    asked.push(request);
+    isAsked.resolve();
+    await answered.promise;
+    return body;
+  });
   const first = await openIngest(emulator, { url });
   const second = await openIngest(emulator, { url, database: first.database });
   await first.poll();
   emulator.advance(1_000);
-  await Promise.all([first.reconcile(), second.reconcile(), first.reconcile(), second.reconcile()]);
+  const comparing = first.reconcile();
+  await isAsked.promise;
+  await second.reconcile();
+  answered.resolve();
+  await comparing;
   expect(asked).toHaveLength(1);
 });
 
@@ -109,32 +127,77 @@ test("F49: counts that shift while their pages are read prove nothing and are re
   expect((await hoursOf(ingest)).filter(({ reconciledAt }) => reconciledAt !== null)).toHaveLength(71);
 });
 
-test("more events here than there are recorded, never deleted, and the seal names them", async () => {
-  const emulator = await openEmulator(SPARSE);
-  const deleted = NOW - 5 * HOUR_MS - (NOW % HOUR_MS);
-  const { url } = await watchGrouped(emulator, (body) => {
-    const answer = JSON.parse(body) as SearchBody;
+const DROPPED_FROM = NOW - 5 * HOUR_MS - (NOW % HOUR_MS);
+
+/** A platform whose search and counts have dropped the share of the hour's events whose id begins below `digit`. */
+async function openDroppingPlatform(emulator: Emulator, isDropped: (logId: string) => boolean) {
+  const dropped = (await oracle(emulator)).filter(
+    ({ logId, timestamp }) => isDropped(logId) && timestamp - (timestamp % HOUR_MS) === DROPPED_FROM,
+  );
+  const ids = new Set(dropped.map(({ logId }) => logId));
+  const url = await openChangingPlatform(emulator, (body, path, request) => {
+    if (!path.endsWith("/search")) return body;
+    const answer = JSON.parse(body) as SearchBody & { rows: { logId: string }[] | null; total: number };
+    if (!request.includes("groupBy")) {
+      const rows = (answer.rows ?? []).filter(({ logId }) => !ids.has(logId));
+      const total = answer.total - ((answer.rows ?? []).length - rows.length);
+      return JSON.stringify({ ...answer, rows, total });
+    }
+    const { from } = JSON.parse(request) as Grouped;
+    const bucket = (DROPPED_FROM - from) / HOUR_MS;
     const groups = answer.groups?.map((group) => {
-      const at = (group.sparkline?.length ?? 0) - 5;
-      const gone = group.sparkline?.[at] ?? 0;
-      return { ...group, count: group.count - gone, sparkline: group.sparkline?.with(at, 0) };
+      const gone = dropped.filter(({ ruleId }) => ruleId === group.key["ruleId"]).length;
+      const counted = group.sparkline?.[bucket];
+      if (counted === undefined || gone === 0) return group;
+      return {
+        ...group,
+        count: group.count - gone,
+        sparkline: group.sparkline?.with(bucket, counted - gone),
+      };
     });
     return JSON.stringify({ ...answer, groups });
   });
+  return { url, ids };
+}
+
+const hourAt = async (ingest: IngestTest, at: number) =>
+  (await hoursOf(ingest)).find(({ startsAt }) => startsAt === at);
+
+test("events that search and counts have dropped and the list proves are named in the evidence of the seal, after ten minutes", async () => {
+  const emulator = await openEmulator({ ...SPARSE, lateShare: 0 });
+  const { url, ids } = await openDroppingPlatform(emulator, (logId) => /^[0-3]/.test(logId));
+  expect(ids.size).toBeGreaterThan(1);
   const ingest = await openIngest(emulator, { url });
   await prove(emulator, ingest);
+  emulator.advance(6 * MINUTE_MS);
   await prove(emulator, ingest);
-  const hour = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === deleted);
-  expect(hour).toMatchObject({ state: "sealed", upstreamCount: 0, missingCells: 0 });
-  expect(hour?.storedCount).toBeGreaterThan(10);
-  expect(hour?.surplusCells).toBeGreaterThan(1);
-  const cells = await cellsOf(ingest);
-  expect(cells.reduce((sum, cell) => sum + cell.stored_count, 0)).toBe(hour?.storedCount);
-  expect(
-    cells.every((cell) => cell.upstream_count === 0 && cell.resolved_at === null && cell.repairs === 0),
-  ).toBe(true);
+  const open = await hourAt(ingest, DROPPED_FROM);
+  expect(open).toMatchObject({ state: "open", looks: { search: { lacks: { count: ids.size } } } });
+  emulator.advance(16 * MINUTE_MS);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const hour = await hourAt(ingest, DROPPED_FROM);
+  expect(hour).toMatchObject({ state: "sealed", missingCells: 0 });
+  expect(hour?.storedCount).toBe((hour?.upstreamCount ?? 0) + ids.size);
+  expect([...ids]).toEqual(expect.arrayContaining([...(hour?.looks.search?.lacks?.ids ?? [])]));
   const { stored, shown } = await sealedIds(emulator, ingest);
   expect(stored).toEqual(shown);
+});
+
+test("a count of 0 never seals an hour with events: it becomes a gap with that reason", async () => {
+  const emulator = await openEmulator({ ...SPARSE, lateShare: 0 });
+  const { url } = await openDroppingPlatform(emulator, () => true);
+  const ingest = await openIngest(emulator, { url });
+  for (let round = 0; round < 4; round++) {
+    await prove(emulator, ingest);
+    emulator.advance(16 * MINUTE_MS);
+  }
+  const open = await hourAt(ingest, DROPPED_FROM);
+  expect(open).toMatchObject({ state: "open", upstreamCount: 0 });
+  expect(open?.storedCount).toBeGreaterThan(10);
+  emulator.advance(72 * HOUR_MS);
+  await ingest.seal();
+  expect(await hourAt(ingest, DROPPED_FROM)).toMatchObject({ state: "gap" });
 });
 
 test("an event that comes after the comparison makes it worth nothing until the next", async () => {

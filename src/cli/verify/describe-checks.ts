@@ -1,3 +1,4 @@
+import { HOUR_MS, horizonAt } from "../../coverage/horizon.ts";
 import { escapeText, shortenText } from "../../edge/escape-text.ts";
 import { count, many } from "../progress-bar.ts";
 import { type Span, showTime } from "../read-span.ts";
@@ -12,7 +13,11 @@ export function isAlike({ differences, failure }: Check): boolean {
 }
 
 /** One line per check, with its differences and what was left out below it. */
-export function describeChecks(zoneId: number, { from, to }: Span, checks: readonly Check[]): string {
+export function describeChecks(
+  zoneId: number,
+  { from, to, now }: Span & { readonly now: number },
+  checks: readonly Check[],
+): string {
   const differences = checks.reduce((sum, check) => sum + check.differences.length, 0);
   const failed = checks.filter(({ failure }) => failure !== null).length;
   const lines = checks.flatMap(describeCheck).map((line) => `${line}\n`);
@@ -22,6 +27,7 @@ export function describeChecks(zoneId: number, { from, to }: Span, checks: reado
     differences + failed === 0
       ? "Everything that was compared is alike.\n"
       : `${many(differences, "difference")}${failed === 0 ? "" : `, ${many(failed, "check")} could not be made`}.\n`,
+    ...adviseRepair(zoneId, now, checks),
   ].join("");
 }
 
@@ -44,4 +50,29 @@ function describeDifference({ sides }: Check, { at, ruleId, expected, found, det
     ruleId === null ? "" : `  rule ${ruleId === "" ? "not known" : shortenText(ruleId, MAX_RULE_CHARS)}`;
   const counts = `${sides[0]} ${count(expected)}, ${sides[1]} ${count(found)}`;
   return `${showTime(at)}${rule}: ${counts}${detail === null ? "" : ` (${escapeText(detail)})`}`;
+}
+
+/** Checks whose differences a new copy can mend. */
+const COPIED_AGAIN = new Set(["platform counts", "event ids", "seals"]);
+
+/** What to run: what the platform still has can be copied again; what it has forgotten cannot. */
+function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): string[] {
+  const ofEvents = checks.filter(({ name }) => COPIED_AGAIN.has(name));
+  const hours = ofEvents.flatMap(({ differences }) => differences.map(({ at }) => at));
+  const askable = hours.filter((at) => at >= horizonAt(now));
+  const forgotten = new Set(hours.filter((at) => at < horizonAt(now)));
+  return [
+    ...(askable.length === 0
+      ? []
+      : [
+          `Copy the hours again: longwatch backfill --zone ${zoneId} --from ${toIso(Math.min(...askable))} --to ${toIso(Math.max(...askable) + HOUR_MS)}\n`,
+        ]),
+    ...(forgotten.size === 0
+      ? []
+      : [`${many(forgotten.size, "hour")} that the platform has forgotten cannot be copied any more.\n`]),
+  ];
+}
+
+function toIso(at: number): string {
+  return new Date(at).toISOString().replace(".000Z", "Z");
 }

@@ -41,7 +41,12 @@ const Hour = z
     reconciledAt: IsoTime.nullable(),
     sealedAt: IsoTime.nullable(),
     gapReason: z.string().nullable(),
-    evidence: z.unknown().describe("What a sealed hour was sealed by."),
+    reopenedAt: IsoTime.nullable().describe("When its seal was last withdrawn."),
+    reopenReason: z.string().nullable(),
+    notSealedBecause: z.string().nullable().describe("Why a settled hour is not sealed yet."),
+    evidence: z
+      .unknown()
+      .describe("What a sealed hour was sealed by: the looks of each route, and the history of its seals."),
   })
   .meta({ id: "CoverageHour" });
 
@@ -122,6 +127,7 @@ function toHour(hour: ZoneHour): z.infer<typeof Hour> {
     searchedThrough: toIsoOrNull(searchedThrough),
     reconciledAt: toIsoOrNull(reconciledAt),
     sealedAt: toIsoOrNull(sealedAt),
+    reopenedAt: toIsoOrNull(hour.reopenedAt),
     evidence: hour.evidence ?? null,
   };
 }

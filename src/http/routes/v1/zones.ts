@@ -5,6 +5,7 @@ import { listKnownZones } from "../../../../db/queries/coverage-report.ts";
 import { readCoveredHours } from "../../../../db/queries/covered-hours.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
 import { readServiceStatus } from "../../../../db/queries/service-status.ts";
+import { readSuspicions } from "../../../../db/queries/zone-suspicions.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../../../coverage/horizon.ts";
 import { hoursToLoss } from "../../../coverage/hours-to-loss.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -24,6 +25,9 @@ export const Zone = z
       .nullable()
       .describe("Until the platform forgets the oldest hour that is not decided; null when all are."),
     recentEvents: z.number().int().describe("Stored of the last four days."),
+    suspicions: z
+      .array(z.object({ route: z.string(), since: IsoTime, reason: z.string() }))
+      .describe("Routes of the platform that show less than before; while there is one, no hour is sealed."),
     quarantined: z.number().int(),
     spikesOpen: z.number().int(),
     alertsFiring: z.number().int(),
@@ -82,6 +86,7 @@ export async function describeZones(
   const status = await readServiceStatus(archive, ids, now - RECENT_MS);
   const work = new Map((await readOpenWork(archive, ids)).map(({ zoneId, ...open }) => [zoneId, open]));
   const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
+  const suspicions = Map.groupBy(await readSuspicions(archive, ids), ({ zoneId }) => zoneId);
   const described: z.infer<typeof Zone>[] = [];
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
   for (const { zoneId, firstHour } of zones) {
@@ -93,6 +98,11 @@ export async function describeZones(
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
       hoursToLoss: hoursToLoss(now, await readCoveredHours(archive, zoneId, range)),
       recentEvents: known?.events ?? 0,
+      suspicions: (suspicions.get(zoneId) ?? []).map(({ route, since, reason }) => ({
+        route,
+        since: toIso(since),
+        reason,
+      })),
       quarantined: known?.quarantined ?? 0,
       ...(work.get(zoneId) ?? NOTHING_OPEN),
     });

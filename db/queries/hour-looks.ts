@@ -1,0 +1,38 @@
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { coverageWindows, type HourLooks } from "../schema/coverage-windows.ts";
+
+/** The looks of these hours (epoch ms of their starts), locked until the commit. An hour without a row is entered. */
+export async function lockLooks(
+  tx: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+): Promise<Map<number, HourLooks>> {
+  if (hours.length === 0) return new Map();
+  const starts = hours.map((hour) => new Date(hour));
+  await tx.execute(sql`
+    insert into coverage_windows (zone_id, starts_at)
+    select ${zoneId}, hour from unnest(${sql.param(starts)}::timestamptz[]) as hour order by hour
+    on conflict (zone_id, starts_at) do nothing`);
+  const rows = await tx
+    .select({ startsAt: coverageWindows.startsAt, looks: coverageWindows.looks })
+    .from(coverageWindows)
+    .where(and(eq(coverageWindows.zoneId, zoneId), inArray(coverageWindows.startsAt, starts)))
+    .orderBy(asc(coverageWindows.startsAt))
+    .for("update");
+  return new Map(rows.map(({ startsAt, looks }) => [startsAt.getTime(), looks]));
+}
+
+/** Stores looks that `lockLooks` gave and the caller changed. */
+export async function writeLooks(
+  tx: Queryable,
+  zoneId: number,
+  looks: ReadonlyMap<number, HourLooks>,
+): Promise<void> {
+  if (looks.size === 0) return;
+  const given = [...looks].map(([startsAt, value]) => ({ starts_at: new Date(startsAt), looks: value }));
+  await tx.execute(sql`
+    update coverage_windows w set looks = g.looks
+    from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as g(starts_at timestamptz, looks jsonb)
+    where w.zone_id = ${zoneId} and w.starts_at = g.starts_at and w.looks <> g.looks`);
+}

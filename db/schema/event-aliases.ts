@@ -1,0 +1,18 @@
+import { integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+import { bytewiseText } from "../column-types.ts";
+
+/**
+ * A second time under which the platform has shown an event. The event is stored once, at `kept_at`. Written by
+ * reconcile-counts and seal-windows; read by every writer of events, so that the event is not stored again.
+ */
+export const eventAliases = pgTable(
+  "event_aliases",
+  {
+    otherAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    keptAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    notedAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    zoneId: integer().notNull(),
+    logId: bytewiseText().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.zoneId, t.otherAt, t.logId] })],
+);

@@ -1,0 +1,75 @@
+import type { CoveredHour } from "./covered-hour.ts";
+import { HOUR_MS } from "./horizon.ts";
+import { AGREE_LONG_MS, AGREE_MS } from "./hour-proof.ts";
+import { agreedFor, isSameCounts, type Look, type LookRoute } from "./look.ts";
+
+/** A route whose latest look at an hour shows less than it showed before, and nothing explains it. */
+export interface Contradiction {
+  readonly startsAt: number;
+  /** For people; a sentence. */
+  readonly reason: string;
+}
+
+const NAMES: Record<LookRoute, string> = {
+  list: "The list shows",
+  search: "The search shows",
+  counts: "The platform counts",
+};
+
+/** Hours that a route shows less of than before; `hours` are those the platform still has, oldest first. */
+export function findContradictions(route: LookRoute, hours: readonly CoveredHour[]): Contradiction[] {
+  return hours.flatMap((hour) => {
+    const look = hour.looks[route];
+    if (look === undefined || hour.state === "gap") return [];
+    const known = Math.max(look.peak, look.count + (look.lacks?.known ?? 0));
+    if (look.count >= known || isExplained(route, look, hour)) return [];
+    const { startsAt } = hour;
+    const events = `${look.count} of ${known} events of the hour from ${toText(startsAt)} UTC`;
+    return [{ startsAt, reason: `${NAMES[route]} ${events}.` }];
+  });
+}
+
+/** The other routes account for the events, and the look has been the same for long enough. */
+function isExplained(
+  route: LookRoute,
+  look: Look,
+  { looks, storedCount, missingCells }: CoveredHour,
+): boolean {
+  const { list, search } = looks;
+  if (look.count === 0 || missingCells > 0) return false;
+  if (route === "list") return agreedFor(look) >= AGREE_LONG_MS && search?.count === storedCount;
+  const isDropped =
+    search?.lacks !== undefined &&
+    agreedFor(search) >= AGREE_MS &&
+    list?.count === storedCount &&
+    search.count + search.lacks.count === storedCount;
+  if (route === "search") return isDropped;
+  return isDropped && look.lacks !== undefined && isSameCounts(look.lacks.rules, search.lacks.rules);
+}
+
+/** An hour with fewer events than this is no wonder without any. */
+const BUSY_EVENTS = 10;
+const BUSY_HOURS = 24;
+
+/**
+ * The first settled hour without any event behind a day whose every hour had at least ten; null when there is none, or when
+ * looks an hour apart have agreed on it.
+ */
+export function findSilence(hours: readonly CoveredHour[]): Contradiction | null {
+  for (const [index, hour] of hours.entries()) {
+    const before = hours.slice(Math.max(0, index - BUSY_HOURS), index);
+    const { search, counts } = hour.looks;
+    const isEmpty = hour.storedCount === 0 && search?.count === 0 && counts?.count === 0;
+    if (!isEmpty || before.length < BUSY_HOURS || hour.state !== "open") continue;
+    if (!before.every(({ storedCount }) => storedCount >= BUSY_EVENTS)) continue;
+    if (agreedFor(search) >= AGREE_LONG_MS && agreedFor(counts) >= AGREE_LONG_MS) continue;
+    const { startsAt } = hour;
+    const reason = `No route shows an event of the hour from ${toText(startsAt)} UTC; each of the ${BUSY_HOURS} hours before it had at least ${BUSY_EVENTS}.`;
+    return { startsAt, reason };
+  }
+  return null;
+}
+
+function toText(at: number): string {
+  return new Date(at - (at % HOUR_MS)).toISOString().slice(0, 16).replace("T", " ");
+}

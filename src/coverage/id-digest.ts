@@ -1,0 +1,32 @@
+import { hash } from "node:crypto";
+
+/** Digest of no log id. */
+export const NO_IDS = "0".repeat(16);
+
+/** The first eight bytes of the SHA-256 of a log id, as lower-case hex. `readHourContents` computes the same in SQL. */
+export function hashLogId(logId: string): string {
+  return hash("sha256", logId, "hex").slice(0, 16);
+}
+
+/**
+ * Joins digests of sets of log ids that have none in common: exclusive or, so neither order nor grouping matters. An id that
+ * is joined twice vanishes, so the caller keeps sets apart.
+ */
+export function joinIdDigests(a: string, b: string): string {
+  return (BigInt(`0x${a}`) ^ BigInt(`0x${b}`)).toString(16).padStart(16, "0");
+}
+
+/** The digest of the log ids of a set. */
+export function digestIds(logIds: Iterable<string>): string {
+  let [high, low] = [0, 0];
+  for (const logId of logIds) {
+    const hashed = hash("sha256", logId, "buffer");
+    high ^= hashed.readInt32BE(0);
+    low ^= hashed.readInt32BE(4);
+  }
+  return toHex(high) + toHex(low);
+}
+
+function toHex(word: number): string {
+  return (word >>> 0).toString(16).padStart(8, "0");
+}

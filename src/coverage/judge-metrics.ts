@@ -1,0 +1,46 @@
+import { DAY_MS } from "./horizon.ts";
+
+/** One rule on one UTC day, there and here. */
+export interface DayOfRule {
+  /** `yyyy-MM-dd`. */
+  readonly day: string;
+  readonly ruleId: string;
+  /** The platform's own count; null where it was not asked. */
+  readonly platform: number | null;
+  /** When the platform said so, epoch ms. */
+  readonly fetchedAt: number | null;
+  readonly stored: number;
+}
+
+/** A rule of which the platform counts more on a day than is stored. */
+export interface MetricAbove {
+  readonly day: string;
+  readonly ruleId: string;
+  readonly platform: number;
+  readonly stored: number;
+  readonly fetchedAt: number;
+}
+
+/**
+ * What the platform's daily metrics say of days that are read completely: where they are above what is stored, and on which
+ * days (epoch ms of their start) they agree in every rule. Metrics may lag, so fewer events there say nothing.
+ */
+export function judgeMetrics(
+  rows: readonly DayOfRule[],
+  { settleMs }: { settleMs: number },
+): { above: MetricAbove[]; confirmedDays: Set<number> } {
+  const above = rows.flatMap(({ platform, fetchedAt, ...row }) =>
+    platform !== null && fetchedAt !== null && platform > row.stored ? [{ ...row, platform, fetchedAt }] : [],
+  );
+  const confirmed = [...Map.groupBy(rows, ({ day }) => Date.parse(day))].filter(([day, rules]) => {
+    const isAlike = ({ platform, fetchedAt, stored }: DayOfRule) =>
+      platform === stored && (fetchedAt ?? 0) >= day + DAY_MS + settleMs;
+    return rules.every(isAlike) && rules.some(({ stored }) => stored > 0);
+  });
+  return { above, confirmedDays: new Set(confirmed.map(([day]) => day)) };
+}
+
+/** Names a count of the metrics. */
+export function metricKey({ day, ruleId }: Pick<MetricAbove, "day" | "ruleId">): string {
+  return `${day} ${ruleId}`;
+}

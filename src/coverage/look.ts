@@ -1,0 +1,61 @@
+/** Stored events that a look did not show. */
+export interface LookLacks {
+  readonly count: number;
+  /** How many of them the search route had shown before. */
+  readonly known: number;
+  /** The first log ids, in order. Empty for counts. */
+  readonly ids: readonly string[];
+  /** Rule to number of events; a rule that is not known is ''. */
+  readonly rules: Readonly<Record<string, number>>;
+}
+
+/** What one complete reading of an hour by one route showed; times in epoch ms. */
+export interface Look {
+  /** When the look began. */
+  readonly at: number;
+  /** When the first look of the unbroken run of looks began that all showed exactly the same. */
+  readonly since: number;
+  readonly pages: number;
+  readonly count: number;
+  /** Digest of what was shown: of the log ids, or for counts of the cells. */
+  readonly ids: string;
+  /** The highest count that this route has shown of this hour. */
+  readonly peak: number;
+  readonly lacks?: LookLacks;
+}
+
+/** The latest look of each route; a route that has not been read completely has none. */
+export interface HourLooks {
+  readonly list?: Look;
+  readonly search?: Look;
+  readonly counts?: Look;
+}
+
+export type LookRoute = keyof HourLooks;
+
+export type SeenHour = Pick<Look, "at" | "pages" | "count" | "ids" | "lacks">;
+
+/** The look that follows `before`: the earlier look stays if it began later than what was seen. */
+export function nextLook(before: Look | undefined, { lacks, ...seen }: SeenHour): Look {
+  if (before !== undefined && before.at > seen.at) return before;
+  const isSame = before !== undefined && before.ids === seen.ids && before.count === seen.count;
+  return {
+    ...seen,
+    since: isSame ? before.since : seen.at,
+    peak: Math.max(before?.peak ?? 0, seen.count),
+    ...(lacks === undefined ? {} : { lacks }),
+  };
+}
+
+/** How long two or more looks that showed exactly the same have lasted; ms. */
+export function agreedFor({ at, since }: Look): number {
+  return at - since;
+}
+
+export function isSameCounts(
+  a: Readonly<Record<string, number>>,
+  b: Readonly<Record<string, number>>,
+): boolean {
+  const rules = Object.keys(a);
+  return rules.length === Object.keys(b).length && rules.every((rule) => a[rule] === b[rule]);
+}

@@ -1,0 +1,54 @@
+import { HOUR_MS } from "../coverage/horizon.ts";
+import { joinIdDigests, NO_IDS } from "../coverage/id-digest.ts";
+
+/** Events of one hour (epoch ms of its start) and the digest of their log ids. */
+export type ShownHour = readonly [startsAt: number, count: number, ids: string];
+
+const HASH_BYTES = 8;
+
+/**
+ * What a page of the list adds to its pass, hour by hour. An entry that the page before showed too is not counted again:
+ * events that arrive during a pass push entries over the border between two pages.
+ */
+export function sumPageHours(
+  times: Float64Array,
+  idHashes: Buffer,
+  shownBefore: ReadonlySet<string>,
+): { hours: ShownHour[]; ids: ReadonlySet<string> } {
+  const ids = new Set<string>();
+  const sums = new Map<number, { count: number; high: number; low: number }>();
+  for (const [index, occurredAt] of times.entries()) {
+    const id = idHashes.toString("latin1", index * HASH_BYTES, (index + 1) * HASH_BYTES);
+    if (ids.has(id) || shownBefore.has(id)) {
+      ids.add(id);
+      continue;
+    }
+    ids.add(id);
+    const hour = occurredAt - (occurredAt % HOUR_MS);
+    const sum = sums.get(hour) ?? { count: 0, high: 0, low: 0 };
+    sum.count++;
+    sum.high ^= idHashes.readInt32BE(index * HASH_BYTES);
+    sum.low ^= idHashes.readInt32BE(index * HASH_BYTES + 4);
+    sums.set(hour, sum);
+  }
+  const hours = [...sums].map(([hour, { count, high, low }]): ShownHour => [hour, count, toHex(high, low)]);
+  return { hours, ids };
+}
+
+function toHex(...words: readonly number[]): string {
+  return words.map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
+}
+
+/** The hours of many pages of one pass, by hour. */
+export function joinPageHours(
+  pages: Iterable<readonly ShownHour[]>,
+): Map<number, { count: number; ids: string }> {
+  const joined = new Map<number, { count: number; ids: string }>();
+  for (const hours of pages) {
+    for (const [startsAt, count, ids] of hours) {
+      const sum = joined.get(startsAt) ?? { count: 0, ids: NO_IDS };
+      joined.set(startsAt, { count: sum.count + count, ids: joinIdDigests(sum.ids, ids) });
+    }
+  }
+  return joined;
+}

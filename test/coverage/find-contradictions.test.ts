@@ -1,0 +1,102 @@
+import { expect, test } from "vitest";
+import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
+import { findContradictions, findSilence } from "../../src/coverage/find-contradictions.ts";
+import { HOUR_MS } from "../../src/coverage/horizon.ts";
+import type { Look } from "../../src/coverage/look.ts";
+import { openHour } from "./some-hours.ts";
+
+const START = Date.UTC(2026, 10, 20, 10);
+const MINUTE_MS = 60_000;
+const look = (changed: Partial<Look>): Look => ({
+  at: START + 2 * HOUR_MS,
+  since: START + 2 * HOUR_MS,
+  pages: 1,
+  count: 9,
+  ids: "nine",
+  peak: 9,
+  ...changed,
+});
+const hour = (looks: CoveredHour["looks"], changed: Partial<CoveredHour> = {}) =>
+  openHour(START, { storedCount: 9, looks, ...changed });
+
+test.each(["list", "search", "counts"] as const)(
+  "a %s look below an earlier one is a contradiction",
+  (route) => {
+    const found = findContradictions(route, [hour({ [route]: look({ count: 3, ids: "three" }) })]);
+    expect(found).toEqual([
+      {
+        startsAt: START,
+        reason: expect.stringMatching(/ 3 of 9 events of the hour from 2026-11-20 10:00 UTC\.$/),
+      },
+    ]);
+    expect(findContradictions(route, [hour({ [route]: look({}) })])).toEqual([]);
+    expect(findContradictions(route, [hour({ [route]: look({ count: 3 }) }, { state: "gap" })])).toEqual([]);
+  },
+);
+
+test("a search that lacks events which searches have shown is a contradiction, one that lacks the list's news is not", () => {
+  const lacks = { count: 2, ids: ["x", "y"], rules: { "1": 2 } };
+  const seen = (known: number) => look({ count: 7, peak: 7, lacks: { ...lacks, known } });
+  expect(findContradictions("search", [hour({ search: seen(1) })])).toHaveLength(1);
+  expect(findContradictions("search", [hour({ search: seen(0) })])).toEqual([]);
+});
+
+test("events that the list proves and that search and counts lack alike are explained after ten minutes", () => {
+  const lacks = { count: 2, known: 2, ids: ["x", "y"], rules: { "1": 2 } };
+  const since = START + 2 * HOUR_MS;
+  const search = (agreedMs: number) => look({ count: 7, lacks, since, at: since + agreedMs });
+  const counts = look({ count: 7, lacks: { ...lacks, ids: [] } });
+  const looks = (agreedMs: number) => ({ list: look({}), search: search(agreedMs), counts });
+  for (const route of ["search", "counts"] as const) {
+    expect(findContradictions(route, [hour(looks(10 * MINUTE_MS - 1))])).toHaveLength(1);
+    expect(findContradictions(route, [hour(looks(10 * MINUTE_MS))])).toEqual([]);
+    const short = { ...looks(10 * MINUTE_MS), list: look({ count: 8 }) };
+    expect(findContradictions(route, [hour(short)])).toHaveLength(1);
+  }
+  const other = {
+    ...looks(10 * MINUTE_MS),
+    counts: look({ count: 7, lacks: { ...lacks, rules: { "2": 2 } } }),
+  };
+  expect(findContradictions("counts", [hour(other)])).toHaveLength(1);
+});
+
+test("a list that always shows the same less is explained after an hour, where the search shows what is stored", () => {
+  const since = START + 2 * HOUR_MS;
+  const list = (agreedMs: number) => look({ count: 8, ids: "eight", since, at: since + agreedMs });
+  expect(findContradictions("list", [hour({ list: list(HOUR_MS - 1), search: look({}) })])).toHaveLength(1);
+  expect(findContradictions("list", [hour({ list: list(HOUR_MS), search: look({}) })])).toEqual([]);
+  expect(
+    findContradictions("list", [hour({ list: list(HOUR_MS), search: look({ count: 8 }) })]),
+  ).toHaveLength(1);
+});
+
+test("a look of 0 is never explained by looks that agree", () => {
+  const since = START;
+  const none = { count: 0, ids: "none", since, at: START + 9 * HOUR_MS };
+  for (const route of ["list", "search", "counts"] as const)
+    expect(
+      findContradictions(route, [hour({ search: look({}), list: look({}), [route]: look(none) })]),
+    ).toHaveLength(1);
+});
+
+test("an hour without any event is a contradiction behind 24 busy hours, until looks an hour apart agree on it", () => {
+  const busy = Array.from({ length: 24 }, (_, index) =>
+    openHour(START + index * HOUR_MS, { storedCount: 10 }),
+  );
+  const empty = (agreedMs: number, storedCount = 0) => {
+    const seen = look({
+      count: storedCount,
+      peak: storedCount,
+      at: START + 27 * HOUR_MS + agreedMs,
+      since: START + 27 * HOUR_MS,
+    });
+    return openHour(START + 24 * HOUR_MS, { storedCount, looks: { search: seen, counts: seen } });
+  };
+  expect(findSilence([...busy, empty(0)])?.startsAt).toBe(START + 24 * HOUR_MS);
+  expect(findSilence([...busy, empty(HOUR_MS)])).toBeNull();
+  expect(findSilence([...busy, empty(0, 1)])).toBeNull();
+  expect(findSilence([...busy.slice(1), empty(0)])).toBeNull();
+  expect(
+    findSilence([...busy.with(7, openHour(START + 7 * HOUR_MS, { storedCount: 9 })), empty(0)]),
+  ).toBeNull();
+});
