@@ -5,6 +5,7 @@ import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
 import { benchIngest } from "./ingest.ts";
 import { createProgressBar } from "./progress-bar.ts";
+import { benchRequests, reportRequests } from "./requests.ts";
 import { judgeSearch } from "./search/judge.ts";
 import { reportSearch } from "./search/report.ts";
 import { benchSearch } from "./search.ts";
@@ -118,9 +119,26 @@ const serve = new Command("serve")
     if (verdicts.some(({ isMet }) => isMet === false)) process.exitCode = 1;
   });
 
+interface RequestsFlags {
+  readonly hours: number;
+  readonly eventsPerSecond: number;
+  readonly json?: true;
+}
+
+const requests = new Command("requests")
+  .description("Requests that one zone costs the platform, by operation and simulated hour.")
+  .option("--hours <count>", "simulated hours, the first start included", wholeNumber, 6)
+  .option("--events-per-second <number>", "of the zone; the demo's zones have 0.45", Number, 0.45)
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, ...options }: RequestsFlags) => {
+    const hours = await benchRequests({ ...options, onProgress: createProgressBar(process.stderr) });
+    process.stdout.write(json ? `${JSON.stringify(hours)}\n` : reportRequests(hours));
+  });
+
 await new Command("bench")
   .description("Measures Longwatch against its peers.")
   .addCommand(ingest)
   .addCommand(search)
   .addCommand(serve)
+  .addCommand(requests)
   .parseAsync();

@@ -1,7 +1,7 @@
 import pino from "pino";
 import { createDatabase, type Database } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/partition-keeper.ts";
-import { createJobs, type JobsDeps } from "../../jobs/index.ts";
+import { createJobs, type JobSettings, type JobsDeps } from "../../jobs/index.ts";
 import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import type { Notifier } from "../../src/channel/notifier.ts";
 import type { Clock } from "../../src/clock.ts";
@@ -14,6 +14,16 @@ import { routeToAll } from "../../src/routing/routing.ts";
 import { createSecret } from "../../src/secret.ts";
 
 export const ZONE = 101;
+
+export const REPLICA_SETTINGS: JobSettings = {
+  pollEveryMs: 30_000,
+  detectEveryMs: 30_000,
+  proveEveryMs: 300_000,
+  lastProofMs: 66 * 3_600_000,
+  advicePerHour: 100,
+  retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
+  fallback: null,
+};
 
 export interface ReplicaOptions {
   /** Of the database and of the platform; either may lead through a proxy. */
@@ -28,6 +38,8 @@ export interface ReplicaOptions {
   readonly onMessage?: (message: AlertMessage) => void;
   /** What stands between the jobs and what they use, for instance to end the process there. */
   readonly wrapEdge?: (edge: EdgeClient) => EdgeClient;
+  /** Called with the name of each job that another job asks for; nobody runs it. */
+  readonly onRing?: (job: string) => void;
   readonly wrapDatabase?: (database: Database) => Database;
 }
 
@@ -71,15 +83,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     edge: options.wrapEdge?.(edge) ?? edge,
     clock,
     log: pino({ level: "silent" }),
-    settings: {
-      pollEveryMs: 30_000,
-      detectEveryMs: 30_000,
-      proveEveryMs: 300_000,
-      lastProofMs: 66 * 3_600_000,
-      advicePerHour: 100,
-      retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
-      fallback: null,
-    },
+    settings: REPLICA_SETTINGS,
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     openKey,
@@ -90,7 +94,10 @@ export function createReplica(options: ReplicaOptions): Replica {
     lowestFloor: () => 10,
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,
-    ring: async () => true,
+    ring: async (job) => {
+      options.onRing?.(job);
+      return true;
+    },
   };
   const jobs = createJobs(deps);
   const close = async () => {

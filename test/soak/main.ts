@@ -8,7 +8,8 @@ Examples:
   npm run -s soak -- --minutes 2 --replicas 5 --logs
 
 Starts the service's processes, Postgres, Redis where there is a server on PATH, the platform's emulator and a webhook
-receiver, each behind a network that can fail; harms them at random; then waits until everything is complete.
+receiver, each behind a network that can fail; harms them at random; then waits until everything is complete. The
+platform lies as well: the second table counts how often, in how many answers and about how many events.
 Survived means that ingest went on after the fault. Exit code 1 when a fault was not survived or a check is not met.`;
 
 function positive(text: string): number {

@@ -17,6 +17,10 @@ export function reportSoak(result: SoakResult): string {
     ({ name, injected, survived, slowestMs }) =>
       `${name.padEnd(width)}  ${String(injected).padStart(8)}  ${String(survived).padStart(8)}  ${(slowestMs / 1_000).toFixed(1).padStart(9)}`,
   );
+  const lies = result.lies.map(
+    ({ name, told, answers, events }) =>
+      `${`lie: ${name}`.padEnd(width)}  ${String(told).padStart(8)}  ${String(answers).padStart(8)}  ${String(events).padStart(9)}`,
+  );
   const sum = (of: "injected" | "survived") => result.faults.reduce((total, fault) => total + fault[of], 0);
   const checks = result.checks.map(
     ({ name, detail, isMet }) => `${name.padEnd(width)}  ${isMet ? "met    " : "NOT MET"}  ${detail}`,
@@ -26,6 +30,9 @@ export function reportSoak(result: SoakResult): string {
 ${"fault".padEnd(width)}  injected  survived  slowest s
 ${faults.join("\n")}
 ${"all".padEnd(width)}  ${String(sum("injected")).padStart(8)}  ${String(sum("survived")).padStart(8)}
+
+${"lie".padEnd(width)}      told   answers     events
+${lies.join("\n")}
 
 ${checks.join("\n")}
 

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { ROUTES } from "../support/liar/lie.ts";
 import { createDice, type Dice } from "./dice.ts";
 import { type FinalCheck, readShownEvents, runFinalChecks } from "./final-checks.ts";
 import { listFaults } from "./soak-faults.ts";
+import { reckonLies, type ToldLie } from "./soak-lies.ts";
 import { openSoakWorld, type SoakWorld, ZONES } from "./soak-world.ts";
 
 export interface SoakOptions {
@@ -29,6 +31,7 @@ interface FaultTally {
 
 export interface SoakResult {
   readonly faults: readonly FaultTally[];
+  readonly lies: readonly ToldLie[];
   readonly checks: readonly FinalCheck[];
   /** From the last fault until every check was met. */
   readonly calmMs: number;
@@ -65,9 +68,10 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
     const { checks, calmMs } = await Promise.race([run(), interrupted]);
     return {
       faults: tally(inflicted),
+      lies: reckonLies(world.liar.tallies()),
       checks,
       calmMs,
-      requests: world.emulator.requests().counts,
+      requests: sumRequests(world),
       logs: world.readLogs(),
     };
   } finally {
@@ -140,6 +144,7 @@ async function waitForCalm(
 ): Promise<{ checks: FinalCheck[]; calmMs: number }> {
   const startedAt = Date.now();
   world.emulator.clearFaults();
+  world.liar.stop();
   world.receiver.answer(200);
   const expected = await readShownEvents(world);
   for (let isFirst = true; ; isFirst = false) {
@@ -171,6 +176,14 @@ async function pullTimesForward({ postgres }: SoakWorld, passStandsMs: number): 
     update notifications set next_attempt_at = now() where state = 'pending' and next_attempt_at > now();
     update ingest_cursors set ${["started_at", "full_pass_started_at", "quiet_pass_started_at"].map(earlier).join(", ")}
       where pass_result is not null and started_at < now() - interval '${passStandsMs} milliseconds'`);
+}
+
+/** As the service asked them: the liar asks the emulator more than that. */
+function sumRequests({ liar }: SoakWorld): Record<string, number> {
+  const zones = [...liar.requests().values()];
+  return Object.fromEntries(
+    ROUTES.map((route) => [route, zones.reduce((total, requests) => total + requests[route], 0)]),
+  );
 }
 
 function tally(inflicted: readonly Inflicted[]): FaultTally[] {

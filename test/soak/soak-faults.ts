@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { FaultInput } from "../../src/emulator/faults.ts";
 import type { Dice } from "./dice.ts";
+import { SOAK_LIES } from "./soak-lies.ts";
 import type { SoakWorld } from "./soak-world.ts";
 
 /** One kind of harm. Resolves when it is over and everything it took away is back. */
@@ -34,6 +35,17 @@ function platformFault([name, fault]: (typeof PLATFORM)[number]): SoakFault {
       emulator.addFault(fault);
       await delay(dice.roll(2_000, 8_000));
       emulator.clearFaults();
+    },
+  };
+}
+
+function platformLie([name, lie]: (typeof SOAK_LIES)[number]): SoakFault {
+  return {
+    name: `lie: ${name}`,
+    async inflict({ liar }, dice) {
+      const told = liar.tell(lie);
+      await delay(dice.roll(5_000, 15_000));
+      told.end();
     },
   };
 }
@@ -151,7 +163,7 @@ async function cutCommit({ postgres }: SoakWorld, when: "before" | "after"): Pro
 
 /** Every kind, those of Redis only where there is one. */
 export function listFaults({ redis }: Pick<SoakWorld, "redis">): readonly SoakFault[] {
-  return [...PLATFORM.map(platformFault), ...OTHERS].filter(
+  return [...PLATFORM.map(platformFault), ...SOAK_LIES.map(platformLie), ...OTHERS].filter(
     ({ name }) => redis !== null || !name.startsWith("Redis"),
   );
 }

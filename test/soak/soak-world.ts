@@ -6,6 +6,7 @@ import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { startTcpProxy, type TcpProxy } from "../faults/tcp-proxy.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../faults/webhook-receiver.ts";
+import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 import { type SoakPostgres, startSoakPostgres } from "./soak-postgres.ts";
 
@@ -31,6 +32,8 @@ export interface SoakWorld {
   /** Null where no server is on PATH: the queues are in Postgres then. */
   readonly redis: SoakRedis | null;
   readonly toPlatform: TcpProxy;
+  /** Between the network and the emulator. */
+  readonly liar: LyingPlatform;
   readonly receiver: WebhookReceiver;
   readonly replicas: readonly SoakReplica[];
   /** What the replicas wrote to their terminal and log, the end of it. */
@@ -61,16 +64,21 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     pageSize: 400,
     order: seed % 2 === 0 ? "oldest" : "newest",
   });
+  const liar = await startLyingPlatform({
+    url: emulator.url,
+    now: () => emulator.now(),
+    isWitnessed: false,
+  });
   const [postgres, toPlatform, receiver, redis] = await Promise.all([
     startSoakPostgres(dataDir),
-    startTcpProxy(emulator.port),
+    startTcpProxy(liar.port),
     startWebhookReceiver(),
     startRedis(),
   ]);
   const env = {
     DATABASE_URL: postgres.url,
     ...(redis === null ? {} : { REDIS_URL: redis.proxiedUrl }),
-    EDGE_API_URL: toPlatform.through(emulator.url),
+    EDGE_API_URL: toPlatform.through(liar.url),
     EDGE_API_KEY: emulator.accessKey,
     EDGE_SHIELD_ZONES: ZONES.join(","),
     LONGWATCH_POLL_SECONDS: "2",
@@ -88,12 +96,14 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     postgres,
     redis,
     toPlatform,
+    liar,
     receiver,
     replicas,
     readLogs: () => lines.join(""),
     async close() {
       await Promise.all(replicas.map((replica) => replica.end()));
-      await Promise.all([postgres.stop(), toPlatform.close(), redis?.stop(), emulator.close()]);
+      await Promise.all([postgres.stop(), toPlatform.close(), redis?.stop(), liar.close()]);
+      await emulator.close();
       receiver.close();
       rmSync(folder, { recursive: true, force: true });
     },

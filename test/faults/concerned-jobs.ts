@@ -1,0 +1,19 @@
+/** Jobs that neither read the platform's events nor decide about hours. */
+const UNCONCERNED: ReadonlySet<string> = new Set([
+  "pseudonymise-ips",
+  "erase-leftovers",
+  "close-days",
+  "build-cubes",
+  "detect-spikes",
+  "fetch-advice",
+  "raise-alerts",
+  "deliver-alerts",
+  "report-service",
+  "send-heartbeat",
+  "sweep",
+]);
+
+/** Whether a job has to do with which events are stored and which hours are sealed; a new job has, until named above. */
+export function isConcerned(job: string): boolean {
+  return !UNCONCERNED.has(job);
+}

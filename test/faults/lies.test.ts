@@ -1,0 +1,138 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, NOW } from "../emulator/support.ts";
+import { ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
+import { readShown } from "./invariants.ts";
+import { type LyingWorld, openLyingWorld } from "./lying-world.ts";
+import { ZONE } from "./replica.ts";
+
+/** After the lies have ended: enough for two looks at an hour without events, and for every repair. */
+const CALM_MS = 3 * HOUR_MS;
+const ROUND_MS = 16 * MINUTE_MS;
+
+/** Time passes until whatever can be repaired must be; then nothing may be missing, unresolved or open. */
+async function expectRepaired(world: LyingWorld): Promise<void> {
+  const endedAt = world.emulator.now();
+  world.liar.stop();
+  await world.pass(CALM_MS, ROUND_MS);
+  expect(await world.findUnrepaired(endedAt)).toEqual([]);
+}
+
+/** Starts of the sealed hours that hold events of the platform, whatever it shows now. */
+async function readSealedEventful({ hours, emulator }: LyingWorld): Promise<number[]> {
+  const shown = await readShown(emulator.url, ZONE);
+  const eventful = new Set(shown.map(({ timestamp }) => timestamp - (timestamp % HOUR_MS)));
+  return (await hours()).flatMap(({ at, state }) => (state === "sealed" && eventful.has(at) ? [at] : []));
+}
+
+/** Starts of the hours that were sealed and reopened at least once. */
+async function readReopened({ hours }: LyingWorld): Promise<number[]> {
+  return (await hours()).flatMap(({ at, reopenedAt }) => (reopenedAt === null ? [] : [at]));
+}
+
+/** Events that no row, list entry or grouped count has shown so far. */
+async function readHidden({ emulator, liar }: LyingWorld) {
+  const { testimonies } = liar.witness;
+  return (await readShown(emulator.url, ZONE)).filter(({ logId }) => {
+    const { shownAt = null, countedAt = null } = testimonies.get(logId) ?? {};
+    return shownAt === null && countedAt === null;
+  });
+}
+
+test("no hour with events is sealed while every route answers empty after the first start, and all of them afterwards", async () => {
+  const world = await openLyingWorld();
+  world.liar.tell({ kind: "empty", routes: ROUTES, ends: NOW + 350_000 });
+  while (world.emulator.now() < NOW + 350_000) {
+    await world.round(MINUTE_MS);
+    expect(await readSealedEventful(world)).toEqual([]);
+  }
+  await expectRepaired(world);
+});
+
+test("a count of zero seals no hour that holds events, and rows that end early do not seal the hours behind them", async () => {
+  const world = await openLyingWorld();
+  world.liar.tell({ kind: "empty", routes: ROW_ROUTES, events: { from: NOW - 5 * HOUR_MS } });
+  world.liar.tell({ kind: "empty", routes: ["counts"] });
+  for (let round = 0; round < 6; round++) {
+    await world.round(ROUND_MS);
+    expect(await readSealedEventful(world)).toEqual([]);
+  }
+  await expectRepaired(world);
+});
+
+test.each([
+  ["rows, list and counts", ["search", "list", "counts"], 0],
+  ["every route", ROUTES, 6],
+] as const)(
+  "hours that were sealed while %s hid the same events are reopened, repaired and sealed again",
+  async (_name, routes, atLeast) => {
+    const world = await openLyingWorld();
+    const { emulator, liar } = world;
+    liar.tell({ kind: "short", share: 0.03, salt: "hidden", routes, ends: NOW + 9 * MINUTE_MS });
+    const sealed = new Set<number>();
+    while (emulator.now() < NOW + 9 * MINUTE_MS) {
+      await world.round(MINUTE_MS);
+      for (const hour of await readSealedEventful(world)) sealed.add(hour);
+    }
+    const hidden = await readHidden(world);
+    expect(hidden.length).toBeGreaterThan(20);
+    const lacking = new Set(hidden.map(({ timestamp }) => timestamp - (timestamp % HOUR_MS)));
+    const sealedInGoodFaith = [...sealed].filter((hour) => lacking.has(hour));
+    // Where every route agrees nobody can know better: such hours are sealed, as quickly as by the truth.
+    expect(sealedInGoodFaith.length).toBeGreaterThanOrEqual(atLeast);
+    await expectRepaired(world);
+    const revised = new Set(await readReopened(world));
+    expect(sealedInGoodFaith.filter((hour) => !revised.has(hour))).toEqual([]);
+  },
+);
+
+test("a log id under two times is stored once and does not stand for an event that is hidden", async () => {
+  const world = await openLyingWorld();
+  world.liar.tell({ kind: "short", share: 0.02, salt: "hidden", routes: ROW_ROUTES });
+  world.liar.tell({ kind: "rounded", share: 0.1, routes: ["list"] });
+  await world.pass(4 * ROUND_MS, ROUND_MS);
+  expect(world.liar.witness.falseTimes.size).toBeGreaterThan(50);
+  await expectRepaired(world);
+});
+
+test("events whose search page came empty are resolved before their hour is sealed", async () => {
+  const world = await openLyingWorld({ pageSize: 400 });
+  const { emulator } = world;
+  emulator.addAttack("zone=101,rule=942100,start=-4h,duration=300s,rate=5/s");
+  const { tally } = world.liar.tell({ kind: "emptyPage", routes: ["search"] });
+  for (let round = 0; round < 4; round++) {
+    await world.round(ROUND_MS);
+    expect(await world.findUnresolvedSeals()).toEqual([]);
+  }
+  expect(tally.answers).toBeGreaterThan(0);
+  await expectRepaired(world);
+});
+
+test("events that appear after the seal reopen their hour, which is sealed again with them", async () => {
+  const world = await openLyingWorld();
+  const { emulator } = world;
+  await world.pass(CALM_MS, ROUND_MS);
+  const late = emulator.now() - 6 * HOUR_MS;
+  const hour = late - (late % HOUR_MS);
+  const stateOf = async () => (await world.hours()).find(({ at }) => at === hour);
+  const before = await stateOf();
+  expect(before?.state).toBe("sealed");
+  emulator.addAttack("zone=101,rule=942100,start=-6h,duration=60s,rate=1/s");
+  await expectRepaired(world);
+  const after = await stateOf();
+  expect(after?.stored).toBeGreaterThan((before?.stored ?? 0) + 50);
+  expect(after?.reopenedAt).not.toBeNull();
+});
+
+test.each([
+  ["totals below the rows and buckets that do not add up", ["search", "counts"]],
+  ["a list entry outside its day", ["list"]],
+] as const)("answers that contradict themselves prove nothing: %s", async (_name, routes) => {
+  const world = await openLyingWorld();
+  const { tally } = world.liar.tell({ kind: "contradictory", routes });
+  for (let round = 0; round < 4; round++) {
+    await world.round(ROUND_MS);
+    expect(await readSealedEventful(world)).toEqual([]);
+  }
+  expect(tally.answers).toBeGreaterThan(5);
+  await expectRepaired(world);
+});

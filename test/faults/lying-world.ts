@@ -1,0 +1,171 @@
+import { onTestFinished } from "vitest";
+import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
+import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
+import { isConcerned } from "./concerned-jobs.ts";
+import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
+import { findBreaches, readShown, type ShownEvent } from "./invariants.ts";
+import { ZONE } from "./replica.ts";
+
+type Testimony = LyingPlatform["witness"]["testimonies"] extends ReadonlyMap<string, infer One> ? One : never;
+
+const HOUR_MS = 3_600_000;
+const SETTLE_MS = 15 * 60_000;
+const SECOND_MS = 1_000;
+
+export interface LyingWorld extends FaultyWorld {
+  readonly liar: LyingPlatform;
+  /**
+   * Runs every concerned job once, a second apart, then lets the rest of the time pass. Throws what is wrong after any
+   * job: an hour that is sealed although it lacks an event, or a broken promise of `invariants.ts`.
+   */
+  readonly round: (lastsMs: number) => Promise<void>;
+  /** As many rounds as the time has room for. */
+  readonly pass: (lastsMs: number, roundMs: number) => Promise<void>;
+  readonly hours: () => Promise<LyingHour[]>;
+  /** Stored events of sealed hours that lack what only the search shows. */
+  readonly findUnresolvedSeals: () => Promise<string[]>;
+  /** What is wrong once the lies have ended long enough ago, except in hours that expired too soon. */
+  readonly findUnrepaired: (endedAt: number) => Promise<string[]>;
+}
+
+interface LyingHour {
+  readonly at: number;
+  readonly state: "open" | "sealed" | "gap";
+  readonly reason: string | null;
+  /** Null where it never was, and in a schema without the column. */
+  readonly reopenedAt: string | null;
+  readonly stored: number;
+}
+
+/** A service whose platform can lie, and an oracle of what the platform has shown truthfully all the same. */
+export async function openLyingWorld(options: EmulatorOptions = {}): Promise<LyingWorld> {
+  const world = await openFaultyWorld({ historyHours: 40, eventsPerSecond: 0.01, lateShare: 0, ...options });
+  const { emulator, database } = world;
+  const liar = await startLyingPlatform({ url: emulator.url, now: () => emulator.now(), isWitnessed: true });
+  onTestFinished(() => liar.close());
+  const replica = world.openReplica({ platformUrl: liar.url });
+  let roundBeganAt = emulator.now();
+
+  async function readHours(): Promise<LyingHour[]> {
+    const { rows } = await database.pool.query<LyingHour>(
+      `select (extract(epoch from starts_at) * 1000)::float8 as at, state, gap_reason as reason, stored_count as stored,
+         to_jsonb(w) ->> 'reopened_at' as "reopenedAt"
+       from coverage_windows w where zone_id = $1 order by starts_at`,
+      [ZONE],
+    );
+    return rows;
+  }
+
+  /** `measuredBefore`: a metric does not name the hour, so the jobs have one whole round to find it. */
+  async function findFalseSeals(measuredBefore: number): Promise<string[]> {
+    const sealed = new Set((await readHours()).flatMap(({ at, state }) => (state === "sealed" ? [at] : [])));
+    const stored = await readIds(database);
+    const lacking = [...liar.witness.testimonies].filter(([id, testimony]) => {
+      return (
+        !stored.has(id) && sealed.has(hourOf(testimony.timestamp)) && isKnownToLack(testimony, measuredBefore)
+      );
+    });
+    const byHour = Map.groupBy(lacking, ([, { timestamp }]) => hourOf(timestamp));
+    return [...byHour].map(([hour, [first, ...others]]) => {
+      return `${iso(hour)} is sealed and lacks ${others.length + 1} events, such as ${JSON.stringify(first)}`;
+    });
+  }
+
+  async function expectHonestSeals(after: string): Promise<void> {
+    const wrong = await findFalseSeals(roundBeganAt);
+    if (wrong.length > 0)
+      throw new Error(
+        `after ${after} at ${iso(emulator.now())}: ${wrong.length} false seals\n${wrong.join("\n")}`,
+      );
+  }
+
+  async function round(lastsMs: number): Promise<void> {
+    const endsAt = emulator.now() + lastsMs;
+    const beganAt = emulator.now();
+    for (const job of replica.jobNames.filter(isConcerned)) {
+      // A job that fails because of a lie is a job that has proven nothing.
+      await replica.run(job).catch(() => undefined);
+      await expectHonestSeals(job);
+      emulator.advance(SECOND_MS);
+    }
+    const { falseTimes, testimonies } = liar.witness;
+    const isKnown = ({ logId }: ShownEvent) => {
+      const testimony = testimonies.get(logId);
+      return testimony !== undefined && isKnownToLack(testimony, roundBeganAt);
+    };
+    const breaches = await findBreaches(database, ZONE, () => readShown(emulator.url, ZONE), {
+      falseTimes,
+      isKnown,
+    });
+    if (breaches.length > 0) throw new Error(`at ${iso(emulator.now())}: ${breaches.join("\n")}`);
+    roundBeganAt = beganAt;
+    emulator.advance(Math.max(0, endsAt - emulator.now()));
+  }
+
+  return {
+    ...world,
+    liar,
+    round,
+    hours: readHours,
+    async pass(lastsMs, roundMs) {
+      for (let passed = 0; passed < lastsMs; passed += roundMs) await round(roundMs);
+    },
+    async findUnresolvedSeals() {
+      const sealed = new Set(
+        (await readHours()).flatMap(({ at, state }) => (state === "sealed" ? [at] : [])),
+      );
+      const stored = [...(await readIds(database))];
+      return stored.flatMap(([id, { at, isResolved }]) =>
+        !isResolved && sealed.has(hourOf(at)) ? [id] : [],
+      );
+    },
+    async findUnrepaired(endedAt) {
+      const now = emulator.now();
+      const keptFrom = endedAt - 68 * HOUR_MS;
+      const isJudged = (hour: number) => hour >= keptFrom && hour + HOUR_MS + 2 * SETTLE_MS <= now;
+      const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
+      const stored = await readIds(database);
+      const missing = (await readShown(emulator.url, ZONE)).filter(({ logId, timestamp }) => {
+        return !stored.has(logId) && isJudged(hourOf(timestamp));
+      });
+      const unresolved = [...stored].filter(([, event]) => !event.isResolved && isJudged(hourOf(event.at)));
+      return [
+        ...unsealed.map(
+          ({ at, state, reason }) => `${iso(at)} is ${state}${reason === null ? "" : `: ${reason}`}`,
+        ),
+        ...missing.slice(0, 5).map(({ logId, timestamp }) => `${iso(timestamp)} ${logId} is not stored`),
+        ...unresolved.slice(0, 5).map(([id, { at }]) => `${iso(at)} ${id} is not resolved`),
+      ];
+    },
+  };
+}
+
+/** Whether a route has shown or counted the event since its hour settled. */
+function isKnownToLack(
+  { timestamp, shownAt, countedAt, measuredAt }: Testimony,
+  measuredBefore: number,
+): boolean {
+  const settledAt = hourOf(timestamp) + HOUR_MS + SETTLE_MS;
+  const isSince = (at: number | null) => at !== null && at >= settledAt;
+  return (
+    isSince(shownAt) || isSince(countedAt) || (isSince(measuredAt) && (measuredAt ?? 0) < measuredBefore)
+  );
+}
+
+async function readIds({ pool }: FaultyWorld["database"]) {
+  const { rows } = await pool.query<{ id: string; at: number; isResolved: boolean }>(
+    `select log_id as id, (extract(epoch from occurred_at) * 1000)::float8 as at,
+       feature is not null and ip is not null and ip not like '%*%' as "isResolved"
+     from waf_events where zone_id = $1`,
+    [ZONE],
+  );
+  return new Map(rows.map(({ id, ...event }) => [id, event]));
+}
+
+function hourOf(at: number): number {
+  return at - (at % HOUR_MS);
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,41 @@
+import { COUNT_ROUTES, type Lie, ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
+import type { LieTally } from "../support/liar/lying-platform.ts";
+
+/** What the platform says falsely while it looks healthy; the random seed chooses how long. */
+export const SOAK_LIES: readonly (readonly [name: string, lie: Lie])[] = [
+  ["is empty on every route", { kind: "empty", routes: ROUTES }],
+  ["shows nothing, counts truthfully", { kind: "empty", routes: ROW_ROUTES }],
+  ["counts nothing, shows truthfully", { kind: "empty", routes: COUNT_ROUTES }],
+  ["hides events in rows, list and counts", hiding(["search", "list", "counts"])],
+  ["hides events in the list", hiding(["list"])],
+  ["hides events in the search", hiding(["search"])],
+  ["rounds times in the list", { kind: "rounded", share: 0.02, routes: ["list"] }],
+  ["moves times in the search", { kind: "shifted", share: 0.02, shiftMs: -1_500, routes: ["search"] }],
+  ["shows events twice", { kind: "doubled", share: 0.1, routes: ROW_ROUTES }],
+  ["counts events twice", { kind: "doubled", share: 0.1, routes: COUNT_ROUTES }],
+  ["empties pages in mid-pass", { kind: "emptyPage", routes: ["search", "list"] }],
+  ["shows entries outside their day", { kind: "outOfWindow", share: 0.01, routes: ["list"] }],
+  ["contradicts itself", { kind: "contradictory", routes: ["search", "counts", "list"] }],
+];
+
+function hiding(routes: Lie["routes"]): Lie {
+  return { kind: "short", share: 0.1, salt: "soak", routes };
+}
+
+/** How often each lie was told, and to how many answers and events. */
+export interface ToldLie {
+  readonly name: string;
+  readonly told: number;
+  readonly answers: number;
+  readonly events: number;
+}
+
+export function reckonLies(tallies: readonly LieTally[]): ToldLie[] {
+  return SOAK_LIES.flatMap(([name, lie]) => {
+    const all = tallies.filter((tally) => tally.lie === lie);
+    const sum = (of: "answers" | "events") => all.reduce((total, tally) => total + tally[of], 0);
+    return all.length === 0
+      ? []
+      : [{ name, told: all.length, answers: sum("answers"), events: sum("events") }];
+  });
+}

@@ -1,0 +1,64 @@
+import type { Asked } from "./asked.ts";
+import { bendEntries } from "./bend-entries.ts";
+import type { SearchRow } from "./true-platform.ts";
+
+const KEPT_MS = 72 * 3_600_000;
+const COUNTERS = ["totalTriggers", "blockedRequests", "loggedRequests", "challengedRequests"] as const;
+const COUNTER_OF: Readonly<Record<string, (typeof COUNTERS)[number]>> = {
+  block: "blockedRequests",
+  log: "loggedRequests",
+  challenge: "challengedRequests",
+};
+
+type Counters = Record<(typeof COUNTERS)[number], number>;
+
+interface MetricsAnswer {
+  readonly data: (Counters & { readonly overviewPastTwentyEightDays: Record<string, Counters> }) | null;
+}
+
+/** A rule's counters per day; what the lies change of the last 72 hours is added to or taken from its day. */
+export async function answerMetrics(asked: Asked): Promise<unknown> {
+  const { truth, zone, lies, now, witness } = asked;
+  const answer = (await truth.ask(asked.path)) as MetricsAnswer;
+  const { data } = answer;
+  if (data === null) return answer;
+  const rule = decodeURIComponent(asked.path.split("/").at(-1) ?? "");
+  const filters = [{ field: "ruleId", op: "eq", value: [rule] }];
+  const window = { from: now - KEPT_MS, to: now + 1, now };
+  const rows = await truth.loadRows(zone, { ...window, filters });
+  const { told, changed } = bendEntries(rows, lies, window);
+  asked.tally(changed);
+  const isAllHidden = lies.some(({ kind, events }) => kind === "empty" && events === undefined);
+  const days = structuredClone(data.overviewPastTwentyEightDays);
+  if (isAllHidden) for (const day of Object.values(days)) clear(day);
+  else {
+    for (const row of changed) add(days, row, row.timestamp, -1);
+    for (const { entry, timestamp, isTrue } of told) if (!isTrue) add(days, entry, timestamp, 1);
+  }
+  const falseDays = new Set(changed.map(({ timestamp }) => dayKeys(timestamp)[0]));
+  for (const { entry } of isAllHidden ? [] : told)
+    if (!falseDays.has(dayKeys(entry.timestamp)[0])) witness.measure(entry, now);
+  const sums = Object.fromEntries(
+    COUNTERS.map((name) => [name, Object.values(days).reduce((sum, day) => sum + day[name], 0)]),
+  );
+  return { ...answer, data: { ...data, ...sums, overviewPastTwentyEightDays: days } };
+}
+
+function clear(day: Counters): void {
+  for (const name of COUNTERS) day[name] = 0;
+}
+
+function add(days: Record<string, Counters>, { fields }: SearchRow, at: number, events: number): void {
+  const key = dayKeys(at).find((name) => days[name] !== undefined);
+  const day = key === undefined ? undefined : days[key];
+  if (day === undefined) return;
+  const counter = COUNTER_OF[fields["action"] ?? ""];
+  day.totalTriggers = Math.max(0, day.totalTriggers + events);
+  if (counter !== undefined) day[counter] = Math.max(0, day[counter] + events);
+}
+
+/** A UTC day as the emulator may write it. */
+function dayKeys(at: number): [string, string] {
+  const day = new Date(at).toISOString().slice(0, 10);
+  return [`${day.slice(8)}-${day.slice(5, 7)}-${day.slice(0, 4)}`, `${day}T00:00:00Z`];
+}

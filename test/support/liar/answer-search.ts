@@ -1,0 +1,123 @@
+import type { Asked } from "./asked.ts";
+import { type BentEntries, bendEntries, reachOf, type Told } from "./bend-entries.ts";
+import { groupTold } from "./group-told.ts";
+import type { SearchRow, Selection } from "./true-platform.ts";
+
+interface SearchBody extends Selection {
+  readonly groupBy?: readonly string[] | null;
+  readonly buckets?: number;
+  readonly page?: number;
+  readonly pageSize?: number;
+}
+
+interface SearchAnswer {
+  readonly rows: readonly SearchRow[] | null;
+  readonly groups: readonly { readonly count: number }[] | null;
+  readonly total: number;
+  readonly totalPages: number;
+}
+
+export const isGrouped = (body: unknown) => ((body as SearchBody).groupBy?.length ?? 0) > 0;
+
+/** Flat rows: the lies applied to the whole result, then one page of what is left, newest first. */
+export async function answerSearch(asked: Asked): Promise<unknown> {
+  const { truth, lies, witness, now } = asked;
+  const body = asked.body as SearchBody;
+  const answer = (await truth.ask(asked.path, body)) as SearchAnswer;
+  if (lies.length === 0) {
+    for (const row of answer.rows ?? []) witness.show(row, now);
+    return answer;
+  }
+  const bent = await bendSelection(asked, body);
+  const { page, pageSize } = pageOf(body);
+  const sorted = bent.told.toSorted(newestFirst);
+  const totalPages = Math.ceil(sorted.length / pageSize);
+  const isMidPass = page > 0 && page < totalPages - 1;
+  const shown = isMidPass && asked.emptyPage() ? [] : sorted.slice(page * pageSize, (page + 1) * pageSize);
+  const isContradictory = shown.length > 0 && asked.contradict();
+  if (!isContradictory) testify(asked, shown);
+  const rows = shown.map(({ entry, timestamp }) => ({ ...entry, timestamp }));
+  return { ...answer, rows, total: isContradictory ? shown.length - 1 : sorted.length, totalPages };
+}
+
+/** Groups of what the lies leave, with sparklines that fit their counts. */
+export async function answerCounts(asked: Asked): Promise<unknown> {
+  const { truth, lies, now, witness } = asked;
+  const body = asked.body as SearchBody;
+  const answer = (await truth.ask(asked.path, body)) as SearchAnswer;
+  const bent = await bendSelection(asked, body);
+  const { groupBy, from, to, buckets = 0 } = body;
+  const grouping = { groupBy: groupBy ?? [], buckets: Math.min(Math.max(buckets, 0), 500), from, to };
+  const groups = groupTold(bent.told, grouping);
+  const { page, pageSize } = pageOf(body);
+  const onPage = groups.slice(page * pageSize, (page + 1) * pageSize);
+  const [first] = onPage;
+  const isContradictory = first !== undefined && asked.contradict();
+  if (isContradictory) first.shown.count++;
+  else {
+    const falseCells = new Set(bent.changed.flatMap((row) => cellsOf(row, bent.told, grouping)));
+    for (const { told } of onPage) {
+      for (const { entry } of told)
+        if (!falseCells.has(cellOf(entry, entry.timestamp, grouping))) witness.count(entry, now);
+    }
+  }
+  if (lies.length === 0) return answer;
+  const totalPages = Math.ceil(groups.length / pageSize);
+  return { ...answer, groups: onPage.map(({ shown }) => shown), total: groups.length, totalPages };
+}
+
+/** The rows as CSV, newest first. */
+export async function answerExport(asked: Asked): Promise<string> {
+  const bent = await bendSelection(asked, asked.body as Selection);
+  testify(asked, bent.told);
+  const columns = ["feature", "ruleId", "ip", "ja4", "ua", "url", "asn", "country", "action"];
+  const lines = bent.told.toSorted(newestFirst).map(({ entry, timestamp }) => {
+    const cells = columns.map((name) => csvCell(entry.fields[name] ?? ""));
+    return `${[String(timestamp), entry.logId, ...cells].join(",")}\r\n`;
+  });
+  return `timestamp,logId,${columns.join(",")}\r\n${lines.join("")}`;
+}
+
+async function bendSelection(asked: Asked, selection: Selection): Promise<BentEntries<SearchRow>> {
+  const { truth, zone, lies, now } = asked;
+  const rows = await truth.loadRows(zone, selection, reachOf(lies));
+  const bent = bendEntries(rows, lies, { from: selection.from, to: selection.to, now });
+  asked.tally(bent.changed);
+  return bent;
+}
+
+/** Records what the lines of an answer show of single events. An answer that contradicts itself shows nothing. */
+export function testify(
+  { witness, now }: Asked,
+  told: readonly Told<{ logId: string; timestamp: number }>[],
+): void {
+  for (const { entry, timestamp, isTrue } of told) {
+    if (isTrue) witness.show(entry, now);
+    else if (timestamp !== entry.timestamp) witness.mislead(entry.logId, timestamp);
+  }
+}
+
+type Grouping = Parameters<typeof groupTold>[1];
+
+function cellOf({ fields }: SearchRow, at: number, { groupBy, buckets, from, to }: Grouping): string {
+  const bucket = buckets > 0 ? Math.floor(((at - from) * buckets) / (to - from)) : 0;
+  return JSON.stringify([bucket, ...groupBy.map((name) => fields[name] ?? "")]);
+}
+
+/** The cells that an event belongs to, and those that the answer counts it in. */
+function cellsOf(row: SearchRow, told: readonly Told<SearchRow>[], grouping: Grouping): string[] {
+  const lines = told.filter(({ entry }) => entry === row);
+  return [row.timestamp, ...lines.map(({ timestamp }) => timestamp)].map((at) => cellOf(row, at, grouping));
+}
+
+function pageOf({ page = 0, pageSize = 50 }: SearchBody) {
+  return { page: Math.max(page, 0), pageSize: Math.min(Math.max(pageSize, 1), 500) };
+}
+
+function newestFirst(one: Told<SearchRow>, other: Told<SearchRow>): number {
+  return other.timestamp - one.timestamp || (one.entry.logId < other.entry.logId ? 1 : -1);
+}
+
+function csvCell(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

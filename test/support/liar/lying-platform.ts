@@ -1,0 +1,207 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from "node:http";
+import type { AddressInfo } from "node:net";
+import { answerList } from "./answer-list.ts";
+import { answerMetrics } from "./answer-metrics.ts";
+import { answerCounts, answerExport, answerSearch, isGrouped } from "./answer-search.ts";
+import type { Asked } from "./asked.ts";
+import { isChosen } from "./bend-entries.ts";
+import { isToldTo, type Lie, type Question, type Route } from "./lie.ts";
+import { createTruePlatform, Unbendable } from "./true-platform.ts";
+import { createWitness, type Witness } from "./witness.ts";
+
+/** How often a lie was told. */
+export interface LieTally {
+  readonly lie: Lie;
+  /** Answers that it changed, and events in them; an event counts once per answer. */
+  answers: number;
+  events: number;
+}
+
+export interface LyingPlatformOptions {
+  /** Of the emulator. */
+  readonly url: string;
+  /** The emulator's clock. */
+  readonly now: () => number;
+  /** Reads every answer, and asks the emulator more, so that `witness` knows what was shown and counted. */
+  readonly isWitnessed: boolean;
+}
+
+export interface LyingPlatform {
+  readonly url: string;
+  readonly port: number;
+  /** Tells the lie from its beginning on; `end` takes this one back. */
+  tell(lie: Lie): { readonly tally: Readonly<LieTally>; end(): void };
+  /** Only the truth from now on. */
+  stop(): void;
+  /** Every lie ever told, in order. */
+  tallies(): readonly LieTally[];
+  /** Requests of the service so far, by zone and route. */
+  requests(): ReadonlyMap<number, Readonly<Record<Route, number>>>;
+  readonly witness: Witness;
+  close(): Promise<void>;
+}
+
+const ROUTE_PATHS: readonly (readonly [pattern: RegExp, route: Route])[] = [
+  [/^\/shield\/event-logs\/(\d+)\/search$/, "search"],
+  [/^\/shield\/event-logs\/(\d+)\/export$/, "export"],
+  [/^\/shield\/event-logs\/(\d+)\/\d\d-\d\d-\d{4}(?:\/.*)?$/, "list"],
+  [/^\/shield\/metrics\/shield-zone\/(\d+)\/waf-rule\/[^/]+$/, "metrics"],
+];
+
+const ANSWERS: Readonly<Record<Route, (asked: Asked) => Promise<unknown>>> = {
+  search: answerSearch,
+  counts: answerCounts,
+  list: answerList,
+  export: answerExport,
+  metrics: answerMetrics,
+};
+
+/**
+ * Stands between the service and the emulator. Answers that no lie concerns are passed on byte for byte, faults of the
+ * transport included; the others are made from the emulator's true answers, so that totals, pages and counts of one
+ * answer fit each other and the same lie on two routes hides the same events.
+ */
+export async function startLyingPlatform(options: LyingPlatformOptions): Promise<LyingPlatform> {
+  const witness = createWitness();
+  const requests = new Map<number, Record<Route, number>>();
+  const told: LieTally[] = [];
+  let active: LieTally[] = [];
+
+  function consider(request: IncomingMessage, bytes: Buffer): Asked | null {
+    const path = (request.url ?? "/").split("?")[0] ?? "/";
+    const question = readQuestion(path, bytes);
+    if (question === null) return null;
+    const counts = requests.get(question.zone) ?? { search: 0, counts: 0, list: 0, export: 0, metrics: 0 };
+    counts[question.route]++;
+    requests.set(question.zone, counts);
+    const now = options.now();
+    const toldNow = active.filter(({ lie }) => isToldTo(lie, question, now));
+    const accessKey = String(request.headers["accesskey"] ?? "");
+    return {
+      ...question,
+      path,
+      now,
+      witness,
+      truth: createTruePlatform(options.url, accessKey, options.now),
+      lies: toldNow.map(({ lie }) => lie),
+      ...createTalliers(toldNow),
+    };
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const bytes = await readBody(request);
+    const asked = consider(request, bytes);
+    if (asked === null || (asked.lies.length === 0 && !options.isWitnessed)) {
+      await relay(options.url, { request, bytes }, response);
+      return;
+    }
+    try {
+      const made = await ANSWERS[asked.route](asked);
+      const [type, text] =
+        typeof made === "string" ? ["text/csv", made] : ["application/json", JSON.stringify(made)];
+      response.writeHead(200, { "content-type": `${type}; charset=utf-8` }).end(text);
+    } catch (thrown) {
+      if (!(thrown instanceof Unbendable)) throw thrown;
+      response.writeHead(thrown.status, { "content-type": thrown.contentType }).end(thrown.body);
+    }
+  }
+
+  const server = createServer((request, response) => {
+    // The emulator cut the connection, or the caller went away: the caller sees a cut connection.
+    answer(request, response).catch(() => response.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    tell(lie) {
+      const tally = { lie, answers: 0, events: 0 };
+      told.push(tally);
+      active.push(tally);
+      const end = () => void (active = active.filter((other) => other !== tally));
+      return { tally, end };
+    },
+    stop() {
+      active = [];
+    },
+    tallies: () => told,
+    requests: () => requests,
+    witness,
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function readQuestion(path: string, bytes: Buffer): (Question & { body: unknown }) | null {
+  for (const [pattern, route] of ROUTE_PATHS) {
+    const [, zone] = pattern.exec(path) ?? [];
+    if (zone === undefined) continue;
+    if (route !== "search" && route !== "export") return { route, zone: Number(zone), body: undefined };
+    try {
+      const body: unknown = JSON.parse(bytes.toString());
+      return { route: route === "search" && isGrouped(body) ? "counts" : route, zone: Number(zone), body };
+    } catch {
+      return null;
+    }
+  }
+  return null;
+}
+
+function createTalliers(tallies: readonly LieTally[]): Pick<Asked, "tally" | "emptyPage" | "contradict"> {
+  return {
+    tally(changed) {
+      for (const tally of tallies) {
+        const events = changed.filter((event) => isChosen(tally.lie, event)).length;
+        if (events === 0) continue;
+        tally.answers++;
+        tally.events += events;
+      }
+    },
+    emptyPage() {
+      const emptying = tallies.find(({ lie, answers }) => {
+        return lie.kind === "emptyPage" && answers < (lie.pages ?? Number.POSITIVE_INFINITY);
+      });
+      if (emptying === undefined) return false;
+      emptying.answers++;
+      return true;
+    },
+    contradict() {
+      const contradicting = tallies.find(({ lie }) => lie.kind === "contradictory");
+      if (contradicting === undefined) return false;
+      contradicting.answers++;
+      return true;
+    },
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+interface Relayed {
+  readonly request: IncomingMessage;
+  readonly bytes: Buffer;
+}
+
+/** Passes a request on and its answer back as they are, chunk by chunk. */
+async function relay(baseUrl: string, { request, bytes }: Relayed, response: ServerResponse): Promise<void> {
+  const { method = "GET", url = "/" } = request;
+  const headers = { ...request.headers, host: new URL(baseUrl).host };
+  const onward = sendRequest(baseUrl + url, { method, headers });
+  response.once("close", () => onward.destroy());
+  onward.end(bytes);
+  const [original] = (await once(onward, "response")) as [IncomingMessage];
+  response.writeHead(original.statusCode ?? 502, original.headers);
+  response.flushHeaders();
+  for await (const chunk of original) response.write(chunk);
+  response.end();
+}
