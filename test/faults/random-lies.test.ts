@@ -5,11 +5,13 @@ import { KINDS, type Lie, ROUTES } from "../support/liar/lie.ts";
 import { openLyingWorld } from "./lying-world.ts";
 
 /** Fixed, so that the gate tells the same twice; other lies: `TEST_SEED=n TEST_RUNS=20`. */
-const SEED = Number(process.env["TEST_SEED"] ?? 13);
+const SEED = Number(process.env["TEST_SEED"] ?? 23);
 const RUNS = Number(process.env["TEST_RUNS"] ?? 3);
 const BUDGET_MS = 900_000;
 const CALM_MS = 3 * HOUR_MS;
 
+/** The jobs ask for no export. */
+const ASKED = ROUTES.filter((route) => route !== "export");
 const minutesFromNow = (minutes: number) => NOW + minutes * MINUTE_MS;
 /** Some begin with the first start. */
 const told = fc
@@ -17,8 +19,9 @@ const told = fc
   .map(({ begins, lasts }) => ({ begins: minutesFromNow(begins), ends: minutesFromNow(begins + lasts) }));
 
 const falsehood = fc.record({
-  kind: fc.constantFrom(...KINDS),
-  routes: fc.subarray([...ROUTES], { minLength: 1 }),
+  // What hides events is drawn more often than the other kinds.
+  kind: fc.constantFrom(...KINDS, "short" as const, "short" as const, "empty" as const),
+  routes: fc.subarray(ASKED, { minLength: 1 }),
   share: fc.constantFrom(0.05, 0.3, 1),
   // Lies of one salt hide the same events.
   salt: fc.constantFrom("one", "two"),

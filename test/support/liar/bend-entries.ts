@@ -35,7 +35,8 @@ export interface Window {
 export function isChosen(lie: Lie, { logId, timestamp }: Entry): boolean {
   const { from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = lie.events ?? {};
   if (timestamp < from || timestamp >= to) return false;
-  const { share = 1, salt = "" } = lie;
+  const { kind, salt = "" } = lie;
+  const share = kind === "empty" ? 1 : (lie.share ?? 1);
   return share >= 1 || Number.parseInt(hash("sha1", salt + logId).slice(0, 8), 16) / 2 ** 32 < share;
 }
 

@@ -35,7 +35,7 @@ export interface Lie {
   readonly routes: readonly Route[];
   /** Every zone unless given. */
   readonly zones?: readonly number[];
-  /** Share of the events of the span, from 0 to 1; all of them unless given. */
+  /** Share of the events of the span, from 0 to 1; all of them unless given, and always for `empty`. */
   readonly share?: number;
   /** Lies of the same salt choose the same events. */
   readonly salt?: string;
