@@ -7,10 +7,15 @@ import { askRulesAgain, readDaysOfRules } from "../db/queries/rule-metrics.ts";
 import { noteAgreement, noteContradiction, readSuspicion } from "../db/queries/zone-suspicions.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { CoveredHour } from "../src/coverage/covered-hour.ts";
-import { DAY_MS, HOUR_MS, horizonAt, startOfDay, toDay } from "../src/coverage/horizon.ts";
+import { HOUR_MS, horizonAt, startOfDay, toDay } from "../src/coverage/horizon.ts";
 import { AGREE_MS } from "../src/coverage/hour-proof.ts";
 import { isProven } from "../src/coverage/judge-hour.ts";
-import { judgeMetrics, type MetricAbove, metricKey } from "../src/coverage/judge-metrics.ts";
+import {
+  isReadCompletely,
+  judgeMetrics,
+  type MetricAbove,
+  metricKey,
+} from "../src/coverage/judge-metrics.ts";
 import type { Log } from "../src/log.ts";
 
 export interface JudgeMetricsDeps {
@@ -33,11 +38,10 @@ const Details = z.object({
   accepted: z.record(z.string(), z.number()).default({}),
 });
 
-/** How many hours of a day must be known for its metrics to be compared. */
 const HOURS_OF_DAY = 24;
 
 /**
- * Compares the platform's daily metrics with what is stored of the days that ended and were read completely. A count above
+ * Compares the platform's daily metrics with what is stored of the days that were read completely until then. A count above
  * ours makes the metrics suspect and has the day proven anew. If the count is then still above, and every hour proven with new
  * looks, no route shows the difference: the count is accepted, and the evidence names it.
  */
@@ -49,8 +53,9 @@ export async function judgeZoneMetrics(
   const { database, log, settleMs } = deps;
   const fromMs = startOfDay(horizonAt(now));
   const hours = await readCoveredHours(database.db, zoneId, { fromMs, toMs: now });
-  const days = findWholeDays(hours, now, settleMs);
-  const rows = await readDaysOfRules(database.db, zoneId, days.map(toDay));
+  const days = [...new Set(hours.map(({ startsAt }) => toDay(startsAt)))];
+  const known = await readDaysOfRules(database.db, zoneId, days);
+  const rows = known.filter((row) => isReadCompletely(row, hours));
   const { above, confirmedDays } = judgeMetrics(rows, { settleMs });
   const suspicion = await readSuspicion(database.db, zoneId, "metrics");
   const isOpen = suspicion !== null && suspicion.clearedAt === null;
@@ -92,19 +97,6 @@ export async function judgeZoneMetrics(
   if (isUnexplained) log.error({ zoneId, reason }, "no route shows what the metrics count");
   else await askRulesAgain(database.db, zoneId, ruleIds, now + AGREE_MS);
   return verdict;
-}
-
-/** The UTC days that ended and settled, and of which every hour was read completely by search and counts. */
-function findWholeDays(hours: readonly CoveredHour[], now: number, settleMs: number): number[] {
-  const isWhole = ({ state, looks, missingCells, proofFrom }: CoveredHour) =>
-    state === "sealed" ||
-    (state === "open" &&
-      looks.search !== undefined &&
-      looks.counts !== undefined &&
-      (missingCells === 0 || proofFrom !== null));
-  return [...Map.groupBy(hours.filter(isWhole), ({ startsAt }) => startOfDay(startsAt))].flatMap(
-    ([day, whole]) => (whole.length === HOURS_OF_DAY && day + DAY_MS + settleMs <= now ? [day] : []),
-  );
 }
 
 async function proveDaysAnew(

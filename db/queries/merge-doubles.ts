@@ -56,9 +56,59 @@ export async function mergeDoubles(
       where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)
     select log_id as "logId", (extract(epoch from kept_at) * 1000)::float8 as "keptAt",
       (extract(epoch from occurred_at) * 1000)::float8 as "otherAt" from doubled order by occurred_at, log_id`);
-  if (rows.length > 0)
-    await tx.execute(
-      sql`delete from event_aliases where zone_id = ${zoneId} and other_at < ${at}::timestamptz - ${KEPT}`,
-    );
+  if (rows.length > 0) await dropOldAliases(tx, zoneId, at);
   return rows;
+}
+
+/** A platform that rounds times shows an event this close to its own time. */
+const ROUNDED = sql.raw("interval '1 second'");
+
+/**
+ * Settles staged events whose log id is stored within a second of their time: the search's time stays, else the one that is
+ * stored. The other time is noted. What is settled so is staged no more, or stored no more.
+ */
+export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: number): Promise<void> {
+  const at = new Date(atMs);
+  const found = await tx.execute<{ doubles: number }>(sql`
+    with doubles as (
+      select s.log_id, s.occurred_at as staged_at, e.occurred_at as stored_at,
+        s.feature is not null and e.feature is null as is_replaced
+      from staged_events s cross join lateral (
+        select occurred_at, feature from waf_events e
+        where e.zone_id = ${zoneId} and e.occurred_at between s.occurred_at - ${ROUNDED} and s.occurred_at + ${ROUNDED}
+          and e.log_id = s.log_id and e.occurred_at <> s.occurred_at limit 1) e
+      where not exists (select from waf_events k
+        where k.zone_id = ${zoneId} and k.occurred_at = s.occurred_at and k.log_id = s.log_id)),
+    noted as (
+      insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
+      select distinct on (other_at, log_id) ${zoneId}, log_id, other_at, kept_at, noted_at from (
+        select log_id, case when is_replaced then stored_at else staged_at end as other_at,
+          case when is_replaced then staged_at else stored_at end as kept_at, ${at}::timestamptz as noted_at
+        from doubles) as named order by other_at, log_id
+      on conflict (zone_id, other_at, log_id) do nothing),
+    unstaged as (
+      delete from staged_events s using doubles d
+      where not d.is_replaced and s.log_id = d.log_id and s.occurred_at = d.staged_at),
+    removed as (
+      delete from waf_events e using doubles d
+      where d.is_replaced and e.zone_id = ${zoneId} and e.occurred_at = d.stored_at and e.log_id = d.log_id
+      returning e.rule_id, e.occurred_at),
+    marked as (
+      insert into dirty_buckets (zone_id, rule_id, minute)
+      select ${zoneId}, rule, minute from (
+        select distinct coalesce(rule_id, '') as rule, date_trunc('minute', occurred_at) as minute from removed) touched
+      order by rule collate "C", minute
+      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
+    counted as (
+      update coverage_windows w set stored_count = w.stored_count - r.events
+      from (select date_trunc('hour', occurred_at) as starts_at, count(*)::integer as events from removed group by 1) r
+      where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)
+    select count(*)::integer as doubles from doubles`);
+  if ((found.rows[0]?.doubles ?? 0) > 0) await dropOldAliases(tx, zoneId, at);
+}
+
+async function dropOldAliases(tx: Queryable, zoneId: number, at: Date): Promise<void> {
+  await tx.execute(
+    sql`delete from event_aliases where zone_id = ${zoneId} and other_at < ${at}::timestamptz - ${KEPT}`,
+  );
 }

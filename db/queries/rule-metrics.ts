@@ -158,7 +158,13 @@ export interface DayOfRule {
   readonly stored: number;
 }
 
-/** Every rule on these days that the platform's metrics or the roll-up know. A day that the roll-up has still to count is left out. */
+/** With more stale minutes than this the roll-up has much to count, and a comparison can wait. */
+const MAX_STALE_MINUTES = 500;
+
+/**
+ * Every rule on these days that the platform's metrics or the roll-up know. Minutes that the roll-up has still to count are
+ * counted here; a day with many of them is left out.
+ */
 export async function readDaysOfRules(
   db: Queryable,
   zoneId: number,
@@ -166,12 +172,25 @@ export async function readDaysOfRules(
 ): Promise<DayOfRule[]> {
   if (days.length === 0) return [];
   const { rows } = await db.execute<{ [Key in keyof DayOfRule]: DayOfRule[Key] }>(sql`
-    with asked as (select day from unnest(${sql.param([...days])}::date[]) as day where not exists (
-      select from dirty_buckets d where d.zone_id = ${zoneId} and d.minute >= day::timestamp at time zone 'UTC'
-        and d.minute < (day + 1)::timestamp at time zone 'UTC')),
+    with stale as (
+      select (minute at time zone 'UTC')::date as day, rule_id, minute from dirty_buckets
+      where zone_id = ${zoneId} and (minute at time zone 'UTC')::date = any(${sql.param([...days])}::date[])),
+    asked as (
+      select given.day from unnest(${sql.param([...days])}::date[]) as given(day)
+      where (select count(*) from stale where stale.day = given.day) <= ${MAX_STALE_MINUTES}),
     there as (select day, rule_id, total, fetched_at from rule_metrics join asked using (day) where zone_id = ${zoneId}),
-    here as (select day, rule_id, total from asked join rule_buckets
-      on zone_id = ${zoneId} and width = 86400 and starts_at = day::timestamp at time zone 'UTC')
+    here as (
+      select day, rule_id, sum(total)::integer as total from (
+        select day, rule_id, total from asked join rule_buckets
+          on zone_id = ${zoneId} and width = 86400 and starts_at = day::timestamp at time zone 'UTC'
+        union all
+        select day, rule_id, (select count(*) from waf_events e where e.zone_id = ${zoneId}
+            and e.rule_id is not distinct from nullif(stale.rule_id, '')
+            and e.occurred_at >= minute and e.occurred_at < minute + interval '1 minute')
+          - coalesce((select total from rule_buckets b where b.zone_id = ${zoneId} and b.rule_id = stale.rule_id
+            and b.width = 60 and b.starts_at = minute), 0)
+        from stale join asked using (day)) as counted
+      group by day, rule_id)
     select day::text, rule_id as "ruleId", there.total as platform,
       (extract(epoch from there.fetched_at) * 1000)::float8 as "fetchedAt", coalesce(here.total, 0) as stored
     from there full join here using (day, rule_id) order by day, rule_id`);

@@ -4,6 +4,7 @@ import { from as copyFrom } from "pg-copy-streams";
 import type { Queryable } from "../client.ts";
 import { EVENT_COLUMNS as COLUMNS } from "../event-rows.ts";
 import type { Transaction } from "../transaction.ts";
+import { settleStagedDoubles } from "./merge-doubles.ts";
 import { LATE_EVENT, REOPENED_FOR_MS, reopening } from "./reopen-hours.ts";
 
 /** What a page touches, counted by the caller. */
@@ -116,6 +117,7 @@ export async function mergeEvents(
   );
   await copy(client, "staged_events", rows);
   await client.query(DROP_ALIASES);
+  await settleStagedDoubles(tx, zoneId, storedAt);
   const { inserted, reopened } = await insertStaged(transaction, zoneId, storedAt);
   if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0, reopened };
   const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, firstAt, lastAt));

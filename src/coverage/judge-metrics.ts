@@ -1,4 +1,5 @@
-import { DAY_MS } from "./horizon.ts";
+import type { CoveredHour } from "./covered-hour.ts";
+import { DAY_MS, HOUR_MS } from "./horizon.ts";
 
 /** One rule on one UTC day, there and here. */
 export interface DayOfRule {
@@ -19,6 +20,22 @@ export interface MetricAbove {
   readonly platform: number;
   readonly stored: number;
   readonly fetchedAt: number;
+}
+
+/** When a count of the metrics ends: with its day, or when the platform was asked; epoch ms. */
+function endOf({ day, fetchedAt }: Pick<DayOfRule, "day" | "fetchedAt">): number {
+  return Math.min(Date.parse(day) + DAY_MS, fetchedAt ?? 0);
+}
+
+/** Whether every hour of the day that began before the count ends was read that far; `hours` are those of one zone. */
+export function isReadCompletely(row: DayOfRule, hours: readonly CoveredHour[]): boolean {
+  const [dayStart, end] = [Date.parse(row.day), endOf(row)];
+  const counted = hours.filter(({ startsAt }) => startsAt >= dayStart && startsAt < end);
+  if (counted.length < Math.ceil((end - dayStart) / HOUR_MS)) return false;
+  return counted.every(({ startsAt, state, searchedThrough }) => {
+    if (state === "gap") return false;
+    return state === "sealed" || (searchedThrough ?? 0) >= Math.min(startsAt + HOUR_MS, end);
+  });
 }
 
 /**

@@ -1,6 +1,5 @@
 import { DAY_MS, startOfDay, toDay } from "../coverage/horizon.ts";
 import { hashLogId } from "../coverage/id-digest.ts";
-import { SETTLE_MS } from "../coverage/settle.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";
@@ -8,7 +7,7 @@ import { packLogIdHashes } from "./log-id-hash.ts";
 import { cutPage, type OpenedPage, openPage } from "./open-page.ts";
 import { packRecords } from "./packed-records.ts";
 import { preparePage } from "./prepare-page.ts";
-import type { AcceptedTimes } from "./read-entries.ts";
+import { type AcceptedTimes, OUTSIDE_DAY } from "./read-entries.ts";
 import { toListEvent } from "./to-list-event.ts";
 import { toPlainListEvent } from "./to-plain-list-event.ts";
 
@@ -33,13 +32,14 @@ export function digestListPage(body: Buffer, source: ListPageSource) {
 }
 
 function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPageSource) {
+  const dayStart = Date.parse(day);
   const prepared = preparePage(page, {
     route: "list",
     toPlainEvent: toPlainListEvent,
     schema: EventLogEntry,
     toEvent: toListEvent,
     day,
-    accepted,
+    accepted: { ...accepted, list: { from: dayStart, to: dayStart + DAY_MS } },
   });
   const { events, records, quarantined, firstAt, lastAt } = prepared;
   return {
@@ -51,7 +51,7 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
     days: listDays(events),
     records: packRecords(body, records, events),
     idHashes: packLogIdHashes(events.map(({ logId }) => hashLogId(logId))),
-    outsideDay: countOutside(events, Date.parse(day ?? "")),
+    outsideDay: quarantined.filter(({ reason }) => reason === OUTSIDE_DAY).length,
     quarantined,
     firstAt,
     lastAt,
@@ -62,10 +62,4 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
 export function listDays(events: readonly { readonly occurredAt: number }[]): string[] {
   const days = new Set(events.map(({ occurredAt }) => startOfDay(occurredAt)));
   return [...days].map(toDay);
-}
-
-/** Events whose time lies so far outside their list's day that no late clock explains it. */
-function countOutside(events: readonly { readonly occurredAt: number }[], dayStart: number): number {
-  const [from, to] = [dayStart - SETTLE_MS, dayStart + DAY_MS + SETTLE_MS];
-  return events.filter(({ occurredAt }) => occurredAt < from || occurredAt >= to).length;
 }

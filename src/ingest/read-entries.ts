@@ -7,7 +7,12 @@ import type { WafEvent } from "./waf-event.ts";
 export interface AcceptedTimes {
   readonly from: number;
   readonly to: number;
+  /** Of a list: its UTC day. An entry of another time contradicts the list that shows it. */
+  readonly list?: { readonly from: number; readonly to: number };
 }
+
+/** Why an entry of a list is set aside that belongs to another day. */
+export const OUTSIDE_DAY = "timestamp: outside the day of its list";
 
 /** How an entry of one route becomes an event. */
 export interface EntryReader<Entry> {
@@ -68,6 +73,8 @@ function whyRefused({ logId, occurredAt }: WafEvent, accepted: AcceptedTimes): s
   if (logId.includes("\0") || !logId.isWellFormed()) return "logId: holds text that cannot be stored";
   if (occurredAt < accepted.from) return `timestamp: before ${new Date(accepted.from).toISOString()}`;
   if (occurredAt >= accepted.to) return `timestamp: not before ${new Date(accepted.to).toISOString()}`;
+  const { list } = accepted;
+  if (list !== undefined && (occurredAt < list.from || occurredAt >= list.to)) return OUTSIDE_DAY;
   return null;
 }
 
