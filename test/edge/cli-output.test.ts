@@ -51,6 +51,8 @@ describe("--page-all", () => {
       "-1h",
       "--group-by",
       "ip",
+      "--page-size",
+      "1",
       "--page-all",
     ]);
     expect(JSON.parse(search.out)).toMatchObject({ groups: [{ count: 1 }, { count: 2 }], total: 2 });

@@ -207,8 +207,10 @@ test("a rejected request is never repeated", async ({ platform, edge }) => {
 test("a 202 block that says too many requests is treated as one", async ({ platform, edge }) => {
   const error = { statusCode: 429, success: false, message: "Later.", errorKey: null };
   platform.reply(202, { data: null, error });
-  platform.reply(200, { data: null, error: null });
-  expect(await edge.client.getRuleMetrics({ shieldZoneId: ZONE, ruleId: "1" })).toMatchObject({ data: null });
+  platform.reply(200, { data: { totalTriggers: 3 }, error: null });
+  expect(await edge.client.getRuleMetrics({ shieldZoneId: ZONE, ruleId: "1" })).toMatchObject({
+    data: { totalTriggers: 3 },
+  });
 });
 
 test("every attempt is reported once, with what became of it", async ({ platform, edge }) => {

@@ -1,14 +1,14 @@
 import { z } from "zod";
+import { isObject } from "../../is-object.ts";
 
 /**
- * A preprocessing step that refuses an object with none of `members`. Every member of a page may be null or absent, so
- * without it any stray JSON would read as "no events", which is the one misreading that loses data silently.
+ * A preprocessing step that refuses everything but an object with `member`. Where every member may be null, any stray JSON
+ * would otherwise read as an answer that holds nothing.
  */
-export function requireMember(members: readonly string[]) {
+export function requireMember(member: string) {
   return (value: unknown, context: z.RefinementCtx): unknown => {
-    const isPage = typeof value === "object" && value !== null && members.some((member) => member in value);
-    if (isPage) return value;
-    context.addIssue({ code: "custom", message: `must be an object with ${members.join(" or ")}` });
+    if (isObject(value) && member in value) return value;
+    context.addIssue({ code: "custom", message: `must be an object with ${member}` });
     return z.NEVER;
   };
 }
