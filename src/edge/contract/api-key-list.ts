@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { Count } from "./int32.ts";
+import { Count, Int64 } from "./int32.ts";
 import { listOf } from "./list-of.ts";
 import { Text } from "./text.ts";
 
 /** `Key` is the credential itself. */
 const ApiKeyItem = z.looseObject({
-  Id: z.int(),
+  Id: Int64,
   Key: Text,
   Roles: listOf(z.string()),
 });
