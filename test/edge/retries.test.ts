@@ -142,6 +142,9 @@ describe("how long a retry waits", () => {
     { retryAfter: "31", waitMs: 31_000 },
     { retryAfter: "86400", waitMs: 900_000 },
     { retryAfter: "999999999999999", waitMs: 900_000 },
+    { retryAfter: "9999999999999999", waitMs: 900_000 },
+    { retryAfter: "9".repeat(400), waitMs: 900_000 },
+    { retryAfter: `${"0".repeat(20)}31`, waitMs: 31_000 },
     { retryAfter: "Fri, 31 Dec 9999 23:59:59 GMT", waitMs: 900_000 },
   ])(
     "an absurd Retry-After of $retryAfter goes back to the caller as a wait",

@@ -11,6 +11,17 @@ const counters = {
 
 /** The four counters of one day. */
 const WafRuleCounters = z.looseObject(counters);
+type WafRuleCounters = z.infer<typeof WafRuleCounters>;
+
+/** The days of the overview; a member that holds no counters is left out, and costs only itself. */
+const Overview = z
+  .record(z.string(), WafRuleCounters.nullable().catch(null))
+  .nullish()
+  .transform((days) => {
+    const isRead = (day: [string, WafRuleCounters | null]): day is [string, WafRuleCounters] =>
+      day[1] !== null;
+    return Object.fromEntries(Object.entries(days ?? {}).filter(isRead));
+  });
 
 /**
  * A rule's counters; platform API spec 2.9. The keys of `overviewPastTwentyEightDays` are days as the platform writes
@@ -19,10 +30,7 @@ const WafRuleCounters = z.looseObject(counters);
 export const WafRuleMetricsResponse = z.looseObject({
   data: z.looseObject({
     ...counters,
-    overviewPastTwentyEightDays: z
-      .record(z.string(), WafRuleCounters)
-      .nullish()
-      .transform((value) => value ?? {}),
+    overviewPastTwentyEightDays: Overview,
   }),
   error: StatusBlock,
 });
