@@ -18,7 +18,12 @@ import { listAsTyped } from "./shape-help.ts";
 export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
   const edge = new Command("edge")
     .description("Call the edge platform's API.")
-    .addOption(new Option("--timeout <seconds>", "total time per call").default("30", "30"))
+    .addOption(
+      new Option("--timeout <seconds>", "total time per call; for an export only if given").default(
+        "30",
+        "30",
+      ),
+    )
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),

@@ -13,6 +13,8 @@ export interface EdgeCall {
   readonly isReadOnly?: boolean;
   /** `nothing`: the answer's body does not matter unless it reports a failure. */
   readonly expects: "json" | "nothing";
+  /** The only status of a success; every 2xx when unset. The platform sends many failures with 202. */
+  readonly onlyStatus?: number;
   /** `normal` when unset. */
   readonly priority?: RequestPriority;
   /**

@@ -6,7 +6,8 @@ import { escapeText, shortenText } from "./escape-text.ts";
  * What went wrong, as a bounded set.
  * UNAUTHORIZED: the access key was refused. FORBIDDEN: the account may not. REJECTED: the platform refused this request.
  * WINDOW: the day or window lies outside what it keeps. PLAN: the plan does not include it. UNAVAILABLE: 5xx.
- * MALFORMED: an answer that cannot be read. INVALID_REQUEST: refused here, nothing was sent.
+ * MALFORMED: an answer that cannot be read. CONTRADICTORY: an answer that contradicts itself or its request.
+ * INVALID_REQUEST: refused here, nothing was sent.
  */
 export type EdgeErrorCode =
   | "EDGE_UNAUTHORIZED"
@@ -21,6 +22,7 @@ export type EdgeErrorCode =
   | "EDGE_NETWORK"
   | "EDGE_BODY_TOO_LARGE"
   | "EDGE_MALFORMED"
+  | "EDGE_CONTRADICTORY"
   | "EDGE_INVALID_REQUEST";
 
 export interface EdgeErrorFacts {

@@ -20,6 +20,12 @@ export async function getRecommendation(
 ): Promise<AiRecommendationResponse> {
   const { shieldZoneId, ruleId } = checkRequest("get-recommendation", Params, params);
   const path = `/shield/waf/rules/review-triggered/ai-recommendation/${shieldZoneId}/${toSegment(ruleId)}`;
-  const call: EdgeCall = { operation: "get-recommendation", method: "GET", path, expects: "json" };
+  const call: EdgeCall = {
+    operation: "get-recommendation",
+    method: "GET",
+    path,
+    expects: "json",
+    onlyStatus: 200,
+  };
   return readAnswer(AiRecommendationResponse, call, await transport.request(call, signal));
 }

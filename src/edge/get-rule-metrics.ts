@@ -17,6 +17,12 @@ export async function getRuleMetrics(
 ): Promise<WafRuleMetricsResponse> {
   const { shieldZoneId, ruleId } = checkRequest("get-rule-metrics", Params, params);
   const path = `/shield/metrics/shield-zone/${shieldZoneId}/waf-rule/${toSegment(ruleId)}`;
-  const call: EdgeCall = { operation: "get-rule-metrics", method: "GET", path, expects: "json" };
+  const call: EdgeCall = {
+    operation: "get-rule-metrics",
+    method: "GET",
+    path,
+    expects: "json",
+    onlyStatus: 200,
+  };
   return readAnswer(WafRuleMetricsResponse, call, await transport.request(call, signal));
 }

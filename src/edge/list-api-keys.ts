@@ -12,6 +12,12 @@ export async function listApiKeys(
 ): Promise<ApiKeyList> {
   const { page, perPage } = checkRequest("list-api-keys", ApiKeyListQuery, params);
   const path = `/apikey?page=${page}&perPage=${perPage}`;
-  const call: EdgeCall = { operation: "list-api-keys", method: "GET", path, expects: "json" };
+  const call: EdgeCall = {
+    operation: "list-api-keys",
+    method: "GET",
+    path,
+    expects: "json",
+    onlyStatus: 200,
+  };
   return readAnswer(ApiKeyList, call, await transport.request(call, signal));
 }

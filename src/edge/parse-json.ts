@@ -1,10 +1,39 @@
 /** A number outside a string that may not fit a double; false alarms inside strings only cost time. */
 const LONG_INTEGER = /[[,:]\s*-?\d{16,}/;
+const STRING_OR_NUMBER = /"|-?\d[\d.eE+-]*/g;
 
-function keepDigits(_key: string, value: unknown, context?: { source?: string }): unknown {
-  const source = context?.source;
-  if (typeof value !== "number" || Number.isSafeInteger(value) || source === undefined) return value;
-  return /^-?\d+$/.test(source) ? source : value;
+/** Where the string that begins at `start` has its closing quote; the end of the text where it has none. */
+function endOfString(json: string, start: number): number {
+  for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (json[end - 1 - backslashes] === "\\") backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return json.length;
+}
+
+/** Whether a number is an integer that a double would round. */
+function isRounded(number: string): boolean {
+  return /^-?[1-9]\d{15,}$/.test(number) && !Number.isSafeInteger(Number(number));
+}
+
+/**
+ * The same JSON with a text in the place of every integer beyond 2^53. Not a reviver of JSON.parse: that one works by
+ * recursion, which ends at a few thousand levels.
+ */
+function quoteLongIntegers(json: string): string {
+  const parts: string[] = [];
+  let copied = 0;
+  STRING_OR_NUMBER.lastIndex = 0;
+  for (let match = STRING_OR_NUMBER.exec(json); match !== null; match = STRING_OR_NUMBER.exec(json)) {
+    const [token] = match;
+    if (token === '"') STRING_OR_NUMBER.lastIndex = endOfString(json, match.index) + 1;
+    else if (isRounded(token)) {
+      parts.push(json.slice(copied, match.index), `"${token}"`);
+      copied = STRING_OR_NUMBER.lastIndex;
+    }
+  }
+  return parts.length === 0 ? json : parts.join("") + json.slice(copied);
 }
 
 /**
@@ -14,7 +43,7 @@ function keepDigits(_key: string, value: unknown, context?: { source?: string })
 export function parseJson(text: string): unknown {
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   try {
-    return LONG_INTEGER.test(json) ? JSON.parse(json, keepDigits) : JSON.parse(json);
+    return JSON.parse(LONG_INTEGER.test(json) ? quoteLongIntegers(json) : json);
   } catch {
     return undefined;
   }

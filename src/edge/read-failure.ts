@@ -57,18 +57,28 @@ function toFailure(httpStatus: number, reading: ErrorReading): Failure {
 }
 
 /**
- * A failure inside an answer that claims to be a success. The empty default block (status 0, success false, no texts)
- * reports nothing; a block whose own status is 400 or more does, even when it gives no reason: the lists beside it are
- * null, and reading those as "no events" would be a silent gap.
+ * Whether a status block is the one with its defaults (status 0, success false, no texts). Successes of the platform were
+ * seen with it, so it reports nothing.
  */
-function findFilledBlock(json: unknown): ErrorReading | null {
+function isDefaultBlock(block: Record<string, unknown>): boolean {
+  const members = [block["statusCode"], block["success"], block["message"], block["errorKey"]];
+  return members.every((value) => !value);
+}
+
+/**
+ * The failure inside an answer that claims to be a success, null where there is none. Everything but `success: true`
+ * without an error's key or status is a failure (platform API spec 7.1), also when it gives no reason: the lists beside it
+ * are null, and reading those as "no events" would be a silent gap. The one exception is the block with its defaults.
+ */
+function findFailedBlock(json: unknown): ErrorReading | null {
   if (!isObject(json)) return null;
-  const isPlatformBlock = "success" in json || "errorKey" in json;
-  for (const place of [json["errorResponse"], json["error"], isPlatformBlock ? json : null]) {
+  const isBlock = "success" in json || "errorKey" in json || "statusCode" in json;
+  for (const place of [json["errorResponse"], json["error"], isBlock ? json : null]) {
+    if (!isObject(place) || isDefaultBlock(place)) continue;
     const block = readBlock(place);
-    if (block === null || block.success) continue;
-    const isFailure = block.errorKey !== null || block.message !== null || (block.statusCode ?? 0) >= 400;
-    if (isFailure) return block;
+    if (block === null) continue;
+    const isSuccess = block.success && block.errorKey === null && (block.statusCode ?? 0) < 400;
+    if (!isSuccess) return block;
   }
   return null;
 }
@@ -77,7 +87,7 @@ function findFilledBlock(json: unknown): ErrorReading | null {
 export function readFailure(reply: { status: number; json: unknown; text: string }): Failure | null {
   const { status, json, text } = reply;
   if (status >= 200 && status < 300) {
-    const block = findFilledBlock(json);
+    const block = findFailedBlock(json);
     return block === null ? null : toFailure(status, block);
   }
   if (status < 400) {

@@ -3,9 +3,12 @@ import { type Exchange, throwStatus } from "./exchange.ts";
 import { FailedAttempt, malformed } from "./failed-attempt.ts";
 import { parseJson } from "./parse-json.ts";
 import { readFailure } from "./read-failure.ts";
+import { describeStatus } from "./receive-reply.ts";
 
 /** A failure in the place of a file is small. */
 const MAX_SNIFFED_BYTES = 64 * 1_024;
+/** The only status with a file. */
+const FILE_STATUS = 200;
 
 export interface CsvReply {
   readonly status: number;
@@ -25,9 +28,21 @@ async function* follow(
   }
 }
 
+/** The first cell of every export is `timestamp`, quoted or not; what follows ends the cell. */
+const HEADER = /^(?:timestamp[ \t]*[,;\r\n]|"timestamp"[ \t]*[,;\r\n])/i;
+const WHOLE_HEADER = /^(?:timestamp|"timestamp")$/i;
+/** A text that is longer and has no header is no export. */
+const MAX_HEADER_CHARS = 64;
+
+/** The text so far, without a byte order mark and blanks in front. */
+function startOf(head: readonly Buffer[]): string {
+  return Buffer.concat(head).toString("latin1").replace("\u00ef\u00bb\u00bf", "").trimStart();
+}
+
 /**
- * Neither status nor content type tells a file from a failure here: errors may be labelled text/csv, files
- * application/json, and a refusal may come with 202. The first byte that is not blank does: no CSV begins with `{` or `<`.
+ * Receives a file of CSV. Neither status nor content type tells a file from a failure here: errors may be labelled
+ * text/csv, files application/json, and a refusal may come with 202. The header does (platform API spec 4.8): an answer
+ * without one is a failure, also when it is empty, because an export without events still has its header.
  */
 export async function receiveCsv(answer: Exchange, signal: AbortSignal): Promise<CsvReply> {
   const { status, requestId, retryAfterMs } = answer;
@@ -35,21 +50,19 @@ export async function receiveCsv(answer: Exchange, signal: AbortSignal): Promise
   const source: Readable = answer.body;
   const rest = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const head: Buffer[] = [];
-  let first = "";
+  let start = "";
+  let size = 0;
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
     head.push(next.value);
-    first = Buffer.concat(head).toString("latin1").replace("\u00ef\u00bb\u00bf", "").trimStart().charAt(0);
-    const isSuspect = first === "{" || first === "<";
-    const size = head.reduce((sum, chunk) => sum + chunk.length, 0);
-    if (first !== "" && (!isSuspect || size > MAX_SNIFFED_BYTES)) break;
+    size += next.value.length;
+    if (start.length <= MAX_HEADER_CHARS) start = startOf(head);
+    if (HEADER.test(start) || size > MAX_SNIFFED_BYTES) break;
   }
-  if (first !== "{" && first !== "<") return { status, requestId, chunks: follow(head, rest) };
+  const isFile = HEADER.test(start) || WHOLE_HEADER.test(start);
+  if (isFile && status === FILE_STATUS) return { status, requestId, chunks: follow(head, rest) };
   await rest.return?.();
   const text = Buffer.concat(head).toString("utf8");
   const failure = readFailure({ status, json: parseJson(text), text });
-  throw new FailedAttempt(
-    failure ?? malformed(status, "the answer is not a CSV file"),
-    retryAfterMs,
-    requestId,
-  );
+  const described = isFile ? describeStatus(status, FILE_STATUS) : "the answer is not a CSV file";
+  throw new FailedAttempt(failure ?? malformed(status, described), retryAfterMs, requestId);
 }

@@ -26,6 +26,11 @@ function describe(text: string): string {
     : "the answer is not complete JSON";
 }
 
+/** The mistake of an answer whose status is a success, but none of this operation. */
+export function describeStatus(status: number, onlyStatus: number): string {
+  return `HTTP ${status} where only ${onlyStatus} is a success`;
+}
+
 /** Reads an answer to its end. Throws a FailedAttempt for every failure, those dressed as successes included. */
 export async function receiveReply(
   call: EdgeCall,
@@ -42,5 +47,11 @@ export async function receiveReply(
   if (failure !== null) throw new FailedAttempt(failure, retryAfterMs, requestId);
   const isUnread = call.expects === "json" ? json === undefined : text.trimStart().startsWith("<");
   if (isUnread) throw new FailedAttempt(malformed(status, describe(text)), retryAfterMs, requestId);
+  if (call.onlyStatus !== undefined && status !== call.onlyStatus)
+    throw new FailedAttempt(
+      malformed(status, describeStatus(status, call.onlyStatus)),
+      retryAfterMs,
+      requestId,
+    );
   return { status, json, body, requestId };
 }

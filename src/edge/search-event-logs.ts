@@ -1,6 +1,10 @@
 import { z } from "zod";
 import { checkRequest } from "./check-request.ts";
-import { EventLogsSearchRequest, EventLogsSearchResponse } from "./contract/event-logs-search.ts";
+import {
+  EventLogsSearchRequest,
+  type EventLogsSearchResponse,
+  SEARCH_RESPONSES,
+} from "./contract/event-logs-search.ts";
 import { Int32Id } from "./contract/int32.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -35,10 +39,12 @@ export async function searchEventLogs(
     body: request,
     isReadOnly: true,
     expects: "json",
+    onlyStatus: 200,
   };
   const reply = await transport.request(call, signal);
+  const asked = (request.groupBy ?? []).length === 0 ? "rows" : "groups";
   return {
-    page: readAnswer(EventLogsSearchResponse, call, reply),
+    page: readAnswer(SEARCH_RESPONSES[asked], call, reply),
     body: reply.body,
     requestId: reply.requestId,
   };

@@ -23,9 +23,13 @@ interface AdminCall {
   readonly method: string;
   readonly path: string;
   readonly body: string;
+  /** The address of the caller. */
   readonly from: string;
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
 }
 
+const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/;
 const ClockChange = z.union([
   z.strictObject({ now: z.int().nullable() }),
@@ -149,14 +153,26 @@ function attachVolume(context: EmulatorContext, params: Record<string, string>, 
   return json(200, volume);
 }
 
-/** The routes below `/_emulator`: no key, but only from this machine. */
+/**
+ * Why the admin routes refuse a call, null where they do not. They need no key, so a web page must not reach them through
+ * the browser of somebody on this machine: such a request names the page's host or carries the page's origin.
+ */
+function whyRefused({ from, host = "", origin }: AdminCall): string | null {
+  if (!LOOPBACK.test(from)) return "The admin routes answer on the loopback interface only.";
+  if (!LOOPBACK_HOST.test(host)) return "The admin routes answer to the Host of the loopback interface only.";
+  if (origin !== undefined && origin !== `http://${host}`)
+    return "The admin routes answer no web page of another origin.";
+  return null;
+}
+
+/** The routes below `/_emulator`: no key, but only from this machine and from no foreign web page. */
 export async function answerAdmin(
   context: EmulatorContext,
   admin: AdminContext,
   call: AdminCall,
 ): Promise<Reply> {
-  if (!LOOPBACK.test(call.from))
-    return problem(403, "The admin routes answer on the loopback interface only.");
+  const refused = whyRefused(call);
+  if (refused !== null) return problem(403, refused);
   const events = matchPath(["", "_emulator", "events", ":zone"], call.path);
   const volume = matchPath(["", "_emulator", "apps", ":appId", "volumes", ":volumeId"], call.path);
   if (events && call.method === "GET") return streamEvents(context, events["zone"] ?? "");

@@ -28,13 +28,15 @@ interface Listings {
   readonly tokens: Map<string, string[]>;
 }
 
-/** One request as a route sees it: path parameters decoded, body as text. */
+/** One request as a route sees it: path parameters decoded, body as received. */
 export interface Call {
   readonly operation: Operation;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly contentType: string;
-  readonly body: string;
+  /** `""` without the header. */
+  readonly contentEncoding: string;
+  readonly body: Buffer;
   /** Faults of the list operation that strike this request. */
   readonly faults: readonly Fault[];
   /** Aborted when the client goes away or the emulator closes. */

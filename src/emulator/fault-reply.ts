@@ -1,6 +1,6 @@
 import type { Fault } from "./faults.ts";
 import type { Operation } from "./operations.ts";
-import { failureBlock, JSON_TYPE, json, problem, type Reply, titleOf } from "./reply.ts";
+import { failureBlock, JSON_TYPE, json, minimalError, problem, type Reply, titleOf } from "./reply.ts";
 
 type Of<Kind extends Fault["kind"]> = Extract<Fault, { kind: Kind }>;
 
@@ -42,6 +42,11 @@ function enveloped(operation: Operation, status: number, errorKey: string, messa
   return json(status, others === undefined ? block : { ...others, errorResponse: block });
 }
 
+function unauthorized(operation: Operation): Reply {
+  const isMinimal = operation === "recommend-rule" || operation === "rule-metrics";
+  return isMinimal ? minimalError(401) : problem(401);
+}
+
 /** The answer of the first fault that replaces one; `undefined` when the route answers. */
 export function faultReply(faults: readonly Fault[], operation: Operation, nowMs: number): Reply | undefined {
   for (const fault of faults) {
@@ -50,7 +55,7 @@ export function faultReply(faults: readonly Fault[], operation: Operation, nowMs
     if (fault.kind === "envelope") return enveloped(operation, 202, fault.errorKey, fault.message);
     if (fault.kind === "unauthorized") {
       return fault.errorKey === undefined
-        ? problem(401)
+        ? unauthorized(operation)
         : enveloped(operation, 401, fault.errorKey, "The request was rejected.");
     }
   }

@@ -1,6 +1,6 @@
 import type { EmulatorContext } from "./emulator-context.ts";
 import type { Operation } from "./operations.ts";
-import { json, problem, type Reply } from "./reply.ts";
+import { json, minimalError, problem, type Reply } from "./reply.ts";
 import { containerProblem } from "./routes/container-error.ts";
 
 const DENIED = { Message: "Authorization has been denied for this request." };
@@ -19,7 +19,7 @@ export function refuseKey(
   const denied = () => json(401, DENIED);
   const container = () =>
     containerProblem(401, "The access key is missing or not valid.", params["appId"] ?? "");
-  const minimal = () => json(401, { statusCode: 401 });
+  const minimal = () => minimalError(401);
   const bare = () => problem(401);
   const refusals: Record<Operation, () => Reply> = {
     "list-api-keys": () => json(Number(context.switches.apiKeyRefusal), DENIED),

@@ -55,10 +55,22 @@ export function problem(status: number, detail?: string): Reply {
   return json(status, body, PROBLEM_TYPE);
 }
 
+/** The first of the mistakes, and how many more there are: clients that show only `detail` show what is wrong. */
+function detailOf(errors: Record<string, string[]>): string {
+  const [first = "", ...others] = Object.values(errors).flat();
+  return others.length === 0 ? first : `${first} (and ${others.length} more)`;
+}
+
 /** Problem details with a map from field to what is wrong with it. */
 export function validationProblem(errors: Record<string, string[]>): Reply {
   const title = "One or more validation errors occurred.";
-  return json(400, { type: typeOf(400), title, status: 400, errors }, PROBLEM_TYPE);
+  const detail = detailOf(errors);
+  return json(400, { type: typeOf(400), title, status: 400, detail, errors }, PROBLEM_TYPE);
+}
+
+/** The error of the recommendation and the metrics: its status alone (platform API spec 4.10 and 4.11). */
+export function minimalError(statusCode: number): Reply {
+  return json(statusCode, { statusCode });
 }
 
 /** The error body of the key, pull zone and DNS operations: `ErrorKey`, `Field`, `Message`. */

@@ -58,13 +58,18 @@ export function matchPath(segments: readonly string[], path: string): Record<str
       if (part !== segment) return undefined;
       continue;
     }
-    try {
-      params[segment.slice(1)] = decodeURIComponent(part);
-    } catch {
-      return undefined;
-    }
+    params[segment.slice(1)] = decodePart(part);
   }
   return params;
+}
+
+/** What does not decode stays as it is: the route refuses it like any other value. */
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export type Match =

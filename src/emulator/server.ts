@@ -12,8 +12,8 @@ import { hashText } from "./traffic/random.ts";
 
 const MAX_BODY_BYTES = 1_048_576;
 
-/** The body as text; `undefined` when it is larger than the emulator takes. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
+/** The body; `undefined` when it is larger than the emulator takes. */
+async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
@@ -21,7 +21,7 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
     bytes += buffer.length;
     if (bytes <= MAX_BODY_BYTES) chunks.push(buffer);
   }
-  return bytes <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString() : undefined;
+  return bytes <= MAX_BODY_BYTES ? Buffer.concat(chunks) : undefined;
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {
@@ -69,6 +69,7 @@ export function createEmulatorServer(
         params,
         query: url.searchParams,
         contentType,
+        contentEncoding: headerOf(request, "content-encoding") ?? "",
         body,
         faults,
         signal,
@@ -90,15 +91,15 @@ export function createEmulatorServer(
     const url = URL.parse(request.url ?? "/", "http://emulator.invalid");
     const method = request.method ?? "GET";
     if (url === null) return send(response, empty(400), [], signal);
+    // Two readers of such a request may take it for two different hosts.
+    if ((request.headersDistinct["host"]?.length ?? 0) > 1)
+      return send(response, problem(400, "The request has more than one Host header."), [], signal);
     if (url.pathname === "/_emulator" || url.pathname.startsWith("/_emulator/")) {
       const body = await readBody(request);
       const from = request.socket.remoteAddress ?? "";
-      return send(
-        response,
-        await answerAdmin(context, admin, { method, path: url.pathname, body: body ?? "", from }),
-        [],
-        signal,
-      );
+      const { host, origin } = request.headers;
+      const call = { method, path: url.pathname, body: body?.toString() ?? "", from, host, origin };
+      return send(response, await answerAdmin(context, admin, call), [], signal);
     }
     // The pathname as received: URL would keep escapes, but it also resolves dot segments inside tokens.
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";

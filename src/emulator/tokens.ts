@@ -40,6 +40,7 @@ export function writeToken(seed: string, place: Place): string {
 export function readToken(seed: string, token: string): Place | undefined {
   const bytes = Buffer.from(token, "base64");
   if (bytes.toString("base64") !== token || bytes.length < 8) return undefined;
+  if (!bytes.subarray(0, 3).equals(SLASHES)) return undefined;
   const text = bytes.subarray(7).toString();
   if (!bytes.subarray(3, 7).equals(checkOf(seed, text))) return undefined;
   return Place.parse(JSON.parse(text));

@@ -14,6 +14,8 @@ import { readNativeJson } from "./read-native-json.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { refuseConnection } from "./refuse-connection.ts";
 import { refuseDeepBody } from "./refuse-deep-body.ts";
+import { refuseEncodedBody } from "./refuse-encoded-body.ts";
+import { refuseTwoHosts } from "./refuse-two-hosts.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
 import { addOpenApi } from "./routes/openapi.ts";
@@ -81,12 +83,14 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   app.setSerializerCompiler(serializerCompiler);
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    refuseTwoHosts(request.raw);
   });
   protect(app, options);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
   });
+  app.addHook("preParsing", async (request) => refuseEncodedBody(request));
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   readNativeJson(app);
   answerUnknown(app);

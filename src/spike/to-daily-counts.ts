@@ -14,7 +14,7 @@ export interface DailyCounts {
 /** The days of an answer; keys that are no day are passed over, and of a day that stands twice the greater counts. */
 export function toDailyCounts({ data }: Pick<WafRuleMetricsResponse, "data">): DailyCounts[] {
   const days = new Map<string, DailyCounts>();
-  for (const [key, counters] of Object.entries(data?.overviewPastTwentyEightDays ?? {})) {
+  for (const [key, counters] of Object.entries(data.overviewPastTwentyEightDays)) {
     const day = parseMetricsDay(key);
     const { totalTriggers: total, blockedRequests, loggedRequests, challengedRequests } = counters;
     if (day === null || (days.get(day)?.total ?? -1) >= total) continue;

@@ -186,5 +186,5 @@ it("refuses days and windows outside its retention in the platform's form", asyn
     [ask, platform].map((side) => side("/shield/event-logs/101/search", old)),
   );
   expect(ours?.status).toBe(400);
-  expect(ours?.text).toBe(theirs?.text.replace("the last 72 hours", "the last 10 days"));
+  expect(ours?.text).toBe(theirs?.text.replaceAll("the last 72 hours", "the last 10 days"));
 });

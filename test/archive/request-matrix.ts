@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { DIMENSIONS } from "../../src/search/search.ts";
 import { HOUR_MS, NOW, post } from "./support.ts";
 
@@ -146,6 +147,9 @@ const mediaTypes: MatrixRequest[] = [
   "application/json",
   "text/json",
   "application/vnd.a+json",
+  "application/*+json",
+  "application/*+json; charset=utf-8",
+  "application/*",
   "APPLICATION/JSON; charset=utf-8",
   "text/plain",
   "application/xml",
@@ -163,6 +167,21 @@ const brokenBodies: MatrixRequest[] = [
     both(`a body that is ${JSON.stringify(text)}`, post(text)),
   ),
   ...both("no body at all", { method: "POST" }),
+  ...[32, 33, 5_000].flatMap((depth) =>
+    both(`a body that is ${depth} deep`, post("[".repeat(depth) + "]".repeat(depth))),
+  ),
+  ...both("a deep body of another media type", post("[".repeat(40), { "content-type": "text/plain" })),
+  ...both("bytes that are no UTF-8", {
+    method: "POST",
+    body: Buffer.from(JSON.stringify({ ...WINDOW, query: "\u00ff" }), "latin1"),
+    headers: { "content-type": "application/json" },
+  }),
+  ...both("a compressed body", {
+    method: "POST",
+    body: gzipSync(JSON.stringify(WINDOW)),
+    headers: { "content-type": "application/json", "content-encoding": "gzip" },
+  }),
+  ...both("a body that says it is not compressed", post(WINDOW, { "content-encoding": "identity" })),
 ];
 
 const ZONES = ["999", "0", "-1", "-0", "abc", "1e3", "2147483647", "2147483648", "99999999999", "%20101"];
@@ -221,7 +240,16 @@ const metrics: MatrixRequest[] = RULES.map((rule) => ({
   path: `${METRICS}/101/waf-rule/${rule}`,
 }));
 
-const advice = "/shield/waf/rules/review-triggered/ai-recommendation/101/930130";
+const ADVICE = "/shield/waf/rules/review-triggered/ai-recommendation";
+const advised: MatrixRequest[] = [
+  ...ZONES.filter((zone) => zone !== "999").map((zone) => ({
+    name: `advice: zone ${zone}`,
+    path: `${ADVICE}/${zone}/930130`,
+  })),
+  { name: "advice: no rule", path: `${ADVICE}/101/` },
+];
+
+const advice = `${ADVICE}/101/930130`;
 const DOORS: readonly [name: string, path: string, init?: RequestInit][] = [
   ["search", SEARCH, post(WINDOW)],
   ["search with a wrong body", SEARCH, post("{")],
@@ -242,5 +270,6 @@ export const REQUESTS: readonly MatrixRequest[] = [
   ...zones,
   ...lists,
   ...metrics,
+  ...advised,
   ...keys,
 ];

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { createEmulator } from "../../src/emulator/emulator.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
@@ -176,4 +177,56 @@ test("a page that is given twice is named with both its values", async () => {
     400,
     { Field: "page", Message: expect.stringContaining("'1,2'") },
   ]);
+});
+
+test("a validation problem says in its detail which field breaks which rule, and how many more there are", async () => {
+  const { ask } = await openEmpty();
+  const detailOf = async (body: unknown) =>
+    (JSON.parse((await ask(SEARCH, post(body))).text) as { detail: string }).detail;
+
+  expect(await detailOf({ ...WINDOW, page: 1.5 })).toBe(
+    "The value 1.5 is not valid: page must be a 32-bit integer.",
+  );
+  expect(await detailOf({ from: "a", to: NOW, groupBy: ["rule"], buckets: "b" })).toBe(
+    'The value "a" is not valid: from is required and must be Unix time in milliseconds. (and 2 more)',
+  );
+});
+
+test.each([
+  [`${ADVICE.replace(/\d+$/, "x")}/930130`, 400],
+  [`${ADVICE}/`, 404],
+  ["/shield/metrics/shield-zone/x/waf-rule/930130", 400],
+  [`/shield/metrics/shield-zone/${ZONE}/waf-rule/a.b`, 400],
+])("%s is refused with its status alone, as the platform does it", async (path, status) => {
+  const { ask, platform } = await openEmpty();
+  const [ours, theirs] = [await ask(path), await platform(path)];
+
+  expect([ours.status, ours.type, ours.text]).toEqual([
+    status,
+    "application/json; charset=utf-8",
+    JSON.stringify({ statusCode: status }),
+  ]);
+  expect([theirs.status, theirs.type, theirs.text]).toEqual([ours.status, ours.type, ours.text]);
+});
+
+test("the limits of a search that the documentation names are the ones that hold", async () => {
+  const { ask } = await openEmpty();
+  const filter = { field: "url", op: "eq", value: ["x"] };
+  const statusOf = async (more: object) => (await ask(SEARCH, post({ ...WINDOW, ...more }))).status;
+  const docs = readFileSync(new URL("../../docs/api.md", import.meta.url), "utf8").replaceAll(/\s+/g, " ");
+
+  expect(docs).toContain("at most 50 filters, 1,000 values in one filter, 10,000 characters in one text");
+  for (const [more, status] of [
+    [{ filters: Array.from({ length: 50 }, () => filter) }, 200],
+    [{ filters: Array.from({ length: 51 }, () => filter) }, 400],
+    [{ filters: [{ ...filter, value: Array(1_000).fill("x") }] }, 200],
+    [{ filters: [{ ...filter, value: Array(1_001).fill("x") }] }, 400],
+    [{ query: "x".repeat(10_000) }, 200],
+    [{ query: "x".repeat(10_001) }, 400],
+    [{ filters: [{ ...filter, value: ["x".repeat(10_001)] }] }, 400],
+  ] as const)
+    expect([JSON.stringify(more).slice(0, 60), await statusOf(more)]).toEqual([
+      JSON.stringify(more).slice(0, 60),
+      status,
+    ]);
 });

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import zlib from "node:zlib";
 import { describe, expect } from "vitest";
+import { parseJson } from "../../src/edge/parse-json.ts";
 import { failure, lastHour, listPage, openEdge, test, today } from "./support/edge-test.ts";
 import { createSignal } from "./support/signal.ts";
 
@@ -230,6 +231,23 @@ test("an integer beyond 2^53 keeps its digits, and a byte order mark is skipped"
   expect(page.logs).toEqual([
     { logId: "9007199254740993", timestamp: 1, big: ["12345678901234567890", -1e300] },
   ]);
+});
+
+test.for([
+  ["a text that ends in a backslash", '["a\\\\", 12345678901234567890]', ["a\\", "12345678901234567890"]],
+  ["digits in a text", '["\\"12345678901234567890", 1]', ['"12345678901234567890', 1]],
+  [
+    "a fraction and a power",
+    "[1.12345678901234567890, 12345678901234567890e2]",
+    [Number("1.12345678901234567890"), Number("12345678901234567890e2")],
+  ],
+  ["a negative one", '{"a":-9007199254740993}', { a: "-9007199254740993" }],
+  ["the last exact one", '{"a":9007199254740991}', { a: 9_007_199_254_740_991 }],
+  ["leading zeros", "[012345678901234567890]", undefined],
+  ["two numbers without a comma", "[12345678901234567890 12345678901234567890]", undefined],
+  ["a text without an end", '["12345678901234567890', undefined],
+] as const)("an integer beyond 2^53 is told from %s", ([, text, value]) => {
+  expect(parseJson(text)).toEqual(value);
 });
 
 test("the pool opens no more sockets than it was given", async ({ platform, open }) => {

@@ -51,6 +51,8 @@ describe("--page-all", () => {
       "-1h",
       "--group-by",
       "ip",
+      "--page-size",
+      "1",
       "--page-all",
     ]);
     expect(JSON.parse(search.out)).toMatchObject({ groups: [{ count: 1 }, { count: 2 }], total: 2 });
@@ -75,6 +77,43 @@ describe("--page-all", () => {
     ]);
     expect(code).toBe(1);
     expect(err).toContain("may be incomplete");
+  });
+
+  test("ends with an error when tokens never repeat and pages bring nothing", async ({ platform }) => {
+    for (let count = 0; count < 30; count++)
+      platform.reply(200, listPage({ hasMoreData: true, continuationToken: `t${count}` }));
+    const args = ["events", "list", "--zone", "1", "--date", "today", "--page-all"];
+    const { code, out, err } = await runCli(platform.url, args);
+    expect(code).toBe(1);
+    expect(err).toContain("the pages do not end");
+    expect(() => JSON.parse(out) as unknown).toThrow(SyntaxError);
+    expect(platform.requests).toHaveLength(21);
+  });
+
+  test("ends with an error when page after page shows the same rows", async ({ platform }) => {
+    for (let page = 0; page < 30; page++)
+      platform.reply(200, { rows: [{ logId: "a" }], total: 1_000, totalPages: 1_000, page });
+    const search = ["events", "search", "--zone", "1", "--from", "-1h", "--page-size", "1", "--page-all"];
+    const rows = await runCli(platform.url, search);
+    expect([rows.code, rows.err]).toEqual([1, expect.stringContaining("the pages do not end")]);
+    expect(platform.requests).toHaveLength(22);
+  });
+
+  test("ends with an error when page after page shows the same keys", async ({ platform }) => {
+    for (let page = 0; page < 30; page++) platform.reply(200, { Items: [{ Id: 1 }], HasMoreItems: true });
+    const { code, err } = await runCli(platform.url, ["api-keys", "list", "--page-all"]);
+    expect([code, err]).toEqual([1, expect.stringContaining("the pages do not end")]);
+    expect(platform.requests).toHaveLength(22);
+  });
+
+  test("goes on over a few empty pages to what comes behind them", async ({ platform }) => {
+    for (let count = 0; count < 10; count++)
+      platform.reply(200, listPage({ hasMoreData: true, continuationToken: `t${count}` }));
+    platform.reply(200, listPage({ logs: [{ logId: "a" }] }));
+    const args = ["events", "list", "--zone", "1", "--date", "today", "--page-all"];
+    const { code, out } = await runCli(platform.url, args);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ logs: [{ logId: "a" }] });
   });
 
   test("leaves a document that cannot be taken for whole when a later page fails", async ({ platform }) => {
@@ -141,6 +180,116 @@ describe("what a terminal gets", () => {
     const { code, err } = await runCli("nowhere", ["api-keys", "list"]);
     expect(code).toBe(2);
     expect(err).toContain('"nowhere" must be an http or https URL');
+  });
+});
+
+describe("a hint fits what the platform said", () => {
+  test.for<[args: string, status: number, errorKey: string | null, hint: string]>([
+    ["rules recommend --zone 1 --rule 2", 202, "not_found.waf_rule", "check the rule's id"],
+    [
+      "rules metrics --zone 1 --rule 2",
+      202,
+      "not_found_or_unauthorised_access.shieldzone",
+      "EDGE_SHIELD_ZONES",
+    ],
+    ["rules recommend --zone 1 --rule 2", 404, null, "the zone and the rule's id"],
+    ["rules recommend --zone 1 --rule 2", 202, "limit_reached.ai_recommendation", "AI recommendations"],
+    ["rules metrics --zone 1 --rule 2", 202, "invalid_plan_type.bot_detection", "does not include this"],
+    ["events search --zone 1 --from -1h", 202, "invalid_plan_type.event_logs", "does not include event logs"],
+    ["events search --zone 1 --from -1h", 404, null, "EDGE_SHIELD_ZONES"],
+    [
+      "events list --zone 1 --date today",
+      401,
+      "invalid_datetime_window.event_logs",
+      "within the last 72 hours",
+    ],
+    ["dns-zone check --name a.test", 404, null, "check EDGE_API_URL"],
+  ])("%s: status %s with key %s", async ([args, status, errorKey, hint], { platform }) => {
+    const errorResponse = { statusCode: status, success: false, message: "No.", errorKey };
+    platform.reply(status, errorKey === null ? "" : { errorResponse });
+    const { code, err } = await runCli(platform.url, args.split(" "));
+    expect(code).toBe(1);
+    expect(err.split("\n")[1]).toContain(hint);
+  });
+
+  test.for([
+    ["pullZone.not_found", "check the pull zone's id"],
+    ["pullzone.hostname_not_found", "check the hostname"],
+  ] as const)("the key %s", async ([ErrorKey, hint], { platform }) => {
+    platform.reply(404, { ErrorKey, Field: null, Message: "No." });
+    const args = "hostname set-key-type --pull-zone 5 --hostname a.test --key-type rsa";
+    expect((await runCli(platform.url, args.split(" "))).err).toContain(hint);
+  });
+});
+
+describe("what an event may hold is shown, however odd", () => {
+  const search = ["events", "search", "--zone", "1", "--from", "-1h"];
+  const row = (log: string) =>
+    `{"rows":[{"logId":"a","log":${log}}],"groups":null,"total":1,"totalPages":1,"page":0}`;
+
+  test.for([
+    ["deep nesting", (inner: string) => inner],
+    [
+      "deep nesting beside an integer beyond 2^53",
+      (inner: string) => `{"id":12345678901234567890,"in":${inner}}`,
+    ],
+  ] as const)("%s in a log", async ([, wrap], { platform }) => {
+    const depth = 50_000;
+    const log = wrap("[".repeat(depth) + "]".repeat(depth));
+    const args = [...search, "--page-all"];
+    for (const typed of [search, args]) {
+      platform.reply(200, row(log));
+      const { code, out, err } = await runCli(platform.url, typed);
+      expect([code, err]).toEqual([0, ""]);
+      expect(out).toContain("[".repeat(depth) + "]".repeat(depth));
+      expect(JSON.parse(out)).toMatchObject({ total: 1 });
+    }
+  });
+
+  test("identifiers beyond 2^53 keep their digits", async ({ platform }) => {
+    platform.reply(200, '{"shieldZoneId":9223372036854775807,"success":true,"recommendation":"ok"}');
+    const advice = await runCli(platform.url, ["rules", "recommend", "--zone", "1", "--rule", "2"]);
+    expect(JSON.parse(advice.out)).toMatchObject({ shieldZoneId: "9223372036854775807" });
+    platform.reply(200, '{"Items":[{"Id":9223372036854775807,"Key":"k"}],"HasMoreItems":false}');
+    const keys = await runCli(platform.url, ["api-keys", "list"]);
+    expect(JSON.parse(keys.out)).toMatchObject({ Items: [{ Id: "9223372036854775807" }] });
+  });
+
+  test("a member of the metrics' overview that is no day of counters costs only itself", async ({
+    platform,
+  }) => {
+    const day = { totalTriggers: 3, blockedRequests: 3, loggedRequests: 0, challengedRequests: 0 };
+    const overviewPastTwentyEightDays = { "20-11-2026": day, average: 3.5, note: "x", gone: null, odd: [] };
+    platform.reply(200, { data: { totalTriggers: 3, trend: { up: true }, overviewPastTwentyEightDays } });
+    const { code, out } = await runCli(platform.url, ["rules", "metrics", "--zone", "1", "--rule", "2"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ data: { totalTriggers: 3, trend: { up: true } } });
+    expect(
+      (JSON.parse(out) as { data: Record<string, unknown> }).data["overviewPastTwentyEightDays"],
+    ).toEqual({
+      "20-11-2026": day,
+    });
+  });
+});
+
+describe("--timeout of an export", () => {
+  const exporting = ["events", "export", "--zone", "1", "--from", "-1h"];
+
+  test("ends a file that drips on", async ({ platform }) => {
+    platform.handle((response) => {
+      response.writeHead(200).write("timestamp\n");
+      const timer = setInterval(() => response.write("1\n"), 5);
+      response.on("close", () => clearInterval(timer));
+    });
+    const { code, err } = await runCli(platform.url, ["--timeout", "1", ...exporting]);
+    expect(code).toBe(1);
+    expect(err).toContain("EDGE_TIMEOUT");
+  });
+
+  test("ends one that never begins", async ({ platform }) => {
+    platform.handle(() => {});
+    const { code, err } = await runCli(platform.url, ["--timeout", "1", ...exporting]);
+    expect([code, err]).toEqual([1, expect.stringContaining("EDGE_TIMEOUT")]);
   });
 });
 

@@ -13,7 +13,7 @@ describe("an export", () => {
     { type: "text/csv", body: "timestamp,ip\n1,203.0.113.9\n" },
     { type: "application/json", body: "timestamp,ip\n1,203.0.113.9\n" },
     { type: "text/csv", body: '\ufeff"timestamp","ip"\r\n' },
-    { type: "text/csv", body: "" },
+    { type: "text/csv", body: "timestamp" },
   ])("labelled $type is handed on byte for byte", async ({ type, body }, { platform, edge }) => {
     platform.reply(200, body, { "content-type": type, "cdn-requestid": "r" });
     const { csv, requestId } = await edge.client.exportEventLogs(lastHour);

@@ -95,7 +95,7 @@ describe("what is sent", () => {
     {
       name: "get a rule's metrics",
       call: (client) => client.getRuleMetrics({ shieldZoneId: ZONE, ruleId: "942100" }),
-      answer: { data: null },
+      answer: { data: {} },
       sent: { method: "GET", path: "/shield/metrics/shield-zone/101/waf-rule/942100" },
     },
   ])("$name", async ({ call, answer, sent, body }, { platform, edge }) => {

@@ -72,6 +72,7 @@ describe("a pass over a day's log", () => {
 });
 
 describe("the pages of a search", () => {
+  const byTwo = { ...lastHour, request: { ...lastHour.request, pageSize: 2 } };
   const page = (index: number, rows: number) => ({
     rows: Array.from({ length: rows }, () => ({})),
     groups: null,
@@ -84,7 +85,7 @@ describe("the pages of a search", () => {
     platform.reply(200, page(1, 2));
     platform.reply(200, page(2, 1));
     const pages = await collect(
-      searchPages(edge.client.searchEventLogs, { ...lastHour, request: { ...lastHour.request, page: 1 } }),
+      searchPages(edge.client.searchEventLogs, { ...byTwo, request: { ...byTwo.request, page: 1 } }),
     );
     expect(pages).toHaveLength(2);
     expect(platform.requests.map((request) => (JSON.parse(request.body) as { page: number }).page)).toEqual([
@@ -95,7 +96,7 @@ describe("the pages of a search", () => {
   test("end at an empty page when fewer are left than promised", async ({ platform, edge }) => {
     platform.reply(200, page(0, 2));
     platform.reply(200, page(1, 0));
-    expect(await collect(searchPages(edge.client.searchEventLogs, lastHour))).toHaveLength(2);
+    expect(await collect(searchPages(edge.client.searchEventLogs, byTwo))).toHaveLength(2);
   });
 
   test("are one when there is nothing", async ({ platform, edge }) => {
@@ -110,7 +111,7 @@ test("key pages run until HasMoreItems is false, and an empty page ends them too
 }) => {
   const item = { Id: 1, Key: "k", Roles: [] };
   platform.reply(200, { Items: [item], CurrentPage: 1, TotalItems: 3, HasMoreItems: true });
-  platform.reply(200, { Items: null, CurrentPage: 2, TotalItems: 3, HasMoreItems: true });
+  platform.reply(200, { Items: [], CurrentPage: 2, TotalItems: 3, HasMoreItems: true });
   expect(await collect(apiKeyPages(edge.client.listApiKeys, { perPage: 5 }))).toHaveLength(2);
   expect(platform.requests.map((request) => request.path)).toEqual([
     "/apikey?page=1&perPage=5",

@@ -142,6 +142,9 @@ describe("how long a retry waits", () => {
     { retryAfter: "31", waitMs: 31_000 },
     { retryAfter: "86400", waitMs: 900_000 },
     { retryAfter: "999999999999999", waitMs: 900_000 },
+    { retryAfter: "9999999999999999", waitMs: 900_000 },
+    { retryAfter: "9".repeat(400), waitMs: 900_000 },
+    { retryAfter: `${"0".repeat(20)}31`, waitMs: 31_000 },
     { retryAfter: "Fri, 31 Dec 9999 23:59:59 GMT", waitMs: 900_000 },
   ])(
     "an absurd Retry-After of $retryAfter goes back to the caller as a wait",
@@ -207,8 +210,10 @@ test("a rejected request is never repeated", async ({ platform, edge }) => {
 test("a 202 block that says too many requests is treated as one", async ({ platform, edge }) => {
   const error = { statusCode: 429, success: false, message: "Later.", errorKey: null };
   platform.reply(202, { data: null, error });
-  platform.reply(200, { data: null, error: null });
-  expect(await edge.client.getRuleMetrics({ shieldZoneId: ZONE, ruleId: "1" })).toMatchObject({ data: null });
+  platform.reply(200, { data: { totalTriggers: 3 }, error: null });
+  expect(await edge.client.getRuleMetrics({ shieldZoneId: ZONE, ruleId: "1" })).toMatchObject({
+    data: { totalTriggers: 3 },
+  });
 });
 
 test("every attempt is reported once, with what became of it", async ({ platform, edge }) => {

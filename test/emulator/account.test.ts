@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { bodyOf, call, openEmulator, send } from "./support.ts";
@@ -284,4 +285,62 @@ test("paths that are none are a 404, known paths with another method a 405", asy
   expect((await call(emulator, "/apikeys")).status).toBe(404);
   const wrong = await call(emulator, "/apikey", { method: "POST" });
   expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET"]);
+});
+
+test.each(["application/xml", "text/plain", "text/json", "application/vnd.a+json", ""])(
+  "a body sent as %j is refused by the pull zone, DNS zone and container operations with 415 in their shapes",
+  async (type) => {
+    const emulator = await open();
+    const app = await appOf(emulator);
+    const [zone] = (await describe(emulator)).pullZones;
+    const headers = { "content-type": type };
+    const legacy = {
+      ErrorKey: expect.any(String),
+      Field: "",
+      Message: expect.stringContaining("application/json"),
+    };
+    const extended = { title: "Unsupported Media Type", status: 415, id: app.id };
+    for (const [method, path, body, refusal] of [
+      [
+        "POST",
+        `/pullzone/${zone?.id}/updatePrivateKeyType`,
+        { Hostname: zone?.hostnames[0], KeyType: 0 },
+        legacy,
+      ],
+      ["POST", "/dnszone/checkavailability", { Name: "free-name.example" }, legacy],
+      ["POST", `/mc/apps/${app.id}/containers`, container, extended],
+      ["PUT", `/mc/apps/${app.id}`, application, extended],
+    ] as const) {
+      const response = await call(emulator, path, { method, body: JSON.stringify(body), headers });
+      expect([path, response.status]).toEqual([path, 415]);
+      expect(await response.json()).toMatchObject(refusal);
+      const right = { "content-type": "application/json; charset=utf-8" };
+      const taken = await call(emulator, path, { method, body: JSON.stringify(body), headers: right });
+      expect([path, taken.ok]).toEqual([path, true]);
+    }
+  },
+);
+
+const DEEP = `{"Name":${"[".repeat(40)}${"]".repeat(40)}}`;
+test.each<[name: string, body: string | Buffer<ArrayBuffer>, more: Record<string, string>, status: number]>([
+  ["that is nested 40 deep", DEEP, {}, 400],
+  ["that is nested 100,000 deep", "[".repeat(100_000) + "]".repeat(100_000), {}, 400],
+  ["that is no UTF-8", Buffer.from('{"Name":"caf\xe9.example"}', "latin1"), {}, 400],
+  ["that is compressed", gzipSync('{"Name":"a.example"}'), { "content-encoding": "gzip" }, 415],
+])("a body %s is refused by every operation that takes one", async (_name, body, more, status) => {
+  const emulator = await open();
+  const app = await appOf(emulator);
+  const headers = { "content-type": "application/json", ...more };
+  const [zone] = (await describe(emulator)).pullZones;
+  for (const [method, path] of [
+    ["POST", `/pullzone/${zone?.id}/updatePrivateKeyType`],
+    ["POST", "/dnszone/checkavailability"],
+    ["POST", `/mc/apps/${app.id}/containers`],
+    ["PUT", `/mc/apps/${app.id}`],
+    ["POST", "/shield/event-logs/101/search"],
+    ["POST", "/shield/event-logs/101/export"],
+  ]) {
+    const response = await call(emulator, path ?? "", { method: method ?? "", body, headers });
+    expect([path, response.status]).toEqual([path, status]);
+  }
 });

@@ -90,6 +90,24 @@ test("tokens are opaque, need encoding, and belong to one zone and day", async (
   expect(second.startToken).toBe(page.startToken);
 });
 
+test("a token with any character changed is refused, whichever it is", async () => {
+  const emulator = await openEmulator({ pageSize: 100, eventsPerSecond: 0.05 });
+  const page = await bodyOf<ListBody>(call(emulator, listPath(TODAY)));
+  const token = page.continuationToken ?? "";
+  const taken: [number, string, number][] = [];
+  for (let at = 0; at < token.length; at++) {
+    for (const character of ["A", "/", "=", "%", "*"]) {
+      if (token[at] === character) continue;
+      const changed = token.slice(0, at) + character + token.slice(at + 1);
+      const { status } = await call(emulator, listPath(TODAY, changed));
+      if (status !== 400) taken.push([at, character, status]);
+    }
+  }
+  expect(taken).toEqual([]);
+  expect((await call(emulator, `${listPath(TODAY)}/${encodeURIComponent(token)}%zz`)).status).toBe(400);
+  expect((await call(emulator, listPath(TODAY, token))).status).toBe(200);
+});
+
 test("a page stays in place while events arrive, and a token can outlive its time", async () => {
   const emulator = await openEmulator({ pageSize: 50, order: "newest" });
   const first = await bodyOf<ListBody>(call(emulator, listPath(TODAY)));

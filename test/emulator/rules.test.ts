@@ -122,3 +122,21 @@ test("a rule nobody triggered has 28 days of zeros", async () => {
   expect(body.data).toMatchObject({ totalTriggers: 0, blockedRequests: 0 });
   expect(Object.keys(body.data.overviewPastTwentyEightDays)).toHaveLength(28);
 });
+
+test.each([
+  ["/shield/waf/rules/review-triggered/ai-recommendation/x/942100", 400],
+  ["/shield/waf/rules/review-triggered/ai-recommendation/2147483648/942100", 400],
+  ["/shield/waf/rules/review-triggered/ai-recommendation/101/", 404],
+  ["/shield/metrics/shield-zone/x/waf-rule/942100", 400],
+  ["/shield/metrics/shield-zone/101/waf-rule/94;1100", 400],
+])("%s is refused with its status alone", async (path, status) => {
+  const emulator = await openEmulator({ historyHours: 0 });
+  const response = await call(emulator, path);
+  expect([response.status, await response.json()]).toEqual([status, { statusCode: status }]);
+});
+
+test("an injected refusal of the key is the minimal error too", async () => {
+  const emulator = await openEmulator({ historyHours: 0, faults: [{ kind: "unauthorized" }] });
+  for (const refused of [await recommend(emulator, "942100"), await metrics(emulator, "942100")])
+    expect([refused.status, await refused.json()]).toEqual([401, { statusCode: 401 }]);
+});

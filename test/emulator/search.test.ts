@@ -293,6 +293,18 @@ test("every broken rule of a body is told, with field, value and rule", async ()
   expect(errors["groupBy[1]"]?.[0]).toContain('"rule"');
 });
 
+test("a validation problem says in its detail which field breaks which rule, and how many more there are", async () => {
+  const emulator = await openEmulator({ historyHours: 0 });
+  const detailOf = async (body: unknown) =>
+    (await bodyOf<{ detail: string }>(send(emulator, "POST", SEARCH, body))).detail;
+  expect(await detailOf({ ...window, page: 1.5 })).toBe(
+    "The value 1.5 is not valid: page must be a 32-bit integer.",
+  );
+  expect(await detailOf({ from: "a", to: NOW, groupBy: ["rule"], buckets: "b" })).toBe(
+    'The value "a" is not valid: from is required and must be Unix time in milliseconds. (and 2 more)',
+  );
+});
+
 test.each([
   { name: "no times", body: {}, field: "from" },
   {
@@ -320,7 +332,12 @@ test("three media types are read, others are not, and a body has a size limit", 
   const emulator = await openEmulator({ historyHours: 0.1 });
   const post = (contentType: string, body = JSON.stringify(window)) =>
     call(emulator, SEARCH, { method: "POST", body, headers: { "content-type": contentType } });
-  for (const type of ["application/json", "text/json; charset=utf-8", "application/vnd.x+json"])
+  for (const type of [
+    "application/json",
+    "text/json; charset=utf-8",
+    "application/vnd.x+json",
+    "application/*+json",
+  ])
     expect((await post(type)).status).toBe(200);
   for (const type of ["text/plain", "application/xml", ""]) expect((await post(type)).status).toBe(415);
   expect((await post("application/json", "{")).status).toBe(400);

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Access } from "../../src/http/access.ts";
 import { startHttp } from "./start-http.ts";
@@ -108,6 +109,36 @@ test.each([
 
   expect(response.status).toBe(status);
   expect(await problemOf(response)).toMatchObject({ status, detail: expect.any(String) });
+});
+
+test("a compressed body is refused with 415, which says what to do", async () => {
+  const { url } = await startHttp({}, (app) => app.post("/take", OPEN, () => ({})));
+  const send = (encoding: string) =>
+    fetch(`${url}/take`, {
+      method: "POST",
+      body: encoding === "gzip" ? gzipSync("{}") : "{}",
+      headers: { "content-type": "application/json", "content-encoding": encoding },
+    });
+  const refused = await send("gzip");
+
+  expect(refused.status).toBe(415);
+  expect(await problemOf(refused)).toMatchObject({
+    status: 415,
+    detail: "The request body must be sent without a content encoding.",
+  });
+  expect((await send("identity")).status).toBe(200);
+});
+
+test.each(["/livez", "/nothing"])("two Host headers for %s are a bad request", async (path) => {
+  const { port } = await startHttp();
+  const head = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n`;
+  const refused = await exchange(port, `${head}Host: other.example\r\nConnection: close\r\n\r\n`);
+  const same = await exchange(port, `${head}Host: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`);
+
+  expect(refused).toMatch(/^HTTP\/1\.1 400 /);
+  expect(refused).toContain("The request has more than one Host header.");
+  expect(same).toMatch(/^HTTP\/1\.1 400 /);
+  expect(await exchange(port, `${head}Connection: close\r\n\r\n`)).not.toMatch(/^HTTP\/1\.1 400 /);
 });
 
 test("a handler that hangs is answered for in time", async () => {

@@ -109,12 +109,27 @@ interface SetAside {
   readonly day: string | null;
 }
 
+/** Whether a search's window holds the poison's time: shown in another window, it would be the platform's contradiction. */
+function holdsPoison(asked: string): boolean {
+  const { from, to } = JSON.parse(asked) as { from: number; to: number };
+  return from <= AT && AT < to;
+}
+
+/** The totals of a search, with the poison counted. */
+function countPoison(body: string, poison: readonly Poison[]): string {
+  return body.replace(/"total":(\d+),"totalPages":\d+/, (_, total) => {
+    const all = Number(total) + poison.length;
+    return `"total":${all},"totalPages":${Math.ceil(all / 500)}`;
+  });
+}
+
 async function openPoisoned(pick: (path: string) => { member: string; poison: readonly Poison[] } | null) {
   const emulator = await openEmulator({ historyHours: 2, eventsPerSecond: 0.1 });
   let round = 0;
-  const url = await openChangingPlatform(emulator, (body, path) => {
+  const url = await openChangingPlatform(emulator, (original, path, asked) => {
     const picked = pick(path);
-    if (picked === null) return body;
+    if (picked === null || (picked.member === "rows" && !holdsPoison(asked))) return original;
+    const body = picked.member === "rows" ? countPoison(original, picked.poison) : original;
     const raws = picked.poison.map(({ raw }) => raw);
     // Each round in another place, so that the page is not known by its bytes.
     const ordered = round++ % 2 === 0 ? raws : [...raws].reverse();

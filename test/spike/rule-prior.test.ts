@@ -86,5 +86,5 @@ test("days of either spelling are read, what is no day is passed over, and of tw
     ["2026-11-20", 7],
     ["2026-11-19", 3],
   ]);
-  expect(toDailyCounts({ data: null })).toEqual([]);
+  expect(toDailyCounts({ data: { ...counters(0), overviewPastTwentyEightDays: {} } })).toEqual([]);
 });

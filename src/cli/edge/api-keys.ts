@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { apiKeyPages } from "../../edge/api-key-pages.ts";
 import { ApiKeyListQuery } from "../../edge/contract/api-key-list.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
+import { untilStalled } from "./until-stalled.ts";
 import { writeJoinedPages, writeJson } from "./write-json.ts";
 
 interface Flags {
@@ -32,7 +33,11 @@ export function addApiKeys(edge: Command, setup: EdgeSetup): void {
         read.check(ApiKeyListQuery, query);
         await call(async (client) => {
           if (flags.pageAll === true)
-            await writeJoinedPages(io.stdout, "Items", apiKeyPages(client.listApiKeys, query));
+            await writeJoinedPages(
+              io.stdout,
+              "Items",
+              untilStalled(apiKeyPages(client.listApiKeys, query), "Items"),
+            );
           else await writeJson(io.stdout, await client.listApiKeys(query));
         });
       }),

@@ -27,6 +27,8 @@ export interface EdgeSetup {
 export interface EdgeRun {
   readonly read: FlagReader;
   readonly io: EdgeIo;
+  /** The total time of a call in ms where --timeout was typed; null where it was not. */
+  readonly typedTimeoutMs: number | null;
   /** Ends the reading of flags: throws all mistakes, or runs `work` with a client that is closed afterwards. */
   readonly call: (work: (client: EdgeClient) => Promise<void>) => Promise<void>;
 }
@@ -73,6 +75,8 @@ export function edgeAction<Flags extends object>(
       await prepare(flags, {
         read,
         io,
+        typedTimeoutMs:
+          command.getOptionValueSourceWithGlobals("timeout") === "cli" ? timeoutSeconds * 1_000 : null,
         async call(work) {
           read.finish();
           const transport = createEdgeTransport({ ...getConnection(), timeoutMs: timeoutSeconds * 1_000 });

@@ -1,8 +1,17 @@
 import type { Command } from "commander";
 import { EventLogsExportRequest } from "../../edge/contract/event-logs-export.ts";
+import type { StreamLimits } from "../../edge/transport.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts";
 import { writeCsv } from "./write-csv.ts";
+
+/** The longest silence of the platform. */
+const IDLE_MS = 30_000;
+
+/** An export takes as long as it needs, unless somebody typed how long it may. */
+function toLimits(timeoutMs: number | null): { limits?: StreamLimits } {
+  return timeoutMs === null ? {} : { limits: { idleTimeoutMs: Math.min(timeoutMs, IDLE_MS), timeoutMs } };
+}
 
 export function addEventsExport(group: Command, setup: EdgeSetup): void {
   const command = addSubcommand(
@@ -20,7 +29,8 @@ export function addEventsExport(group: Command, setup: EdgeSetup): void {
       const request = await readSearch(EventLogsExportRequest, flags, {}, run);
       await run.call(async (client) => {
         if (shieldZoneId === undefined || request === undefined) return;
-        const { csv } = await client.exportEventLogs({ shieldZoneId, request });
+        const limits = toLimits(run.typedTimeoutMs);
+        const { csv } = await client.exportEventLogs({ shieldZoneId, request, ...limits });
         await writeCsv(run.io.stdout, csv);
       });
     }),

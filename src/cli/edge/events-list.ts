@@ -4,6 +4,7 @@ import { eventLogPages } from "../../edge/event-log-pages.ts";
 import type { ListEventLogsParams } from "../../edge/list-event-logs.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import type { EdgeIo } from "./edge-io.ts";
+import { untilStalled } from "./until-stalled.ts";
 import { writeJoinedPages, writeJson } from "./write-json.ts";
 
 interface Flags {
@@ -42,7 +43,7 @@ export function addEventsList(group: Command, setup: EdgeSetup): void {
           if (shieldZoneId === undefined || date === undefined) return;
           const params = { shieldZoneId, date, continuationToken: flags.token ?? null };
           if (flags.pageAll === true)
-            await writeJoinedPages(io.stdout, "logs", followTokens(client, params, io));
+            await writeJoinedPages(io.stdout, "logs", untilStalled(followTokens(client, params, io), "logs"));
           else await writeJson(io.stdout, (await client.listEventLogs(params)).page);
         });
       }),

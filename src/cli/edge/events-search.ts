@@ -5,6 +5,7 @@ import type { SearchEventLogsParams } from "../../edge/search-event-logs.ts";
 import { searchPages } from "../../edge/search-pages.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts";
+import { untilStalled } from "./until-stalled.ts";
 import { writeJoinedPages, writeJson } from "./write-json.ts";
 
 interface Flags extends WindowFlags {
@@ -47,7 +48,8 @@ export function addEventsSearch(group: Command, setup: EdgeSetup): void {
           if (shieldZoneId === undefined || request === undefined) return;
           const params = { shieldZoneId, request };
           const member = (request.groupBy ?? []).length > 0 ? "groups" : "rows";
-          if (pageAll === true) await writeJoinedPages(io.stdout, member, followPages(client, params));
+          if (pageAll === true)
+            await writeJoinedPages(io.stdout, member, untilStalled(followPages(client, params), member));
           else await writeJson(io.stdout, (await client.searchEventLogs(params)).page);
         });
       }),

@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import { writeOut } from "./edge-io.ts";
+import { stringify } from "./stringify.ts";
 
 /** What JSON leaves as it is although a terminal or a reader may act on it. Escaped, the JSON stays the same value. */
 const UNSAFE = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
@@ -11,7 +12,7 @@ function escapeUnits(character: string): string {
 }
 
 function toJson(value: unknown, indent?: number): string {
-  return (JSON.stringify(value, null, indent) ?? "null").replace(UNSAFE, escapeUnits);
+  return stringify(value, indent).replace(UNSAFE, escapeUnits);
 }
 
 /** One JSON document for people and for jq. */

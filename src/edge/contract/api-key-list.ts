@@ -1,29 +1,29 @@
 import { z } from "zod";
-import { Count } from "./int32.ts";
+import { Count, Int64 } from "./int32.ts";
 import { listOf } from "./list-of.ts";
 import { Text } from "./text.ts";
 
 /** `Key` is the credential itself. */
 const ApiKeyItem = z.looseObject({
-  Id: z.int(),
+  Id: Int64,
   Key: Text,
   Roles: listOf(z.string()),
 });
 
-/** One page of account keys; platform API spec 2.1. Some lists of that API answer with a bare array: it reads as the only page. */
+/**
+ * One page of account keys; platform API spec 2.1. Some lists of that API answer with a bare array: it reads as the only
+ * page. `Items` and `HasMoreItems` are required, so names in another case do not read as an account without keys.
+ */
 export const ApiKeyList = z.preprocess(
   (value) =>
     Array.isArray(value)
       ? { Items: value, CurrentPage: 1, TotalItems: value.length, HasMoreItems: false }
       : value,
   z.looseObject({
-    Items: listOf(ApiKeyItem),
+    Items: z.array(ApiKeyItem),
     CurrentPage: Count,
     TotalItems: Count,
-    HasMoreItems: z
-      .boolean()
-      .nullish()
-      .transform((value) => value ?? false),
+    HasMoreItems: z.boolean(),
   }),
 );
 export type ApiKeyList = z.infer<typeof ApiKeyList>;

@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { EpochMs } from "./epoch-ms.ts";
 import { StatusBlock } from "./generic-request-response.ts";
-import { listOf } from "./list-of.ts";
 import { LogId } from "./log-id.ts";
-import { requireMember } from "./require-member.ts";
 import { OptionalText, Text } from "./text.ts";
 
 /** All strings; `""` stands for none. `status` is an action word such as `Blocked`, not an HTTP status. */
@@ -29,21 +27,16 @@ export type EventLogEntry = z.infer<typeof EventLogEntry>;
 
 /**
  * A page of a day's log; platform API spec 2.7. `logs` stays unread, so that one bad entry costs only itself: read each
- * with EventLogEntry. The last page's token is `""` or null; both read as null.
+ * with EventLogEntry. `logs` and `hasMoreData` are required: without them the answer says neither that the day is empty
+ * nor that it ends here. The last page's token is `""` or null; both read as null.
  */
-export const EventLogListResponse = z.preprocess(
-  requireMember(["logs", "hasMoreData"]),
-  z.looseObject({
-    logs: listOf(z.unknown()),
-    hasMoreData: z
-      .boolean()
-      .nullish()
-      .transform((value) => value ?? false),
-    continuationToken: OptionalText.transform((token) => (token === "" ? null : token)),
-    startToken: OptionalText,
-    errorResponse: StatusBlock,
-  }),
-);
+export const EventLogListResponse = z.looseObject({
+  logs: z.array(z.unknown()),
+  hasMoreData: z.boolean(),
+  continuationToken: OptionalText.transform((token) => (token === "" ? null : token)),
+  startToken: OptionalText,
+  errorResponse: StatusBlock,
+});
 export type EventLogListResponse = z.infer<typeof EventLogListResponse>;
 
 const Header = z.looseObject({ Name: Text, Value: Text });

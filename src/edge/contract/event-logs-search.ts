@@ -5,7 +5,7 @@ import { StatusBlock } from "./generic-request-response.ts";
 import { Count, Int32 } from "./int32.ts";
 import { listOf } from "./list-of.ts";
 import { LogId } from "./log-id.ts";
-import { requireMember } from "./require-member.ts";
+import { requireList } from "./require-list.ts";
 import { Text } from "./text.ts";
 
 export const DIMENSIONS = [
@@ -99,14 +99,26 @@ const Entries = listOf(z.unknown());
  * `[]` or nothing. Rows and groups stay unread: read each with EventRow or EventGroup.
  */
 export const EventLogsSearchResponse = z.preprocess(
-  requireMember(["rows", "groups", "total"]),
+  requireList(["rows", "groups"]),
   z.looseObject({
     rows: Entries,
     groups: Entries,
-    total: Count,
+    total: z.int().min(0),
     totalPages: Count,
     page: Count,
     errorResponse: StatusBlock,
   }),
 );
 export type EventLogsSearchResponse = z.infer<typeof EventLogsSearchResponse>;
+
+function responseWith(asked: "rows" | "groups", other: "rows" | "groups") {
+  return z
+    .preprocess(requireList([asked]), EventLogsSearchResponse)
+    .refine((page) => page[other].length === 0, { path: [other], error: `must be empty beside ${asked}` });
+}
+
+/** The same, by the side that the request asked for: that side is a list, and the other side holds nothing. */
+export const SEARCH_RESPONSES = {
+  rows: responseWith("rows", "groups"),
+  groups: responseWith("groups", "rows"),
+};

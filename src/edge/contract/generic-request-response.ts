@@ -21,7 +21,22 @@ export const GenericRequestResponse = z.looseObject({
 });
 export type GenericRequestResponse = z.infer<typeof GenericRequestResponse>;
 
-/** The block as a member of a page: absent, null and unreadable all mean "nothing to report". */
-export const StatusBlock = GenericRequestResponse.nullish()
-  .transform((value) => value ?? null)
-  .catch(null);
+/**
+ * The block as a member of a page. Absent and null mean "nothing to report". A block of another type is refused, because
+ * nobody knows whether it reports a failure.
+ */
+export const StatusBlock = z
+  .looseObject({
+    statusCode: z
+      .int()
+      .nullish()
+      .transform((value) => value ?? 0),
+    success: z
+      .boolean()
+      .nullish()
+      .transform((value) => value ?? false),
+    message: OptionalText,
+    errorKey: OptionalText,
+  })
+  .nullish()
+  .transform((value) => value ?? null);

@@ -16,3 +16,6 @@ export const Count = z
   .int()
   .nullish()
   .transform((value) => value ?? 0);
+
+/** A .NET int64 in a response; its digits as a text where a double cannot hold it. */
+export const Int64 = z.union([z.int(), z.string().regex(/^-?\d+$/)]);

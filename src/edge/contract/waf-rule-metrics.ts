@@ -11,22 +11,27 @@ const counters = {
 
 /** The four counters of one day. */
 const WafRuleCounters = z.looseObject(counters);
+type WafRuleCounters = z.infer<typeof WafRuleCounters>;
+
+/** The days of the overview; a member that holds no counters is left out, and costs only itself. */
+const Overview = z
+  .record(z.string(), WafRuleCounters.nullable().catch(null))
+  .nullish()
+  .transform((days) => {
+    const isRead = (day: [string, WafRuleCounters | null]): day is [string, WafRuleCounters] =>
+      day[1] !== null;
+    return Object.fromEntries(Object.entries(days ?? {}).filter(isRead));
+  });
 
 /**
  * A rule's counters; platform API spec 2.9. The keys of `overviewPastTwentyEightDays` are days as the platform writes
- * them (`dd-MM-yyyy`, elsewhere ISO): read them with parseMetricsDay. `data` is null when the platform gave none.
+ * them (`dd-MM-yyyy`, elsewhere ISO): read them with parseMetricsDay. `data` is required: null is no count of zero.
  */
 export const WafRuleMetricsResponse = z.looseObject({
-  data: z
-    .looseObject({
-      ...counters,
-      overviewPastTwentyEightDays: z
-        .record(z.string(), WafRuleCounters)
-        .nullish()
-        .transform((value) => value ?? {}),
-    })
-    .nullish()
-    .transform((value) => value ?? null),
+  data: z.looseObject({
+    ...counters,
+    overviewPastTwentyEightDays: Overview,
+  }),
   error: StatusBlock,
 });
 export type WafRuleMetricsResponse = z.infer<typeof WafRuleMetricsResponse>;

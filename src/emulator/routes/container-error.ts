@@ -1,6 +1,8 @@
 import type { z } from "zod";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
+import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { json, type Reply, titleOf } from "../reply.ts";
+import { JSON_ONLY } from "./json-only.ts";
 
 export interface FieldError {
   readonly field: string;
@@ -61,15 +63,15 @@ export function readContainerBody<T extends z.ZodType>(
   schema: T,
 ): { value: z.infer<T> } | { refusal: Reply } {
   const appId = call.params["appId"] ?? "";
-  let body: unknown;
-  try {
-    body = JSON.parse(call.body);
-  } catch {
-    return {
-      refusal: containerValidation(context, appId, [{ field: "$", message: "The body is not valid JSON." }]),
-    };
+  const read = readJson(call, JSON_ONLY);
+  if (!("value" in read)) {
+    const detail = "The request body must be sent as application/json.";
+    if (read.mistake === "media type")
+      return { refusal: containerError(context, { status: 415, detail, appId }) };
+    const message = BODY_MISTAKES[read.mistake];
+    return { refusal: containerValidation(context, appId, [{ field: "$", message }]) };
   }
-  const parsed = schema.safeParse(body, { reportInput: true });
+  const parsed = schema.safeParse(read.value, { reportInput: true });
   if (parsed.success) return { value: parsed.data };
   const errors = parsed.error.issues.map((issue) => ({
     field: issue.path.join("."),

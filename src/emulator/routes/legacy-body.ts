@@ -1,13 +1,19 @@
 import type { Call } from "../emulator-context.ts";
+import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { legacyError, type Reply } from "../reply.ts";
+import { JSON_ONLY } from "./json-only.ts";
 
 /** The JSON object of a pull zone or DNS zone request, or the legacy error for what is not one. */
 export function readLegacyBody(call: Call): { value: Record<string, unknown> } | { refusal: Reply } {
-  try {
-    const value: unknown = JSON.parse(call.body);
+  const read = readJson(call, JSON_ONLY);
+  const invalid = (message: string) => ({ refusal: legacyError(400, "model.invalid", "", message) });
+  if ("value" in read) {
+    const { value } = read;
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value: { ...value } };
-  } catch {
-    // Answered below, as any other body that is not an object.
+    return invalid("The request body must be a JSON object.");
   }
-  return { refusal: legacyError(400, "model.invalid", "", "The request body must be a JSON object.") };
+  if (read.mistake === "too deep") return invalid(BODY_MISTAKES["too deep"]);
+  if (read.mistake === "not JSON") return invalid("The request body must be a JSON object.");
+  const message = "The request body must be sent as application/json.";
+  return { refusal: legacyError(415, "model.unsupported_media_type", "", message) };
 }

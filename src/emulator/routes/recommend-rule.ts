@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
-import { failureBlock, json, problem, type Reply } from "../reply.ts";
+import { failureBlock, json, minimalError, type Reply } from "../reply.ts";
 import type { Draft } from "../traffic/draft.ts";
 import type { ZoneStore } from "../zone-store.ts";
 import { findZone, successBlock, unknownZoneBlock } from "./shield-zone.ts";
@@ -84,9 +84,9 @@ function answer(context: EmulatorContext, id: number, ruleId: string, text: stri
 /** The AI recommendation for a triggered rule (platform API spec 4.10). Slow by switch, and its text is hostile. */
 export async function recommendRule(context: EmulatorContext, call: Call): Promise<Reply> {
   const zone = findZone(context, call);
-  if ("refusal" in zone) return zone.refusal;
+  if ("refusal" in zone) return minimalError(400);
   const ruleId = call.params["ruleId"] ?? "";
-  if (ruleId === "") return problem(404);
+  if (ruleId === "") return minimalError(404);
   if (context.switches.adviceLatencyMs > 0)
     await delay(context.switches.adviceLatencyMs, undefined, { signal: call.signal });
   if (zone.store === undefined) {

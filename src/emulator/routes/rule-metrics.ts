@@ -1,5 +1,5 @@
 import type { Call, EmulatorContext } from "../emulator-context.ts";
-import { json, type Reply, validationProblem } from "../reply.ts";
+import { json, minimalError, type Reply } from "../reply.ts";
 import type { ActionCounts } from "../rule-days.ts";
 import { findZone, successBlock, unknownZoneBlock } from "./shield-zone.ts";
 
@@ -23,13 +23,9 @@ function counters(counts: ActionCounts) {
 /** A rule's counters, in total and for each of the last 28 UTC days (platform API spec 4.11). A rule nobody triggered has zeros. */
 export async function ruleMetrics(context: EmulatorContext, call: Call): Promise<Reply> {
   const zone = findZone(context, call);
-  if ("refusal" in zone) return zone.refusal;
+  if ("refusal" in zone) return minimalError(400);
   const ruleId = call.params["ruleId"] ?? "";
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(ruleId)) {
-    return validationProblem({
-      ruleId: [`The value '${ruleId}' is not valid: ruleId must match ^[A-Za-z0-9_-]{1,64}$.`],
-    });
-  }
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(ruleId)) return minimalError(400);
   if (zone.store === undefined) return json(202, { data: null, error: unknownZoneBlock() });
   const days = await context.ruleDays.count(zone.store, {
     ruleId,

@@ -1,4 +1,5 @@
 import type { Call, EmulatorContext } from "../emulator-context.ts";
+import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { failureBlock, problem, type Reply, validationProblem } from "../reply.ts";
 import type { ZoneStore } from "../zone-store.ts";
 
@@ -42,14 +43,13 @@ export function successBlock(
   return { [name]: isNull ? null : { statusCode: 0, success: false, message: null, errorKey: null } };
 }
 
-const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.-]+\+json)\s*(;|$)/i;
+/** `application/*+json` also as it is written: a published client sends just that. */
+const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.*-]+\+json)\s*(;|$)/i;
 
 /** The JSON of a body sent as one of the three accepted media types, or the platform's refusal. */
 export function readJsonBody(call: Call): { value: unknown } | { refusal: Reply } {
-  if (!MEDIA_TYPES.test(call.contentType)) return { refusal: problem(415) };
-  try {
-    return { value: JSON.parse(call.body) };
-  } catch {
-    return { refusal: validationProblem({ $: ["The body is not valid JSON."] }) };
-  }
+  const read = readJson(call, MEDIA_TYPES);
+  if ("value" in read) return read;
+  if (read.mistake === "media type") return { refusal: problem(415) };
+  return { refusal: validationProblem({ $: [BODY_MISTAKES[read.mistake]] }) };
 }

@@ -1,11 +1,15 @@
 import { TextDecoder } from "node:util";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { isTooDeep, MAX_DEPTH } from "../../refuse-deep-body.ts";
 import { sendBareProblem, sendMistakes } from "./platform-answer.ts";
 
-const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.-]+\+json)\s*(;|$)/i;
+/** Platform API spec 4.7 lists `application/*+json`, and a published client sends it as it is written there. */
+const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.*-]+\+json)\s*(;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 /** A body that is not JSON: the handler says so in the platform's words. */
 const NOT_JSON = Symbol("not JSON");
+/** A body that is nested too deep: what walks it by recursion would fail. */
+const TOO_DEEP = Symbol("too deep");
 /** A body in a charset that nobody here reads. */
 const NOT_READABLE = Symbol("not readable");
 
@@ -22,7 +26,8 @@ function parse(body: Buffer, contentType = ""): unknown {
   const decoder = decoderOf(CHARSET.exec(contentType)?.[1] ?? "utf-8");
   if (decoder === null) return NOT_READABLE;
   try {
-    return JSON.parse(decoder.decode(body)) as unknown;
+    const value: unknown = JSON.parse(decoder.decode(body));
+    return isTooDeep(value) ? TOO_DEEP : value;
   } catch {
     return NOT_JSON;
   }
@@ -46,7 +51,11 @@ export function readJsonBody(
     sendBareProblem(reply, 415);
     return null;
   }
-  if (body !== NOT_JSON && body !== undefined) return { value: body };
-  sendMistakes(reply, { $: ["The body is not valid JSON."] });
+  if (body !== NOT_JSON && body !== TOO_DEEP && body !== undefined) return { value: body };
+  const mistake =
+    body === TOO_DEEP
+      ? `The body must not be nested more than ${MAX_DEPTH} deep.`
+      : "The body is not valid JSON.";
+  sendMistakes(reply, { $: [mistake] });
   return null;
 }

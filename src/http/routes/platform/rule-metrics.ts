@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { type RuleDay, readRuleDays } from "../../../../db/queries/archive-metrics.ts";
 import { DAY_MS, startOfDay, toDay } from "../../../coverage/horizon.ts";
-import { sendJson, sendMistakes, shown } from "./platform-answer.ts";
+import { sendBareProblem, sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
@@ -21,10 +21,7 @@ export function addRuleMetrics(app: FastifyInstance, deps: PlatformDeps): void {
     const zoneId = readZoneId(request, reply);
     if (zoneId === null) return reply;
     const ruleId = readParam(request, "ruleId");
-    if (!RULE_ID.test(ruleId)) {
-      const rule = `ruleId must match ${RULE_ID.source}`;
-      return sendMistakes(reply, { ruleId: [`The value '${shown(ruleId)}' is not valid: ${rule}.`] });
-    }
+    if (!RULE_ID.test(ruleId)) return sendBareProblem(reply, 400);
     if (!(await isServedZone(deps, request, zoneId)))
       return sendJson(reply, 202, { data: null, error: unknownZoneBlock() });
     const today = startOfDay(deps.clock());
