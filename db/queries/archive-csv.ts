@@ -68,13 +68,16 @@ const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: readonly Setting[] } {
   const { sql: text, params } = dialect.sqlToQuery(select);
   const settings: Setting[] = [];
-  const named = text.replaceAll(/\$(\d+)/g, (_, place: string) => {
+  const named = text.replaceAll(/\$(\d+)(::(?:text|inet)\[\])?/g, (_, place: string, list?: string) => {
     const value: unknown = params[Number(place) - 1];
     if (Number.isSafeInteger(value)) return String(value);
     if (typeof value === "string" && MOMENT.test(value)) return `'${value}'`;
     const name = `longwatch.p${place}`;
     settings.push([name, toText(value)]);
-    return `current_setting('${name}')`;
+    // Of a list, a subquery: it is read once, not per event. The second cast keeps `any` from taking it for rows.
+    return list === undefined
+      ? `current_setting('${name}')`
+      : `(select current_setting('${name}')${list})${list}`;
   });
   return { statement: `copy (${named}) to stdout (format csv, null '${NO_NULL}')`, settings };
 }
