@@ -4,6 +4,7 @@ import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { runCancellable } from "../cancellable.ts";
 import type { Database } from "../client.ts";
+import { escapeCsvControls } from "../escape-csv-controls.ts";
 import { finishCsvLines, readLastLine } from "../finish-csv-lines.ts";
 import { fromWaf, readParts } from "./archive-parts.ts";
 import type { EventQuery } from "./search-query.ts";
@@ -45,7 +46,7 @@ export async function* readCsvExport(
     return { part: copied, end: rows === ROWS_PER_PART ? readLastLine(copied) : null };
   });
   // While Postgres writes the next part.
-  for await (const copied of parts) yield finishCsvLines(copied);
+  for await (const copied of parts) yield escapeCsvControls(finishCsvLines(copied));
 }
 
 type Setting = readonly [name: string, value: string];

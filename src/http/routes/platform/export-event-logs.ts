@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { readCsvExport } from "../../../../db/queries/archive-csv.ts";
 import { type ExportedRow, readExport } from "../../../../db/queries/archive-export.ts";
 import { toCsvLine } from "../../../archive/csv-line.ts";
+import { escapeControlsInJson } from "../../../archive/escape-controls.ts";
 import { maskAddress } from "../../../archive/mask.ts";
 import { prefersNdjson } from "../../../archive/prefers-ndjson.ts";
 import { DIMENSIONS } from "../../../search/search.ts";
@@ -89,7 +90,8 @@ async function* join<Part extends string | Buffer>(
 
 function toLine(row: readonly string[]): string {
   const event = Object.fromEntries(COLUMNS.map((name, index) => [name, row[index] ?? ""]));
-  return `${JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) })}\n`;
+  const json = JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) });
+  return `${escapeControlsInJson(json)}\n`;
 }
 
 function mask(row: readonly string[]): string[] {
