@@ -9,13 +9,13 @@ import { prefersNdjson } from "../../../archive/prefers-ndjson.ts";
 import { DIMENSIONS } from "../../../search/search.ts";
 import { maySeeZone } from "../../caller.ts";
 import { clientGone } from "./client-gone.ts";
+import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
-import { whileAllowed } from "./while-allowed.ts";
 
-/** A reader that takes longer is cut off. */
+/** A reader that takes longer is cut off; one that takes nothing is long before. */
 const LONGEST_EXPORT_MS = 3_600_000;
 const COLUMNS = ["timestamp", "logId", ...DIMENSIONS];
 const IP_COLUMN = COLUMNS.indexOf("ip");
@@ -48,11 +48,11 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
       return isSame && (isMasked || !now.masked);
     };
-    const parts = whileAllowed(all, isAllowed, deps.clock);
+    endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
     const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
     // What fails before anything was sent is answered as any failure.
-    const first = await parts.next();
-    const body = Readable.from(join(header, first, parts), { objectMode: false });
+    const first = await all.next();
+    const body = Readable.from(join(header, first, all), { objectMode: false });
     return sendFile(reply, body, `event-logs-${zoneId}`, isNdjson);
   });
 }
