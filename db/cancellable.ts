@@ -1,3 +1,4 @@
+import { setTimeout as setTimer } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
@@ -5,7 +6,8 @@ import type { Database } from "./client.ts";
 
 /**
  * Runs statements on one connection and has Postgres stop the one under way when the signal aborts: a question that
- * nobody waits for any more must not keep a connection. Rejects with the signal's reason then.
+ * nobody waits for any more must not keep a connection. Rejects with the signal's reason then. All statements together
+ * may take as long as the pool allows one: the statement that exceeds the rest is cancelled (57014).
  */
 export async function runCancellable<T>(
   database: Database,
@@ -17,9 +19,11 @@ export async function runCancellable<T>(
   let cancelling: Promise<unknown> | undefined;
   let isOver = false;
   const cancel = () => {
-    cancelling = cancelStatements(database, client, () => isOver).catch(() => undefined);
+    cancelling ??= cancelStatements(database, client, () => isOver).catch(() => undefined);
   };
   signal.addEventListener("abort", cancel, { once: true });
+  const limitMs = database.pool.options.statement_timeout;
+  const timer = typeof limitMs === "number" && limitMs > 0 ? setTimer(cancel, limitMs) : undefined;
   try {
     signal.throwIfAborted();
     const db = drizzle(client, { casing: "snake_case" }) as Database["db"];
@@ -29,6 +33,7 @@ export async function runCancellable<T>(
     throw thrown;
   } finally {
     isOver = true;
+    clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
     // Before the connection is anybody else's: a late cancellation would stop their statement.
     await cancelling;

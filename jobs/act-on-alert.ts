@@ -98,7 +98,7 @@ function change(
       ...(note === null ? {} : { note: maskText(note) }),
     };
     await writeAuditEntry(tx, {
-      actor,
+      actor: maskText(actor),
       action: `alert.${done.state}`,
       subject: `alert ${alertId}`,
       details,

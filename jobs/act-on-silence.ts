@@ -5,7 +5,9 @@ import { writeAuditEntry } from "../db/queries/audit-entries.ts";
 import { expireSilence, insertSilence } from "../db/queries/silences.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { findSilence, type Matchers } from "../src/alert/silence.ts";
+import { maskAddress } from "../src/archive/mask.ts";
 import { maskText } from "../src/archive/mask-text.ts";
+import { replaceInJson } from "../src/privacy/replace-addresses.ts";
 import { summariseAlert } from "../src/report/summarise-alert.ts";
 
 /** Alerts that are looked at to say what a silence holds back now. */
@@ -46,14 +48,23 @@ export function addSilence(database: Database, wanted: WantedSilence): Promise<A
     const span = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt) };
     const id = await insertSilence(tx, { ...span, createdBy, reason, matchers });
     await writeAuditEntry(tx, {
-      actor: wanted.actor ?? createdBy,
+      actor: maskText(wanted.actor ?? createdBy),
       action: "silence.added",
       subject: `silence ${id}`,
       // The entry outlives every erasure: the silence itself has the address until then.
-      details: { matchers, reason: maskText(reason), expiresAt: span.expiresAt.toISOString() },
+      details: {
+        matchers: maskMatchers(matchers),
+        reason: maskText(reason),
+        expiresAt: span.expiresAt.toISOString(),
+      },
     });
     return { id, ...planned };
   });
+}
+
+/** A rule that a silence names is text of whoever made it. */
+function maskMatchers(matchers: Matchers): unknown {
+  return replaceInJson(matchers, maskAddress, { dropTraits: false });
 }
 
 /** What the silence would be and hold back; nothing is written. */
@@ -92,7 +103,12 @@ export function endSilence(
 ): Promise<"expired" | "over" | "unknown"> {
   return inTransaction(database, async ({ tx }) => {
     const ended = await expireSilence(tx, id, nowMs);
-    const entry = { actor, action: "silence.expired", subject: `silence ${id}`, details: {} };
+    const entry = {
+      actor: maskText(actor),
+      action: "silence.expired",
+      subject: `silence ${id}`,
+      details: {},
+    };
     if (ended === "expired") await writeAuditEntry(tx, entry);
     return ended;
   });

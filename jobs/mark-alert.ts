@@ -5,6 +5,7 @@ import { writeAuditEntry } from "../db/queries/audit-entries.ts";
 import { lockSpikesOf, type Mark, markSpike } from "../db/queries/marks.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { PersonsAct } from "../src/alert/act-on-alert.ts";
+import { maskText } from "../src/archive/mask-text.ts";
 
 /** `not-a-spike`: an alert of Longwatch about itself, or one whose spike is no longer kept. */
 export type MarkResult =
@@ -39,10 +40,11 @@ export function markAlert(
     const spikeIds = changing.map(({ id }) => id);
     const before = changing.findLast((spike) => spike.mark !== null)?.mark ?? null;
     await writeAuditEntry(tx, {
-      actor: by,
+      actor: maskText(by),
       action: "alert.marked",
       subject: `alert ${alertId}`,
-      details: { mark, before, spikeIds, ...(note === null ? {} : { note }) },
+      // The entry outlives every erasure.
+      details: { mark, before, spikeIds, ...(note === null ? {} : { note: maskText(note) }) },
     });
     return { kind: "done", mark, before, spikeIds };
   });

@@ -1,13 +1,15 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import type { ChannelConfig } from "./channel/channel-config.ts";
+import { closestName } from "./closest-name.ts";
 import type { ChannelEntry } from "./config-file/channel-entry.ts";
 import { configFile } from "./config-file/config-file-schema.ts";
 import { describeIssues } from "./config-file/describe-issues.ts";
 import { readChannel, type Surroundings } from "./config-file/read-channels.ts";
 import { findMismatches, toRouting } from "./config-file/to-routing.ts";
 import { toError, UsageError } from "./errors.ts";
+import { isObject } from "./is-object.ts";
+import { readSmallFile } from "./read-small-file.ts";
 import type { Detection } from "./routing/detection.ts";
 import { type Routing, routeToAll } from "./routing/routing.ts";
 import { FLOOR } from "./spike/policy.ts";
@@ -41,6 +43,7 @@ export function defaultAlerting({
  */
 export function readConfigFile(file: string, options: ConfigFileOptions): Alerting {
   const input = readYaml(file);
+  refuseForeign(file, input);
   const parsed = configFile.safeParse(input);
   const mistakes = parsed.success ? [] : describeIssues(configFile, input, parsed.error.issues);
   if (!parsed.success) throw new UsageError(mistakes.map((mistake) => `${file}: ${mistake}`));
@@ -67,6 +70,17 @@ export function readConfigFile(file: string, options: ConfigFileOptions): Alerti
   };
 }
 
+/** Whatever file is given is read, so nothing is quoted of a file of which no top-level setting is known. */
+function refuseForeign(file: string, input: unknown): void {
+  const known = Object.keys(configFile.shape);
+  const names = isObject(input) ? Object.keys(input) : null;
+  const isOwn =
+    names?.length === 0 ||
+    names?.some((name) => name.length > 3 && closestName(name, known) !== null) === true;
+  if (isOwn) return;
+  throw new UsageError([`${file}: must be a Longwatch configuration file: known here: ${known.join(", ")}`]);
+}
+
 function dropUnset<Value extends object>(
   value: Value,
 ): { [Key in keyof Value]: Exclude<Value[Key], undefined> } {
@@ -77,10 +91,10 @@ function dropUnset<Value extends object>(
 function readYaml(file: string): unknown {
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readSmallFile(file);
   } catch (thrown) {
-    const { code = "unreadable" } = toError(thrown) as NodeJS.ErrnoException;
-    throw new UsageError([`LONGWATCH_CONFIG: ${JSON.stringify(file)}: must be a readable file (${code})`]);
+    const why = toError(thrown).message;
+    throw new UsageError([`LONGWATCH_CONFIG: ${JSON.stringify(file)}: must be a readable file (${why})`]);
   }
   const lines = new LineCounter();
   // Without the library's pretty messages: those quote the lines around a mistake.

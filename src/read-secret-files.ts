@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { SECRETS } from "./environment.ts";
 import { toError } from "./errors.ts";
+import { readSmallFile } from "./read-small-file.ts";
 
 /** Fills in what is given as a file, its text without the last line end; returns the mistakes. */
 export function readSecretFiles(given: Record<string, string>): string[] {
@@ -13,7 +13,7 @@ export function readSecretFiles(given: Record<string, string>): string[] {
       continue;
     }
     try {
-      const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
+      const text = readSmallFile(file).replace(/\r?\n$/, "");
       if (text !== "") given[name] = text;
       else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
     } catch (thrown) {

@@ -4,6 +4,7 @@ import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { runCancellable } from "../cancellable.ts";
 import type { Database } from "../client.ts";
+import { escapeCsvControls } from "../escape-csv-controls.ts";
 import { finishCsvLines, readLastLine } from "../finish-csv-lines.ts";
 import { fromWaf, readParts } from "./archive-parts.ts";
 import type { EventQuery } from "./search-query.ts";
@@ -45,7 +46,7 @@ export async function* readCsvExport(
     return { part: copied, end: rows === ROWS_PER_PART ? readLastLine(copied) : null };
   });
   // While Postgres writes the next part.
-  for await (const copied of parts) yield finishCsvLines(copied);
+  for await (const copied of parts) yield escapeCsvControls(finishCsvLines(copied));
 }
 
 type Setting = readonly [name: string, value: string];
@@ -68,13 +69,16 @@ const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: readonly Setting[] } {
   const { sql: text, params } = dialect.sqlToQuery(select);
   const settings: Setting[] = [];
-  const named = text.replaceAll(/\$(\d+)/g, (_, place: string) => {
+  const named = text.replaceAll(/\$(\d+)(::(?:text|inet)\[\])?/g, (_, place: string, list?: string) => {
     const value: unknown = params[Number(place) - 1];
     if (Number.isSafeInteger(value)) return String(value);
     if (typeof value === "string" && MOMENT.test(value)) return `'${value}'`;
     const name = `longwatch.p${place}`;
     settings.push([name, toText(value)]);
-    return `current_setting('${name}')`;
+    // Of a list, a subquery: it is read once, not per event. The second cast keeps `any` from taking it for rows.
+    return list === undefined
+      ? `current_setting('${name}')`
+      : `(select current_setting('${name}')${list})${list}`;
   });
   return { statement: `copy (${named}) to stdout (format csv, null '${NO_NULL}')`, settings };
 }

@@ -7,7 +7,7 @@ const ROWS_PER_TRANSACTION = 200;
 type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
 
 interface DerivedTable {
-  readonly name: CountedTable | "alert_transitions";
+  readonly name: CountedTable | "alert_transitions" | "channel_states";
   /** Its columns and their types. */
   readonly key: readonly (readonly [string, string])[];
   readonly json: readonly string[];
@@ -40,7 +40,7 @@ const TABLES: readonly DerivedTable[] = [
     name: "alerts",
     key: ID,
     json: ["transitions", "details"],
-    text: [],
+    text: ["acknowledged_by"],
     over: "resolved_at",
     written: ["fired_at", "fired_at"],
     isZone: ofZone,
@@ -80,9 +80,18 @@ const TABLES: readonly DerivedTable[] = [
     name: "silences",
     key: ID,
     json: ["matchers"],
-    text: ["reason"],
+    text: ["reason", "created_by"],
     over: "expires_at",
     written: ["created_at", "created_at"],
+    isZone: () => sql`true`,
+  },
+  {
+    name: "channel_states",
+    key: [["channel", "text"]],
+    json: [],
+    text: ["last_error"],
+    over: "opened_at",
+    written: ["opened_at", "'infinity'"],
     isZone: () => sql`true`,
   },
 ];
@@ -109,7 +118,7 @@ export interface DerivedRewrite {
   readonly write: boolean;
 }
 
-/** The feed's copy of an alert's transitions is counted with the alert. */
+/** The feed's copy of an alert's transitions is counted with the alert; a channel's last error is not counted. */
 export type DerivedCounts = Readonly<Record<CountedTable, number>>;
 
 /** Rewrites what spikes, alerts, messages and advice repeat of events; returns how many rows of each were changed. */
@@ -126,7 +135,8 @@ export async function rewriteDerived(
       const page: RewrittenPage = await inTransaction(database, ({ tx }) =>
         rewritePage(tx, table, { scope, behind }, rewrite),
       );
-      if (table.name !== "alert_transitions") counts[table.name] += page.changed;
+      if (table.name !== "alert_transitions" && table.name !== "channel_states")
+        counts[table.name] += page.changed;
       after = page.last;
     } while (after !== null);
   }

@@ -54,8 +54,12 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
       ]);
     case "within":
       return or(test.networks.map((network) => toWithin(text, network)));
+    case "withinAny":
+      return sql`event_network(${text}) <<= any(${sql.param([...test.networks])}::inet[])`;
     case "like":
       return toLike(text, test);
+    case "likeAny":
+      return toLikeAny(text, test);
     default:
       return test satisfies never;
   }
@@ -91,6 +95,12 @@ function toLike(text: SQL, test: Extract<SearchTest, { kind: "like" }>): SQL {
   const indexed = sql`${lower} like ${test.asciiPattern}`;
   if (test.foldFrom === "") return indexed;
   return and([indexed, sql`translate(${lower}, ${test.foldFrom}, ${test.foldTo}) like ${test.pattern}`]);
+}
+
+function toLikeAny(text: SQL, test: Extract<SearchTest, { kind: "likeAny" }>): SQL {
+  const lower = sql`lower(${text} collate "C")`;
+  const folded = test.foldFrom === "" ? lower : sql`translate(${lower}, ${test.foldFrom}, ${test.foldTo})`;
+  return sql`${folded} like any(${sql.param([...test.patterns])}::text[])`;
 }
 
 /** The text is looked at first: it rules most addresses out for a fraction of what reading them as addresses costs. */

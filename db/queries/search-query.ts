@@ -18,13 +18,19 @@ export type SearchDimension = Exclude<SearchColumn, "message">;
 export type SearchTest =
   | { readonly kind: "anything" }
   | { readonly kind: "equals"; readonly texts: readonly string[] }
-  | { readonly kind: "within"; readonly networks: readonly string[] }
+  | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
   | {
       readonly kind: "like";
       readonly pattern: string;
       readonly foldFrom: string;
       readonly foldTo: string;
       readonly asciiPattern: string;
+    }
+  | {
+      readonly kind: "likeAny";
+      readonly patterns: readonly string[];
+      readonly foldFrom: string;
+      readonly foldTo: string;
     };
 
 /** Some column passes some test. */

@@ -6,6 +6,9 @@ import { readSqlState } from "../sql-state.ts";
 
 const NO_TABLE = "42P01";
 const PARALLEL_WORKERS = 4;
+/** Of one sort or hash table in all processes of a search together, and in each of them. */
+const TOGETHER_MB = 160;
+const MOST_MB = 64;
 type Asked = Pick<Database, "client" | "pool" | "parallelWorkers">;
 
 /**
@@ -16,14 +19,16 @@ export function inSearchTransaction<T>(
   database: Asked,
   run: (tx: Queryable, client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
-  const workers = String(database.parallelWorkers ?? PARALLEL_WORKERS);
+  const workers = database.parallelWorkers ?? PARALLEL_WORKERS;
+  const memory = Math.min(MOST_MB, Math.floor(TOGETHER_MB / (workers + 1)));
   return againWithoutTable(() =>
     onConnection(database, (client) =>
       drizzle(client, { casing: "snake_case" }).transaction(
         async (tx) => {
           await tx.execute(sql`
-            select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),
-              set_config('max_parallel_workers_per_gather', ${workers}, true),
+            select set_config('jit', 'off', true), set_config('work_mem', ${`${memory}MB`}, true),
+              set_config('hash_mem_multiplier', '1', true),
+              set_config('max_parallel_workers_per_gather', ${String(workers)}, true),
               set_config('enable_partitionwise_aggregate', 'on', true)`);
           return run(tx, client);
         },

@@ -38,6 +38,8 @@ export interface RouteParts {
   readonly gate?: CostlyGate;
   /** Whether costly searches must step back. Default: what the sessions of the server say. */
   readonly isIngestBusy?: () => Promise<boolean>;
+  /** How often an export asks whether its key is still good. Default 10 s. */
+  readonly checkKeyEveryMs?: number;
 }
 
 /** Every route that takes a key, each with what it needs. */

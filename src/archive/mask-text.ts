@@ -5,3 +5,7 @@ import { maskAddress } from "./mask.ts";
 export function maskText(text: string): string {
   return replaceAddresses(text, maskAddress);
 }
+
+export function maskNullable(text: string | null | undefined): string | null {
+  return text === null || text === undefined ? null : maskText(text);
+}

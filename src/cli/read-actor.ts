@@ -1,11 +1,12 @@
+import { maskText } from "../archive/mask-text.ts";
 import { whoRuns } from "../who-runs.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 
 const MAX_NAME_CHARS = 100;
 
-/** `--by`, or who runs the command; for the audit trail, not a proof. */
+/** `--by`, or who runs the command; for the audit trail, not a proof. An address in it is masked. */
 export function readActor(read: FlagReader, by: string | undefined): string {
-  return readText(read, "by", by, MAX_NAME_CHARS) ?? whoRuns();
+  return maskText(readText(read, "by", by, MAX_NAME_CHARS) ?? whoRuns());
 }
 
 /** A short text of one line; undefined where it was left out, or was wrong. */

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { type ChannelConfig, channelConfig } from "../channel/channel-config.ts";
 import { openNotifier } from "../channel/open-notifier.ts";
 import { UsageError } from "../errors.ts";
+import { readSmallFile } from "../read-small-file.ts";
 import { type ChannelEntry, type ChannelField, channelFields } from "./channel-entry.ts";
 
 /** Where references lead. */
@@ -107,7 +107,7 @@ function readFile(at: string, file: string, { folder }: Surroundings, mistakes: 
   // Somebody may have put the secret itself here: only what looks like a path is shown.
   const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
   try {
-    const text = readFileSync(path.resolve(folder, file), "utf8").replace(/\r?\n$/, "");
+    const text = readSmallFile(path.resolve(folder, file)).replace(/\r?\n$/, "");
     if (text !== "") return text;
     mistakes.push(`${at}: ${shown}: must not be empty`);
   } catch {

@@ -1,7 +1,7 @@
 import type { FeedRow } from "../../db/queries/feed-transitions.ts";
 import { Transitions } from "../alert/alert-record.ts";
 import { ruleTitle } from "../alert/rule-title.ts";
-import { maskText } from "../archive/mask-text.ts";
+import { maskNullable } from "../archive/mask-text.ts";
 
 /** What the stream says of one transition. Texts are as they were logged: hostile. */
 export interface FeedEvent {
@@ -24,11 +24,12 @@ export interface FeedEvent {
   readonly note: string | null;
 }
 
-/** With `isMasked` the note, which somebody may have written an address into, has none in full. */
+/** With `isMasked` the texts, which somebody may have written an address into, have none in full. */
 export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
   const { sequence, alertId, transition, kind, zoneId, ruleId, fingerprint, headline } = row;
   const entry = Transitions.safeParse([row.entry]).data?.[0];
   const note = entry?.note ?? null;
+  const by = entry?.by ?? null;
   return {
     sequence,
     alertId,
@@ -43,8 +44,8 @@ export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
     ruleTitle: ruleTitle(ruleId),
     firedAt: row.firedAt.toISOString(),
     fingerprint,
-    headline,
-    by: entry?.by ?? null,
-    note: note !== null && isMasked ? maskText(note) : note,
+    headline: isMasked ? maskNullable(headline) : headline,
+    by: isMasked ? maskNullable(by) : by,
+    note: isMasked ? maskNullable(note) : note,
   };
 }

@@ -1,3 +1,4 @@
+import { maskText } from "../archive/mask-text.ts";
 import type { Role, Scope } from "./roles.ts";
 
 /** Who asks: what a valid key says about its holder. */
@@ -21,7 +22,7 @@ export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number)
   return zoneIds === null || zoneIds.includes(zoneId);
 }
 
-/** Who an audit entry says it was. */
+/** Who an audit entry says it was. An entry outlives every erasure, so an address in the name is masked. */
 export function actorOf(caller: Caller | null): string {
-  return caller === null ? "nobody" : `key ${caller.keyId} (${caller.name})`;
+  return caller === null ? "nobody" : `key ${caller.keyId} (${maskText(caller.name)})`;
 }

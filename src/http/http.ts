@@ -8,6 +8,7 @@ import { answerUnknown } from "./answer-unknown.ts";
 import type { Authenticate } from "./caller.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./concurrency-limit.ts";
 import { addGuard, addPermissions } from "./guard.ts";
+import { type ConnectionLimits, type Connections, createConnections } from "./limit-connections.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limit-requests.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
 import { readNativeJson } from "./read-native-json.ts";
@@ -48,6 +49,8 @@ export interface HttpOptions {
   readonly areMetricsPublic: boolean;
   /** Of a request. Default 256 KiB. */
   readonly bodyLimitBytes?: number;
+  /** Default: those of a process with 1,000 connections. */
+  readonly connectionLimits?: ConnectionLimits;
   /** To receive a whole request. Default 30 s. */
   readonly requestTimeoutMs?: number;
   /** To receive and answer one. Default 40 s: who sends too slowly is told so before that. */
@@ -56,27 +59,23 @@ export interface HttpOptions {
   readonly checkTimeoutMs?: number;
 }
 
-/** More would take the files that the connections to the databases need. */
-const MAX_CONNECTIONS = 1_000;
-
 /** The server, not listening yet. `close` lets requests in flight end. */
 export function createHttp(options: HttpOptions): FastifyInstance {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
+  const connections = createConnections(options.trustedProxies, options.connectionLimits);
   const app = Fastify({
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     bodyLimit: options.bodyLimitBytes ?? 262_144,
     requestTimeout,
     handlerTimeout: options.handlerTimeoutMs ?? 40_000,
-    // Node looks for late requests only every 30 s by itself.
-    http: { requestTimeout, connectionsCheckingInterval: Math.min(requestTimeout, 5_000) },
+    serverFactory: (handler) => connections.createServer(handler, { requestTimeoutMs: requestTimeout }),
     routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     return503OnClosing: false,
     genReqId: () => randomUUID(),
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
     clientErrorHandler: refuseConnection,
   });
-  app.server.maxConnections = MAX_CONNECTIONS;
   const onError = (check: string, error: Error) => options.log.warn({ check, error }, "health check failed");
 
   app.setValidatorCompiler(validatorCompiler);
@@ -85,7 +84,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
     refuseTwoHosts(request.raw);
   });
-  protect(app, options);
+  protect(app, options, connections);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
@@ -114,7 +113,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
 }
 
 /** In this order: what costs least to refuse comes first. */
-function protect(app: FastifyInstance, options: HttpOptions): void {
+function protect(app: FastifyInstance, options: HttpOptions, connections: Connections): void {
   const clock = options.clock ?? systemClock;
   const note = createSecurityEvents({
     write: options.writeSecurityEvent,
@@ -123,6 +122,9 @@ function protect(app: FastifyInstance, options: HttpOptions): void {
   const limits = { limits: options.limits, clock, note };
   limitAddresses(app, limits);
   addGuard(app, { authenticate: options.authenticate, clock, note, knownKeys: options.knownKeys });
+  app.addHook("onRequest", async ({ raw, caller }, reply) => {
+    if (connections.noteRequest(raw.socket, caller !== null)) void reply.header("connection", "close");
+  });
   limitKeys(app, limits);
   addPermissions(app, { clock, note });
   addConcurrencyLimit(app, options.limits);

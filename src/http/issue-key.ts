@@ -2,6 +2,7 @@ import type { Database } from "../../db/client.ts";
 import { insertApiKey, type ListedApiKey, type NewApiKey, revokeApiKey } from "../../db/queries/api-keys.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
 import { inTransaction } from "../../db/transaction.ts";
+import { maskText } from "../archive/mask-text.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import { createAccessKey } from "./access-key.ts";
 import type { WantedKey } from "./wanted-key.ts";
@@ -15,7 +16,9 @@ export async function issueKey(
   const { keyId, key, hash } = createAccessKey();
   const listed = await inTransaction(database, async ({ tx }) => {
     const inserted = await insertApiKey(tx, toRow(wanted, { keyId, hash }));
-    const { name, role, zoneIds, isMasked } = wanted;
+    const { role, zoneIds, isMasked } = wanted;
+    // The entry outlives every erasure.
+    const name = maskText(wanted.name);
     const details = { name, role, zoneIds, isMasked, expiresAt: inserted.expiresAt?.toISOString() ?? null };
     await writeAuditEntry(tx, { actor, action: "key.created", subject: `key ${keyId}`, details });
     return inserted;

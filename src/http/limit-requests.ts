@@ -22,17 +22,20 @@ interface LimitParts {
   readonly note: NoteSecurityEvent;
 }
 
-/** Before anything is looked up. Probes are not counted: a balancer asks from one address for everybody. */
+/** Of one address: a balancer asks from one address for everybody, and more often than anybody else. */
+const PROBES_PER_MINUTE = 1_200;
+
+/** Before anything is looked up. Probes are counted by themselves. */
 export function limitAddresses(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
   const quota = limits.perAddressAndMinute;
   const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  const probes = createRateLimiter({ quota: PROBES_PER_MINUTE, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
   app.addHook("onRequest", async (request, reply) => {
-    if (request.routeOptions.config.isProbe === true) return;
-    const network = networkOf(request);
-    const taken = limiter.take(network, clock());
+    const isProbe = request.routeOptions.config.isProbe === true;
+    const taken = (isProbe ? probes : limiter).take(networkOf(request), clock());
     if (taken.isAllowed) return;
     note({ action: "rate.limited", actor: "nobody", ...aboutRequest(request) }, clock());
-    refuse(reply, "address", quota, taken);
+    refuse(reply, "address", isProbe ? PROBES_PER_MINUTE : quota, taken);
   });
 }
 

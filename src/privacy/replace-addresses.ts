@@ -1,15 +1,79 @@
-/**
- * Anything that may be an address inside a text: four decimal parts (the last may be masked), groups with colons, a
- * pseudonym. Every part is bounded, so that hostile text costs no more than its length.
- */
-const CANDIDATE =
-  /anon-[a-z2-7]{13}-[a-z2-7]{13}|(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?(?![0-9A-Za-z])|(?<![0-9.])(?:\d{1,3}\.){3}(?:\d{1,3}|\*)(?!\d)/g;
+import { type FoundAddress, findIpv4 } from "./find-ipv4.ts";
+import { findIpv6 } from "./find-ipv6.ts";
+import { readAddress, readMasked } from "./ip-address.ts";
+import { isPseudonym } from "./pseudonym.ts";
+
+const PSEUDONYM = /anon-[a-z2-7]{13}-[a-z2-7]{13}/g;
 
 /** What is to stand in an address's place; null leaves it. */
 export type Replace = (ip: string) => string | null;
 
+/**
+ * Replaces the addresses, masked addresses and pseudonyms of a text. Every place that masks, erases or refuses addresses
+ * in texts uses this function, so that all of them find the same. Where text can be read as several overlapping
+ * addresses, the whole stretch gets the replacement of the first that has one.
+ */
 export function replaceAddresses(text: string, replace: Replace): string {
-  return text.replace(CANDIDATE, (found) => replace(found) ?? found);
+  if (!MAY_HOLD_ADDRESS.test(text)) return text;
+  if (isWhole(text)) return replace(text) ?? text;
+  let result = "";
+  let copied = 0;
+  for (const { start, end, instead } of joinOverlapping(findReplaced(text, replace))) {
+    result += text.slice(copied, start) + instead;
+    copied = end;
+  }
+  return result + text.slice(copied);
+}
+
+const MAY_HOLD_ADDRESS = /[:.]|%3a|anon-/i;
+
+/** Most texts with addresses are nothing but one. `::203.0.113.7` holds two. */
+function isWhole(text: string): boolean {
+  if (text.includes(":") && text.includes(".")) return false;
+  return readAddress(text) !== null || readMasked(text) !== null || isPseudonym(text);
+}
+
+interface Replaced {
+  readonly start: number;
+  readonly end: number;
+  readonly instead: string;
+}
+
+/** The first in the text comes first, of those the longest. */
+function findReplaced(text: string, replace: Replace): Replaced[] {
+  const known = new Map<string, string | null>();
+  const replaceOnce = (address: string) => {
+    const before = known.get(address);
+    if (before !== undefined) return before;
+    const instead = replace(address);
+    known.set(address, instead);
+    return instead;
+  };
+  const dotted = findIpv4(text);
+  return [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted)]
+    .flatMap(({ start, end, address }) => {
+      const instead = replaceOnce(address);
+      return instead === null ? [] : [{ start, end, instead }];
+    })
+    .sort((one, other) => one.start - other.start || other.end - one.end);
+}
+
+function findPseudonyms(text: string): FoundAddress[] {
+  return [...text.matchAll(PSEUDONYM)].map(({ 0: address, index: start }) => ({
+    start,
+    end: start + address.length,
+    address,
+  }));
+}
+
+function joinOverlapping(replaced: readonly Replaced[]): Replaced[] {
+  const joined: Replaced[] = [];
+  for (const one of replaced) {
+    const before = joined.at(-1);
+    if (before === undefined || one.start >= before.end) joined.push(one);
+    else joined[joined.length - 1] = { ...before, end: Math.max(before.end, one.end) };
+  }
+  return joined;
 }
 
 /** Lists that say who was behind the events, in evidence and in messages. */

@@ -46,6 +46,9 @@ function shareOf(column: string, test: Test): number {
       return ["ip", "ja4", "ruleId"].includes(column) ? INDEXED_SHARE : 1;
     case "within":
       return test.networks.every((network) => Number(network.split("/")[1]) >= 8) ? INDEXED_SHARE : 1;
+    case "withinAny":
+    case "likeAny":
+      return 1;
     case "like":
       return ["ip", "ruleId", "url", "ua", "message"].includes(column) &&
         test.asciiPattern.split("%").some((run) => run.length >= INDEXED_CHARS)

@@ -1,8 +1,9 @@
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../ingest/clean-text.ts";
 import { bucketStarts } from "./bucket-starts.ts";
+import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";
 import type { Dimension, Filter, Search } from "./search.ts";
-import { containsTest, type TextTest, wildcardTest } from "./text-test.ts";
+import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-test.ts";
 
 /** What free text looks at: a rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
@@ -41,9 +42,11 @@ export interface SearchPlan
  */
 export function planSearch(search: Search, { isMasked = false } = {}): SearchPlan {
   const { from, to, groupBy, buckets, page, pageSize } = search;
-  const asked: Clause[] = search.filters.map((filter) => ({
+  const filters = withoutDuplicates(search.filters);
+  const isMany = countTests(filters) > FEW_TESTS;
+  const asked: Clause[] = filters.map((filter) => ({
     columns: [filter.field],
-    tests: toTests(filter),
+    tests: isMany ? joinTests(toTests(filter)) : toTests(filter),
   }));
   const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
@@ -81,7 +84,7 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
     case "wildcard":
       return value.map(wildcardTest);
     case "cidr":
-      return [{ kind: "within", networks: value.flatMap((text) => toNetwork(text) ?? []) }];
+      return [{ kind: "within", networks: [...new Set(value.flatMap((text) => toNetwork(text) ?? []))] }];
     default:
       return op satisfies never;
   }

@@ -13,12 +13,22 @@ interface LikeTest {
   readonly asciiPattern: string;
 }
 
+/** Any of many patterns, each as `LikeTest` has it; past any index. */
+interface LikeAnyTest {
+  readonly kind: "likeAny";
+  readonly patterns: readonly string[];
+  readonly foldFrom: string;
+  readonly foldTo: string;
+}
+
 /** What one text is asked. A text that is not known counts as empty. */
 export type TextTest =
   | { readonly kind: "anything" }
   | { readonly kind: "equals"; readonly texts: readonly string[] }
-  | { readonly kind: "within"; readonly networks: readonly string[] }
-  | LikeTest;
+  /** `withinAny` is past any index. */
+  | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
+  | LikeTest
+  | LikeAnyTest;
 
 /** Whether a text holds another, ignoring case. */
 export function containsTest(needle: string): TextTest {
@@ -86,4 +96,27 @@ function listUpperForms(): Map<string, string[]> {
     else known.push(character);
   }
   return forms;
+}
+
+/** Joins the tests of a column into one per kind, which is one parameter of a statement. */
+export function joinTests(given: readonly TextTest[]): readonly TextTest[] {
+  const tests = given.map((test) =>
+    test.kind === "within" ? { ...test, kind: "withinAny" as const } : test,
+  );
+  const likes = tests.filter((test) => test.kind === "like");
+  if (likes.length < 2) return tests;
+  const folds = new Map(likes.flatMap(({ foldFrom, foldTo }) => pairUp(foldFrom, foldTo)));
+  const joined: TextTest = {
+    kind: "likeAny",
+    patterns: [...new Set(likes.map(({ pattern }) => pattern))],
+    // A letter that one pattern does not hold is folded in vain for it, and to no harm.
+    foldFrom: [...folds.keys()].join(""),
+    foldTo: [...folds.values()].join(""),
+  };
+  return [...tests.filter((test) => test.kind !== "like"), joined];
+}
+
+function pairUp(from: string, to: string): [string, string][] {
+  const folded = Array.from(to);
+  return Array.from(from, (letter, index) => [letter, folded[index] ?? letter]);
 }

@@ -90,8 +90,8 @@ test("S3: a note that names an address has it masked in the trail, which outlive
   const { url } = await world.start();
   const [key, masked] = [await world.key("operator"), await world.key("reader", { isMasked: true })];
   const [alert] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
-  const note = "blocked 203.0.113.7 and 2001:db8:1:2::7 at 10:15";
-  const hidden = "blocked 203.0.113.* and 2001:db8:1::* at 10:15";
+  const note = "blocked client:2a03:4ab8:5769:7::5, see...203.0.113.7 and 2001:db8:1:2::7 at 10:15";
+  const hidden = "blocked client:2a03:4ab8:5769::*, see...203.0.113.* and 2001:db8:1::* at 10:15";
   const act = (path: string, body: object, status = 200) =>
     ask(url, path, key, { method: "POST", body: JSON.stringify(body), status });
   await act(`/api/v1/alerts/${alert?.id}/ack`, { note });
@@ -111,6 +111,45 @@ test("S3: a note that names an address has it masked in the trail, which outlive
   const audit = JSON.stringify(await world.database().db.select().from(auditEntries));
   expect(audit.split(hidden)).toHaveLength(3);
   expect(audit).not.toContain(note);
+});
+
+test("S3: a masked key reads no full address in a headline, an error of a channel or a name", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const [key, masked] = [await world.key("operator"), await world.key("reader", { isMasked: true })];
+  const [alert] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
+  const { pool } = world.database();
+  const text = "from:203.0.113.7";
+  await pool.query(
+    `update alerts set acknowledged_by = $1, details = jsonb_set(details, '{message,headline}', to_jsonb($1::text)),
+       transitions = jsonb_set(transitions, '{0,by}', to_jsonb($1::text))`,
+    [text],
+  );
+  await pool.query(
+    "update notifications set last_error = $1, content = jsonb_set(content, '{headline}', to_jsonb($1::text))",
+    [text],
+  );
+  await pool.query(
+    "update alert_transitions set headline = $1, entry = jsonb_set(entry, '{by}', to_jsonb($1::text))",
+    [text],
+  );
+  await pool.query(
+    `insert into silences (starts_at, expires_at, created_by, reason, matchers)
+     values (now(), now() + interval '1 hour', $1, $1, '{}')`,
+    [text],
+  );
+  const seenBy = async (who: string) => {
+    const paths = ["alerts", `alerts/${alert?.id}`, "alerts.atom", "deliveries", "silences"];
+    const answers = paths.map((path) => fetch(`${url}/api/v1/${path}`, { headers: { AccessKey: who } }));
+    return Promise.all(answers.map(async (answer) => (await answer).text()));
+  };
+  for (const body of await seenBy(key)) expect(body).toContain(text);
+  for (const body of await seenBy(masked)) {
+    expect(body).not.toContain(text);
+    expect(body).toContain("from:203.0.113.*");
+  }
+  const feed = await readFeed(world.database().db, { after: 0, limit: 100, zoneIds: null });
+  expect(JSON.stringify(feed.map((row) => toFeedEvent(row, true)))).not.toContain(text);
 });
 
 test("acknowledging and resolving are audited with the key, and done once", async () => {

@@ -7,6 +7,9 @@ const TOKENS = /"(continuationToken|startToken)":"[^"]+"/g;
 /** The apostrophe before what a spreadsheet would run. */
 const GUARD = /(^|[,\n]"?)'(?=[=+\-@\t\r\n])/g;
 
+/** Controls, as exports write them. */
+const ESCAPED = /\\u([0-9a-f]{4})/g;
+
 /** Raw or as JSON writes them; every lone surrogate of the emulator's is this one. */
 const UNSTORABLE = /\0|\\u0000|\\ud83d/g;
 
@@ -18,7 +21,7 @@ interface Metrics {
 }
 
 /**
- * An answer but for what may differ: the text of tokens; in CSV the guard against formulas; and where texts are
+ * An answer but for what may differ: the text of tokens; in CSV the guards against formulas and controls; and where texts are
  * compared or shown as they are stored (exports, groups), what Postgres cannot hold.
  */
 function comparable({ status, type, text }: Answer, name: string): string {
@@ -26,6 +29,15 @@ function comparable({ status, type, text }: Answer, name: string): string {
   const shown = isStored ? text.replaceAll(UNSTORABLE, "\uFFFD") : text;
   const unguarded = name.startsWith("export") ? shown.replaceAll(GUARD, "$1") : shown;
   return `${status} ${type}\n${unguarded.replaceAll(TOKENS, '"$1":"<token>"')}`;
+}
+
+/** An export as docs/api.md tells readers to read it. */
+function readBack(answer: Answer): Answer {
+  if (answer.type?.startsWith("text/csv") !== true) return answer;
+  const text = answer.text.replaceAll(ESCAPED, (_, code: string) =>
+    String.fromCodePoint(Number.parseInt(code, 16)),
+  );
+  return { ...answer, text };
 }
 
 /** Where two texts part, short enough to read. */
@@ -39,7 +51,7 @@ function difference(name: string, ours: string, theirs: string): string[] {
 
 async function compare(name: string, ask: Ask, platform: Ask, path: string, init?: Parameters<Ask>[1]) {
   const [ours, theirs] = await Promise.all([ask(path, init), platform(path, init)]);
-  return difference(name, comparable(ours, name), comparable(theirs, name));
+  return difference(name, comparable(readBack(ours), name), comparable(theirs, name));
 }
 
 it("answers every request as the platform does, byte for byte", async () => {

@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, it } from "vitest";
+import { escapeCsvControls } from "../../db/escape-csv-controls.ts";
 import { toCsvLine } from "../../src/archive/csv-line.ts";
 import { maskAddress, maskRecord } from "../../src/archive/mask.ts";
 import { toListEntry } from "../../src/archive/to-list-entry.ts";
@@ -63,6 +65,46 @@ it("keeps nothing of a record that a visitor sent but its URL", () => {
 it("quotes what needs quotes and nothing else, after the guard against formulas", () => {
   expect(toCsvLine(["1", "", 'a"b', "a,b", "a\nb", "=1", "=1,2", "\r", "é"])).toBe(
     `1,,"a""b","a,b","a\nb",'=1,"'=1,2","'\r",é\r\n`,
+  );
+});
+
+it("writes controls and what turns text around so that a terminal shows them, and every cell can be read back", () => {
+  const cells = [
+    "a\u001b[2Jb",
+    "\u202egnp.exe",
+    "\u009b1m,",
+    String.raw`\u001b`,
+    "tab\tin",
+    "\u007f\u2066x\u0000",
+    "é\u00a0漢",
+  ];
+  const line = toCsvLine(cells);
+  expect(line).toBe(
+    String.raw`a\u001b[2Jb,\u202egnp.exe,"\u009b1m,",\u005cu001b,tab` +
+      "\tin," +
+      String.raw`\u007f\u2066x\u0000,` +
+      "é\u00a0漢\r\n",
+  );
+  const decoded = line
+    .slice(0, -2)
+    .replaceAll(/\\u([0-9a-f]{4})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  expect(decoded).toBe(cells.map((cell) => (cell.includes(",") ? `"${cell}"` : cell)).join(","));
+});
+
+it("escapes the bytes of lines that Postgres wrote as it escapes the cells of its own", () => {
+  const character = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 3 }),
+    fc.constantFrom("\u001b", "\u202e", "\u061c", String.raw`\u00aF`, "\u0085", "\\", "漢"),
+  );
+  fc.assert(
+    fc.property(fc.array(character, { maxLength: 12 }), (parts) => {
+      const text = parts
+        .join("")
+        .replaceAll(/[",\r\n]/g, "")
+        .toWellFormed();
+      const cell = `x${text}`;
+      expect(escapeCsvControls(Buffer.from(`1,${cell}\r\n`)).toString()).toBe(toCsvLine(["1", cell]));
+    }),
   );
 });
 

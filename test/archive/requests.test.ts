@@ -230,3 +230,22 @@ test("the limits of a search that the documentation names are the ones that hold
       status,
     ]);
 });
+
+test.each([SEARCH, EXPORT])(
+  "%s refuses more tests than a request may ask of an event, and names the limit",
+  async (path) => {
+    const { ask } = await openEmpty();
+    const filters = Array.from({ length: 40 }, (_, filter) => ({
+      field: "url",
+      op: "contains",
+      value: Array.from({ length: 400 }, (_, value) => `${filter}.${value}`),
+    }));
+    const answer = await ask(path, post({ ...WINDOW, filters }));
+
+    expect(answer.status).toBe(400);
+    const rule = expect.stringContaining("The filters ask for 16000 tests; at most 5000 are allowed");
+    expect(JSON.parse(answer.text)).toMatchObject({ errors: { filters: [rule] } });
+    const same = await ask(path, post({ ...WINDOW, filters: Array(40).fill(filters[0]) }));
+    expect(same.status).toBe(200);
+  },
+);

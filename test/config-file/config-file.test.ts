@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
@@ -264,6 +265,61 @@ test("docs/routing.md names every place that a link may have, and its example is
   const [, example = ""] = /```yaml\n(links:[\s\S]*?)```/.exec(text) ?? [];
   expect(mistakesIn(example)).toEqual([]);
   expect(example).toContain("title: Zone dashboard");
+});
+
+test("nothing is quoted of a file that is no configuration file of Longwatch", () => {
+  const secret = "cGFzc3dvcmQ";
+  const foreign = [
+    `root:$6$${secret}:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n`,
+    secret,
+    `- ${secret}`,
+    `${secret}: 1`,
+    `PASSWORD: ${secret}\nc: ${secret}\n`,
+    `a: [${secret}\n`,
+    `%${secret}\n`,
+  ];
+  for (const text of foreign) {
+    const mistakes = mistakesIn(text);
+    expect(mistakes).not.toEqual([]);
+    expect(mistakes.join("\n")).not.toContain(secret);
+  }
+  expect(mistakesIn(`${secret}: 1`)[0]).toContain(
+    "must be a Longwatch configuration file: known here: $schema, channels",
+  );
+});
+
+test("a device, a pipe, a folder and a file of any size are refused before they are read", () => {
+  const folder = makeTemporaryFolder("kinds");
+  const [pipe, large, folderInside] = ["pipe", "large", "folder"].map((name) => path.join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  execFileSync("mkfifo", [pipe]);
+  mkdirSync(folderInside);
+  writeFileSync(large, "#".repeat(1_048_577));
+  const mistakeOf = (env: Record<string, string>) => {
+    try {
+      parseServiceConfig(env);
+      return "";
+    } catch (thrown) {
+      return (thrown as Error).message;
+    }
+  };
+  for (const file of ["/dev/zero", pipe, folderInside]) {
+    expect(mistakeOf({ LONGWATCH_CONFIG: file })).toContain(
+      "must be a readable file (is not a regular file)",
+    );
+    expect(mistakeOf({ EDGE_API_KEY_FILE: file })).toContain(
+      "must be a readable file (is not a regular file)",
+    );
+  }
+  expect(mistakeOf({ LONGWATCH_CONFIG: large })).toContain(
+    "must be a readable file (has more than 1048576 bytes)",
+  );
+  expect(mistakeOf({ LONGWATCH_CONFIG: path.join(folder, "none") })).toContain(
+    "must be a readable file (ENOENT)",
+  );
 });
 
 test("a file without links, and no file, link to nothing", () => {

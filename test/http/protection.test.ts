@@ -130,7 +130,7 @@ test("S4: a key has its requests a minute, is told what is left of them, and oth
   expect(await statuses(2, () => call(url, "/metrics", one.key))).toEqual([200, 429]);
 });
 
-test("S4: an address has its requests a minute, with a key or without; probes are not counted", async () => {
+test("S4: an address has its requests a minute, with a key or without; probes have their own", async () => {
   const limits = { ...LIMITS, perAddressAndMinute: 3 };
   const { url } = await startArchive(database.url, { limits, clock: () => 0 });
   const { key } = await makeKey(database, "reader");
@@ -138,6 +138,8 @@ test("S4: an address has its requests a minute, with a key or without; probes ar
   expect(await statuses(3, () => call(url, "/nothing"))).toEqual([404, 404, 404]);
   expect((await call(url, "/metrics", key)).status).toBe(429);
   expect(await statuses(5, () => call(url, "/livez"))).toEqual(Array(5).fill(200));
+  const probes = await statuses(1_200, () => call(url, "/livez"));
+  expect([probes.slice(0, 1_195), probes.slice(1_195)]).toEqual([Array(1_195).fill(200), Array(5).fill(429)]);
 });
 
 /** What the server takes for the client's address, of a request with this header. */

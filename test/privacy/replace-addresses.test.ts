@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { maskText } from "../../src/archive/mask-text.ts";
 import { eraseRecord } from "../../src/privacy/erase-record.ts";
 import { readAddress } from "../../src/privacy/ip-address.ts";
 import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
+import { isAnother, neighbour, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 
 const wipe = (ip: string) => (readAddress(ip) === null ? null : "X");
 
@@ -10,7 +12,15 @@ test.each([
   ["from 203.0.113.7, twice: 203.0.113.7.", "from X, twice: X."],
   ["203.0.113.7:443 and [2001:db8::1]:443", "X:443 and [X]:443"],
   ["::1 ::ffff:203.0.113.7 2001:DB8:0:0:0:0:0:1", "X X X"],
-  ["at 12:34:56 on 1.2.3, v10.20.30.400, a:b", "at 12:34:56 on 1.2.3, v10.20.30.400, a:b"],
+  ["at 12:34:56 on 1.2.3, v10.20.300.40, a:b", "at 12:34:56 on 1.2.3, v10.20.300.40, a:b"],
+  ["v10.20.30.400", "vX0"],
+  ["client:2a03:4ab8:5769:7::5", "client:X"],
+  ["code:2a03:4ab8:5769:7::5:blocked", "coXlocked"],
+  ["see...194.196.53.110", "see...X"],
+  ["v1.194.196.53.110", "vX"],
+  ["?ip=2a03%3A4ab8%3A%3A5&x=1", "?ip=X&x=1"],
+  ["203.000.113.007", "X"],
+  ["64:ff9b::203.0.113.7", "X"],
   ["?ip=203.0.113.7&x=1", "?ip=X&x=1"],
   ['{"RemoteIp":"203.0.113.7"}', '{"RemoteIp":"X"}'],
 ])("in %j every address is found and nothing else", (text, expected) => {
@@ -25,8 +35,47 @@ test("any IPv4 or IPv6 address is found between blanks", () => {
   );
 });
 
+test("any address of either family, in any spelling, is found between any two characters", () => {
+  fc.assert(
+    fc.property(fc.oneof(spelledIpv4, spelledIpv6), neighbour, neighbour, (one, before, after) => {
+      fc.pre(!isAnother(before, one, after));
+      const { address, spelling } = one;
+      const text = before + spelling + after;
+      const wanted = JSON.stringify(readAddress(address)?.bytes);
+      const only = (ip: string) => (JSON.stringify(readAddress(ip)?.bytes) === wanted ? "X" : null);
+      expect(replaceAddresses(text, only)).toContain("X");
+      expect(replaceAddresses(text, only)).not.toContain(spelling);
+      expect(replaceInJson([{ note: text }], only, { dropTraits: false })).not.toEqual([{ note: text }]);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("a masked text never holds the address, also where a neighbour makes it another", () => {
+  fc.assert(
+    fc.property(fc.oneof(spelledIpv4, spelledIpv6), neighbour, neighbour, ({ spelling }, before, after) => {
+      const masked = maskText(before + spelling + after);
+      // A masked address ends like this too.
+      fc.pre(!spelling.replaceAll("%3A", ":").endsWith("::"));
+      expect(masked).not.toContain(spelling);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("a text that is masked stays as it is when it is masked again", () => {
+  for (const text of ["from 203.0.113.*: x", "2001:db8:1::*", "[::*]:443", "anon-abcdefghijklm-*"])
+    expect(maskText(text)).toBe(text);
+});
+
+test("an address that only begins or ends like an erased one stays", () => {
+  const only = (ip: string) => (ip === "203.0.113.7" || ip === "2001:db8::5" ? "X" : null);
+  for (const other of ["203.0.113.70", "1203.0.113.70", "2001:db8::5a", "12001:db8::51", "2001:db8::5:1"])
+    expect(replaceAddresses(`from ${other}.`, only)).toBe(`from ${other}.`);
+});
+
 test("text made to be slow is read like any other", () => {
-  for (const part of ["1.", ":", "a:", "1.2.3.", "f".repeat(50), "anon-"]) {
+  for (const part of ["1.", ":", "a:", "1.2.3.", "f".repeat(50), "anon-", "1::2:3:4:"]) {
     const text = part.repeat(200_000 / part.length);
     expect(replaceAddresses(text, () => null)).toBe(text);
   }

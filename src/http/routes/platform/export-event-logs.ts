@@ -3,18 +3,19 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { readCsvExport } from "../../../../db/queries/archive-csv.ts";
 import { type ExportedRow, readExport } from "../../../../db/queries/archive-export.ts";
 import { toCsvLine } from "../../../archive/csv-line.ts";
+import { escapeControlsInJson } from "../../../archive/escape-controls.ts";
 import { maskAddress } from "../../../archive/mask.ts";
 import { prefersNdjson } from "../../../archive/prefers-ndjson.ts";
 import { DIMENSIONS } from "../../../search/search.ts";
 import { maySeeZone } from "../../caller.ts";
 import { clientGone } from "./client-gone.ts";
+import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
-import { whileAllowed } from "./while-allowed.ts";
 
-/** A reader that takes longer is cut off. */
+/** A reader that takes longer is cut off; one that takes nothing is long before. */
 const LONGEST_EXPORT_MS = 3_600_000;
 const COLUMNS = ["timestamp", "logId", ...DIMENSIONS];
 const IP_COLUMN = COLUMNS.indexOf("ip");
@@ -47,11 +48,11 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
       return isSame && (isMasked || !now.masked);
     };
-    const parts = whileAllowed(all, isAllowed, deps.clock);
+    endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
     const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
     // What fails before anything was sent is answered as any failure.
-    const first = await parts.next();
-    const body = Readable.from(join(header, first, parts), { objectMode: false });
+    const first = await all.next();
+    const body = Readable.from(join(header, first, all), { objectMode: false });
     return sendFile(reply, body, `event-logs-${zoneId}`, isNdjson);
   });
 }
@@ -89,7 +90,8 @@ async function* join<Part extends string | Buffer>(
 
 function toLine(row: readonly string[]): string {
   const event = Object.fromEntries(COLUMNS.map((name, index) => [name, row[index] ?? ""]));
-  return `${JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) })}\n`;
+  const json = JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) });
+  return `${escapeControlsInJson(json)}\n`;
 }
 
 function mask(row: readonly string[]): string[] {

@@ -31,6 +31,8 @@ export interface PlatformDeps {
   readonly auditExport: AuditExport;
   /** Asked again while an export lasts, so that a revoked key gets no more of it. */
   readonly authenticate: Authenticate;
+  /** How often. Default 10 s. */
+  readonly checkKeyEveryMs?: number;
   /** Null where nobody may be asked on a client's behalf. */
   readonly askAdvice: AskAdvice | null;
 }

@@ -4,6 +4,7 @@ import { MOST_ONE_BY_ONE } from "../../../../db/queries/search-one-by-one.ts";
 import { checkWindow } from "../../../archive/check-window.ts";
 import { refuseHidden } from "../../../archive/refuse-hidden.ts";
 import { firstListedDay } from "../../../coverage/horizon.ts";
+import { countTests, refuseManyTests } from "../../../search/count-tests.ts";
 import { estimateCost, readsPageOnly } from "../../../search/estimate-cost.ts";
 import { planSearch, type SearchPlan } from "../../../search/plan-search.ts";
 import { readSearch } from "../../../search/read-search.ts";
@@ -16,7 +17,12 @@ export interface SearchRequest {
   readonly zoneId: number;
   readonly plan: SearchPlan;
   readonly isMasked: boolean;
+  /** As `countTests` counts them. */
+  readonly tests: number;
 }
+
+/** An event that has to pass so many tests costs as much as reading it. */
+const TESTS_PER_READ = 100;
 
 /** The search or export a request asks for, checked in the platform's order; null when it was refused and answered. */
 export async function readSearchRequest(
@@ -29,6 +35,11 @@ export async function readSearchRequest(
   if (body === null) return null;
   const zoneId = readZoneId(request, reply);
   if (zoneId === null) return null;
+  const tooMany = refuseManyTests(body.value);
+  if (tooMany !== null) {
+    sendMistakes(reply, tooMany);
+    return null;
+  }
   const read = readSearch(body.value, kind);
   const isMasked = request.caller?.masked ?? true;
   const mistakes =
@@ -41,11 +52,15 @@ export async function readSearchRequest(
     return null;
   }
   if (!(await isServedZone(deps, request, zoneId))) return "unknown zone";
-  return { zoneId, plan: planSearch(read.search, { isMasked }), isMasked };
+  const tests = countTests(read.search.filters);
+  return { zoneId, plan: planSearch(read.search, { isMasked }), isMasked, tests };
 }
 
 /** About how many events an answer has to read. @throws when they are more than a question may. */
-export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRequest): Promise<number> {
+export async function refuseLarge(
+  deps: PlatformDeps,
+  { zoneId, plan, tests }: SearchRequest,
+): Promise<number> {
   // A page is less than any cap: to count first would take longer than the answer.
   if (readsPageOnly(plan)) return 0;
   const { from, to } = plan;
@@ -54,7 +69,8 @@ export async function refuseLarge(deps: PlatformDeps, { zoneId, plan }: SearchRe
   const openFrom = Math.max(from, firstListedDay(deps.clock()));
   const events = await count({ from, to });
   const openEvents = openFrom < to ? await count({ from: openFrom, to }) : 0;
-  const rows = Math.round(estimateCost(plan, { events, openEvents }, MOST_ONE_BY_ONE));
+  const weight = Math.max(1, tests / TESTS_PER_READ);
+  const rows = Math.round(weight * estimateCost(plan, { events, openEvents }, MOST_ONE_BY_ONE));
   deps.refuseCostly({ rows });
   return rows;
 }

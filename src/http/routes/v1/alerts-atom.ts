@@ -4,6 +4,7 @@ import { z } from "zod";
 import { listAlerts } from "../../../../db/queries/alert-reports.ts";
 import type { AlertRow } from "../../../../db/queries/alerts.ts";
 import { toAlertRecord } from "../../../alert/to-alert-record.ts";
+import { maskNullable } from "../../../archive/mask-text.ts";
 import { outlineAlert } from "../../../channel/outline-alert.ts";
 import { toPlainLines } from "../../../channel/outline-lines.ts";
 import { toLine } from "../../../channel/plain-text.ts";
@@ -46,7 +47,8 @@ function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
   const stored = readAlertMessage(row);
   const message = stored !== null && isMasked ? maskMessage(stored) : stored;
   const outline = message === null ? null : outlineAlert(message, "whole");
-  const said = headline === null ? `alert ${id}` : toLine(headline, MAX_TITLE_CHARS);
+  const shown = isMasked ? maskNullable(headline) : headline;
+  const said = shown === null ? `alert ${id}` : toLine(shown, MAX_TITLE_CHARS);
   const title = state === "resolved" ? `Resolved: ${said}` : `${severity.toUpperCase()}: ${said}`;
   const zone = zoneId === null ? [] : ([["zone", String(zoneId)]] as const);
   return {

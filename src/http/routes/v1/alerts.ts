@@ -64,7 +64,9 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,
       });
-      return toPage(rows, limit, toAlertItem, ({ id }) => cursors.sign(list, [id]));
+      const { masked } = known(caller);
+      const toItem = (row: AlertRow) => toAlertItem(row, masked);
+      return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
     },
   );
 

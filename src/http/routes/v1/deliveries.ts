@@ -7,11 +7,13 @@ import {
   listDeliveries,
   readDeliveryZone,
 } from "../../../../db/queries/deliveries.ts";
+import { maskNullable } from "../../../archive/mask-text.ts";
 import { Refusal } from "../../refusal.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   actOf,
   IsoTime,
+  known,
   maySee,
   notFound,
   pageOf,
@@ -81,7 +83,9 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,
       });
-      return toPage(rows, limit, toDelivery, ({ id }) => cursors.sign(list, [id]));
+      const { masked } = known(caller);
+      const toItem = (delivery: Delivery) => toDelivery(delivery, masked);
+      return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
     },
   );
 
@@ -116,10 +120,12 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
   );
 }
 
-function toDelivery(delivery: Delivery): z.infer<typeof DeliveryItem> {
-  const { createdAt, nextAttemptAt, deliveredAt, digestKey } = delivery;
+function toDelivery(delivery: Delivery, isMasked: boolean): z.infer<typeof DeliveryItem> {
+  const { createdAt, nextAttemptAt, deliveredAt, digestKey, lastError, headline } = delivery;
   return {
     ...delivery,
+    lastError: isMasked ? maskNullable(lastError) : lastError,
+    headline: isMasked ? maskNullable(headline) : headline,
     createdAt: toIso(createdAt),
     nextAttemptAt: toIsoOrNull(nextAttemptAt),
     deliveredAt: toIsoOrNull(deliveredAt),

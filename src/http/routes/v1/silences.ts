@@ -197,7 +197,7 @@ function toSilence(row: SilenceRow, { zoneIds, masked }: Caller, nowMs: number):
     startsAt: startsAt.toISOString(),
     expiresAt: expiresAt.toISOString(),
     createdAt: createdAt.toISOString(),
-    createdBy,
+    createdBy: masked ? maskText(createdBy) : createdBy,
     reason: masked ? maskText(reason) : reason,
     matchers: matchers === null ? null : hideForeign(matchers, zoneIds),
   };

@@ -3,16 +3,19 @@ import type { AlertDelivery } from "../../../../db/queries/alert-reports.ts";
 import type { AlertRow } from "../../../../db/queries/alerts.ts";
 import { ruleTitle } from "../../../alert/rule-title.ts";
 import { toAlertRecord } from "../../../alert/to-alert-record.ts";
-import { maskText } from "../../../archive/mask-text.ts";
+import { maskNullable } from "../../../archive/mask-text.ts";
 import { readAlertMessage, summariseAlert } from "../../../report/summarise-alert.ts";
 import { maskMessage } from "../../mask-address.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
 import { toIso, toIsoOrNull } from "./parts.ts";
 
-export function toAlertItem(row: AlertRow): z.infer<typeof AlertItem> {
+export function toAlertItem(row: AlertRow, isMasked: boolean): z.infer<typeof AlertItem> {
   const { firedAt, acknowledgedAt, resolvedAt, ...rest } = summariseAlert(row);
+  const { headline, acknowledgedBy } = rest;
   return {
     ...rest,
+    headline: isMasked ? maskNullable(headline) : headline,
+    acknowledgedBy: isMasked ? maskNullable(acknowledgedBy) : acknowledgedBy,
     ruleTitle: ruleTitle(row.ruleId),
     firedAt: toIso(firedAt),
     acknowledgedAt: toIsoOrNull(acknowledgedAt),
@@ -30,7 +33,7 @@ export function toAlertDetail(
   const stored = readAlertMessage(row);
   const message = stored !== null && isMasked ? maskMessage(stored) : stored;
   return {
-    ...toAlertItem(row),
+    ...toAlertItem(row, isMasked),
     facts: message,
     evidence: message?.top ?? null,
     advice: message === null ? null : { ...message.advice, source: "platform AI" },
@@ -42,18 +45,19 @@ export function toAlertDetail(
       at: toIso(at),
       severity: severity ?? null,
       silencedBy: silencedBy ?? null,
-      by: by ?? null,
-      note: note === undefined || note === null ? null : isMasked ? maskText(note) : note,
+      by: isMasked ? maskNullable(by) : (by ?? null),
+      note: isMasked ? maskNullable(note) : (note ?? null),
     })),
-    deliveries: deliveries.map(toDelivery),
+    deliveries: deliveries.map((delivery) => toDelivery(delivery, isMasked)),
   };
 }
 
-function toDelivery(delivery: AlertDelivery): z.infer<typeof DeliveryOfAlert> {
-  const { state, createdAt, nextAttemptAt, deliveredAt } = delivery;
+function toDelivery(delivery: AlertDelivery, isMasked: boolean): z.infer<typeof DeliveryOfAlert> {
+  const { state, createdAt, nextAttemptAt, deliveredAt, lastError } = delivery;
   const isWaiting = state === "pending" || state === "sending";
   return {
     ...delivery,
+    lastError: isMasked ? maskNullable(lastError) : lastError,
     createdAt: createdAt.toISOString(),
     nextAttemptAt: isWaiting ? nextAttemptAt.toISOString() : null,
     deliveredAt: deliveredAt?.toISOString() ?? null,

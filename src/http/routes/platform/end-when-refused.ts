@@ -1,0 +1,22 @@
+import type { ServerResponse } from "node:http";
+
+/** A key that was revoked may read for at most this long and the time of one look-up. */
+const CHECK_EVERY_MS = 10_000;
+
+/**
+ * Ends an answer once `isAllowed` says no. A timer asks: a client that does not read makes no progress that could ask.
+ * While the key cannot be looked up, who was let in with a good key stays.
+ */
+export function endWhenRefused(
+  raw: ServerResponse,
+  isAllowed: () => Promise<boolean>,
+  everyMs = CHECK_EVERY_MS,
+): void {
+  if (raw.destroyed) return;
+  const timer = setInterval(() => void check(), everyMs).unref();
+  raw.once("close", () => clearInterval(timer));
+
+  async function check(): Promise<void> {
+    if (!(await isAllowed().catch(() => true))) raw.destroy();
+  }
+}

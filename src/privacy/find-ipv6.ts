@@ -1,0 +1,149 @@
+import type { FoundAddress } from "./find-ipv4.ts";
+
+/** A URL may carry a colon as `%3A`; `%3a00:1::` may also be a percent sign before an address. */
+const RUN = /[0-9A-Fa-f:]+/g;
+const ENCODED_RUN = /(?:[0-9A-Fa-f:]|%3[Aa])+/g;
+const TOKEN = /[0-9A-Fa-f]+|:|%3[Aa]/g;
+const GROUPS = 8;
+const GROUP_CHARS = 4;
+
+interface Token {
+  readonly start: number;
+  readonly end: number;
+  /** A group's digits; `:` for a colon in either spelling. */
+  readonly text: string;
+}
+
+/** IPv4 addresses of the same text by their first character: one may end an IPv6 address. */
+type DottedTails = ReadonlyMap<number, readonly FoundAddress[]>;
+
+/**
+ * Finds every IPv6 address of a text, whatever stands around it. If a run of groups and colons reads as one address, it
+ * is that address. Otherwise, or if its first or last group may be a word (`code:2001:db8::1`), every address that
+ * begins and ends at one of its groups counts.
+ */
+export function findIpv6(text: string, dotted: readonly FoundAddress[]): FoundAddress[] {
+  const tails = Map.groupBy(dotted, ({ start }) => start);
+  const patterns = text.includes("%3") ? [RUN, ENCODED_RUN] : [RUN];
+  return patterns
+    .flatMap((pattern) => [...text.matchAll(pattern)])
+    .flatMap(({ 0: run, index }) => readRun(text, toTokens(run, index), tails))
+    .map((one) => withStar(text, one));
+}
+
+function readRun(text: string, tokens: readonly Token[], tails: DottedTails): FoundAddress[] {
+  if (tokens.filter(isColon).length < 2) return [];
+  const whole = findWhole(tokens, tails);
+  return whole === null || mayHoldWords(text, whole) ? findAll(tokens, tails) : [whole];
+}
+
+function toTokens(run: string, index: number): Token[] {
+  return [...run.matchAll(TOKEN)].map(({ 0: token, index: at }) => {
+    const start = index + at;
+    return { start, end: start + token.length, text: token.startsWith("%") ? ":" : token };
+  });
+}
+
+const isColon = (token: Token | undefined): boolean => token?.text === ":";
+
+/** The run as one address, without a colon that stands alone at either end; null where it is none. */
+function findWhole(tokens: readonly Token[], tails: DottedTails): FoundAddress | null {
+  const from = isColon(tokens[0]) && !isColon(tokens[1]) ? 1 : 0;
+  const to = isColon(tokens.at(-1)) && !isColon(tokens.at(-2)) ? tokens.length - 1 : tokens.length;
+  const first = tokens[from];
+  const last = tokens[to - 1];
+  if (first === undefined || last === undefined) return null;
+  const end = Math.max(last.end, ...(tails.get(last.start) ?? []).map((tail) => tail.end));
+  const readings = readFrom(tokens.slice(0, to), from, tails);
+  return readings.find((reading) => reading.start === first.start && reading.end === end) ?? null;
+}
+
+function findAll(tokens: readonly Token[], tails: DottedTails): FoundAddress[] {
+  return tokens.flatMap((_, at) => readFrom(tokens, at, tails));
+}
+
+/** A letter beside it makes the group there part of a word; a first group that no address has may be one. */
+function mayHoldWords(text: string, { start, end, address }: FoundAddress): boolean {
+  const isWordAround = /[g-z]/i.test(text.slice(Math.max(0, start - 1), start) + text.slice(end, end + 1));
+  const [head = ""] = address.split(":");
+  const first = Number.parseInt(head, 16);
+  // 2000::/3, fc00::/7, fe80::/10, ff00::/8, ::/16 and 64:ff9b::/32 are in use.
+  const isUsed = head === "" || (first & 0xe000) === 0x2000 || first >= 0xfe80 || (first & 0xfe00) === 0xfc00;
+  return isWordAround || !(isUsed || first === 0 || first === 0x64);
+}
+
+/** The addresses that begin with this token; a group of too many digits begins and ends them in its middle. */
+function readFrom(tokens: readonly Token[], from: number, tails: DottedTails): FoundAddress[] {
+  const found: FoundAddress[] = [];
+  const first = tokens[from];
+  if (first === undefined) return found;
+  const excess = isColon(first) ? 0 : Math.max(0, first.text.length - GROUP_CHARS);
+  const starts = excess === 0 ? [0] : [0, 1, 2, 3].map((more) => excess + more);
+  for (const cut of starts) readOne(found, tokens, { from, cut }, tails);
+  return found;
+}
+
+function readOne(
+  found: FoundAddress[],
+  tokens: readonly Token[],
+  { from, cut }: { readonly from: number; readonly cut: number },
+  tails: DottedTails,
+): void {
+  const start = (tokens[from]?.start ?? 0) + cut;
+  let address = "";
+  let groups = 0;
+  let hasGap = false;
+  for (let at = from; at < tokens.length; ) {
+    const token = tokens[at];
+    if (token === undefined) return;
+    if (isColon(token)) {
+      const isGap = isColon(tokens[at + 1]);
+      if (isGap ? hasGap || groups === GROUPS : groups === 0 || (hasGap && address.endsWith("::"))) return;
+      if (groups === GROUPS) return;
+      address += isGap ? "::" : ":";
+      hasGap ||= isGap;
+      at += isGap ? 2 : 1;
+      if (isGap) found.push({ start, end: tokens[at - 1]?.end ?? start, address });
+      continue;
+    }
+    const text = at === from ? token.text.slice(cut) : token.text;
+    addTails(found, { start, address, groups, hasGap }, tails.get(token.end - text.length) ?? []);
+    groups++;
+    if (groups > (hasGap ? GROUPS - 1 : GROUPS)) return;
+    if (hasGap || groups === GROUPS) addGroupEnds(found, start, address, { ...token, text });
+    if (text.length > GROUP_CHARS) return;
+    address += text;
+    at++;
+  }
+}
+
+/** Of a group that fits the group as a whole, else what its first digits give. */
+function addGroupEnds(found: FoundAddress[], start: number, address: string, { end, text }: Token): void {
+  const longest = Math.min(text.length, GROUP_CHARS);
+  const shortest = text.length > GROUP_CHARS ? 1 : longest;
+  for (let length = longest; length >= shortest; length--)
+    found.push({ start, end: end - text.length + length, address: address + text.slice(0, length) });
+}
+
+function addTails(
+  found: FoundAddress[],
+  before: { start: number; address: string; groups: number; hasGap: boolean },
+  tails: readonly FoundAddress[],
+): void {
+  const { start, address, groups, hasGap } = before;
+  const fits = address.endsWith(":") && (hasGap ? groups + 2 < GROUPS : groups + 2 === GROUPS);
+  if (!fits) return;
+  for (const tail of tails.filter((one) => !one.address.endsWith("*")))
+    found.push({ start, end: tail.end, address: address + toGroups(tail.address) });
+}
+
+/** The library reads `::203.0.113.7` as IPv4; with its end as groups it is the IPv6 address. */
+function toGroups(dotted: string): string {
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split(".").map(Number);
+  return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+}
+
+/** A masked address (`2001:db8:1::*`) is replaced with its star. */
+function withStar(text: string, found: FoundAddress): FoundAddress {
+  return found.address.endsWith("::") && text[found.end] === "*" ? { ...found, end: found.end + 1 } : found;
+}
