@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
-    setupFiles: ["test/support/patience.ts"],
+    setupFiles: ["test/support/patience.ts", "test/support/random-tests.ts"],
     // Tests are shuffled within their file, files by the sequencer.
     sequence: { shuffle: { tests: true }, sequencer: LongFilesFirst },
     // Not one fewer than there are cores: tests also wait, for Postgres and for processes of their own.
