@@ -17,6 +17,7 @@ function start(dataDir: string) {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      NODE_OPTIONS: process.env["NODE_OPTIONS"],
       LONGWATCH_DATA_DIR: dataDir,
       LONGWATCH_PORT: "0",
       LONGWATCH_LOG_LEVEL: "warn",
