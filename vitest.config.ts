@@ -1,13 +1,16 @@
 import { availableParallelism } from "node:os";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongFilesFirst } from "./test/support/long-files-first.ts";
+
+const QUICK_IMPORTS = `--import=${pathToFileURL(path.join(import.meta.dirname, "test/support/quick-imports.mjs")).href}`;
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
-    setupFiles: ["test/support/patience.ts"],
+    setupFiles: ["test/support/patience.ts", "test/support/random-tests.ts"],
     // Tests are shuffled within their file, files by the sequencer.
     sequence: { shuffle: { tests: true }, sequencer: LongFilesFirst },
     // Not one fewer than there are cores: tests also wait, for Postgres and for processes of their own.
@@ -16,7 +19,11 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
+    execArgv: [QUICK_IMPORTS],
     // Processes that tests start need not compile the service anew, each of them.
-    env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, "node_modules", ".cache", "node-compile") },
+    env: {
+      NODE_COMPILE_CACHE: path.join(import.meta.dirname, "node_modules", ".cache", "node-compile"),
+      NODE_OPTIONS: [process.env["NODE_OPTIONS"] ?? "", QUICK_IMPORTS].join(" ").trim(),
+    },
   },
 });

@@ -1,16 +1,14 @@
-import { execFileSync } from "node:child_process";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type EmulatorProcess, startEmulatorProcess } from "../src/emulator-process.ts";
+import { listProcesses } from "./support/list-processes.ts";
 
 const SMALL = ["--zones", "101", "--history-hours", "1", "--events-per-second", "0.01", "--no-state"];
 
 /** Emulators that this process has started and that still run. */
 function children(): number[] {
-  const all = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" });
-  return all.split("\n").flatMap((line) => {
-    const [pid, ppid, args] = line.trim().split(/\s+(.*?)\s+(.*)/s);
-    return Number(ppid) === process.pid && args?.includes("main.ts emulator") === true ? [Number(pid)] : [];
-  });
+  return listProcesses().flatMap(({ pid, parent, command }) =>
+    parent === process.pid && command.includes("main.ts emulator") ? [pid] : [],
+  );
 }
 
 async function start(onExit: () => void): Promise<EmulatorProcess> {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AlertRecord } from "../../src/alert/alert-record.ts";
+import type { AlertRecord, Transition } from "../../src/alert/alert-record.ts";
 import { isCalm } from "../../src/alert/alert-spike.ts";
 import { type Listeners } from "../../src/alert/plan-ringing.ts";
 import { type Manner } from "../../src/routing/manner.ts";
@@ -126,6 +126,18 @@ const step = fc.record({
   severity: fc.constantFrom(...severities),
 });
 
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** Found with seed -422904712: an error was notified, then a spike of severity info follows under the same alert. */
+const LESSER_SPIKE_LATER: Step[] = [
+  { ms: 0, act: "open", severity: "info" },
+  { ms: 0, act: "close", severity: "info" },
+  { ms: 0, act: "open", severity: "info" },
+  { ms: MINUTE_MS, act: "grade", severity: "error" },
+  { ms: 0, act: "close", severity: "info" },
+  { ms: MINUTE_MS, act: "open", severity: "info" },
+];
+
 test("whatever happens, no channel is rung twice for one alert within the interval, and no rise is lost", () => {
   const intervals = fc.integer({ min: 1, max: 20 }).map((minutes) => minutes * MINUTE_MS);
   fc.assert(
@@ -163,7 +175,7 @@ test("whatever happens, no channel is rung twice for one alert within the interv
       }
       for (const alert of alerts) checkRung(alert, ringIntervalMs);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 2_000, examples: [[LESSER_SPIKE_LATER, MINUTE_MS]] },
   );
 });
 
@@ -188,24 +200,28 @@ function checkRung({ transitions }: AlertRecord, ringIntervalMs: number): void {
   }
 }
 
-/** Of a spike that goes on and that nothing holds back, everybody has heard how grave it is, or was rung just now. */
+/**
+ * Of a spike that goes on and that nothing holds back, everybody has heard how grave it is, or was rung just now. A spike
+ * only gets worse, but an alert outlives its spikes: the severity of an earlier spike may be graver than this one's.
+ */
 function checkRisen(
   alert: AlertRecord | undefined,
   spike: ReturnType<typeof alertSpike> | null,
   { nowMs, isSilenced, ringIntervalMs }: { nowMs: number; isSilenced: boolean; ringIntervalMs: number },
 ): void {
   if (alert === undefined || spike === null || isCalm(spike) || isSilenced) return;
+  const reopened = alert.transitions.findLastIndex(({ reason }) => reason === "resolved") + 1;
   for (const channel of listeners.channels) {
-    const rung = alert.transitions.filter(
-      ({ reason, channels, quiet }) =>
-        ["first", "worse", "repeat"].includes(reason) &&
-        channels.includes(channel) &&
-        !quiet.includes(channel),
-    );
-    const newest = rung.at(-1);
-    // Acknowledged before anybody was told of it: the one who did knows.
-    if (newest === undefined && alert.state === "acknowledged") continue;
+    const hasRung = ({ reason, channels, quiet }: Transition) =>
+      ["first", "worse", "repeat"].includes(reason) && channels.includes(channel) && !quiet.includes(channel);
+    const newest = alert.transitions.findLast(hasRung);
     if (newest !== undefined && nowMs - newest.at < ringIntervalMs) continue;
-    expect([channel, newest?.severity]).toEqual([channel, spike.severity]);
+    const heard = alert.transitions.slice(reopened).findLast(hasRung)?.severity;
+    // Acknowledged before anybody was told of it: the one who did knows.
+    if (heard === undefined && alert.state === "acknowledged") continue;
+    const enough = severities.filter(
+      (severity) => severities.indexOf(severity) >= severities.indexOf(spike.severity),
+    );
+    expect(enough, `${channel} has heard of ${spike.severity}`).toContain(heard);
   }
 }

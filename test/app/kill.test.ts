@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
@@ -21,6 +21,7 @@ function start(dataDir: string) {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      NODE_OPTIONS: process.env["NODE_OPTIONS"],
       LONGWATCH_DATA_DIR: dataDir,
       LONGWATCH_PORT: "0",
       LONGWATCH_LOG_LEVEL: "error",
@@ -84,6 +85,8 @@ test(
   "killed in the middle of the backfill, started again: every event once, buckets that add up, an end within seconds",
   async () => {
     const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-kill-"));
+    // If root runs the tests, Postgres runs as another user, who has to enter the folder: else its files lie on disk.
+    chmodSync(dataDir, 0o755);
     onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
 
     const first = start(dataDir);

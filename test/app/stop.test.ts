@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
@@ -17,6 +17,7 @@ function start(dataDir: string) {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      NODE_OPTIONS: process.env["NODE_OPTIONS"],
       LONGWATCH_DATA_DIR: dataDir,
       LONGWATCH_PORT: "0",
       LONGWATCH_LOG_LEVEL: "warn",
@@ -49,6 +50,8 @@ test(
   "a stop in the middle of the backfill says nothing and leaves nothing running, again and again",
   async () => {
     const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-stop-"));
+    // If root runs the tests, Postgres runs as another user, who has to enter the folder: else its files lie on disk.
+    chmodSync(dataDir, 0o755);
     onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
     let before = 0;
     for (const signal of ["SIGINT", "SIGTERM", "SIGINT"] as const) {

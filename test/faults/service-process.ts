@@ -19,7 +19,7 @@ export interface ServiceProcess {
 export function startServiceProcess(env: Record<string, string>, command = "start"): ServiceProcess {
   const child = spawn(process.execPath, [MAIN, command], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...passOn("PATH", "NODE_COMPILE_CACHE"), LONGWATCH_PORT: "0", ...env },
+    env: { ...passOn("PATH", "NODE_COMPILE_CACHE", "NODE_OPTIONS"), LONGWATCH_PORT: "0", ...env },
   });
   let printed = "";
   for (const stream of [child.stdout, child.stderr]) {

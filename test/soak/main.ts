@@ -1,16 +1,19 @@
 import { Command, InvalidArgumentError } from "commander";
+import { runRandomTests } from "./random-tests.ts";
 import { isPassed, reportSoak } from "./report.ts";
 import { runSoak } from "./run-soak.ts";
 
 const EXAMPLES = `
 Examples:
   npm run soak -- --minutes 30 --seed 7
-  npm run -s soak -- --minutes 2 --replicas 5 --logs
+  npm run -s soak -- --minutes 2 --replicas 5 --logs --no-random-tests
 
+Runs every random test of the gate with the seed, which the gate itself does with one fixed seed. Then the soak itself.
 Starts the service's processes, Postgres, Redis where there is a server on PATH, the platform's emulator and a webhook
 receiver, each behind a network that can fail; harms them at random; then waits until everything is complete. The
 platform lies as well: the second table counts how often, in how many answers and about how many events.
-Survived means that ingest went on after the fault. Exit code 1 when a fault was not survived or a check is not met.`;
+Survived means that ingest went on after the fault. Exit code 1 when a random test failed, a fault was not survived or
+a check is not met.`;
 
 function positive(text: string): number {
   if (!/^\d{1,6}(\.\d+)?$/.test(text) || Number(text) === 0)
@@ -31,6 +34,7 @@ interface Flags {
   readonly historyHours: number;
   readonly eventsPerSecond: number;
   readonly logs?: true;
+  readonly randomTests: boolean;
 }
 
 await new Command("soak")
@@ -44,16 +48,19 @@ await new Command("soak")
   .option("--history-hours <number>", "what the platform has to show at the start", positive, 24)
   .option("--events-per-second <number>", "over both zones", positive, 0.5)
   .option("--logs", "print the end of what the replicas wrote")
+  .option("--no-random-tests", "leave out the random tests")
   .addHelpText("after", EXAMPLES)
-  .action(async ({ logs, ...options }: Flags) => {
+  .action(async ({ logs, randomTests, ...options }: Flags) => {
     const onProgress = (line: string) => void process.stderr.write(`${line}\n`);
     const stop = new AbortController();
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
+    const drawn = !randomTests || (await runRandomTests({ ...options, onProgress, signal: stop.signal }));
     const result = await runSoak({ ...options, onProgress, signal: stop.signal });
     if (logs) process.stderr.write(`${result.logs}\n`);
     process.stdout.write(reportSoak(result));
-    if (!isPassed(result)) process.exitCode = 1;
+    if (!drawn) process.stdout.write(`random tests FAILED with TEST_SEED=${options.seed}\n`);
+    if (!drawn || !isPassed(result)) process.exitCode = 1;
   })
   .parseAsync()
   .catch((thrown: unknown) => {

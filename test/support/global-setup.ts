@@ -1,10 +1,10 @@
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
 import { migrate } from "../../db/migrate.ts";
 import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
+import { createRunFolder } from "./run-folder.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -17,16 +17,16 @@ declare module "vitest" {
 
 /** One Postgres for the whole run; durability is off because only crash tests, which start their own, need it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-test-"));
-  // As root Postgres runs as another user: let it in, so that nothing is left outside this folder.
-  chmodSync(dataDir, 0o755);
+  const runFolder = createRunFolder();
+  // The folder of every temporary file from here on: workers and their processes inherit it.
+  process.env["TMPDIR"] = runFolder;
   const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
-  const postgres = await startEmbeddedPostgres({ dataDir, settings });
+  const postgres = await startEmbeddedPostgres({ dataDir: path.join(runFolder, "postgres"), settings });
   project.provide("postgresUrl", postgres.url);
   project.provide("migratedTemplate", await createTemplate(postgres.url));
   return async () => {
     await postgres.stop();
-    rmSync(dataDir, { recursive: true, force: true });
+    rmSync(runFolder, { recursive: true, force: true });
   };
 }
 

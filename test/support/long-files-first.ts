@@ -1,5 +1,5 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { createFractions } from "../spike/support/histories.ts";
+import { createDice } from "../soak/dice.ts";
 
 /** Longest first: what starts last should not be what takes longest, on however many cores. */
 const LONG = [
@@ -35,9 +35,9 @@ export class LongFilesFirst extends BaseSequencer {
 }
 
 function shuffle<T>(items: readonly T[], seed: number): T[] {
-  const fraction = createFractions(seed);
+  const dice = createDice(seed);
   return items
-    .map((item) => ({ item, at: fraction() }))
+    .map((item) => ({ item, at: dice.roll(0, 2 ** 31) }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item);
 }

@@ -1,28 +1,22 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { findProgram } from "./find-program.ts";
 
 /** `valkey-server` or `redis-server` from PATH, or null. */
 export function findRedisServer(): string | null {
-  for (const name of ["valkey-server", "redis-server"]) {
-    try {
-      execFileSync(name, ["--version"], { stdio: "ignore" });
-      return name;
-    } catch {
-      // Not on PATH: try the next.
-    }
-  }
-  return null;
+  return findProgram("valkey-server", "redis-server");
 }
 
 /** The same if it was built with TLS, else null. */
 export function findTlsRedisServer(): string | null {
   const server = findRedisServer();
+  if (server === null) return null;
   // One that has it starts and misses its certificate; one that has not does not know the setting.
-  const started = spawnSync(server ?? "", ["--port", "0", "--tls-port", "1"], { encoding: "utf8" });
+  const started = spawnSync(server, ["--port", "0", "--tls-port", "1"], { encoding: "utf8" });
   return /tls-cert-file/.test(`${started.stdout}${started.stderr}`) ? server : null;
 }
 

@@ -1,5 +1,6 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { findProgram } from "../../support/find-program.ts";
 import type { Cluster } from "./cluster.ts";
 
 /** A row of jsonb per event, a primary key that knows repeated events, and three indexes to search by. */
@@ -32,14 +33,7 @@ done`;
 
 /** The tools of the chain that this machine lacks. */
 export function missingTools(): string[] {
-  return ["bash", "curl", "jq", "psql"].filter((tool) => {
-    try {
-      execFileSync(tool, ["--version"], { stdio: "ignore" });
-      return false;
-    } catch {
-      return true;
-    }
-  });
+  return ["bash", "curl", "jq", "psql"].filter((tool) => findProgram(tool) === null);
 }
 
 /** One chain, zone after zone; returns milliseconds. The table must be there. */

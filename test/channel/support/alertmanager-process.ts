@@ -1,15 +1,14 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-
-const PROGRAMS = ["prometheus-alertmanager", "alertmanager"];
+import { findProgram } from "../../support/find-program.ts";
 
 /** The Alertmanager that is installed, under Debian's name or its own; null where there is none. */
 export function findAlertmanager(): string | null {
-  return PROGRAMS.find((program) => spawnSync(program, ["--version"]).status === 0) ?? null;
+  return findProgram("prometheus-alertmanager", "alertmanager");
 }
 
 async function findPort(): Promise<number> {
