@@ -20,6 +20,8 @@ const TABLES = [
   "differing_cells",
   "dirty_buckets",
   "erasures",
+  "held_blocks",
+  "held_events",
   "ingest_cursors",
   "leases",
   "notifications",
