@@ -1,4 +1,5 @@
-ARG NODE_IMAGE=node:24.21-bookworm-slim
+# A tag can be moved to another image; NODE_IMAGE=node@sha256:... pins one (docs/deploy.md).
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
@@ -12,7 +13,9 @@ FROM ${NODE_IMAGE}
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \
-    && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch
+    && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch \
+    # A new volume takes over owner and mode of the folder it is mounted on.
+    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-key
 # `longwatch status` in the container is what `npm run -s longwatch -- status` is in a checkout.
 RUN printf '#!/bin/sh\nexec node /app/src/main.ts "$@"\n' > /usr/local/bin/longwatch && chmod 755 /usr/local/bin/longwatch
 WORKDIR /app

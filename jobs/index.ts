@@ -20,6 +20,7 @@ import { createDeliverAlertsJob } from "./deliver-alerts.ts";
 import { createDetectSpikesJob } from "./detect-spikes.ts";
 import { createEraseLeftoversJob } from "./erase-leftovers.ts";
 import { createFetchAdviceJob } from "./fetch-advice.ts";
+import { createJudgeHeldJob } from "./judge-held.ts";
 import { createManagePartitionsJob } from "./manage-partitions.ts";
 import { createPollEventsJob } from "./poll-events.ts";
 import { createPseudonymiseIpsJob } from "./pseudonymise-ips.ts";
@@ -99,6 +100,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       afterMissing: (zoneId) => ring("repair-window", { zoneId }),
       afterMatch: (zoneId) => ring("seal-windows", { zoneId }),
     }),
+    createJudgeHeldJob(ingest),
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
@@ -144,6 +146,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "erase-leftovers", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "poll-events", everyMs: settings.pollEveryMs, payloads: perZone },
     { job: "walk-days", everyMs: MINUTE_MS, payloads: perZone },
+    { job: "judge-held", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
 import { readNewestAlerts } from "../db/queries/alerts.ts";
+import { readHeldCounts } from "../db/queries/held-pages.ts";
 import { readZoneHealth, watchZones } from "../db/queries/platform-health.ts";
+import { readKeyProblem } from "../db/queries/pseudonym-keys.ts";
+import { assessKey, keyFingerprint } from "../src/alert/key-alert.ts";
 import { routeSelf } from "../src/alert/route-self.ts";
 import {
   assessCredentials,
@@ -20,6 +23,8 @@ import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
 /** Rung every minute: after so long without a look the service was away, and has to be given time to poll. */
 const BREAK_MS = 5 * 60_000;
+/** A process that lacks the pseudonym key says so every minute. */
+export const KEY_REPORT_MS = 3 * 60_000;
 
 export interface ReportServiceDeps {
   readonly database: Database;
@@ -34,8 +39,8 @@ export interface ReportServiceDeps {
 }
 
 /**
- * Raises, updates and resolves the alerts of Longwatch about its sight: the platform refuses the access key, or nothing was
- * polled of a zone. From rows alone, so it does not matter which replica polls and which one looks. Safe beside itself.
+ * Raises, updates and resolves the alerts of Longwatch about its sight: the platform refuses the access key, nothing was
+ * polled of a zone, or a process lacks the pseudonym key. From rows alone, so it does not matter which replica polls and which one looks. Safe beside itself.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
   return defineJob({
@@ -53,7 +58,7 @@ async function reportService(deps: ReportServiceDeps): Promise<void> {
   const nowMs = clock();
   await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
   const zones = await readZoneHealth(database.db, zoneIds);
-  const fingerprints = [credentialsFingerprint(), ...zoneIds.map(quietFingerprint)];
+  const fingerprints = [credentialsFingerprint(), keyFingerprint(), ...zoneIds.map(quietFingerprint)];
   const rows = await readNewestAlerts(database.db, fingerprints);
   const seen = (fingerprint: string) => {
     const row = rows.get(fingerprint) ?? null;
@@ -66,6 +71,11 @@ async function reportService(deps: ReportServiceDeps): Promise<void> {
   const key = seen(credentialsFingerprint());
   const refusal = assessCredentials(nowMs, key.alert, zones);
   let written = Number(await tellSelf(teller, { about, ...key, zoneId: null, news: refusal }));
+  const pseudonymKey = seen(keyFingerprint());
+  const problem = await readKeyProblem(database.db, KEY_REPORT_MS);
+  const held = await readHeldCounts(database.db);
+  const missing = assessKey(nowMs, pseudonymKey.alert, { problem, held });
+  written += Number(await tellSelf(teller, { about, ...pseudonymKey, zoneId: null, news: missing }));
   for (const zone of zones) {
     const quiet = seen(quietFingerprint(zone.zoneId));
     const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));

@@ -13,6 +13,7 @@ import { openArchive } from "./app/open-archive.ts";
 import { openClock } from "./app/open-clock.ts";
 import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
+import { openKeyring } from "./app/open-keyring.ts";
 import { openKeys } from "./app/open-keys.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
@@ -32,7 +33,6 @@ import { createListPageWorkers } from "./list-page-workers.ts";
 import type { Log } from "./log.ts";
 import { measureJob } from "./measure-job.ts";
 import { createErasureGuard } from "./privacy/erasure-guard.ts";
-import { createPseudonymKeyring } from "./pseudonym-keyring.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
@@ -125,6 +125,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("database", () => database.close());
   const clock = await openClock(database, log, stack);
+  let bell: Bell | undefined;
+  const onKeyChange = () => bell?.ring("report-service", {});
+  const { keyring, checkKey } = await openKeyring({ config, database, log, onChange: onKeyChange }, stack);
 
   if (config.edge.url === null) begin("Starting the platform's emulator");
   const platform = await openPlatform(config, log, stack, stopping);
@@ -153,13 +156,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
-  const keyring = createPseudonymKeyring(config, database);
-  // Made now, so that no other command makes it elsewhere first; only what needs it stops without it.
-  await keyring
-    .open()
-    .catch((thrown) => log.warn({ err: toError(thrown) }, "no key for pseudonyms and tombstones"));
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
-  let bell: Bell | undefined;
   const watched = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
   const jobs = createJobs({
     database,
@@ -172,7 +169,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     openKey: keyring.open,
-    erasures: createErasureGuard(keyring.open),
+    erasures: createErasureGuard(keyring.open, checkKey),
     observer: measureIngest(metrics),
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     notifiers: alerting.notifiers,

@@ -50,8 +50,10 @@ export interface Config {
   readonly advicePerHour: number;
   readonly adviceOnRequest: boolean;
   readonly retention: Retention;
-  /** Null: in a file of `dataDir`. */
+  /** Null: in a file of `keyDir`. */
   readonly pseudonymKey: Secret | null;
+  /** Absolute. */
+  readonly keyDir: string;
   readonly channels: {
     readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
     readonly slack: { readonly url: Secret } | null;
@@ -296,6 +298,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
       rollUpDays: value.LONGWATCH_ROLL_UP_DAYS,
     }),
     pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
+    keyDir: path.resolve(value.LONGWATCH_KEY_DIR ?? value.LONGWATCH_DATA_DIR),
     hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {
       webhook:

@@ -1,5 +1,6 @@
 import { readSqlState } from "../db/sql-state.ts";
 import { escapeText } from "./edge/escape-text.ts";
+import { isInstalled } from "./own-command.ts";
 import { TlsFailureError } from "./tls-failure-error.ts";
 
 const UNREACHABLE = new Set([
@@ -45,7 +46,7 @@ export function describePostgresFailure(thrown: unknown): string | null {
   const state = readSqlState(thrown);
   if (state === null) return null;
   if (MISSING.has(state))
-    return "the database lacks the tables of this version: start the service once (npm start)";
+    return `the database lacks the tables of this version: start the service once${isInstalled() ? "" : " (npm start)"}`;
   const remedy = REMEDIES[state];
   const last = eachCause(thrown).at(-1)?.message ?? "";
   return remedy === undefined ? null : `Postgres: ${escapeText(last)} (${state}): ${remedy}`;

@@ -214,8 +214,13 @@ export const Environment = z.object({
   LONGWATCH_PSEUDONYM_KEY: optional(z.string().regex(/^\S{32,1024}$/), {
     rule: "32 to 1024 random characters without blanks",
     description:
-      "makes pseudonyms and tombstones, the same for every process; without it a file in the data folder",
+      "makes pseudonyms and tombstones, the same for every process; without it a file in LONGWATCH_KEY_DIR",
     isSecret: true,
+  }),
+  LONGWATCH_KEY_DIR: optional(anyText, {
+    rule: "a folder",
+    description:
+      "where the first start makes the pseudonym key if none is set; must last as long as the database; default: the data folder",
   }),
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",

@@ -46,7 +46,8 @@ async function rewritePage(
   return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : Number(rows.at(-1)?.id) };
 }
 
-async function replaceRaw(tx: Queryable, id: string, raw: Buffer): Promise<void> {
+/** One that another entry already has become goes. */
+export async function replaceRaw(tx: Queryable, id: string, raw: Buffer): Promise<void> {
   await tx.execute(sql`
     delete from quarantined_entries q where id = ${id} and exists (
       select from quarantined_entries o where o.zone_id = q.zone_id and o.raw_hash = sha256(${raw}::bytea))`);

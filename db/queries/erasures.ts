@@ -77,3 +77,44 @@ export async function countErasuresInEffect(db: Queryable, sinceMs: number): Pro
     select count(*)::integer as count from erasures where ended_at is null or until_at >= ${new Date(sinceMs)}`);
   return rows[0]?.count ?? 0;
 }
+
+export interface EndedErasure {
+  readonly id: number;
+  readonly requestedAt: number;
+  readonly untilAt: number;
+  readonly isFinished: boolean;
+  /** As the audit trail has it. */
+  readonly actor: string | null;
+  readonly reason: string | null;
+}
+
+/**
+ * Ends every erasure of a key that is lost: an unfinished one cannot go on, and one that covers later events cannot tell
+ * them any more. Returns those two kinds as they were.
+ */
+export async function endErasuresOf(tx: Queryable, keyId: string, nowMs: number): Promise<EndedErasure[]> {
+  const now = new Date(nowMs);
+  const { rows } = await tx.execute<{ [Key in keyof EndedErasure]: EndedErasure[Key] }>(sql`
+    with before as (
+      select * from erasures where key_id = ${keyId} and (ended_at is null or until_at > ${now}) for update),
+    ended as (
+      update erasures e set until_at = least(e.until_at, ${now}), ended_at = coalesce(e.ended_at, ${now})
+      from before b where b.id = e.id)
+    select b.id::float8 as id, (extract(epoch from b.requested_at) * 1000)::float8 as "requestedAt",
+      (extract(epoch from b.until_at) * 1000)::float8 as "untilAt", b.ended_at is not null as "isFinished",
+      a.actor, a.details ->> 'reason' as reason
+    from before b left join lateral (
+      select actor, details from audit_entries
+      where action = 'erasure.requested' and details ->> 'erasure' = b.id::text
+      order by id desc limit 1) a on true
+    order by b.id`);
+  return rows;
+}
+
+/** When the last tombstone that is in effect has ended; epoch ms, null where there is none. */
+export async function lastErasureUntil(db: Queryable): Promise<number | null> {
+  const { rows } = await db.execute<{ at: number | null }>(
+    sql`select (extract(epoch from max(until_at)) * 1000)::float8 as at from erasures`,
+  );
+  return rows[0]?.at ?? null;
+}

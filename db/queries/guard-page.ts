@@ -9,13 +9,17 @@ import type { TombstoneRow } from "./tombstones.ts";
 
 /** What ingest needs to keep erased data from coming back; asked only where there are tombstones. */
 export interface ErasureGuard extends RecordEraser {
-  /**
-   * Tells until when (epoch ms) an address's events are erased; null where they are not.
-   * @throws when the key at hand is not the one that the tombstones were made with.
-   */
-  match(tombstones: readonly TombstoneRow[]): Promise<Match>;
+  /** Null while the key in use is not at hand: nobody can say what these tombstones cover. */
+  judge(tombstones: readonly TombstoneRow[]): Promise<ErasureJudge | null>;
   /** What is kept of bytes that could not be read. */
   eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
+}
+
+export interface ErasureJudge {
+  /** Matches those of the tombstones that were made with the key in use. */
+  readonly match: Match;
+  /** The others. Their key was given up, so that nobody will ever say what they cover. */
+  readonly orphans: readonly TombstoneRow[];
 }
 
 /** Tells until when (epoch ms) an address's events are erased; null where they are not. */
@@ -96,14 +100,29 @@ export function eraseFromBlocks(
   );
 }
 
-/** When an unreadable entry happened is not known, so every tombstone counts. */
+/**
+ * When an unreadable entry happened is not known, so every tombstone counts. An orphan may cover any address.
+ */
 export function eraseFromQuarantine(
   entries: readonly NewQuarantinedEntry[],
-  match: Match,
+  { match, orphans }: ErasureJudge,
   guard: ErasureGuard,
 ): Promise<NewQuarantinedEntry[]> {
-  const covers = (ip: string) => match(ip) !== null;
+  const covers = (ip: string) => orphans.length > 0 || match(ip) !== null;
   return Promise.all(
     entries.map(async (entry) => ({ ...entry, raw: await guard.eraseUnreadable(entry.raw, covers) })),
   );
+}
+
+/** The erasures that are under way, each with what it alone covers. */
+export async function matchOpen(
+  tombstones: readonly TombstoneRow[],
+  guard: ErasureGuard,
+): Promise<OpenErasure[]> {
+  const open: OpenErasure[] = [];
+  for (const one of tombstones) {
+    const judge = one.isOpen ? await guard.judge([one]) : null;
+    if (judge !== null) open.push({ id: one.id, match: judge.match });
+  }
+  return open;
 }

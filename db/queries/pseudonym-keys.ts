@@ -1,4 +1,4 @@
-import { isNull } from "drizzle-orm";
+import { isNull, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { pseudonymKeys } from "../schema/pseudonym-keys.ts";
 
@@ -24,5 +24,27 @@ export async function replaceKeyId(tx: Queryable, keyId: string, nowMs: number):
   await tx
     .insert(pseudonymKeys)
     .values({ keyId, adoptedAt: now })
-    .onConflictDoUpdate({ target: pseudonymKeys.keyId, set: { retiredAt: null, adoptedAt: now } });
+    .onConflictDoUpdate({
+      target: pseudonymKeys.keyId,
+      set: { retiredAt: null, adoptedAt: now, missingAt: null, missingBecause: null },
+    });
+}
+
+/** Records that a running process lacks the key in use. */
+export async function recordMissingKey(db: Queryable, because: string): Promise<void> {
+  await db
+    .update(pseudonymKeys)
+    .set({ missingAt: sql`now()`, missingBecause: because })
+    .where(isNull(pseudonymKeys.retiredAt));
+}
+
+/** What a process has reported of the key in use within the last `sinceMs`; null where nothing is wrong. */
+export async function readKeyProblem(db: Queryable, sinceMs: number): Promise<string | null> {
+  const [row] = await db
+    .select({ because: pseudonymKeys.missingBecause })
+    .from(pseudonymKeys)
+    .where(
+      sql`${pseudonymKeys.retiredAt} is null and ${pseudonymKeys.missingAt} > now() - make_interval(secs => ${sinceMs / 1_000})`,
+    );
+  return row?.because ?? null;
 }

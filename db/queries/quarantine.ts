@@ -10,6 +10,8 @@ export interface NewQuarantinedEntry {
   readonly day: string | null;
   readonly reason: string;
   readonly raw: Buffer;
+  /** Nobody could check it for erased addresses; `judge-held` does. */
+  readonly isHeld?: boolean;
 }
 
 /** Sets entries aside, each content once per zone; returns how many were not there before. */

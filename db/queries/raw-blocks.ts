@@ -1,5 +1,7 @@
 import { and, eq, gte, inArray, lte } from "drizzle-orm";
+import { unionAll } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { heldBlocks } from "../schema/held-blocks.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 
 export interface NewRawBlock {
@@ -11,23 +13,28 @@ export interface NewRawBlock {
   readonly block: Buffer;
 }
 
-/** The packed id hashes of every block that may hold a record of this time (epoch ms, both ends included). */
+/**
+ * The packed id hashes of every block that may hold a record of this time (epoch ms, both ends included), also of blocks
+ * that are held back.
+ */
 export async function readLogIdHashes(
   db: Queryable,
   zoneId: number,
   { fromMs, toMs, days }: { fromMs: number; toMs: number; days: readonly string[] },
 ): Promise<Buffer[]> {
-  const found = await db
-    .select({ logIdHashes: rawBlocks.logIdHashes })
-    .from(rawBlocks)
-    .where(
-      and(
-        eq(rawBlocks.zoneId, zoneId),
-        inArray(rawBlocks.day, [...days]),
-        lte(rawBlocks.firstAt, new Date(toMs)),
-        gte(rawBlocks.lastAt, new Date(fromMs)),
-      ),
-    );
+  const hashesOf = (table: typeof rawBlocks | typeof heldBlocks) =>
+    db
+      .select({ logIdHashes: table.logIdHashes })
+      .from(table)
+      .where(
+        and(
+          eq(table.zoneId, zoneId),
+          inArray(table.day, [...days]),
+          lte(table.firstAt, new Date(toMs)),
+          gte(table.lastAt, new Date(fromMs)),
+        ),
+      );
+  const found = await unionAll(hashesOf(rawBlocks), hashesOf(heldBlocks));
   return found.map(({ logIdHashes }) => logIdHashes);
 }
 

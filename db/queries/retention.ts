@@ -23,6 +23,8 @@ export async function deleteExpired(
   let deleted = 0;
   for (const [table, isExpired] of [
     ["quarantined_entries", sql`received_at < ${new Date(rawFrom)}`],
+    ["held_events", sql`held_at < ${new Date(rawFrom)}`],
+    ["held_blocks", sql`held_at < ${new Date(rawFrom)}`],
     ["pseudonymised_days", sql`day < ${day(eventsFrom)}::date`],
     ["pages", sql`day < ${day(eventsFrom)}::date`],
     ["ingest_cursors", sql`day < ${day(eventsFrom)}::date`],

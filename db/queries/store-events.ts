@@ -107,15 +107,30 @@ export async function recordCounts(
  */
 export async function mergeEvents(
   transaction: Transaction,
-  { zoneId, storedAt }: { zoneId: number; storedAt: number },
-  { rows, size, firstAt, lastAt }: NewEvents,
+  page: { zoneId: number; storedAt: number },
+  events: NewEvents,
 ): Promise<StoredEvents> {
-  if (size === 0) return { inserted: 0, filled: 0, reopened: [] };
-  const { tx, client } = transaction;
+  if (events.size === 0) return { inserted: 0, filled: 0, reopened: [] };
+  await stageEvents(transaction, events);
+  return mergeStaged(transaction, page, events);
+}
+
+/** Copies events into `staged_events`, which is empty again when the transaction ends. */
+export async function stageEvents({ client }: Transaction, { rows }: Pick<NewEvents, "rows">): Promise<void> {
   await client.query(
     "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
   );
   await copy(client, "staged_events", rows);
+}
+
+/** The second half of `mergeEvents`, for `size` events that are staged. */
+export async function mergeStaged(
+  transaction: Transaction,
+  { zoneId, storedAt }: { zoneId: number; storedAt: number },
+  { size, firstAt, lastAt }: Pick<NewEvents, "size" | "firstAt" | "lastAt">,
+): Promise<StoredEvents> {
+  if (size === 0) return { inserted: 0, filled: 0, reopened: [] };
+  const { tx, client } = transaction;
   await client.query(DROP_ALIASES);
   await settleStagedDoubles(tx, zoneId, storedAt);
   const { inserted, reopened } = await insertStaged(transaction, zoneId, storedAt);
@@ -165,10 +180,8 @@ async function insertStaged(
  * analyzed yet the planner would compare every row of the page with every one of its hour.
  */
 function fillStatement(zoneId: number, fromMs: number, toMs: number) {
-  const lacks = FILLED.map((name) => `(e.${name} is null and s.${name} is not null)`).join(" or ");
-  const fill = FILLED.map((name) => `${name} = coalesce(e.${name}, m.${name})`).join(", ");
-  const unmasks =
-    "(s.ip is not null and (e.ip is null or (e.ip like '%*%' and s.ip <> '' and s.ip not like '%*%')))";
+  const lacks = lacksOf("e", "s");
+  const fill = fillOf("e", "m");
   const [from, to] = [sql`to_timestamp(${fromMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
   return sql`
     with missing as (
@@ -177,11 +190,11 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number) {
       cross join lateral (
         select rule_id, action from waf_events e
         where e.zone_id = ${zoneId} and e.occurred_at = s.occurred_at and e.log_id = s.log_id
-          and e.occurred_at between ${from} and ${to} and (${sql.raw(lacks)} or ${sql.raw(unmasks)})
+          and e.occurred_at between ${from} and ${to} and (${sql.raw(lacks)} or ${sql.raw(unmasksOf("e", "s"))})
         limit 1 for update) e),
     filled as (
       update waf_events e set ${sql.raw(fill)},
-        ip = case when ${sql.raw(unmasks.replaceAll("s.", "m."))} then m.ip else e.ip end
+        ip = case when ${sql.raw(unmasksOf("e", "m"))} then m.ip else e.ip end
       from missing m
       where e.zone_id = ${zoneId} and e.occurred_at = m.occurred_at and e.log_id = m.log_id
         and e.occurred_at between ${from} and ${to}
@@ -195,4 +208,20 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number) {
       order by rule collate "C", minute
       on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
     select count(*)::integer as filled from filled`;
+}
+
+/** SQL: whether the row `given` knows a dimension that the row `known` lacks; the address apart. */
+export function lacksOf(known: string, given: string): string {
+  return FILLED.map((name) => `(${known}.${name} is null and ${given}.${name} is not null)`).join(" or ");
+}
+
+/** SQL: assignments that give `known` what it lacks. */
+export function fillOf(known: string, given: string): string {
+  return FILLED.map((name) => `${name} = coalesce(${known}.${name}, ${given}.${name})`).join(", ");
+}
+
+/** SQL: whether `given` has a better address than `known`: any for none, a full one for a masked one. */
+export function unmasksOf(known: string, given: string): string {
+  return `(${given}.ip is not null and (${known}.ip is null
+    or (${known}.ip like '%*%' and ${given}.ip <> '' and ${given}.ip not like '%*%')))`;
 }

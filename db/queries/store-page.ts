@@ -6,20 +6,25 @@ import { inTransaction, type Transaction } from "../transaction.ts";
 import {
   type Emptied,
   type ErasureGuard,
+  type ErasureJudge,
   enterEmptied,
   eraseCovered,
   eraseFromBlocks,
   eraseFromQuarantine,
+  matchOpen,
 } from "./guard-page.ts";
+import { blankStaged, holdStaged, insertHeldBlocks } from "./hold-page.ts";
 import { assertFence } from "./leases.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
 import {
   copyNewEvents,
   mergeEvents,
+  mergeStaged,
   type NewEvents,
   recordCounts,
   type StoredEvents,
+  stageEvents,
 } from "./store-events.ts";
 import { holdTombstones, type TombstoneRow } from "./tombstones.ts";
 
@@ -38,6 +43,8 @@ export interface NewPage {
   readonly rawBlocks: readonly NewRawBlock[];
   /** Without one, a page that a tombstone may cover is refused. */
   readonly erasures?: ErasureGuard | undefined;
+  /** The page was held back before: without the pseudonym key the call fails and holds nothing. */
+  readonly mustJudge?: boolean;
 }
 
 export interface StoredPage {
@@ -46,6 +53,8 @@ export interface StoredPage {
   readonly quarantined: number;
   /** Sealed hours that gained an event and are open again; epoch ms of their starts. */
   readonly reopened: readonly number[];
+  /** Events held back for the first time, because the pseudonym key is missing. */
+  readonly held: number;
 }
 
 type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
@@ -55,7 +64,7 @@ type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
  * whatever `conclude` adds (ledger, cursor). All of it or, when the lease has passed to another, nothing.
  * With `expectNew` the events are copied straight into the table, and staged in a second transaction only when one of
  * them turns out to be known: say so where the page before brought nothing but new events. Of what was erased nothing
- * comes back.
+ * comes back. While the pseudonym key is missing, what an erasure may cover is held back, and the rest is stored.
  * @throws {FenceLostError}
  */
 export async function storePage<T>(
@@ -80,7 +89,7 @@ function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
     if (await hasAliases(tx, zoneId, events)) return null;
     await copyNewEvents(client, events);
     const quarantined = await quarantineEntries(tx, zoneId, page.quarantined);
-    const stored = { inserted: events.size, filled: 0, quarantined, reopened: [] };
+    const stored = { inserted: events.size, filled: 0, quarantined, reopened: [], held: 0 };
     const [reopened, , concluded] = await inOneTrip(client, () => [
       recordCounts(tx, { zoneId, counts: events.counts, storedAt }),
       insertRawBlocks(tx, zoneId, page.rawBlocks),
@@ -96,12 +105,12 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
     const { tx, client } = transaction;
     const { zoneId, lease } = page;
     const tombstones = await readCovering(transaction, page);
-    const { merged, emptied, ...others } =
+    const { merged, emptied, held, ...others } =
       tombstones.length === 0
-        ? { merged: await mergeEvents(transaction, page, page.events), emptied: [], ...page }
+        ? { merged: await mergeEvents(transaction, page, page.events), emptied: [], held: 0, ...page }
         : await mergeGuarded(transaction, page, tombstones);
     const quarantined = await quarantineEntries(tx, zoneId, others.quarantined);
-    const stored = { ...merged, quarantined };
+    const stored = { ...merged, quarantined, held };
     const [, concluded] = await inOneTrip(client, () => [
       insertRawBlocks(tx, zoneId, others.rawBlocks),
       conclude(tx, stored),
@@ -131,6 +140,7 @@ async function readCovering({ tx, client }: Transaction, page: NewPage): Promise
 interface GuardedPage extends Pick<NewPage, "quarantined" | "rawBlocks"> {
   readonly merged: StoredEvents;
   readonly emptied: readonly Emptied[];
+  readonly held: number;
 }
 
 async function mergeGuarded(
@@ -138,25 +148,70 @@ async function mergeGuarded(
   page: NewPage,
   tombstones: readonly TombstoneRow[],
 ): Promise<GuardedPage> {
-  const { tx } = transaction;
-  const { zoneId, erasures: guard, events } = page;
+  const { erasures: guard } = page;
   if (guard === undefined) throw new Error("a page that an erasure may cover has nobody to keep it out");
-  const match = await guard.match(tombstones);
-  const merged = await mergeEvents(transaction, page, events);
+  const judge = await guard.judge(tombstones);
+  if (judge !== null) return mergeJudged(transaction, page, { tombstones, judge, guard });
+  if (page.mustJudge === true) throw new Error("a page that was held back cannot be judged yet");
+  return holdCovered(transaction, page, lastUntil(tombstones));
+}
+
+function lastUntil(tombstones: readonly TombstoneRow[]): number {
+  return Math.max(...tombstones.map(({ untilAt }) => untilAt));
+}
+
+interface Judged {
+  readonly tombstones: readonly TombstoneRow[];
+  readonly judge: ErasureJudge;
+  readonly guard: ErasureGuard;
+}
+
+async function mergeJudged(
+  transaction: Transaction,
+  page: NewPage,
+  { tombstones, judge, guard }: Judged,
+): Promise<GuardedPage> {
+  const { tx } = transaction;
+  const { zoneId, events } = page;
+  const { match, orphans } = judge;
+  if (events.size > 0) await stageEvents(transaction, events);
+  if (events.size > 0 && orphans.length > 0) await blankStaged(tx, { zoneId, untilMs: lastUntil(orphans) });
+  const merged = await mergeStaged(transaction, page, events);
   const { firstAt, lastAt } = events;
-  const open = await Promise.all(
-    tombstones
-      .filter(({ isOpen }) => isOpen)
-      .map(async (one) => ({ id: one.id, match: await guard.match([one]) })),
-  );
   const { erased, emptied } =
     firstAt === null || lastAt === null || events.size === 0
       ? { erased: [], emptied: [] }
-      : await eraseCovered(tx, zoneId, { firstAt, lastAt }, { match, open, eraser: guard });
+      : await eraseCovered(
+          tx,
+          zoneId,
+          { firstAt, lastAt },
+          { match, open: await matchOpen(tombstones, guard), eraser: guard },
+        );
   return {
     merged,
     emptied,
-    quarantined: await eraseFromQuarantine(page.quarantined, match, guard),
+    held: 0,
+    quarantined: await eraseFromQuarantine(page.quarantined, judge, guard),
     rawBlocks: await eraseFromBlocks(page.rawBlocks, erased, guard),
   };
 }
+
+/** Holds back what is not after `untilMs`: events, blocks with one such record, and entries without a known time. */
+async function holdCovered(transaction: Transaction, page: NewPage, untilMs: number): Promise<GuardedPage> {
+  const { tx } = transaction;
+  const { zoneId, events, rawBlocks } = page;
+  const isHeld = ({ firstAt }: NewRawBlock) => firstAt <= untilMs;
+  if (events.size > 0) await stageEvents(transaction, events);
+  const { moved, added } = events.size > 0 ? await holdStaged(tx, { zoneId, untilMs }) : NONE_HELD;
+  const merged = await mergeStaged(transaction, page, { ...events, size: events.size - moved });
+  await insertHeldBlocks(tx, zoneId, rawBlocks.filter(isHeld));
+  return {
+    merged,
+    emptied: [],
+    held: added,
+    quarantined: page.quarantined.map((entry) => ({ ...entry, isHeld: true })),
+    rawBlocks: rawBlocks.filter((block) => !isHeld(block)),
+  };
+}
+
+const NONE_HELD = { moved: 0, added: 0 };

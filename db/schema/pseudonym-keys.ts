@@ -12,6 +12,9 @@ export const pseudonymKeys = pgTable(
     /** Null: in use. */
     retiredAt: timestamp({ withTimezone: true }),
     keyId: text().primaryKey(),
+    /** When a running process last found that it lacks the key in use, and how that process puts it; null: never. */
+    missingAt: timestamp({ withTimezone: true }),
+    missingBecause: text(),
   },
   () => [uniqueIndex("pseudonym_keys_current").on(sql`(true)`).where(sql`retired_at is null`)],
 );

@@ -1,5 +1,16 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, date, integer, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  pgTable,
+  text,
+  timestamp,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
 import { bytea } from "../column-types.ts";
 
 /**
@@ -18,9 +29,12 @@ export const quarantinedEntries = pgTable(
     reason: text().notNull(),
     raw: bytea().notNull(),
     rawHash: bytea().generatedAlwaysAs(sql`sha256(raw)`),
+    /** True while nobody could check the entry for erased addresses, because the pseudonym key was missing. */
+    isHeld: boolean().notNull().default(false),
   },
   (t) => [
     uniqueIndex("quarantined_entries_content").on(t.zoneId, t.rawHash),
+    index("quarantined_entries_held").on(t.id).where(sql`is_held`),
     check("quarantined_entries_route", sql`${t.route} in ('search', 'list')`),
   ],
 );

@@ -4,12 +4,18 @@ import type { IngestObserver } from "../ingest/ingest-observer.ts";
 /** Counts what ingest stores. */
 export function measureIngest(metrics: Metrics): IngestObserver {
   return {
-    pageStored({ route, zoneId, entries, inserted, filled, quarantined }) {
+    pageStored({ route, zoneId, entries, inserted, filled, quarantined, held }) {
       const zone = String(zoneId);
-      metrics.pages.inc({ route, zone, result: inserted + filled + quarantined > 0 ? "changed" : "known" });
+      metrics.pages.inc({
+        route,
+        zone,
+        result: inserted + filled + quarantined + held > 0 ? "changed" : "known",
+      });
       metrics.events.inc({ zone, route, result: "new" }, inserted);
       metrics.events.inc({ zone, route, result: "quarantined" }, quarantined);
-      metrics.events.inc({ zone, route, result: "known" }, Math.max(0, entries - inserted - quarantined));
+      metrics.events.inc({ zone, route, result: "held" }, held);
+      const known = Math.max(0, entries - inserted - quarantined - held);
+      metrics.events.inc({ zone, route, result: "known" }, known);
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { type Paint, paintColour, paintPlain } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
+import { startHint } from "../own-command.ts";
 import type { Standing } from "../report/hour-standing.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { drawDays, drawLegend } from "./coverage/draw-days.ts";
@@ -75,7 +76,7 @@ function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: 
 
 export function describeNothing(zoneId: number | undefined): string {
   const what = zoneId === undefined ? "" : ` of zone ${zoneId}`;
-  return `Nothing is stored${what} yet: run npm start.\n`;
+  return `Nothing is stored${what} yet: ${startHint()}.\n`;
 }
 
 function describeCounts({ hours }: ZoneCoverage): string {

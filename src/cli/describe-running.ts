@@ -1,6 +1,5 @@
 import type { RunningApp } from "../app.ts";
-
-const COMMAND = "npm run -s longwatch --";
+import { ownCommand } from "../own-command.ts";
 
 /** What a service that runs offers whoever has started it; every line fits 80 columns but for long addresses. */
 export function describeRunning(
@@ -15,7 +14,7 @@ export function describeRunning(
     ["--help", "everything else"],
   ];
   const widest = Math.max(...commands.map(([command]) => command.length));
-  const lines = commands.map(([command, does]) => `  ${COMMAND} ${command.padEnd(widest)}  ${does}`);
+  const lines = commands.map(([command, does]) => `  ${ownCommand(command.padEnd(widest))}  ${does}`);
   const addresses = [
     ...(httpUrl === null
       ? []

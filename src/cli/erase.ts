@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Database } from "../../db/client.ts";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
 import {
   type AddressToErase,
   countErasable,
@@ -9,7 +10,11 @@ import {
   type Erased,
   eraseAddress,
 } from "../../jobs/erase-address.ts";
+import { judgeHeld } from "../../jobs/judge-held.ts";
+import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { createErasureGuard } from "../privacy/erasure-guard.ts";
+import type { PseudonymKey } from "../privacy/pseudonym-key.ts";
 import { createPseudonymKeyring } from "../pseudonym-keyring.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -70,7 +75,7 @@ async function run(
   { network, zoneId, actor, reason, ...asked }: ReturnType<typeof readEraseFlags>,
 ): Promise<void> {
   const clock = await readServiceClock(database, io.clock);
-  const key = await createPseudonymKeyring(config, database).open();
+  const key = await createPseudonymKeyring(config, database, { mayCreate: false }).open();
   if (network === undefined) return;
   const wanted = {
     network,
@@ -91,6 +96,7 @@ async function run(
       io.stderr.write(describeFound(found));
       if (!(await isConfirmed(io))) throw new Error("not confirmed: nothing was changed");
     }
+    await storeHeld(database, key, clock, stopping.signal);
     const deps: EraseAddressDeps = {
       database,
       key,
@@ -107,6 +113,14 @@ async function run(
     line.clear();
     process.off("SIGINT", stop).off("SIGTERM", stop);
   }
+}
+
+/** What another process held back, because it lacks the key, is stored first, so that the erasure finds it. */
+function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal): Promise<void> {
+  const partitions = createPartitionKeeper(database);
+  const erasures = createErasureGuard(() => Promise.resolve(key));
+  const log = { info: () => undefined };
+  return judgeHeld({ database, partitions, clock, log, erasures, afterPage: () => undefined }, signal);
 }
 
 /** An input that ends without an answer is a no. */

@@ -1,20 +1,27 @@
 import { createDatabase, type Database } from "../../db/client.ts";
 import { COMMAND_SESSIONS } from "../../db/session-names.ts";
 import type { Config } from "../config.ts";
+import { hasCluster } from "../embedded/place-cluster.ts";
 import { startEmbeddedPostgres } from "../embedded/postgres.ts";
+import { startHint } from "../own-command.ts";
 import { readRuntimeFile } from "../runtime-file.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import { explainTlsFailure } from "../tls-failure-error.ts";
 
 /**
- * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one,
- * started for as long as `fn` takes.
+ * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one that a
+ * stopped service left, started for as long as `fn` takes. Never makes a database.
+ * @throws {Error} when there is none.
  */
 export async function withStore<T>(
   config: Config,
   fn: (database: Database, databaseUrl: Secret) => Promise<T>,
 ): Promise<T> {
   const known = config.databaseUrl?.reveal() ?? readRuntimeFile(config.dataDir)?.databaseUrl;
+  if (known === undefined && !hasCluster(config.dataDir))
+    throw new Error(
+      `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to those of the service`,
+    );
   const postgres = known === undefined ? await startEmbeddedPostgres({ dataDir: config.dataDir }) : null;
   const url = known ?? postgres?.url ?? "";
   const database = createDatabase({

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { asTypedHere } from "../own-command.ts";
 import { reflow } from "./reflow.ts";
 
 const DEFAULT_COLUMNS = 80;
@@ -8,7 +9,7 @@ const MAX_COLUMNS = 100;
 /** Text below a command's options, filled at the terminal's width when it is asked for. */
 export function addHelp(command: Command, text: string): Command {
   return command.addHelpText("after", () =>
-    reflow(text, Math.min(MAX_COLUMNS, process.stdout.columns || DEFAULT_COLUMNS)),
+    reflow(asTypedHere(text), Math.min(MAX_COLUMNS, process.stdout.columns || DEFAULT_COLUMNS)),
   );
 }
 

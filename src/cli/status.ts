@@ -2,10 +2,15 @@ import type { Command } from "commander";
 import type { Queryable } from "../../db/client.ts";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { type CoveredHour, readCoveredHours } from "../../db/queries/covered-hours.ts";
+import { type HeldCounts, readHeldCounts } from "../../db/queries/held-pages.ts";
+import { readKeyProblem } from "../../db/queries/pseudonym-keys.ts";
 import { listZones, readServiceStatus, type ServiceStatus } from "../../db/queries/service-status.ts";
 import { readSqlState } from "../../db/sql-state.ts";
+import { KEY_REPORT_MS } from "../../jobs/report-service.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
+import { escapeText } from "../edge/escape-text.ts";
+import { ownCommand, startHint } from "../own-command.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { drawHours } from "./draw-hours.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
@@ -29,6 +34,8 @@ interface ShownStatus extends ServiceStatus {
   readonly notificationsDead: number;
   /** By name, those that do not deliver. */
   readonly channelsDown: readonly string[];
+  /** What a running process says of the pseudonym key, null where nothing is wrong; what is held back for want of it. */
+  readonly pseudonymKey: { readonly problem: string | null; readonly held: readonly HeldCounts[] };
   readonly zones: readonly (ServiceStatus["zones"][number] & ShownZone)[];
 }
 
@@ -72,24 +79,34 @@ function describe(status: ShownStatus, zones: readonly ZoneCoverage[]): string {
       ...(quarantined > 0 ? [`  ${count(quarantined)} unreadable ${entries(quarantined)} set aside`] : []),
     ];
   });
-  const nothing = zones.length === 0 ? ["Nothing is stored yet: run npm start."] : [];
+  const nothing = zones.length === 0 ? [`Nothing is stored yet: ${startHint()}.`] : [];
   return [...blocks.flat(), ...nothing, ...describeWork(status), ""].join("\n");
 }
 
 /** What is going on, and the command that shows more where there is more. */
 function describeWork(status: ShownStatus): string[] {
-  const { spikesOpen, alertsFiring, notificationsPending, notificationsDead, channelsDown } = status;
+  const { spikesOpen, alertsFiring, notificationsPending, notificationsDead, channelsDown, pseudonymKey } =
+    status;
   return [
     `${many(spikesOpen, "open spike")}, ${many(alertsFiring, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
-    ...(alertsFiring > 0 ? ["The alerts: npm run -s longwatch -- alerts list"] : []),
+    ...(alertsFiring > 0 ? [`The alerts: ${ownCommand("alerts list")}`] : []),
     ...(channelsDown.length > 0
-      ? [`Does not deliver: ${channelsDown.join(", ")}: npm run -s longwatch -- deliveries list`]
+      ? [`Does not deliver: ${channelsDown.join(", ")}: ${ownCommand("deliveries list")}`]
       : []),
+    ...describeKey(pseudonymKey),
     ...(notificationsDead > 0
-      ? [
-          `${many(notificationsDead, "notification")} given up: npm run -s longwatch -- deliveries list --state dead`,
-        ]
+      ? [`${many(notificationsDead, "notification")} given up: ${ownCommand("deliveries list --state dead")}`]
       : []),
+  ];
+}
+
+function describeKey({ problem, held }: ShownStatus["pseudonymKey"]): string[] {
+  return [
+    ...(problem === null ? [] : [escapeText(problem)]),
+    ...held.map(
+      ({ zoneId, events }) =>
+        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is there (docs/privacy.md)`,
+    ),
   ];
 }
 
@@ -113,8 +130,10 @@ async function readStatus(
   const channels = await readChannelStandings(db);
   const notificationsDead = channels.reduce((sum, { dead }) => sum + dead, 0);
   const channelsDown = channels.filter(({ state }) => state !== "closed").map(({ channel }) => channel);
+  const problem = await readKeyProblem(db, KEY_REPORT_MS);
+  const pseudonymKey = { problem, held: await readHeldCounts(db) };
   return {
-    status: { now, ...counts, notificationsDead, channelsDown, zones: shown },
+    status: { now, ...counts, notificationsDead, channelsDown, pseudonymKey, zones: shown },
     zones: await readZones(db, now, { zoneId: undefined, from, to }),
   };
 }
@@ -125,6 +144,7 @@ const NOTHING = {
   notificationsPending: 0,
   notificationsDead: 0,
   channelsDown: [],
+  pseudonymKey: { problem: null, held: [] },
   zones: [],
 };
 

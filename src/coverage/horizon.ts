@@ -2,7 +2,7 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
 
 /** How long the platform keeps events. */
-const KEPT_MS = 72 * HOUR_MS;
+export const KEPT_MS = 72 * HOUR_MS;
 /** What is asked for stays this far inside, so that a request on its way does not ask for what has just expired. */
 const MARGIN_MS = 2 * 60_000;
 

@@ -46,6 +46,11 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
   return { dataFolder: path.join(folder, "data"), home: usableHome };
 }
 
+/** Whether a service was started in the folder before. Creates nothing. */
+export function hasCluster(dataDir: string): boolean {
+  return existsSync(path.join(dataDir, "postgres")) || existsSync(path.join(dataDir, "postgres-at"));
+}
+
 /** One copy per package version, moved into place whole, so that two first starts cannot see half of it. */
 function copyHome(home: string): string {
   const manifest = JSON.parse(readFileSync(path.join(home, "..", "package.json"), "utf8")) as {

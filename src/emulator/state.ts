@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { toError, UsageError } from "../errors.ts";
@@ -44,12 +44,14 @@ function readState(file: string): State | undefined {
   }
 }
 
-/** Written beside and renamed into place: a kill leaves the old or the new state, never half of one. */
+/** Written beside and renamed into place: a kill leaves the old or the new state, never half of one. Only its user may read it. */
 export function saveState(file: string | undefined, state: State): void {
   if (file === undefined) return;
   mkdirSync(dirname(file), { recursive: true });
   const draft = `${file}.${process.pid}.tmp`;
-  writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`);
+  // Also over a draft that a kill left with another mode.
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600, flag: "wx" });
   renameSync(draft, file);
 }
 

@@ -71,7 +71,7 @@ export function createMetrics() {
   return {
     /** route: list or search; result: as the ingest job names it. */
     pages: counter("pages_total", "Pages of the platform that were read.", ["route", "zone", "result"]),
-    /** result: new, known or quarantined. */
+    /** result: new, known, quarantined or held (back, because the pseudonym key is missing). */
     events: counter("events_total", "Entries in the pages that were read.", ["zone", "route", "result"]),
     edgeRequests: counter("edge_requests_total", "Attempts of calls to the platform.", [
       "operation",

@@ -6,6 +6,8 @@ export interface StoredPageFacts {
   readonly inserted: number;
   readonly filled: number;
   readonly quarantined: number;
+  /** Events held back for the first time, because the pseudonym key is missing. */
+  readonly held: number;
   readonly bytes: number;
 }
 

@@ -6,11 +6,19 @@ import { matchTombstones, type Tombstone } from "./match-tombstones.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 import { replaceAddresses } from "./replace-addresses.ts";
 
-/** Pseudonyms and tombstones were made with another key than the one at hand, or with one that is gone. */
+/** The key that the database's pseudonyms and tombstones are made with is not at hand. */
 export class PseudonymKeyError extends ServiceError {
   override readonly name = "PseudonymKeyError";
   readonly code = "PSEUDONYM_KEY";
   readonly disposition = "retry";
+  /** The message without the advice. */
+  readonly problem: string;
+
+  /** `remedies`: what to do, in the order in which to try it. */
+  constructor(problem: string, remedies: readonly string[] = [], options: ErrorOptions = {}) {
+    super([problem, ...remedies].join(" "), options);
+    this.problem = problem;
+  }
 }
 
 interface EventKey {
@@ -28,19 +36,24 @@ export const recordEraser = {
   erase: (block: Buffer, positions: readonly number[]) => rewriteRawBlock(block, positions, eraseRecord),
 };
 
-/** Keeps erased data out of what ingest stores. */
-export function createErasureGuard(openKey: () => Promise<PseudonymKey>) {
+/** Keeps erased data out of what ingest stores. `onMissing` is called when a page cannot be judged for want of the key. */
+export function createErasureGuard(
+  openKey: () => Promise<PseudonymKey>,
+  onMissing: (error: PseudonymKeyError) => void = () => undefined,
+) {
   return {
     ...recordEraser,
-    async match(tombstones: readonly (Tombstone & { readonly keyId: string })[]) {
-      const key = await openKey();
-      const foreign = tombstones.find(({ keyId }) => keyId !== key.id);
-      if (foreign !== undefined) {
-        throw new PseudonymKeyError(
-          `an erasure was made with key ${foreign.keyId}, this process has ${key.id}: nothing that it may cover is stored until LONGWATCH_PSEUDONYM_KEY is the same for all`,
-        );
-      }
-      return matchTombstones(key, tombstones);
+    async judge<T extends Tombstone & { readonly keyId: string }>(tombstones: readonly T[]) {
+      const key = await openKey().catch((thrown: unknown) => {
+        if (!(thrown instanceof PseudonymKeyError)) throw thrown;
+        onMissing(thrown);
+        return null;
+      });
+      if (key === null) return null;
+      const { own = [], orphans = [] } = Object.groupBy(tombstones, ({ keyId }) =>
+        keyId === key.id ? "own" : "orphans",
+      );
+      return { match: matchTombstones(key, own), orphans };
     },
     async eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer> {
       const isHit = containsAddress(raw, covers);

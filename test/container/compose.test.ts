@@ -22,7 +22,10 @@ const settings = [...entry("x-settings", 0).matchAll(/^ {2}([A-Z_]+):$/gm)].map(
 /** Given by the image or the file itself; what a container cannot usefully be told. */
 const fixed = [
   "DATABASE_URL",
+  "DATABASE_URL_FILE",
   "REDIS_URL",
+  "REDIS_URL_FILE",
+  "LONGWATCH_KEY_DIR",
   "LONGWATCH_REDIS_CA",
   "LONGWATCH_HOST",
   "LONGWATCH_PORT",
@@ -35,15 +38,35 @@ test("every setting named in the compose file or the image is one the service kn
   expect(named.map(([name]) => name).filter((name) => !variables.includes(name))).toEqual([]);
 });
 
-test("every setting there is reaches the service, none is dropped on the way", () => {
-  const names = describeConfig().map((entry) => entry.variables[0] ?? "");
-  expect(new Set([...settings, ...fixed])).toEqual(new Set(names));
+test("every setting there is reaches the service, secrets as files too; none is dropped on the way", () => {
+  expect(new Set([...settings, ...fixed])).toEqual(new Set(variables));
+  expect(settings.filter((name) => name.endsWith("_FILE")).length).toBeGreaterThan(5);
+});
+
+test("the pseudonym key is made in a volume of its own, which belongs to the image's user", () => {
+  const folder = "/var/lib/longwatch-key";
+  expect(entry("longwatch")).toContain(`LONGWATCH_KEY_DIR: ${folder}\n`);
+  expect(entry("longwatch")).toContain(`- pseudonym-key:${folder}\n`);
+  expect(entry("volumes", 0)).toContain("  pseudonym-key:\n");
+  expect(dockerfile).toContain(`install --directory --owner=node --group=node --mode=0700 ${folder}\n`);
+});
+
+test("every container has a memory limit, and every image an exact version that can be replaced by a digest", () => {
+  for (const store of ["postgres", "valkey"]) expect(entry(store)).toMatch(/^ {4}mem_limit: \d+[gm]$/m);
+  expect(entry("x-longwatch", 0)).toMatch(/^ {2}mem_limit: \d+g$/m);
+  const images = [...compose.matchAll(/^ +image: (.*)$/gm)].map(([, image]) => image);
+  expect(images).toEqual([
+    "longwatch",
+    expect.stringMatching(/^\$\{POSTGRES_IMAGE:-postgres:\d+\.\d+\}$/),
+    expect.stringMatching(/^\$\{VALKEY_IMAGE:-valkey\/valkey:\d+\.\d+\.\d+\}$/),
+  ]);
+  expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:\d+\.\d+\.\d+-bookworm-slim$/m);
 });
 
 test("the service gets the settings, and what it falls back to is complete and right", () => {
   const service = entry("longwatch");
   expect(service).toContain("<<: *settings");
-  const fallbacks = [...service.matchAll(/^ {6}([A-Z_]+): \$\{\1:-(.+)\}$/gm)];
+  const fallbacks = [...service.matchAll(/^ {6}([A-Z_]+): \$\{\1:?-(.+)\}$/gm)];
   const env = Object.fromEntries(fallbacks.map(([, name, fallback]) => [name ?? "", fallback]));
   const { edge } = parseServiceConfig(env);
   expect({ url: edge.url, zones: edge.zones }).toEqual({ url: "http://emulator:8090", zones: [101, 102] });
@@ -67,7 +90,7 @@ test("no variable has to be set for the file to be read, and no secret is in it"
       ([, text]) => text,
     );
     expect(given).toEqual(
-      { EDGE_API_KEY: ["${EDGE_API_KEY:-emulator-access-key}"], REDIS_URL: ["redis://valkey:6379"] }[
+      { EDGE_API_KEY: ["${EDGE_API_KEY-emulator-access-key}"], REDIS_URL: ["redis://valkey:6379"] }[
         variables[0] ?? ""
       ] ?? [],
     );
@@ -76,9 +99,9 @@ test("no variable has to be set for the file to be read, and no secret is in it"
 });
 
 test("the stores keep what they are given: Postgres 18 where its image keeps data, Valkey with AOF and no eviction", () => {
-  expect(entry("postgres")).toMatch(/image: postgres:18\./);
+  expect(entry("postgres")).toMatch(/image: \$\{POSTGRES_IMAGE:-postgres:18\./);
   expect(entry("postgres")).toMatch(/- postgres:\/var\/lib\/postgresql$/m);
-  expect(entry("valkey")).toMatch(/image: valkey\/valkey:8\./);
+  expect(entry("valkey")).toMatch(/image: \$\{VALKEY_IMAGE:-valkey\/valkey:8\./);
   expect(entry("valkey")).toContain("- --appendonly yes");
   expect(entry("valkey")).toContain("- --maxmemory-policy noeviction");
 });

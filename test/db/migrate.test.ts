@@ -21,6 +21,8 @@ const TABLES = [
   "dirty_buckets",
   "erasures",
   "event_aliases",
+  "held_blocks",
+  "held_events",
   "ingest_cursors",
   "leases",
   "notifications",

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -40,6 +40,7 @@ test("a restart an hour later shows the same past, its attack included, and goes
   ).toMatchObject({ startMs: attack.startMs });
   expect((await oracle(second)).length).toBe(after.length);
   expect(readdirSync(join(stateFile, ".."))).toEqual(["emulator.json"]);
+  expect(statSync(stateFile).mode & 0o777).toBe(0o600);
 });
 
 test("events beyond the horizon leave the search and stay in the oracle", async () => {

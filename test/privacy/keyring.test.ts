@@ -1,15 +1,20 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { replaceKeyId } from "../../db/queries/pseudonym-keys.ts";
+import { openKeyring } from "../../src/app/open-keyring.ts";
 import { privacyCommand } from "../../src/cli/privacy.ts";
-import { createPseudonymKeyring } from "../../src/pseudonym-keyring.ts";
+import { createPseudonymKeyring, prepareKey } from "../../src/pseudonym-keyring.ts";
 import { createSecret } from "../../src/secret.ts";
+import { createStopStack } from "../../src/stop-stack.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { silent } from "../jobs/ingest-support.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 let database: MigratedDatabase;
 
 beforeEach(async () => {
@@ -26,7 +31,7 @@ function makeFolder(): string {
 
 const open = (dataDir: string, text: string | null = null) =>
   createPseudonymKeyring(
-    { dataDir, pseudonymKey: text === null ? null : createSecret(text) },
+    { keyDir: dataDir, pseudonymKey: text === null ? null : createSecret(text) },
     database,
   ).open();
 
@@ -53,17 +58,17 @@ test("another folder's key, a lost one and another configured one are noticed, a
   const folder = makeFolder();
   await open(folder);
   const other = makeFolder();
-  await expect(open(other)).rejects.toThrow("there is none in");
+  await expect(open(other)).rejects.toThrow("pseudonym.key does not exist");
   await expect(open(folder, "a-configured-key-of-thirty-two-chars")).rejects.toMatchObject({
     code: "PSEUDONYM_KEY",
   });
   rmSync(path.join(folder, "pseudonym.key"));
-  await expect(open(folder)).rejects.toThrow("longwatch privacy rotate-key");
+  await expect(open(folder)).rejects.toThrow("privacy rotate-key --lost --yes");
 });
 
 test("a new key makes what the old one made unlinkable, and a running process goes over to it", async () => {
   const folder = makeFolder();
-  const keyring = createPseudonymKeyring({ dataDir: folder, pseudonymKey: null }, database);
+  const keyring = createPseudonymKeyring({ keyDir: folder, pseudonymKey: null }, database);
   const before = await keyring.open();
   const pseudonym = async () => (await run(folder, "pseudonym --ip 203.0.113.7")).out;
   const old = await pseudonym();
@@ -105,9 +110,69 @@ test("while a tombstone keeps events out its key stays in use", async () => {
     );
   await insert(NOW - 20 * DAY_MS, new Date(NOW));
   expect((await run(folder, "rotate-key --yes")).code).toBe(0);
+  await insert(NOW - 73 * HOUR_MS, new Date(NOW));
+  expect((await run(folder, "rotate-key --yes")).code).toBe(0);
+  await insert(NOW - 71 * HOUR_MS, new Date(NOW));
+  expect((await run(folder, "rotate-key --yes")).err).toContain("wait until 2026-11-20 13:00 UTC");
   await insert(NOW - DAY_MS, new Date(NOW));
   expect(await run(folder, "rotate-key --yes")).toMatchObject({
     code: 2,
     err: expect.stringContaining("in effect"),
   });
+});
+
+test("a rotation that was killed after the database knew the new key is completed by the next reader", async () => {
+  const folder = makeFolder();
+  await open(folder);
+  const { key } = prepareKey({ keyDir: folder, pseudonymKey: null });
+  await replaceKeyId(database.db, key.id, NOW);
+  expect((await open(folder)).id).toBe(key.id);
+  expect(readdirSync(folder)).toEqual(["pseudonym.key"]);
+});
+
+test("a rotation that was refused leaves the key in use where it was", async () => {
+  const folder = makeFolder();
+  const { id } = await open(folder);
+  prepareKey({ keyDir: folder, pseudonymKey: null });
+  expect((await open(folder)).id).toBe(id);
+});
+
+test("a key file that vanishes while the process runs is reported before the next start fails", async () => {
+  const folder = makeFolder();
+  const keyring = createPseudonymKeyring({ keyDir: folder, pseudonymKey: null }, database);
+  const { id } = await keyring.open();
+  expect(await keyring.findProblem()).toBeNull();
+  rmSync(path.join(folder, "pseudonym.key"));
+  expect(await keyring.findProblem()).toBe(
+    `The pseudonym key ${id} is missing: this database was made with it, and ${path.join(folder, "pseudonym.key")} does not exist. This process still has the key.`,
+  );
+  expect((await keyring.open()).id).toBe(id);
+});
+
+test("a key file that cannot be read counts as missing", async () => {
+  const folder = makeFolder();
+  mkdirSync(path.join(folder, "pseudonym.key"));
+  await expect(open(folder)).rejects.toMatchObject({ code: "PSEUDONYM_KEY" });
+});
+
+test("a process that serves HTTP only makes no key and needs none", async () => {
+  const folder = makeFolder();
+  const stack = createStopStack(() => undefined);
+  const opened = (roles: ("http" | "ingest")[]) =>
+    openKeyring(
+      {
+        config: { keyDir: folder, pseudonymKey: null, roles },
+        database,
+        log: silent,
+        onChange: () => undefined,
+      },
+      stack,
+    );
+  await opened(["http"]);
+  expect(readdirSync(folder)).toEqual([]);
+  await opened(["ingest"]);
+  rmSync(path.join(folder, "pseudonym.key"));
+  await opened(["http"]);
+  await expect(opened(["ingest"])).rejects.toMatchObject({ code: "USAGE" });
+  await stack.stop();
 });

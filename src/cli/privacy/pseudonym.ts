@@ -28,7 +28,9 @@ export function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command
           read.wrong("ip", address, "an IPv4 or IPv6 address");
         read.finish();
         const config = readConfig();
-        const key = await withStore(config, (database) => createPseudonymKeyring(config, database).open());
+        const key = await withStore(config, (database) =>
+          createPseudonymKeyring(config, database, { mayCreate: false }).open(),
+        );
         await writeOut(io.stdout, `${toPseudonym(key, address ?? "")}\n`);
       }),
     );

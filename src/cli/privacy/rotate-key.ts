@@ -1,67 +1,133 @@
 import type { Command } from "commander";
+import type { Database, Queryable } from "../../../db/client.ts";
 import { writeAuditEntry } from "../../../db/queries/audit-entries.ts";
-import { countErasuresInEffect } from "../../../db/queries/erasures.ts";
-import { readKeyId } from "../../../db/queries/pseudonym-keys.ts";
+import {
+  countErasuresInEffect,
+  type EndedErasure,
+  endErasuresOf,
+  lastErasureUntil,
+} from "../../../db/queries/erasures.ts";
+import { readHeldCounts } from "../../../db/queries/held-pages.ts";
+import { readKeyId, replaceKeyId } from "../../../db/queries/pseudonym-keys.ts";
 import { waitForIngest } from "../../../db/queries/tombstones.ts";
 import { inTransaction } from "../../../db/transaction.ts";
 import type { Config } from "../../config.ts";
-import { DAY_MS } from "../../coverage/horizon.ts";
+import { KEPT_MS } from "../../coverage/horizon.ts";
+import { escapeText } from "../../edge/escape-text.ts";
 import { UsageError } from "../../errors.ts";
-import { INGEST_DAYS } from "../../privacy/retention.ts";
-import { rotateKey } from "../../pseudonym-keyring.ts";
+import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "../../pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { withStore } from "../open-store.ts";
+import { many } from "../progress-bar.ts";
 import { readActor } from "../read-actor.ts";
+import { showTime } from "../read-span.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 
 const HELP = `
 What was replaced before can then no longer be traced to an address by anyone, nor be found for an erasure. With
 LONGWATCH_PSEUDONYM_KEY set, that one is put in use: change it first, for every process. Refused while an erasure is
-unfinished or its tombstone still keeps events out: those are made with the key as well. Exit code 0; 2 where refused.
+unfinished, or covers events that the platform still shows (72 hours): the key keeps these events out.
+
+--lost is for a key that nobody has any more; it does not wait. Erasures that are unfinished, or that cover later events,
+end: the command lists them, to be repeated. Events that the lost erasures may cover, and that were not stored before, are
+stored as erased ones; so are those that were held back. Exit code 0; 2 where refused.
 
 Examples:
-  npm run -s longwatch -- privacy rotate-key --yes --by alice`;
+  npm run -s longwatch -- privacy rotate-key --yes --by alice
+  npm run -s longwatch -- privacy rotate-key --lost --yes --by alice`;
 
 interface Flags {
   readonly yes?: true;
+  readonly lost?: true;
   readonly by?: string;
 }
 
 export function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("rotate-key", "Put a new key in use; what the old one made is unlinkable.", HELP, io)
     .option("--yes", "yes, it cannot be undone (required)")
+    .option("--lost", "the key in use is lost for good")
     .option("--by <name>", "who does it (default: who runs this)")
     .action(
-      storeAction<Flags>(io, async ({ yes, by }, read) => {
+      storeAction<Flags>(io, async ({ yes, lost, by }, read) => {
         if (yes !== true) read.wrong("yes", undefined, "given: it cannot be undone");
         const actor = readActor(read, by);
         read.finish();
         const config = readConfig();
-        const key = await withStore(config, async (database) => {
+        const told = await withStore(config, async (database) => {
           const nowMs = (await readServiceClock(database, io.clock))();
-          return inTransaction(database, async ({ tx }) => {
-            await waitForIngest(tx);
-            const inEffect = await countErasuresInEffect(tx, nowMs - INGEST_DAYS * DAY_MS);
-            if (inEffect > 0)
-              throw new UsageError([
-                `${inEffect} erasure(s) are in effect or unfinished: wait ${INGEST_DAYS} days`,
-              ]);
-            const before = await readKeyId(tx);
-            const rotated = await rotateKey(config, tx, nowMs);
-            if (rotated.id === before)
-              throw new UsageError(["LONGWATCH_PSEUDONYM_KEY is the key in use: change it first"]);
-            const details = { before, after: rotated.id };
-            await writeAuditEntry(tx, {
-              actor,
-              action: "pseudonym-key.rotated",
-              subject: "pseudonym key",
-              details,
-            });
-            return rotated;
-          });
+          const rotation = { database, config, actor, nowMs };
+          return lost === true ? replaceLostKey(rotation) : rotateKey(rotation);
         });
-        await writeOut(io.stdout, `key ${key.id} is in use.\n`);
+        await writeOut(io.stdout, told);
       }),
     );
+}
+
+interface Rotation {
+  readonly database: Database;
+  readonly config: Config;
+  readonly actor: string;
+  readonly nowMs: number;
+}
+
+async function rotateKey({ database, config, actor, nowMs }: Rotation): Promise<string> {
+  const { key, adopt } = await inTransaction(database, async ({ tx }) => {
+    await waitForIngest(tx);
+    await refuseWhileInEffect(tx, nowMs);
+    const before = await readKeyId(tx);
+    const next = prepareKey(config);
+    const { key } = next;
+    if (key.id === before)
+      throw new UsageError(["LONGWATCH_PSEUDONYM_KEY is the key in use: change it first"]);
+    await replaceKeyId(tx, key.id, nowMs);
+    const details = { before, after: key.id };
+    await writeAuditEntry(tx, { actor, action: "pseudonym-key.rotated", subject: "pseudonym key", details });
+    return next;
+  });
+  adopt();
+  return `key ${key.id} is in use.\n`;
+}
+
+async function refuseWhileInEffect(tx: Queryable, nowMs: number): Promise<void> {
+  const inEffect = await countErasuresInEffect(tx, nowMs - KEPT_MS);
+  if (inEffect === 0) return;
+  const last = (await lastErasureUntil(tx)) ?? nowMs;
+  const until =
+    last + KEPT_MS > nowMs
+      ? `wait until ${showTime(last + KEPT_MS)} UTC, when the platform shows none of their events any more`
+      : "finish them with the same erase command";
+  throw new UsageError([`${many(inEffect, "erasure")} in effect or unfinished: ${until}`]);
+}
+
+async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Promise<string> {
+  if ((await readKeyId(database.db)) === null)
+    throw new UsageError(["--lost: no key was ever in use: the next start makes one"]);
+  if ((await createPseudonymKeyring(config, database, { mayCreate: false }).findProblem()) === null)
+    throw new UsageError(["--lost: this process has the key in use: leave --lost out"]);
+  const { key, adopt } = prepareSubstitute(config);
+  const { ended, held } = await inTransaction(database, async ({ tx }) => {
+    await waitForIngest(tx);
+    const before = await readKeyId(tx);
+    const ended = before === null ? [] : await endErasuresOf(tx, before, nowMs);
+    const held = await readHeldCounts(tx);
+    await replaceKeyId(tx, key.id, nowMs);
+    const details = { before, after: key.id, endedErasures: ended.map(({ id }) => id), held };
+    await writeAuditEntry(tx, { actor, action: "pseudonym-key.lost", subject: "pseudonym key", details });
+    return { ended, held };
+  });
+  adopt();
+  const events = held.reduce((sum, zone) => sum + zone.events, 0);
+  return [
+    `key ${key.id} is in use. The service judges what was held back within a minute: ${many(events, "event")}.\n`,
+    ...(ended.length === 0 ? [] : ["These erasures have ended. Repeat them with the new key:\n"]),
+    ...ended.map(describeEnded),
+  ].join("");
+}
+
+function describeEnded({ id, requestedAt, untilAt, isFinished, actor, reason }: EndedErasure): string {
+  const who = actor === null ? "" : ` by ${escapeText(actor)}`;
+  const why = reason === null ? "" : `, "${escapeText(reason)}"`;
+  const state = isFinished ? "" : "; it was unfinished";
+  return `  erasure #${id} of ${showTime(requestedAt)} UTC${who}${why}: events up to ${showTime(untilAt)} UTC${state}\n`;
 }

@@ -4,6 +4,7 @@ import { type AddedSilence, addSilence, matchAlert } from "../../../jobs/act-on-
 import { type Matchers } from "../../alert/silence.ts";
 import type { Config } from "../../config.ts";
 import { UsageError } from "../../errors.ts";
+import { ownCommand } from "../../own-command.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
@@ -95,6 +96,6 @@ function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
           .join(", ")}${alertIds.length > 20 ? ", ..." : ""}.`;
   return [
     `silence #${id} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
-    `${held} To end it: npm run -s longwatch -- silences expire ${id}\n`,
+    `${held} To end it: ${ownCommand(`silences expire ${id}`)}\n`,
   ].join("");
 }

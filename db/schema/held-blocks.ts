@@ -1,0 +1,26 @@
+import { date, index, integer, pgTable, primaryKey, timestamp, uuid } from "drizzle-orm/pg-core";
+import { bytea } from "../column-types.ts";
+
+/**
+ * Raw blocks with records that an erasure may cover and that could not be judged, because the pseudonym key was missing.
+ * Each is as raw_blocks would have it. Written by walk-days, poll-events and repair-window; judge-held moves each row to
+ * raw_blocks once the key is there and no event of the block's time is held any more.
+ */
+export const heldBlocks = pgTable(
+  "held_blocks",
+  {
+    firstAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    lastAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    heldAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+    zoneId: integer().notNull(),
+    day: date({ mode: "string" }).notNull(),
+    entryCount: integer().notNull(),
+    blockId: uuid().notNull().defaultRandom(),
+    logIdHashes: bytea().notNull(),
+    block: bytea().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.day, t.blockId] }),
+    index("held_blocks_times").on(t.zoneId, t.firstAt, t.lastAt),
+  ],
+);

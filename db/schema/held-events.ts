@@ -1,0 +1,34 @@
+import { sql } from "drizzle-orm";
+import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { bytewiseText } from "../column-types.ts";
+
+/**
+ * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by
+ * walk-days, poll-events and repair-window; judge-held moves each row to waf_events once the key is there. Nothing else
+ * reads a row. Not partitioned: the table is empty while the key is at hand.
+ */
+export const heldEvents = pgTable(
+  "held_events",
+  {
+    occurredAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
+    zoneId: integer().notNull(),
+    logId: bytewiseText().notNull(),
+    /** The route that showed the event first. */
+    route: text({ enum: ["search", "list"] }).notNull(),
+    feature: text(),
+    ruleId: text(),
+    ip: text(),
+    ja4: text(),
+    ua: text(),
+    url: text(),
+    asn: text(),
+    country: text(),
+    action: text(),
+    message: text(),
+    heldAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.occurredAt, t.logId] }),
+    check("held_events_route", sql`${t.route} in ('search', 'list')`),
+  ],
+);

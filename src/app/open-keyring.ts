@@ -1,0 +1,41 @@
+import type { Database } from "../../db/client.ts";
+import type { Config } from "../config.ts";
+import { UsageError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { PseudonymKeyError } from "../privacy/erasure-guard.ts";
+import { createPseudonymKeyring, type PseudonymKeyring } from "../pseudonym-keyring.ts";
+import type { StopStack } from "../stop-stack.ts";
+import { watchKey } from "./watch-key.ts";
+
+/** The roles whose work needs the pseudonym key. */
+const NEEDED_BY = ["ingest", "derive"];
+
+interface KeyringParts {
+  readonly config: Pick<Config, "pseudonymKey" | "keyDir" | "roles">;
+  readonly database: Database;
+  readonly log: Log;
+  /** Called when the key is found to be missing, and when it is back. */
+  readonly onChange: () => unknown;
+}
+
+/**
+ * Opens the pseudonym key, which the first start makes. A process whose roles do not need the key neither makes nor checks
+ * one.
+ * @throws {UsageError} when the database was made with a key that is not here.
+ */
+export async function openKeyring(
+  { config, database, log, onChange }: KeyringParts,
+  stack: StopStack,
+): Promise<{ keyring: PseudonymKeyring; checkKey: () => void }> {
+  const onCreated = (file: string) =>
+    log.info({ file }, "pseudonym key made, to be backed up apart from the database");
+  const keyring = createPseudonymKeyring(config, database, { onCreated });
+  if (!config.roles.some((role) => NEEDED_BY.includes(role))) return { keyring, checkKey: () => undefined };
+  try {
+    await keyring.open();
+  } catch (thrown) {
+    if (!(thrown instanceof PseudonymKeyError)) throw thrown;
+    throw new UsageError([thrown.message]);
+  }
+  return { keyring, checkKey: watchKey({ keyring, database, log, onChange }, stack) };
+}

@@ -1,0 +1,56 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { alertsCommand } from "../../src/cli/alerts.ts";
+import { auditCommand } from "../../src/cli/audit.ts";
+import { coverageCommand } from "../../src/cli/coverage.ts";
+import { deliveriesCommand } from "../../src/cli/deliveries.ts";
+import { gapsCommand } from "../../src/cli/gaps.ts";
+import { keysCommand } from "../../src/cli/keys.ts";
+import { privacyCommand } from "../../src/cli/privacy.ts";
+import { silencesCommand } from "../../src/cli/silences.ts";
+import { statusCommand } from "../../src/cli/status.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+
+test.each([
+  ["status", statusCommand, []],
+  ["coverage", coverageCommand, []],
+  ["gaps", gapsCommand, []],
+  ["alerts list", alertsCommand, ["list"]],
+  ["deliveries list", deliveriesCommand, ["list"]],
+  ["silences list", silencesCommand, ["list"]],
+  ["keys list", keysCommand, ["list"]],
+  ["keys create", keysCommand, ["create", "--name", "x", "--role", "reader"]],
+  ["audit list", auditCommand, ["list"]],
+  ["privacy show", privacyCommand, ["show"]],
+  ["privacy pseudonym", privacyCommand, ["pseudonym", "--ip", "203.0.113.7"]],
+] as const)(
+  "%s in a folder without a database creates nothing, starts nothing and says what to do",
+  async (_, create, args) => {
+    const dataDir = path.join(makeTemporaryFolder("no-store"), "data");
+    const ran = await runStoreCommand(create, { LONGWATCH_DATA_DIR: dataDir }, args, { now: NOW });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toContain(`there is no database in ${dataDir}: run npm start first, or set DATABASE_URL`);
+    expect(existsSync(dataDir)).toBe(false);
+  },
+);
+
+test("a command makes no pseudonym key: only the service does, where it keeps the key", async () => {
+  const database = await createMigratedDatabase();
+  try {
+    const dataDir = path.join(makeTemporaryFolder("no-key"), "data");
+    const env = { DATABASE_URL: database.url, LONGWATCH_DATA_DIR: dataDir };
+    const ran = await runStoreCommand(privacyCommand, env, ["pseudonym", "--ip", "203.0.113.7"], {
+      now: NOW,
+    });
+    expect(ran.code).toBe(1);
+    expect(ran.err).toContain("no pseudonym key is in use yet");
+    expect(existsSync(dataDir)).toBe(false);
+  } finally {
+    await database.drop();
+  }
+});

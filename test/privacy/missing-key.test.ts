@@ -1,0 +1,352 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type NewEvent, toEventRows } from "../../db/event-rows.ts";
+import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { ensurePartitions } from "../../db/partitions.ts";
+import { readHeldCounts } from "../../db/queries/held-pages.ts";
+import { acquireLease } from "../../db/queries/leases.ts";
+import { recordMissingKey, registerKeyId } from "../../db/queries/pseudonym-keys.ts";
+import type { NewQuarantinedEntry } from "../../db/queries/quarantine.ts";
+import { storePage } from "../../db/queries/store-page.ts";
+import { eraseAddress } from "../../jobs/erase-address.ts";
+import { judgeHeld } from "../../jobs/judge-held.ts";
+import { createReportServiceJob } from "../../jobs/report-service.ts";
+import { privacyCommand } from "../../src/cli/privacy.ts";
+import { statusCommand } from "../../src/cli/status.ts";
+import { countEvents } from "../../src/ingest/count-events.ts";
+import { hashEventKey } from "../../src/ingest/log-id-hash.ts";
+import { openRawBlock, packRawBlocks } from "../../src/ingest/raw-block.ts";
+import { createErasureGuard, PseudonymKeyError } from "../../src/privacy/erasure-guard.ts";
+import { singleAddress } from "../../src/privacy/erasure-target.ts";
+import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { routeToAll } from "../../src/routing/routing.ts";
+import { createSecret } from "../../src/secret.ts";
+import { createAlertWorld } from "../alert/alert-world.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { openIngest, silent } from "../jobs/ingest-support.ts";
+import {
+  dumpDatabase,
+  environment,
+  expectRan,
+  forgetProgress,
+  GUARD,
+  KEY,
+  recordsOf,
+  runCommand,
+} from "./erasure-world.ts";
+import { personalEvent } from "./some-events.ts";
+
+const PERSON = "203.0.113.7";
+const OTHER = "198.51.100.1";
+const ZONE = 101;
+const HOUR_MS = 3_600_000;
+const never = new AbortController().signal;
+let database: MigratedDatabase;
+let missing: number;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+  await ensurePartitions(database, ["2026-11-20"]);
+  missing = 0;
+  await registerKeyId(database.db, KEY.id);
+});
+
+afterEach(() => database.drop());
+
+/** A process that lost the key. */
+const KEYLESS = createErasureGuard(
+  () => Promise.reject(new PseudonymKeyError("The pseudonym key is missing.")),
+  () => {
+    missing++;
+  },
+);
+
+function erase(untilAt = NOW) {
+  const asked = { network: singleAddress(PERSON) as never, zoneId: null, includeMasked: false, untilAt };
+  return eraseAddress(
+    { database, key: KEY, clock: () => NOW },
+    asked,
+    { actor: "alice", reason: "request 4711" },
+    never,
+  );
+}
+
+const rawOf = ({ logId, occurredAt }: NewEvent) => ({
+  occurredAt,
+  logIdHash: hashEventKey({ logId, occurredAt }),
+  raw: Buffer.from(
+    JSON.stringify({ logId, timestamp: occurredAt, log: '{"Url":"/me"}', labels: { ruleId: "1" } }),
+  ),
+});
+
+async function store(
+  events: readonly NewEvent[],
+  guard: typeof GUARD,
+  { withRecords = false, quarantined = [] as readonly NewQuarantinedEntry[] } = {},
+) {
+  const name = `test.${Math.random()}`;
+  const fence = await acquireLease(database.db, { name, holder: name, ttlMs: 600_000 });
+  const times = events.map(({ occurredAt }) => occurredAt);
+  const page = {
+    zoneId: ZONE,
+    lease: { name, fence: fence ?? 0 },
+    events: {
+      rows: toEventRows(ZONE, events),
+      size: events.length,
+      firstAt: times.length === 0 ? null : Math.min(...times),
+      lastAt: times.length === 0 ? null : Math.max(...times),
+      counts: countEvents(events),
+    },
+    expectNew: true,
+    storedAt: NOW,
+    quarantined,
+    rawBlocks: withRecords ? await packRawBlocks(events.map(rawOf)) : [],
+    erasures: guard,
+  };
+  return (await storePage(database, page, async () => undefined)).stored;
+}
+
+const judge = (guard: typeof GUARD) =>
+  judgeHeld(
+    {
+      database,
+      partitions: createPartitionKeeper(database),
+      clock: () => NOW,
+      log: silent,
+      erasures: guard,
+      afterPage: () => undefined,
+    },
+    never,
+  );
+
+async function events() {
+  const { rows } = await database.pool.query<{ log_id: string; ip: string; url: string }>(
+    "select log_id, ip, url from waf_events order by log_id",
+  );
+  return rows.map(({ log_id, ip, url }) => `${log_id} ${ip} ${url === "" ? "empty" : "whole"}`);
+}
+
+const held = () => readHeldCounts(database.db);
+
+test("without the key a page is stored: what an erasure may cover is held back, and what comes later is not", async () => {
+  await erase();
+  const stored = await store(
+    [
+      personalEvent("theirs", NOW - 5, PERSON),
+      personalEvent("neighbour", NOW - 4, OTHER),
+      personalEvent("later", NOW + 1, PERSON),
+    ],
+    KEYLESS,
+    { withRecords: true },
+  );
+  expect(stored).toEqual({ inserted: 1, filled: 0, quarantined: 0, held: 2 });
+  expect(await events()).toEqual([`later ${PERSON} whole`]);
+  expect(await held()).toEqual([{ zoneId: ZONE, events: 2, blocks: 1, entries: 0 }]);
+  expect((await database.pool.query("select from raw_blocks")).rowCount).toBe(0);
+  expect(missing).toBeGreaterThan(0);
+});
+
+test("once the key is back every held event is stored, the erased one empty and with an empty record", async () => {
+  await erase();
+  const page = [personalEvent("theirs", NOW - 5, PERSON), personalEvent("neighbour", NOW - 4, OTHER)];
+  await store(page, KEYLESS, { withRecords: true });
+  await judge(KEYLESS);
+  expect(await held()).toEqual([{ zoneId: ZONE, events: 2, blocks: 1, entries: 0 }]);
+
+  await Promise.all([judge(GUARD), judge(GUARD)]);
+  await judge(GUARD);
+  expect(await held()).toEqual([]);
+  expect(await events()).toEqual([`neighbour ${OTHER} whole`, "theirs erased empty"]);
+  const { rows } = await database.pool.query<{ block: Buffer }>("select block from raw_blocks");
+  const records = (await Promise.all(rows.map(({ block }) => openRawBlock(block)))).flat().map(String);
+  expect(records).toEqual([expect.stringContaining('"log":"{}"'), String(rawOf(page[1] as NewEvent).raw)]);
+  const { rows: hours } = await database.pool.query(
+    "select sum(stored_count)::integer as n from coverage_windows",
+  );
+  expect(hours).toEqual([{ n: 2 }]);
+  expect(await dumpDatabase(database)).not.toContain(PERSON);
+});
+
+test("a page that is read again is not held twice, and a stored event that it would not change is not held at all", async () => {
+  await store([personalEvent("known", NOW - 9, OTHER)], GUARD);
+  await erase();
+  const page = [
+    personalEvent("known", NOW - 9, OTHER),
+    personalEvent("masked", NOW - 5, "203.0.113.*", { route: "list", ja4: null }),
+    personalEvent("masked", NOW - 5, "203.0.113.*", { route: "list", ja4: null }),
+  ];
+  expect((await store(page, KEYLESS)).held).toBe(1);
+  expect((await store(page, KEYLESS)).held).toBe(0);
+  expect((await store([personalEvent("masked", NOW - 5, PERSON)], KEYLESS)).held).toBe(0);
+  await judge(GUARD);
+  expect(await events()).toEqual([`known ${OTHER} whole`, "masked erased empty"]);
+});
+
+test("an entry that cannot be read is kept byte for byte, and checked once the key is back", async () => {
+  await erase();
+  const raw = (ip: string) => Buffer.from(`{"RemoteIp":"${ip}"`);
+  const entry = (ip: string) => ({ route: "list" as const, day: "2026-11-20", reason: "x", raw: raw(ip) });
+  await store([], KEYLESS, { quarantined: [entry(PERSON), entry(OTHER)] });
+  const kept = async () => {
+    const { rows } = await database.pool.query<{ raw: Buffer; is_held: boolean }>(
+      "select raw, is_held from quarantined_entries order by id",
+    );
+    return rows.map((row) => `${String(row.raw)} ${row.is_held}`);
+  };
+  expect(await kept()).toEqual([`${String(raw(PERSON))} true`, `${String(raw(OTHER))} true`]);
+  await judge(GUARD);
+  expect(await kept()).toEqual([
+    expect.stringMatching(/^\{"erased":.*\} false$/),
+    `${String(raw(OTHER))} false`,
+  ]);
+});
+
+test("polling and walking go on without the key; with the key back nothing is lost and nothing erased comes back", async () => {
+  const emulator = await openEmulator({
+    historyHours: 3,
+    eventsPerSecond: 0.05,
+    lateShare: 0,
+    switches: { pageSize: 100 },
+  });
+  const shown = await oracle(emulator);
+  const byAddress = Map.groupBy(shown, ({ ip }) => ip);
+  const [person = "", theirs = []] = [...byAddress].sort((a, b) => b[1].length - a[1].length)[0] ?? [];
+  const withKey = await openIngest(emulator, { database, erasures: GUARD });
+  const keyless = await openIngest(emulator, { database, erasures: KEYLESS });
+  // Before anything of the address was stored.
+  expectRan({ ...(await runCommand(database, `erase --ip ${person} --yes`, { now: NOW })), err: "" });
+
+  for (let round = 0; round < 2; round++) {
+    await keyless.poll();
+    await keyless.walk();
+    await forgetProgress(database);
+  }
+  expect(await events()).toEqual([]);
+  expect(await held()).toEqual([
+    { zoneId: ZONE, events: shown.length, blocks: expect.any(Number), entries: 0 },
+  ]);
+
+  await judge(GUARD);
+  await withKey.poll();
+  await withKey.walk();
+  expect(await held()).toEqual([]);
+  const { rows } = await database.pool.query<{ log_id: string; ip: string }>(
+    "select log_id, ip from waf_events",
+  );
+  const expected = shown.map(({ logId, ip }) => `${logId} ${ip === person ? "erased" : ip}`);
+  expect(rows.map(({ log_id, ip }) => `${log_id} ${ip}`).sort()).toEqual(expected.sort());
+  const ids = new Set(theirs.map(({ logId }) => logId));
+  const records = await recordsOf(database, ids);
+  expect(records.length).toBe(ids.size);
+  for (const record of records) expect(record).toContain('"log":"{}"');
+  expect(await dumpDatabase(database)).not.toContain(person);
+});
+
+test("a key that is lost for good is replaced at once: held events are stored without a person, later events whole", async () => {
+  await erase(NOW + 24 * HOUR_MS);
+  const before = [personalEvent("stored", NOW - 9, OTHER), personalEvent("masked", NOW - 8, "203.0.113.*")];
+  await store(before, GUARD);
+  await store([personalEvent("held", NOW - 5, OTHER)], KEYLESS, { withRecords: true });
+
+  const env = {
+    ...environment(database),
+    LONGWATCH_PSEUDONYM_KEY: "another-key-of-thirty-two-characters-or-more",
+  };
+  const run = (line: string, more: Record<string, string> = {}) =>
+    runStoreCommand(privacyCommand, { ...env, ...more }, line.split(" "), { now: NOW });
+  expect((await run("rotate-key --yes")).err).toContain("wait until");
+  expect((await run("rotate-key --lost --yes", environment(database))).err).toContain(
+    "this process has the key in use",
+  );
+  const ran = await run("rotate-key --lost --yes --by bob");
+  expect(expectRan(ran)).toContain('by alice, "request 4711": events up to 2026-11-21 15:30 UTC');
+
+  const key = createPseudonymKey(createSecret(env.LONGWATCH_PSEUDONYM_KEY));
+  const guard = createErasureGuard(() => Promise.resolve(key));
+  await judge(guard);
+  await store(
+    [
+      personalEvent("late", NOW - 4, PERSON),
+      personalEvent("masked", NOW - 8, PERSON),
+      personalEvent("stored", NOW - 9, OTHER),
+      personalEvent("new", NOW + 60_000, OTHER),
+    ],
+    guard,
+    { withRecords: true },
+  );
+  expect(await held()).toEqual([]);
+  expect(await events()).toEqual([
+    "held erased empty",
+    "late erased empty",
+    "masked 203.0.113.* whole",
+    `new ${OTHER} whole`,
+    `stored ${OTHER} whole`,
+  ]);
+  for (const record of await recordsOf(database, new Set(["held", "late"])))
+    expect(record).toContain('"log":"{}"');
+  expect(await dumpDatabase(database)).not.toContain(PERSON);
+  const { rows } = await database.pool.query("select actor, details from audit_entries where action = $1", [
+    "pseudonym-key.lost",
+  ]);
+  expect(rows).toEqual([
+    {
+      actor: "bob",
+      details: {
+        before: KEY.id,
+        after: key.id,
+        endedErasures: [1],
+        held: [{ zoneId: ZONE, events: 1, blocks: 1, entries: 0 }],
+      },
+    },
+  ]);
+});
+
+test("status names the missing key and what is held back for want of it", async () => {
+  await erase();
+  await store([personalEvent("theirs", NOW - 5, PERSON), personalEvent("later", NOW + 1, OTHER)], KEYLESS);
+  const status = async (args: string[] = []) =>
+    (await runStoreCommand(statusCommand, environment(database), args, { now: NOW })).out;
+  expect(await status()).not.toContain("pseudonym.key");
+  await recordMissingKey(database.db, "The pseudonym key 0a1b is missing: /x/pseudonym.key does not exist.");
+  expect(await status()).toContain("The pseudonym key 0a1b is missing: /x/pseudonym.key does not exist.");
+  expect(await status()).toContain("zone 101: 1 event held back until the pseudonym key is there");
+  expect(JSON.parse(await status(["--json"]))).toMatchObject({
+    pseudonymKey: {
+      problem: expect.stringContaining("0a1b"),
+      held: [{ zoneId: ZONE, events: 1, blocks: 0, entries: 0 }],
+    },
+  });
+});
+
+test("a missing key raises one alert that names the cause and what is held, and it ends when the key is back", async () => {
+  await erase();
+  await store([personalEvent("theirs", NOW - 5, PERSON)], KEYLESS);
+  const world = createAlertWorld(database);
+  const job = createReportServiceJob({
+    database,
+    clock: () => NOW,
+    log: silent,
+    zoneIds: [],
+    pollEveryMs: 30_000,
+    routing: () => routeToAll(["chat"]),
+    afterAlerts: async () => undefined,
+  });
+  const told = async () => {
+    await job.run({} as never, never);
+    return (await world.messages()).map(({ reason, message }) => `${reason} ${message.headline}`);
+  };
+  expect(await told()).toEqual([]);
+  await recordMissingKey(database.db, "The pseudonym key 0a1b is missing.");
+  const first =
+    "first The pseudonym key 0a1b is missing. Held back until the key is there: 1 event of zone 101.";
+  expect(await told()).toEqual([first]);
+  expect(await told()).toEqual([first]);
+  await database.pool.query("update pseudonym_keys set missing_at = now() - interval '4 minutes'");
+  expect(await told()).toEqual([first]);
+  await judge(GUARD);
+  expect(await told()).toEqual([
+    first,
+    "resolved The pseudonym key is at hand again, and nothing is held back",
+  ]);
+});
