@@ -4,6 +4,7 @@ import type { ErasureGuard } from "../db/queries/guard-page.ts";
 import type { Notifier } from "../src/channel/notifier.ts";
 import type { Clock } from "../src/clock.ts";
 import { SETTLE_MS } from "../src/coverage/settle.ts";
+import type { DiskSpace } from "../src/disk-space.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { DigestListPage } from "../src/list-page-workers.ts";
@@ -67,6 +68,8 @@ export interface JobsDeps {
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
   readonly zoneIds: readonly number[];
+  /** The disk of the embedded Postgres; null or left out where another server is used. */
+  readonly readDisk?: (() => DiskSpace | null) | null;
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
   readonly settings: JobSettings;
