@@ -15,6 +15,7 @@ import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
 import type { Sensitivity } from "../src/routing/detection.ts";
 import type { Routing } from "../src/routing/routing.ts";
+import { createAfterRollUp } from "./after-roll-up.ts";
 import { createBuildCubesJob } from "./build-cubes.ts";
 import { createCloseDaysJob } from "./close-days.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
@@ -84,7 +85,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const { settings, ring, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
-  const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
+  const afterRollUp = createAfterRollUp(
+    deps.clock,
+    createNudge(() => ring("detect-spikes"), 1_000),
+  );
   const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };

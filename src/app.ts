@@ -1,7 +1,7 @@
 import { createDatabase, type Database } from "../db/client.ts";
 import { migrate } from "../db/migrate.ts";
 import { createPartitionKeeper } from "../db/partition-keeper.ts";
-import { claimDue } from "../db/queries/leases.ts";
+import { claimDue, type Period } from "../db/queries/leases.ts";
 import { WORK_SESSIONS } from "../db/session-names.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
@@ -41,6 +41,7 @@ import { measureJob } from "./measure-job.ts";
 import { messageOf } from "./message-of.ts";
 import { createErasureGuard } from "./privacy/erasure-guard.ts";
 import { createPseudonymKeyring } from "./pseudonym-keyring.ts";
+import { createBatch } from "./queue/batch.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
@@ -250,8 +251,9 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
   const { pollEveryMs, advicePerHour, retention, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
-    detectEveryMs: isEmulated ? 5_000 : 30_000,
-    proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
+    // Every roll-up that the detector can use rings it; the tick makes up for a ring that was lost.
+    detectEveryMs: isEmulated ? 15_000 : 30_000,
+    proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
     advicePerHour,
     retention,
     fallback,
@@ -271,12 +273,15 @@ interface ScheduleParts {
 /** The ticks of the jobs this process works on; over all replicas each is due once per period. */
 function planSchedule(parts: ScheduleParts): Schedule {
   const { config, onFailure, database, jobs, settings, zoneIds, bell } = parts;
+  // Many ticks fall due at the same moment: one statement claims them all.
+  const claimAll = createBatch((periods: Period[]) => claimDue(database.db, periods));
+  const claim = async (period: Period) => (await claimAll(period)).has(period.name);
   const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
     return payloads.map((payload) => {
       const name = [job, ...Object.values(payload)].join(".");
-      const isDue = () => claimDue(database.db, `tick.${name}`, everyMs);
+      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs });
       return { name, everyMs, isDue, ring: () => bell.ring(job, payload) };
     });
   });

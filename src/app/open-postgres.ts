@@ -27,7 +27,7 @@ export async function openPostgres(
   const postgres = await superviseEmbeddedPostgres({
     ...openReports(),
     dataDir,
-    settings: ["max_wal_size=2GB", "shared_buffers=256MB"],
+    settings: ["max_wal_size=2GB", "shared_buffers=256MB", "checkpoint_timeout=15min"],
   });
   stack.defer("embedded Postgres", () => postgres.stop());
   return createSecret(postgres.url);
