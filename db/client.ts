@@ -13,7 +13,7 @@ export interface DatabaseOptions {
   readonly lockTimeoutMs?: number;
   readonly idleInTransactionTimeoutMs?: number;
   readonly connectTimeoutMs?: number;
-  /** After so long without work a connection is closed. */
+  /** After so long without work a connection is closed. Default 5 min. */
   readonly idleTimeoutMs?: number;
   /** Of one statement as this side sees it, which also ends a wait for a server that went silent. Default: none. */
   readonly queryTimeoutMs?: number;
@@ -47,6 +47,11 @@ export async function onConnection<T>(
   }
 }
 
+/**
+ * Longer than the longest pause between two ticks that use a connection. A new session costs the server some 20 ms: a
+ * process, and the tables and functions that it has to look up again.
+ */
+const IDLE_TIMEOUT_MS = 5 * 60_000;
 /** A server that does not say goodbye is not waited for. */
 const GOODBYE_MS = 2_000;
 
@@ -62,7 +67,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 60_000,
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
-    idleTimeoutMillis: options.idleTimeoutMs ?? 10_000,
+    idleTimeoutMillis: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   });

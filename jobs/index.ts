@@ -4,6 +4,7 @@ import type { ErasureGuard } from "../db/queries/guard-page.ts";
 import type { Notifier } from "../src/channel/notifier.ts";
 import type { Clock } from "../src/clock.ts";
 import { SETTLE_MS } from "../src/coverage/settle.ts";
+import type { DiskSpace } from "../src/disk-space.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { DigestListPage } from "../src/list-page-workers.ts";
@@ -14,6 +15,7 @@ import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
 import type { Sensitivity } from "../src/routing/detection.ts";
 import type { Routing } from "../src/routing/routing.ts";
+import { createAfterRollUp } from "./after-roll-up.ts";
 import { createBuildCubesJob } from "./build-cubes.ts";
 import { createCloseDaysJob } from "./close-days.ts";
 import { createDeliverAlertsJob } from "./deliver-alerts.ts";
@@ -70,6 +72,8 @@ export interface JobsDeps {
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
   readonly zoneIds: readonly number[];
+  /** The disk of the embedded Postgres; null or left out where another server is used. */
+  readonly readDisk?: (() => DiskSpace | null) | null;
   /** Null or left out where no watcher outside is configured. */
   readonly heartbeat?: Heartbeat | null;
   readonly settings: JobSettings;
@@ -84,7 +88,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const { settings, ring, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
   const afterPage = createNudge(() => ring("roll-up-trends"), 500);
-  const afterRollUp = createNudge(() => ring("detect-spikes"), 1_000);
+  const afterRollUp = createAfterRollUp(
+    deps.clock,
+    createNudge(() => ring("detect-spikes"), 1_000),
+  );
   const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };

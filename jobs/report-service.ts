@@ -1,9 +1,11 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
 import { readNewestAlerts } from "../db/queries/alerts.ts";
+import { type DailyGrowth, readDailyGrowth } from "../db/queries/daily-growth.ts";
 import { readHeldCounts } from "../db/queries/held-pages.ts";
 import { readZoneHealth, watchZones } from "../db/queries/platform-health.ts";
 import { readKeyProblem } from "../db/queries/pseudonym-keys.ts";
+import { assessDisk, diskFingerprint } from "../src/alert/disk-alert.ts";
 import { assessKey, keyFingerprint } from "../src/alert/key-alert.ts";
 import { routeSelf } from "../src/alert/route-self.ts";
 import {
@@ -15,11 +17,15 @@ import {
 } from "../src/alert/service-alert.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Clock } from "../src/clock.ts";
+import type { DiskSpace } from "../src/disk-space.ts";
 import type { Log } from "../src/log.ts";
 import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 import type { Routing } from "../src/routing/routing.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 import { type SelfTeller, tellSelf } from "./tell-self.ts";
+
+/** The sizes of tables change slowly, and reading them asks the disk. */
+const GROWTH_EVERY_MS = 15 * 60_000;
 
 /** Rung every minute: after so long without a look the service was away, and has to be given time to poll. */
 const BREAK_MS = 5 * 60_000;
@@ -34,31 +40,46 @@ export interface ReportServiceDeps {
   /** Who hears of what; asked anew at every run. */
   readonly routing: () => Routing;
   readonly pollEveryMs: number;
+  /** The disk of the embedded Postgres; null or left out where another server is used, whose disk is not seen here. */
+  readonly readDisk?: (() => DiskSpace | null) | null;
   /** Told when something was written for the channels. */
   readonly afterAlerts: () => Promise<void>;
 }
 
 /**
  * Raises, updates and resolves the alerts of Longwatch about its sight: the platform refuses the access key, nothing was
- * polled of a zone, or a process lacks the pseudonym key. From rows alone, so it does not matter which replica polls and which one looks. Safe beside itself.
+ * polled of a zone, a process lacks the pseudonym key, or the disk of its own Postgres is filling up. From rows alone but for the
+ * disk, so it does not matter which replica polls and which one looks. Safe beside itself.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
+  const readGrowth = createGrowthReader(deps);
   return defineJob({
     name: "report-service",
     queue: "alerts",
     payload: z.object({}),
     attempts: 2,
     timeoutMs: 30_000,
-    run: () => reportService(deps),
+    run: () => reportService(deps, readGrowth),
   });
 }
 
-async function reportService(deps: ReportServiceDeps): Promise<void> {
+function createGrowthReader({ database, clock }: ReportServiceDeps): () => Promise<DailyGrowth> {
+  let read: { readonly atMs: number; readonly growth: DailyGrowth } | null = null;
+  return async () => {
+    const atMs = clock();
+    if (read === null || Math.abs(atMs - read.atMs) >= GROWTH_EVERY_MS)
+      read = { atMs, growth: await readDailyGrowth(database.db, atMs) };
+    return read.growth;
+  };
+}
+
+async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<DailyGrowth>): Promise<void> {
   const { database, clock, log, zoneIds } = deps;
   const nowMs = clock();
   await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
   const zones = await readZoneHealth(database.db, zoneIds);
-  const fingerprints = [credentialsFingerprint(), keyFingerprint(), ...zoneIds.map(quietFingerprint)];
+  const ofService = [credentialsFingerprint(), keyFingerprint(), diskFingerprint()];
+  const fingerprints = [...ofService, ...zoneIds.map(quietFingerprint)];
   const rows = await readNewestAlerts(database.db, fingerprints);
   const seen = (fingerprint: string) => {
     const row = rows.get(fingerprint) ?? null;
@@ -80,6 +101,12 @@ async function reportService(deps: ReportServiceDeps): Promise<void> {
     const quiet = seen(quietFingerprint(zone.zoneId));
     const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));
     written += Number(await tellSelf(teller, { about, ...quiet, zoneId: zone.zoneId, news }));
+  }
+  const space = deps.readDisk?.() ?? null;
+  if (space !== null) {
+    const disk = seen(diskFingerprint());
+    const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
+    written += Number(await tellSelf(teller, { about, ...disk, zoneId: null, news }));
   }
   if (written > 0) await deps.afterAlerts();
 }

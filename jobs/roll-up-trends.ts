@@ -13,8 +13,8 @@ const REST_MS = 250;
 export interface RollUpTrendsDeps {
   readonly database: Database;
   readonly log: Log;
-  /** Told after each batch that counted something. */
-  readonly afterRollUp?: () => unknown;
+  /** Called after each batch that counted something, with the oldest and the newest of its minutes. */
+  readonly afterRollUp?: (zoneId: number, span: { oldestMs: number; newestMs: number }) => unknown;
   /** Stale minutes per transaction. */
   readonly batch?: number;
 }
@@ -52,7 +52,7 @@ async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: Abo
       const batch = await inTransaction(database, ({ tx }) => rollUpBatch(tx, { zoneId, limit }));
       minutes += batch.counted;
       cleared += batch.cleared;
-      if (batch.counted > 0) await deps.afterRollUp?.();
+      if (batch.span !== null) await deps.afterRollUp?.(zoneId, batch.span);
       if (!batch.isTaken && (await hasStaleMinutes(database.db, zoneId))) unfinished.push(zoneId);
     }
     zoneIds = unfinished;

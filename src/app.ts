@@ -1,16 +1,18 @@
 import { createDatabase, type Database } from "../db/client.ts";
 import { migrate } from "../db/migrate.ts";
 import { createPartitionKeeper } from "../db/partition-keeper.ts";
-import { claimDue } from "../db/queries/leases.ts";
+import { claimDue, type Period } from "../db/queries/leases.ts";
 import { WORK_SESSIONS } from "../db/session-names.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { auditConfig } from "./app/audit-config.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
+import { createFullDiskNotice } from "./app/notice-full-disk.ts";
 import { openAdminKey } from "./app/open-admin-key.ts";
 import { openAlerting } from "./app/open-alerting.ts";
 import { openArchive } from "./app/open-archive.ts";
 import { openClock } from "./app/open-clock.ts";
+import { openDatabaseWatch } from "./app/open-database-watch.ts";
 import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
 import { openKeyring } from "./app/open-keyring.ts";
@@ -21,18 +23,25 @@ import { openQueues } from "./app/open-queues.ts";
 import { openRequestGate } from "./app/open-request-gate.ts";
 import { recordPlatformHealth } from "./app/record-platform-health.ts";
 import { reportExcessRights } from "./app/report-excess-rights.ts";
+import { createOutageReports } from "./app/report-outages.ts";
+import type { DatabaseWatch } from "./app/watch-database.ts";
 import { watchEdge } from "./app/watch-edge.ts";
 import type { TerminalStream } from "./channel/terminal.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
+import { describePostgresFailure } from "./describe-postgres-failure.ts";
+import { readDiskSpace } from "./disk-space.ts";
 import { createEdgeClient, type EdgeClient } from "./edge/edge-client.ts";
 import { createEdgeTransport } from "./edge/transport.ts";
+import { findCluster } from "./embedded/place-cluster.ts";
 import { toError } from "./errors.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createListPageWorkers } from "./list-page-workers.ts";
 import type { Log } from "./log.ts";
 import { measureJob } from "./measure-job.ts";
+import { messageOf } from "./message-of.ts";
 import { createErasureGuard } from "./privacy/erasure-guard.ts";
+import { createBatch } from "./queue/batch.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
@@ -111,9 +120,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     onStep(step);
   };
   const metrics = createMetrics();
+  const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
+  const watch = openDatabaseWatch({ config, alerting, clock: systemClock, log }, stack);
 
   begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
-  const databaseUrl = await openPostgres(config, stack);
+  const watched = { dataDir: config.dataDir, clock: systemClock, log, watch };
+  const databaseUrl = await openPostgres(config, stack, () => createOutageReports(watched));
   await migrate({ url: databaseUrl.reveal() }).catch((thrown: unknown) => {
     throw explainTlsFailure(thrown, "Postgres");
   });
@@ -124,10 +136,15 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     onError: (error) => log.warn({ err: error }, "database connection lost"),
   });
   stack.defer("database", () => database.close());
-  const clock = await openClock(database, log, stack);
+  const clock = await openClock(database, log, stack, (error) => watchProbe(watch, error));
   let bell: Bell | undefined;
   const onKeyChange = () => bell?.ring("report-service", {});
   const { keyring, checkKey } = await openKeyring({ config, database, log, onChange: onKeyChange }, stack);
+  const fullDisk = createFullDiskNotice({
+    ...watched,
+    dataDir: config.databaseUrl === null ? config.dataDir : null,
+  });
+  stack.defer("full disk notice", () => fullDisk.stop());
 
   if (config.edge.url === null) begin("Starting the platform's emulator");
   const platform = await openPlatform(config, log, stack, stopping);
@@ -156,16 +173,16 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
-  const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
-  const watched = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
+  const watchedEdge = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
   const jobs = createJobs({
     database,
-    edge: watched,
+    edge: watchedEdge,
     clock,
     log,
     zoneIds,
     settings,
     heartbeat: openHeartbeat(config, systemClock),
+    readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     openKey: keyring.open,
@@ -177,13 +194,17 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
     ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
-  }).map((job) => measureJob(job, metrics, systemClock));
+  }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
   bell = queues.bell;
   stack.defer("queues", () => queues.close(STOP_GRACE_MS));
   queues.start();
 
-  const schedule = planSchedule({ config, log, database, jobs, settings, zoneIds, bell });
+  const onFailure = (tick: string, error: Error) => {
+    fullDisk.onFailure(error);
+    log.warn({ tick, err: error }, "tick failed");
+  };
+  const schedule = planSchedule({ config, onFailure, database, jobs, settings, zoneIds, bell });
   stack.defer("schedule", () => schedule.stop());
   stopping.throwIfAborted();
   schedule.start();
@@ -200,7 +221,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
-  const asking = { database, edge: watched, clock, budgetPerHour: settings.advicePerHour };
+  const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
   const httpUrl = servesHttp ? await openHttp({ ...parts, ...stores(), askAdvice }, stack) : null;
   writeRuntimeFile(config.dataDir, {
@@ -214,13 +235,22 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }
 
+/** A query every minute that fails: the database is down, or hangs. */
+function watchProbe(watch: DatabaseWatch, error: unknown): void {
+  if (error === null) return watch.recovered("probe");
+  const why = describePostgresFailure(error) ?? messageOf(toError(error));
+  const headline = `The database does not answer: no events are copied, no spikes are detected. ${why}`;
+  watch.failed("probe", { headline, isDiskFull: false });
+}
+
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
 function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
   const { pollEveryMs, lastProofMs, advicePerHour, retention, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
-    detectEveryMs: isEmulated ? 5_000 : 30_000,
-    proveEveryMs: isEmulated ? 30_000 : 5 * 60_000,
+    // Every roll-up that the detector can use rings it; the tick makes up for a ring that was lost.
+    detectEveryMs: isEmulated ? 15_000 : 30_000,
+    proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
     lastProofMs,
     advicePerHour,
     retention,
@@ -230,7 +260,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
 
 interface ScheduleParts {
   readonly config: Pick<Config, "roles">;
-  readonly log: Log;
+  readonly onFailure: (tick: string, error: Error) => void;
   readonly database: Database;
   readonly jobs: ReturnType<typeof createJobs>;
   readonly settings: JobSettings;
@@ -240,18 +270,18 @@ interface ScheduleParts {
 
 /** The ticks of the jobs this process works on; over all replicas each is due once per period. */
 function planSchedule(parts: ScheduleParts): Schedule {
-  const { config, log, database, jobs, settings, zoneIds, bell } = parts;
+  const { config, onFailure, database, jobs, settings, zoneIds, bell } = parts;
+  // Many ticks fall due at the same moment: one statement claims them all.
+  const claimAll = createBatch((periods: Period[]) => claimDue(database.db, periods));
+  const claim = async (period: Period) => (await claimAll(period)).has(period.name);
   const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
     return payloads.map((payload) => {
       const name = [job, ...Object.values(payload)].join(".");
-      const isDue = () => claimDue(database.db, `tick.${name}`, everyMs);
+      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs });
       return { name, everyMs, isDue, ring: () => bell.ring(job, payload) };
     });
   });
-  return createSchedule({
-    entries,
-    onError: (tick, error) => log.warn({ tick, err: error }, "tick failed"),
-  });
+  return createSchedule({ entries, onError: onFailure });
 }

@@ -1,5 +1,7 @@
 import { readSqlState } from "../db/sql-state.ts";
 import { escapeText } from "./edge/escape-text.ts";
+import { EmbeddedPostgresError } from "./embedded/postgres-error.ts";
+import { FullDiskError } from "./full-disk.ts";
 import { isInstalled } from "./own-command.ts";
 import { TlsFailureError } from "./tls-failure-error.ts";
 
@@ -20,6 +22,7 @@ const REMEDIES: Record<string, string> = {
   "28000": "check user name and password in DATABASE_URL, and pg_hba.conf",
   "3D000": "create it, or correct DATABASE_URL",
   "42501": "give the role of DATABASE_URL the right (docs/database-roles.sql)",
+  "53100": "the disk of the Postgres server is full: free space there, or enlarge it",
   "53300": "raise max_connections, or run fewer replicas",
   "57P03": "try again in a moment",
 };
@@ -28,7 +31,8 @@ const MISSING = new Set(["42P01", "42703"]);
 /** What is wrong with the database and what helps, in one line; null where the failure is of another kind. */
 export function describePostgresFailure(thrown: unknown): string | null {
   // It says itself what to do.
-  if (thrown instanceof TlsFailureError) return null;
+  if (thrown instanceof TlsFailureError || thrown instanceof EmbeddedPostgresError) return null;
+  if (thrown instanceof FullDiskError) return escapeText(thrown.message);
   for (const error of eachCause(thrown)) {
     const { code, syscall, address, hostname, port } = error as NodeJS.ErrnoException & {
       address?: string;

@@ -63,25 +63,30 @@ export async function assertFence(tx: Queryable, name: string, fence: number): P
   if (held.length === 0) throw new FenceLostError(name, fence);
 }
 
+/** Something that is due once per period. */
+export interface Period {
+  readonly name: string;
+  readonly periodMs: number;
+}
+
 /**
- * True for exactly one caller per period, over all replicas; periods are aligned to the epoch on Postgres's clock.
- * Ring more often than the period: a replica whose clock is ahead asks too early and is told no.
- * A claimed period is spent even if its work then fails; a missed one is not made up for.
+ * Returns the names of those periods that this caller has claimed; each is claimed by exactly one caller, over all
+ * replicas. Periods are aligned to the epoch on Postgres's clock. Ask more often than the period: a replica whose clock
+ * is ahead asks too early and claims nothing. A claimed period is spent even if its work then fails; a missed one is not
+ * made up for.
  */
-export async function claimDue(db: Queryable, name: string, periodMs: number): Promise<boolean> {
-  const periodSeconds = periodMs / 1_000;
-  const dueAt = sql`to_timestamp(
-    (floor(extract(epoch from now()) / ${periodSeconds}::numeric) + 1) * ${periodSeconds}::numeric)`;
-  const claimed = await db
-    .insert(leases)
-    .values({ name, dueAt })
-    .onConflictDoUpdate({
-      target: leases.name,
-      set: { dueAt },
-      setWhere: sql`${leases.dueAt} is null or ${leases.dueAt} <= now()`,
-    })
-    .returning({ name: leases.name });
-  return claimed.length === 1;
+export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
+  const names = periods.map(({ name }) => name);
+  const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
+  // In the order of the names: two replicas that claim the same ones lock them in the same order.
+  const claimed = await db.execute<{ name: string }>(sql`
+    insert into leases as held (name, due_at)
+    select name, to_timestamp((floor(extract(epoch from now()) / seconds) + 1) * seconds)
+    from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[]) as asked(name, seconds) order by name
+    on conflict (name) do update set due_at = excluded.due_at
+    where held.due_at is null or held.due_at <= now()
+    returning name`);
+  return new Set(claimed.rows.map(({ name }) => name));
 }
 
 function isHeld(name: string, fence: number): SQL | undefined {

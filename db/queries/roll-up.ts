@@ -17,6 +17,8 @@ export interface RolledBatch {
   readonly counted: number;
   /** Of these, how many are no longer stale: the others were marked again meanwhile. */
   readonly cleared: number;
+  /** Start of the oldest and of the newest minute that was recounted, epoch ms; null where none was. */
+  readonly span: { readonly oldestMs: number; readonly newestMs: number } | null;
   /** Another transaction is rolling the zone up: nothing was done. */
   readonly isTaken: boolean;
 }
@@ -45,15 +47,25 @@ export async function rollUpBatch(
   tx: Queryable,
   { zoneId, limit }: { zoneId: number; limit: number },
 ): Promise<RolledBatch> {
-  if (!(await takeZone(tx, zoneId))) return { counted: 0, cleared: 0, isTaken: true };
+  if (!(await takeZone(tx, zoneId))) return { ...NOTHING, isTaken: true };
   const claims = await readClaims(tx, zoneId, limit);
-  if (claims.length === 0) return { counted: 0, cleared: 0, isTaken: false };
+  if (claims.length === 0) return { ...NOTHING, isTaken: false };
   const claimed = toClaimed(claims);
   await replaceBuckets(tx, { zoneId, width: 60, counted: countMinutes(zoneId, claimed) });
   await replaceBuckets(tx, { zoneId, width: 3_600, counted: sumBuckets(zoneId, claimed, 60, 3_600) });
   await replaceBuckets(tx, { zoneId, width: 86_400, counted: sumBuckets(zoneId, claimed, 3_600, 86_400) });
   await replacePeaks(tx, zoneId, claimed);
-  return { counted: claims.length, cleared: await clearClaims(tx, zoneId, claimed), isTaken: false };
+  const cleared = await clearClaims(tx, zoneId, claimed);
+  return { counted: claims.length, cleared, span: spanOf(claims), isTaken: false };
+}
+
+const NOTHING = { counted: 0, cleared: 0, span: null };
+
+/** The claims are sorted, newest minute first. */
+function spanOf(claims: readonly Claim[]): RolledBatch["span"] {
+  const [newest, oldest] = [claims[0], claims.at(-1)];
+  if (newest === undefined || oldest === undefined) return null;
+  return { oldestMs: oldest.second * 1_000, newestMs: newest.second * 1_000 };
 }
 
 /**

@@ -6,6 +6,8 @@ export interface UnfinishedWork {
   readonly staleMinutes: boolean;
   /** To be asked about or to be told: open, under an unresolved alert, or over before anybody was told. */
   readonly untoldSpikes: boolean;
+  /** A spike was active lately: a message about it may be waiting for its time. */
+  readonly livelySpikes: boolean;
   /** To be sent; or a channel was reported as failing and may have recovered. */
   readonly dueNotifications: boolean;
 }
@@ -13,7 +15,10 @@ export interface UnfinishedWork {
 /** As long as raise-alerts tells of a spike that it has missed. */
 const MISSED_SPIKE = sql`interval '24 hours'`;
 
-/** Three existence checks in one round trip. */
+/** Longer than the default group wait and group interval: messages that wait for their time belong to lively spikes. */
+const LIVELY = sql`interval '10 minutes'`;
+
+/** Existence checks in one round trip. */
 export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork> {
   const { rows } = await db.execute<Record<keyof UnfinishedWork, boolean>>(sql`
     select exists (select from dirty_buckets) as "staleMinutes",
@@ -21,6 +26,7 @@ export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork>
         or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')
         or s.closed_at > now() - ${MISSED_SPIKE} and not exists (select from alerts a
           where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "untoldSpikes",
+      exists (select from spikes s where s.last_active_at > now() - ${LIVELY}) as "livelySpikes",
       exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
         or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved') as "dueNotifications"`);
   const [work] = rows;

@@ -18,6 +18,8 @@ export interface AlertingParts {
   readonly log: Log;
 }
 
+export type OpenAlerting = ReturnType<typeof openAlerting>;
+
 /**
  * Channels, routes and detection as they are now. `reload` reads the configuration file again and puts all of it in
  * place at once; a file with a mistake changes nothing, and every mistake is logged.

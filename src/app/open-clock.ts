@@ -7,12 +7,20 @@ import type { StopStack } from "../stop-stack.ts";
 const MEASURE_EVERY_MS = 60_000;
 
 /** Postgres's time on this machine's clock: replicas whose clocks differ agree on what is due and what is closed. */
-export async function openClock(database: Database, log: Log, stack: StopStack): Promise<Clock> {
+export async function openClock(
+  database: Database,
+  log: Log,
+  stack: StopStack,
+  /** Called after every measurement; with null when the database has answered. */
+  onMeasured: (error: unknown) => void = () => undefined,
+): Promise<Clock> {
   let offsetMs = await readClockOffset(database.db);
   const measure = async () => {
     try {
       offsetMs = await readClockOffset(database.db);
+      onMeasured(null);
     } catch (thrown) {
+      onMeasured(thrown);
       log.debug({ err: thrown }, "clock offset not measured");
     }
   };

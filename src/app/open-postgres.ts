@@ -1,18 +1,20 @@
 import { createDatabase } from "../../db/client.ts";
 import type { Config } from "../config.ts";
-import { startEmbeddedPostgres } from "../embedded/postgres.ts";
+import { superviseEmbeddedPostgres } from "../embedded/supervise-postgres.ts";
 import { UsageError } from "../errors.ts";
 import { readRuntimeFile } from "../runtime-file.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import type { StopStack } from "../stop-stack.ts";
+import type { OutageReports } from "./report-outages.ts";
 
 /**
- * The configured database, or one that is started here.
+ * The configured database, or one that is started here, and started again whenever it ends by itself.
  * @throws {UsageError} when a service that runs here has the folder's Postgres already.
  */
 export async function openPostgres(
   { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
   stack: StopStack,
+  openReports: () => OutageReports,
 ): Promise<Secret> {
   if (databaseUrl !== null) return databaseUrl;
   const running = readRuntimeFile(dataDir);
@@ -22,9 +24,10 @@ export async function openPostgres(
       `LONGWATCH_DATA_DIR: ${JSON.stringify(dataDir)}: must not be that of a running service (process ${running.pid}${running.httpUrl === null ? "" : `, ${running.httpUrl}`}): stop it, or set another folder and LONGWATCH_PORT`,
     ]);
   }
-  const postgres = await startEmbeddedPostgres({
+  const postgres = await superviseEmbeddedPostgres({
+    ...openReports(),
     dataDir,
-    settings: ["max_wal_size=2GB", "shared_buffers=256MB"],
+    settings: ["max_wal_size=2GB", "shared_buffers=256MB", "checkpoint_timeout=15min"],
   });
   stack.defer("embedded Postgres", () => postgres.stop());
   return createSecret(postgres.url);

@@ -1,12 +1,15 @@
 import { createDatabase, type Database } from "../../db/client.ts";
 import { COMMAND_SESSIONS } from "../../db/session-names.ts";
 import type { Config } from "../config.ts";
+import { describePostgresFailure } from "../describe-postgres-failure.ts";
 import { hasCluster } from "../embedded/place-cluster.ts";
 import { startEmbeddedPostgres } from "../embedded/postgres.ts";
+import { EmbeddedPostgresError } from "../embedded/postgres-error.ts";
 import { startHint } from "../own-command.ts";
 import { readRuntimeFile } from "../runtime-file.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import { explainTlsFailure } from "../tls-failure-error.ts";
+import { describeOutage } from "./describe-outage.ts";
 
 /**
  * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one that a
@@ -33,6 +36,9 @@ export async function withStore<T>(
   try {
     return await fn(database, createSecret(url));
   } catch (thrown) {
+    const isDown = config.databaseUrl === null && describePostgresFailure(thrown) !== null;
+    const outage = isDown ? describeOutage(config.dataDir) : null;
+    if (outage !== null) throw new EmbeddedPostgresError(outage, [], { cause: thrown });
     throw explainTlsFailure(thrown, "Postgres");
   } finally {
     await database.close();

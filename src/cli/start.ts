@@ -2,12 +2,12 @@ import { Command } from "commander";
 import { createApp } from "../app.ts";
 import { secretsOf } from "../channel/channel-secrets.ts";
 import type { Config } from "../config.ts";
-import { describePostgresFailure } from "../describe-postgres-failure.ts";
 import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
 import { createLog } from "../log.ts";
 import type { Secret } from "../secret.ts";
 import { describeRunning } from "./describe-running.ts";
+import { describeStartFailure } from "./describe-start-failure.ts";
 import { createProgressLine } from "./progress-bar.ts";
 import { addHelp } from "./shape-help.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
@@ -111,7 +111,7 @@ async function run(config: Config): Promise<void> {
   } catch (thrown) {
     if (stopping.signal.aborted) return;
     // What somebody typed wrong, or has not started yet, is told to them, once.
-    const database = describePostgresFailure(thrown);
+    const database = describeStartFailure(thrown, config);
     if (database !== null) throw new Error(database, { cause: thrown });
     if (!(thrown instanceof UsageError)) log.error({ err: toError(thrown) }, "start failed");
     throw thrown;

@@ -12,6 +12,7 @@ import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { ownCommand, startHint } from "../own-command.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
+import { describePastOutage } from "./describe-outage.ts";
 import { drawHours } from "./draw-hours.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -54,9 +55,15 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
-        const { status, zones } = await withStore(readConfig(), ({ db }) => readStatus(db, io.clock()));
+        const config = readConfig();
+        const { status, zones } = await withStore(config, ({ db }) => readStatus(db, io.clock()));
+        const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, status);
-        else await writeOut(io.stdout, describe(status, zones));
+        else
+          await writeOut(
+            io.stdout,
+            [describe(status, zones), ...outage.map((line) => `${escapeText(line)}\n`)].join(""),
+          );
       }),
     );
 }

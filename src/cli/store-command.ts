@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { describePostgresFailure } from "../describe-postgres-failure.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 import { escapeText } from "../edge/escape-text.ts";
+import { EmbeddedPostgresError } from "../embedded/postgres-error.ts";
 import { toError, UsageError } from "../errors.ts";
 import { messageOf } from "../message-of.ts";
 import { describePlatformFailure } from "./describe-platform-failure.ts";
@@ -99,6 +100,7 @@ function describe(thrown: unknown): string {
   if (database !== null) return database;
   const error = toError(thrown);
   const message = messageOf(error);
+  if (error instanceof EmbeddedPostgresError) return message.split("\n").map(escapeText).join("\n");
   const cause = error.cause instanceof Error ? messageOf(error.cause) : "";
   return escapeText(cause === "" || cause === message ? message : `${message}: ${cause}`);
 }

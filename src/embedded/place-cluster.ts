@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { canReach, type PostgresUser } from "./postgres-user.ts";
+import { writeWhole } from "./write-whole.ts";
 
 /** Used only when Postgres must run as another user who cannot enter the data folder; survives a reboot. */
 const SHARED_ROOT = "/var/lib/longwatch";
@@ -41,7 +42,7 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
   const folder = path.join(SHARED_ROOT, "clusters", randomUUID());
   mkdirSync(folder, { recursive: true });
   writeFileSync(path.join(folder, "owner"), pointer);
-  writeFileSync(pointer, path.join(folder, "data"));
+  writeWhole(pointer, path.join(folder, "data"));
   chownSync(folder, user.uid, user.gid);
   return { dataFolder: path.join(folder, "data"), home: usableHome };
 }
@@ -49,6 +50,13 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
 /** Whether a service was started in the folder before. Creates nothing. */
 export function hasCluster(dataDir: string): boolean {
   return existsSync(path.join(dataDir, "postgres")) || existsSync(path.join(dataDir, "postgres-at"));
+}
+
+/** Returns where the cluster of this data folder is, or where a first start would put it when nothing stands in the way. */
+export function findCluster(dataDir: string): string {
+  const pointer = path.join(dataDir, "postgres-at");
+  const isElsewhere = existsSync(pointer);
+  return isElsewhere ? readFileSync(pointer, "utf8").trim() : path.join(path.resolve(dataDir), "postgres");
 }
 
 /** One copy per package version, moved into place whole, so that two first starts cannot see half of it. */
@@ -59,8 +67,8 @@ function copyHome(home: string): string {
   const copy = path.join(SHARED_ROOT, `postgres-${manifest.version}`);
   if (existsSync(copy)) return copy;
   const partial = `${copy}.${randomUUID()}`;
-  cpSync(home, partial, { recursive: true, verbatimSymlinks: true });
   try {
+    cpSync(home, partial, { recursive: true, verbatimSymlinks: true });
     renameSync(partial, copy);
   } catch (thrown) {
     rmSync(partial, { recursive: true, force: true });

@@ -6,20 +6,30 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
+import { isFullDisk } from "../full-disk.ts";
 import { findPostgresHome } from "./binaries.ts";
+import { fullDiskOf, requireSpace } from "./disk-space-needed.ts";
 import { placeCluster } from "./place-cluster.ts";
+import { EmbeddedPostgresError } from "./postgres-error.ts";
 import { type PostgresUser, pickPostgresUser } from "./postgres-user.ts";
+import { createServerLog, type ServerLog } from "./server-log.ts";
+import { writeWhole } from "./write-whole.ts";
 
 const run = promisify(execFile);
 
 /**
  * Keeps Postgres in a session of its own, so that Ctrl-C reaches the service first, and stops it (fast shutdown)
- * when this process closes the pipe or dies: also after kill -9 nothing is left running.
+ * when this process closes the pipe or dies: also after kill -9 nothing is left running. The watch of the pipe ends with
+ * the server: by then another process may have the server's id.
  */
 const KEEPER = `"$@" & child=$!
-( read -r _; kill -INT $child ) <&3 3<&- &
+( read -r _; kill -INT $child ) <&3 3<&- & watch=$!
 exec 3<&-
-wait $child`;
+wait $child; code=$?
+kill $watch
+exit $code`;
+
+const LAST_LINES_MS = 1_000;
 
 /**
  * Not the service's own environment: that holds its secrets, and the database, which may run as another user and runs
@@ -34,51 +44,106 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: readonly string[];
   /** How long a start, including crash recovery, may take. */
   readonly startTimeoutMs?: number;
+  /** Starts the existing cluster again on this port; a cluster that is gone is not made anew. */
+  readonly port?: number;
+  /** Ends a start in progress. */
+  readonly signal?: AbortSignal;
+}
+
+/** How a server ended. */
+export interface ServerEnd {
+  /** `exit code 1`, or `signal 9`. */
+  readonly reason: string;
+  /** The server's last error lines, oldest first. */
+  readonly lines: readonly string[];
 }
 
 export interface EmbeddedPostgres {
   /** Superuser connection string, loopback only. */
   readonly url: string;
+  /** Resolves when the server has ended, by itself or by `stop`. */
+  readonly ended: Promise<ServerEnd>;
   /** Fast shutdown; resolves when the server has exited. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts the Postgres that came with the installed packages, making its cluster on the first call.
- * @throws {Error} with the end of the server's log when it does not come up.
+ * @throws {FullDiskError} when the disk of the cluster has no room for it.
+ * @throws {EmbeddedPostgresError} with the end of the server's log when it does not come up.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = path.resolve(options.dataDir);
+  try {
+    return await start({ ...options, dataDir });
+  } catch (thrown) {
+    if (isFullDisk(thrown)) throw fullDiskOf(dataDir, thrown);
+    throw thrown;
+  }
+}
+
+async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir } = options;
   const user = pickPostgresUser();
   const place = placeCluster(dataDir, findPostgresHome(), user);
+  requireSpace(dataDir);
   const password = readPassword(dataDir);
   if (!existsSync(path.join(place.dataFolder, "PG_VERSION"))) {
+    if (options.port !== undefined) throw new Error(`the cluster in ${place.dataFolder} is gone`);
     await initialise(place.home, place.dataFolder, password, user);
   }
   const deadline = performance.now() + (options.startTimeoutMs ?? 60_000);
   await waitForPredecessor(place.dataFolder, deadline);
-  const port = await freePort();
-  const log: string[] = [];
+  const port = options.port ?? (await freePort());
+  const log = createServerLog();
   const keeper = spawnServer(place.home, place.dataFolder, port, options.settings ?? [], user, log);
-  const exited = new Promise<void>((resolve) => keeper.once("exit", () => resolve()));
+  const ended = watchEnd(keeper, log);
   // Said because PGSSLMODE of the environment holds where nothing is.
   const url = `postgres://longwatch:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
   const stop = async () => {
     keeper.stdio[3]?.destroy();
-    await exited;
+    await ended;
   };
   try {
-    await waitUntilReady(url, keeper, deadline);
+    await waitUntilReady(url, keeper, deadline, options.signal);
   } catch (thrown) {
     await stop();
-    throw new Error(`embedded Postgres did not start:\n${log.join("").slice(-2_000)}`, { cause: thrown });
+    throw new EmbeddedPostgresError(`embedded Postgres did not start:\n${log.tail()}`, log.errors(), {
+      cause: thrown,
+    });
   }
-  return { url, stop };
+  return { url, ended, stop };
+}
+
+/**
+ * Resolves when the server has exited and its last lines have come through the pipe. A session that outlives a killed
+ * server holds the pipe until its statement ends; it is not waited for.
+ */
+function watchEnd(keeper: ChildProcess, log: ServerLog): Promise<ServerEnd> {
+  return new Promise((resolve) => {
+    keeper.once("exit", (code, signal) => {
+      keeper.stdio[3]?.destroy();
+      const end = () => resolve({ reason: describeEnd(code, signal), lines: log.errors() });
+      const timer = setTimeout(end, LAST_LINES_MS);
+      keeper.once("close", () => {
+        clearTimeout(timer);
+        end();
+      });
+    });
+  });
+}
+
+/** A shell says 128 and the signal's number of a child that a signal ended. */
+function describeEnd(code: number | null, signal: NodeJS.Signals | null): string {
+  if (code === null) return `signal ${signal}`;
+  return code > 128 ? `signal ${code - 128}` : `exit code ${code}`;
 }
 
 function readPassword(dataDir: string): string {
   const file = path.join(dataDir, "postgres-password");
-  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString("hex"), { mode: 0o600 });
+  const known = existsSync(file) ? readFileSync(file, "utf8") : "";
+  // Empty: a start on a full disk made it.
+  if (known === "") writeWhole(file, randomBytes(24).toString("hex"));
   return readFileSync(file, "utf8");
 }
 
@@ -140,7 +205,7 @@ function spawnServer(
   port: number,
   settings: readonly string[],
   user: PostgresUser | null,
-  log: string[],
+  log: ServerLog,
 ): ChildProcess {
   const flags = ["listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings].flatMap((s) => [
     "-c",
@@ -154,15 +219,18 @@ function spawnServer(
     detached: true,
     stdio: ["ignore", "ignore", "pipe", "pipe"],
   });
-  keeper.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    log.push(text);
-    if (log.length > 200) log.shift();
-  });
+  keeper.stderr?.setEncoding("utf8").on("data", (text: string) => log.add(text));
   return keeper;
 }
 
-async function waitUntilReady(url: string, keeper: ChildProcess, deadline: number): Promise<void> {
+async function waitUntilReady(
+  url: string,
+  keeper: ChildProcess,
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   for (;;) {
+    signal?.throwIfAborted();
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
     client.on("error", () => undefined);
     try {

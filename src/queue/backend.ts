@@ -7,9 +7,16 @@ import type { Part } from "./lasting.ts";
 import { type RedisAddress, toRedisConnection } from "./redis-connection.ts";
 import { slowRefusals } from "./slow-refusals.ts";
 
+export interface QueuedJob {
+  readonly name: string;
+  readonly data: unknown;
+  readonly opts: JobsOptions;
+}
+
 /** As much of BullMQ's queue as this service uses; the same on either backend. */
 interface OpenQueue extends Part {
-  add(name: string, data: unknown, options: JobsOptions): Promise<unknown>;
+  /** In one round trip. */
+  addBulk(jobs: QueuedJob[]): Promise<unknown>;
   getWaitingCount(): Promise<number>;
 }
 
@@ -38,6 +45,13 @@ const JOB_OPTIONS = {
   removeOnFail: { count: 1_000 },
   backoff: { type: "exponential", delay: 1_000, jitter: 0.5 },
 } as const;
+
+/**
+ * How long an idle worker waits for a notification before it asks by itself. Postgres notifies at once and a lost
+ * connection is noticed by keepalive, so the default of 5 s only wakes the server up.
+ */
+const POSTGRES_WAIT_SECONDS = 60;
+const IDLE_TIMEOUT_MS = 5 * 60_000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redis === null
@@ -72,6 +86,9 @@ function postgresBackend(url: Secret): QueueBackend {
     connectionTimeoutMillis: 5_000,
     statement_timeout: 30_000,
     keepAlive: true,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    // A message that a crash of the server loses is rung again by the rows: no commit has to wait for the disk.
+    options: "-c synchronous_commit=off",
   };
   const postgres = withBackend((...given: Parameters<typeof createGuardedPostgres>) =>
     slowRefusals(createGuardedPostgres(...given)),
@@ -79,7 +96,8 @@ function postgresBackend(url: Secret): QueueBackend {
   return {
     kind: "postgres",
     openQueue: (name) => new postgres.Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }),
-    openWorker: (name, processor, worker) => new postgres.Worker(name, processor, { ...worker, connection }),
+    openWorker: (name, processor, worker) =>
+      new postgres.Worker(name, processor, { drainDelay: POSTGRES_WAIT_SECONDS, ...worker, connection }),
     findMistake: async () => null,
   };
 }

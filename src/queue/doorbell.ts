@@ -1,5 +1,6 @@
 import { toError } from "../errors.ts";
-import type { QueueBackend } from "./backend.ts";
+import type { QueueBackend, QueuedJob } from "./backend.ts";
+import { createBatch } from "./batch.ts";
 import { type AnyJob, QUEUES, type QueueName } from "./define-job.ts";
 import { type Lasting, openLasting, type Part } from "./lasting.ts";
 import { runAttempt } from "./run-attempt.ts";
@@ -52,6 +53,13 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
     openLasting(open, (error) => onError(where, error), Math.min(lockMs, 5_000));
   const openQueue = (name: QueueName) => lasting(`queue ${name}`, () => backend.openQueue(name));
   const queues = new Map(QUEUES.map((name) => [name, openQueue(name)]));
+  /** Ticks of many zones fall due together: what is added to a queue at the same moment is one round trip. */
+  const batches = new Map(
+    QUEUES.map((name) => [
+      name,
+      createBatch(async (jobs: QueuedJob[]) => (await queues.get(name)?.ready())?.addBulk(jobs)),
+    ]),
+  );
   /** Queues whose store has a ring that it has not answered. */
   const deaf = new Set<QueueName>();
   const workers: Lasting<Part>[] = [];
@@ -116,8 +124,8 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   async function add(definition: AnyJob, payload: Record<string, unknown>, id: string): Promise<unknown> {
     const bytes = Buffer.byteLength(JSON.stringify(payload));
     if (bytes > MAX_PAYLOAD_BYTES) throw new Error(`a payload of ${bytes} bytes: it may hold ids only`);
-    const queue = await queues.get(definition.queue)?.ready();
-    return queue?.add(definition.name, payload, { jobId: id, attempts: definition.attempts });
+    const opts = { jobId: id, attempts: definition.attempts };
+    return batches.get(definition.queue)?.({ name: definition.name, data: payload, opts });
   }
 
   async function checkStore(): Promise<void> {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import {
   type BackendFactory,
@@ -18,6 +19,21 @@ function keepListener(client: EventEmitter): void {
   };
 }
 
+/** BullMQ sends the same few statements for ever: by name the server parses each once per session. */
+function prepare(pool: PostgresConnection["pool"]): void {
+  const query = pool.query.bind(pool);
+  const names = new Map<string, string>();
+  const nameOf = (text: string) => {
+    const name = names.get(text) ?? createHash("sha256").update(text).digest("hex").slice(0, 32);
+    names.set(text, name);
+    return name;
+  };
+  pool.query = (text: unknown, values?: unknown[]) =>
+    typeof text === "string"
+      ? query({ name: nameOf(text), text, values: values ?? [] } as never)
+      : query(text as never, values);
+}
+
 /**
  * BullMQ's Postgres backend, except that a connection which dies while it is in use or being closed is an error of that
  * call and not the end of the process. Whoever waits for the connection is told of the error all the same.
@@ -29,6 +45,7 @@ export const createGuardedPostgres: BackendFactory<PostgresQueueBackend, Postgre
 ) => {
   const connection = new PostgresConnection(options.connection);
   connection.pool.on("connect", (client) => client.on("error", ignore));
+  prepare(connection.pool);
   const getListenClient = connection.getListenClient.bind(connection);
   const guarded = new WeakSet<object>();
   connection.getListenClient = async () => {

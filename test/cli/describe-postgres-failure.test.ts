@@ -32,6 +32,11 @@ test.each<[string, unknown, string]>([
     'Postgres: database "nodb" does not exist (3D000): create it, or correct DATABASE_URL',
   ],
   [
+    "a full disk of the server",
+    failure({ code: "53100" }, "could not extend file: No space left on device"),
+    "Postgres: could not extend file: No space left on device (53100): the disk of the Postgres server is full: free space there, or enlarge it",
+  ],
+  [
     "missing tables",
     failure({ code: "42P01" }),
     "the database lacks the tables of this version: start the service once (npm start)",

@@ -109,19 +109,34 @@ test("a lease is renewed by its owner, late too, and not by a predecessor", asyn
 });
 
 test("a due tick is claimed once among ten callers, and once again when its time has come", async () => {
-  const claim = () =>
-    Promise.all(Array.from({ length: 10 }, () => claimDue(database.db, "hourly", 86_400_000_000)));
+  const hourly = [{ name: "hourly", periodMs: 86_400_000_000 }];
+  const claim = async () =>
+    (await Promise.all(Array.from({ length: 10 }, () => claimDue(database.db, hourly)))).flatMap((names) => [
+      ...names,
+    ]);
 
-  expect((await claim()).filter(Boolean)).toHaveLength(1);
-  expect((await claim()).filter(Boolean)).toHaveLength(0);
+  expect(await claim()).toEqual(["hourly"]);
+  expect(await claim()).toEqual([]);
   await database.db.update(leases).set({ dueAt: sql`now()` }).where(eq(leases.name, "hourly"));
-  expect((await claim()).filter(Boolean)).toHaveLength(1);
+  expect(await claim()).toEqual(["hourly"]);
+});
+
+test("of many ticks that are claimed together each is claimed once among ten callers, in whatever order they ask", async () => {
+  const periods = Array.from({ length: 40 }, (_, n) => ({ name: `tick.${n}`, periodMs: 86_400_000_000 }));
+  const asked = Array.from({ length: 10 }, (_, n) =>
+    claimDue(database.db, n % 2 ? periods : periods.toReversed()),
+  );
+  const claimed = (await Promise.all(asked)).flatMap((names) => [...names]);
+  expect(claimed.sort()).toEqual(periods.map(({ name: tick }) => tick).sort());
+
+  await database.db.update(leases).set({ dueAt: sql`now()` }).where(eq(leases.name, "tick.7"));
+  expect([...(await claimDue(database.db, periods))]).toEqual(["tick.7"]);
 });
 
 test("the next tick lies on a whole period of Postgres's clock, ahead of now", async () => {
   // In one transaction, so that now() is the same moment in the claim and in the check.
   const due = await inTransaction(database, async ({ tx }) => {
-    await claimDue(tx, "half-minutely", 30_000);
+    await claimDue(tx, [{ name: "half-minutely", periodMs: 30_000 }]);
     return tx.execute(sql`
       select extract(epoch from due_at)::numeric % 30 = 0 as whole, due_at > now() as ahead,
         due_at <= now() + interval '30 seconds' as near from leases`);

@@ -1,6 +1,8 @@
 import { eq } from "drizzle-orm";
 import pino from "pino";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { ensurePartitions } from "../../db/partitions.ts";
+import { readDailyGrowth } from "../../db/queries/daily-growth.ts";
 import { alerts } from "../../db/schema/alerts.ts";
 import { coverageWindows } from "../../db/schema/coverage-windows.ts";
 import { ingestCursors } from "../../db/schema/ingest-cursors.ts";
@@ -11,6 +13,7 @@ import { openHeartbeat } from "../../src/app/open-heartbeat.ts";
 import { recordPlatformHealth } from "../../src/app/record-platform-health.ts";
 import { watchEdge } from "../../src/app/watch-edge.ts";
 import { parseConfig } from "../../src/config.ts";
+import type { DiskSpace } from "../../src/disk-space.ts";
 import { routeToAll } from "../../src/routing/routing.ts";
 import { createAlertWorld } from "../alert/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -36,7 +39,9 @@ afterEach(() => database.drop());
 const deps = () => ({ database, clock, log: silent, zoneIds: [ZONE], pollEveryMs: 30_000 });
 
 /** The job as one replica runs it, and what the channel "chat" was told: `transition reason headline`. */
-function createTeller(over: { zoneIds?: number[]; pollEveryMs?: number } = {}) {
+function createTeller(
+  over: { zoneIds?: number[]; pollEveryMs?: number; readDisk?: () => DiskSpace | null } = {},
+) {
   const afterAlerts = async () => undefined;
   const job = createReportServiceJob({
     ...deps(),
@@ -75,6 +80,42 @@ async function lookFor(teller: { look(): Promise<void> }, minutes: number): Prom
     await teller.look();
   }
 }
+
+test("a disk with less free than a day of events takes is one alert, over when clearly more is free", async () => {
+  // A day of rows; Postgres's log may take two more gigabytes at most.
+  await ensurePartitions(database, ["2026-11-19"]);
+  await database.pool.query(`insert into waf_events (occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua,
+      url, asn, country, action)
+    select '2026-11-19 12:00Z'::timestamptz + n * interval '1 ms', 101, 'log' || n, 'search', '', '1', '', '', '', '',
+      '', '', '' from generate_series(1, 1000) n`);
+  const { dayBytes, logBytes } = await readDailyGrowth(database.db, NOW);
+  expect(dayBytes).toBeGreaterThan(100_000);
+  expect(logBytes).toBeLessThanOrEqual(2 * 1_024 ** 3);
+  // Whatever the log takes at the moment: of other tests' databases too.
+  const much = dayBytes * 1.25 + 2 * 1_024 ** 3;
+  let freeBytes = much * 1.3;
+  const teller = createTeller({
+    readDisk: () => ({ folder: "/data/longwatch", mountPoint: "/data", freeBytes, totalBytes: 10e9 }),
+  });
+  await poll(now + HOUR_MS);
+  await teller.look();
+  expect(await teller.told()).toEqual([]);
+
+  freeBytes = dayBytes;
+  await Promise.all([teller.look(), teller.look()]);
+  await lookFor(teller, 3);
+  const [first, ...rest] = await teller.told();
+  expect(first).toMatch(
+    /^1 first The disk may be full within a day: the disk of \/data\/longwatch \(mounted at \/data\) has \d+ kB of 10\.0 GB free, and the next day may take .* Free space or enlarge the disk$/,
+  );
+  expect(rest).toEqual([]);
+
+  freeBytes = much * 1.3;
+  await lookFor(teller, 1);
+  expect((await teller.told()).slice(1)).toEqual([
+    expect.stringContaining("2 resolved The disk has room again"),
+  ]);
+});
 
 test("a refused key is one alert over all zones and replicas, and over once events are given again", async () => {
   const emulator = await openEmulator({ historyHours: 1, clock });

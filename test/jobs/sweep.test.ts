@@ -115,6 +115,25 @@ test.each<[string, () => Promise<unknown>]>([
   expect(await sweep()).toEqual([]);
 });
 
+test("a spike that has been quiet for long is looked after less often, a lively one every time", async () => {
+  const rung: string[] = [];
+  let now = Date.now();
+  const job = createSweepJob({ database, clock: () => now, ring: async (name) => rung.push(name) });
+  const sweepFor = async (seconds: number) => {
+    rung.length = 0;
+    for (let at = 0; at < seconds; at += 10) {
+      await job.run({} as never, signal);
+      now += 10_000;
+    }
+    return ["fetch-advice", "raise-alerts"].map((name) => rung.filter((one) => one === name).length);
+  };
+  const id = await spike();
+  expect(await sweepFor(120)).toEqual([2, 4]);
+
+  await database.db.update(spikes).set({ lastActiveAt: new Date() }).where(eq(spikes.id, id));
+  expect(await sweepFor(120)).toEqual([2, 12]);
+});
+
 test("a bell that is out of order keeps no other from being rung, and is told of", async () => {
   await spike();
   await notification({});

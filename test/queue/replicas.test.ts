@@ -24,7 +24,7 @@ async function startReplicas(name: string): Promise<number> {
       name,
       everyMs: DAY_MS,
       isDue: async () => {
-        const isDue = await claimDue(database.db, name, DAY_MS);
+        const isDue = (await claimDue(database.db, [{ name, periodMs: DAY_MS }])).has(name);
         asked += 1;
         return isDue;
       },

@@ -1,0 +1,29 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+
+/** What the disk of the server takes within a day, in bytes. */
+export interface DailyGrowth {
+  /** Of the largest of the last days: events and records, with their indexes. */
+  readonly dayBytes: number;
+  /** Files that the server's log may still add before it uses old ones again. */
+  readonly logBytes: number;
+}
+
+const DAYS = 4;
+
+/** Reads the growth from the partitions of the last days: no history of sizes is needed. The role must see the log's files. */
+export async function readDailyGrowth(db: Queryable, nowMs: number): Promise<DailyGrowth> {
+  const days = Array.from({ length: DAYS }, (_, n) =>
+    new Date(nowMs - n * 86_400_000).toISOString().slice(0, 10).replaceAll("-", ""),
+  );
+  const { rows } = await db.execute<{ dayBytes: number; logBytes: number }>(sql`
+    select coalesce((select max(bytes) from (
+        select sum(pg_total_relation_size(c.oid)) as bytes
+        from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent in ('waf_events'::regclass, 'raw_blocks'::regclass)
+          and right(c.relname, 8) = any (${sql.param(days)}::text[])
+        group by right(c.relname, 8)) d), 0)::float8 as "dayBytes",
+      greatest(pg_size_bytes(current_setting('max_wal_size')) - (select sum(size) from pg_ls_waldir()), 0)::float8
+        as "logBytes"`);
+  return rows[0] ?? { dayBytes: 0, logBytes: 0 };
+}

@@ -1,0 +1,67 @@
+import type { Clock } from "../clock.ts";
+import { readDiskSpace } from "../disk-space.ts";
+import { findCluster } from "../embedded/place-cluster.ts";
+import { toError } from "../errors.ts";
+import { describeDisk, isFullDisk } from "../full-disk.ts";
+import type { Log } from "../log.ts";
+import type { AnyJob } from "../queue/define-job.ts";
+import { createTellSeldom } from "./tell-seldom.ts";
+import type { DatabaseWatch } from "./watch-database.ts";
+
+/** Every zone is polled more often than this, and every poll writes: without a further failure there is room again. */
+const OVER_AFTER_MS = 5 * 60_000;
+
+export interface FullDiskNotice {
+  /** Looks at what a job or a tick failed with. */
+  readonly onFailure: (thrown: unknown) => void;
+  /** The same job, its failures looked at. */
+  readonly watchJob: (job: AnyJob) => AnyJob;
+  readonly stop: () => void;
+}
+
+/** Notices statements that fail because the database's disk is full: SQLSTATE 53100, of the embedded or another server. */
+export function createFullDiskNotice(parts: {
+  /** Of the embedded Postgres; null where another server is used. */
+  readonly dataDir: string | null;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly watch: Pick<DatabaseWatch, "failed" | "recovered">;
+  readonly overAfterMs?: number;
+}): FullDiskNotice {
+  const { dataDir, clock, log, watch, overAfterMs = OVER_AFTER_MS } = parts;
+  let timer: NodeJS.Timeout | undefined;
+  const logSeldom = createTellSeldom((_where, error, leftOut) => {
+    log.error({ err: error, disk: describePlace(dataDir), leftOut }, "disk of the database full");
+  }, clock);
+
+  function onFailure(thrown: unknown): void {
+    if (!isFullDisk(thrown)) return;
+    logSeldom("disk", toError(thrown));
+    const headline = `The disk of the database is full: new events cannot be stored. Free space or enlarge the disk: ${describePlace(dataDir)}`;
+    watch.failed("disk", { headline, isDiskFull: true });
+    clearTimeout(timer);
+    timer = setTimeout(() => watch.recovered("disk"), overAfterMs).unref();
+  }
+
+  return {
+    onFailure,
+    watchJob: (job) => ({
+      ...job,
+      async run(payload, signal) {
+        try {
+          await job.run(payload, signal);
+        } catch (thrown) {
+          onFailure(thrown);
+          throw thrown;
+        }
+      },
+    }),
+    stop: () => clearTimeout(timer),
+  };
+}
+
+function describePlace(dataDir: string | null): string {
+  if (dataDir === null) return "the disk of the Postgres server of DATABASE_URL (SQLSTATE 53100)";
+  const space = readDiskSpace(findCluster(dataDir));
+  return space === null ? `the disk of ${dataDir}` : describeDisk(space);
+}

@@ -1,0 +1,38 @@
+import { buildDatabaseMessage } from "../alert/database-alert.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { StopStack } from "../stop-stack.ts";
+import type { OpenAlerting } from "./open-alerting.ts";
+import { createDirectSender } from "./send-directly.ts";
+import { createDatabaseWatch, type DatabaseWatch } from "./watch-database.ts";
+
+/** Watches the database. A process that delivers alerts sends the alert about it itself, without the outbox. */
+export function openDatabaseWatch(
+  parts: {
+    readonly config: Pick<Config, "roles">;
+    readonly alerting: Pick<OpenAlerting, "notifiers" | "routing">;
+    readonly clock: Clock;
+    readonly log: Log;
+  },
+  stack: StopStack,
+): DatabaseWatch {
+  const { config, alerting, clock, log } = parts;
+  const sender = config.roles.includes("alerts") ? createDirectSender({ ...alerting, clock, log }) : null;
+  const watch = createDatabaseWatch({
+    clock,
+    onTrouble(trouble) {
+      log.error({ headline: trouble.headline }, "database failed");
+      sender?.open(buildDatabaseMessage(trouble, null));
+    },
+    onRecovered(trouble, atMs) {
+      log.info({ downMs: atMs - trouble.sinceMs }, "database recovered");
+      sender?.close(buildDatabaseMessage(trouble, atMs));
+    },
+  });
+  stack.defer("database watch", () => {
+    watch.stop();
+    sender?.stop();
+  });
+  return watch;
+}

@@ -1,0 +1,120 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { notificationKeyOf } from "../alert/dedupe-key.ts";
+import { routeSelf } from "../alert/route-self.ts";
+import type { AlertMessage } from "../channel/alert-message.ts";
+import { describeFailure } from "../channel/describe-failure.ts";
+import type { Notifier } from "../channel/notifier.ts";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { Routing } from "../routing/routing.ts";
+
+/** Longer than any channel's own limit. */
+const TIMEOUT_MS = 40_000;
+const PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 60_000;
+
+export interface DirectSenderParts {
+  readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly routing: () => Routing;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Before the second attempt; twice as long before each further one, up to a minute. */
+  readonly pauseMs?: number;
+}
+
+export interface DirectSender {
+  /** Sends the first message of an alert to the channels that its routes name, and tries each until it has taken it. */
+  open(message: AlertMessage): void;
+  /** Sends the end of that alert to the channels that have taken its first message; gives up on the others. */
+  close(message: AlertMessage): void;
+  stop(): void;
+}
+
+/** Sends without the outbox, for the one alert that the database cannot take: about the database. */
+export function createDirectSender({
+  notifiers,
+  routing,
+  clock,
+  log,
+  pauseMs = PAUSE_MS,
+}: DirectSenderParts): DirectSender {
+  const stopping = new AbortController();
+  /** Ends the attempts at the first message; one that is under way still ends by itself. */
+  let over = new AbortController();
+  /** By channel, what it returned for the first message; undefined where it has not taken that. */
+  let lanes = new Map<Notifier, Promise<string | null | undefined>>();
+
+  async function attempt(
+    notifier: Notifier,
+    message: AlertMessage,
+    { number, reference }: { number: number; reference: string | null },
+  ): Promise<{ readonly taken?: string | null; readonly isRefused?: boolean }> {
+    const { name: channel } = notifier;
+    try {
+      const sent = await notifier.send(message, {
+        signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+        attempt: number,
+        deliveryKey: notificationKeyOf(message.dedupeKey, message.transition, channel),
+        providerReference: reference,
+      });
+      log.info({ channel, reason: message.reason }, "notification sent without the database");
+      return { taken: sent.providerReference };
+    } catch (thrown) {
+      if (stopping.signal.aborted) return {};
+      const { code, text, disposition } = describeFailure(thrown);
+      log.warn({ channel, code, text, attempt: number }, "notification not sent without the database");
+      return { isRefused: disposition === "give-up" };
+    }
+  }
+
+  async function send(
+    notifier: Notifier,
+    message: AlertMessage,
+    reference: string | null,
+    until: AbortSignal,
+  ): Promise<string | null | undefined> {
+    const signal = AbortSignal.any([until, stopping.signal]);
+    for (let number = 1; !signal.aborted; number++) {
+      const { taken, isRefused = false } = await attempt(notifier, message, { number, reference });
+      if (taken !== undefined || isRefused) return taken;
+      const pause = Math.min(pauseMs * 2 ** (number - 1), MAX_PAUSE_MS);
+      await delay(pause, undefined, { signal }).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  return {
+    open(message) {
+      over.abort();
+      over = new AbortController();
+      const { signal } = over;
+      lanes = new Map(
+        pickNotifiers(notifiers, routing(), message, clock()).map((notifier) => [
+          notifier,
+          send(notifier, message, null, signal),
+        ]),
+      );
+    },
+    close(message) {
+      over.abort();
+      for (const [notifier, lane] of lanes)
+        void lane.then((reference) =>
+          reference === undefined ? undefined : send(notifier, message, reference, stopping.signal),
+        );
+      lanes = new Map();
+    },
+    stop: () => stopping.abort(new Error("the service is stopping")),
+  };
+}
+
+/** Silences are rows of the database, so none holds. Where the routes name nobody, every channel is used. */
+function pickNotifiers(
+  notifiers: ReadonlyMap<string, Notifier>,
+  routing: Routing,
+  { severity }: AlertMessage,
+  nowMs: number,
+): Notifier[] {
+  const { channels } = routeSelf({ routing, silences: [], nowMs }, { zoneId: null, severity });
+  const named = channels.flatMap((channel) => notifiers.get(channel) ?? []);
+  return named.length > 0 ? named : [...notifiers.values()];
+}

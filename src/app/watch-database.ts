@@ -1,0 +1,82 @@
+import type { DatabaseTrouble } from "../alert/database-alert.ts";
+import type { Clock } from "../clock.ts";
+
+/** A restart, or a primary that moves, is nobody's business; an outage that lasts longer hides attacks. */
+const GRACE_MS = 2 * 60_000;
+/** The database has to work for so long before the outage counts as over: a server may come up and fail again. */
+const STABLE_MS = 60_000;
+
+/** Who saw it: the supervisor of the embedded server, a query every minute, a job that met a full disk. */
+export type TroubleSource = "server" | "probe" | "disk";
+
+export interface DatabaseWatchOptions {
+  readonly clock: Clock;
+  /** Called once per outage that lasts, and once when it is over. Must not need the database. */
+  readonly onTrouble: (trouble: DatabaseTrouble) => void;
+  readonly onRecovered: (trouble: DatabaseTrouble, atMs: number) => void;
+  readonly graceMs?: number;
+  readonly stableMs?: number;
+}
+
+export interface DatabaseWatch {
+  /** A full disk is reported at once: no restart helps. */
+  failed(source: TroubleSource, trouble: { readonly headline: string; readonly isDiskFull: boolean }): void;
+  recovered(source: TroubleSource): void;
+  stop(): void;
+}
+
+interface Seen extends DatabaseTrouble {
+  readonly isDiskFull: boolean;
+}
+
+const SOURCES = ["server", "disk", "probe"] as const;
+
+/** Decides when the trouble of the database is worth an alert. It has no timer while all is well. */
+export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatch {
+  const { clock, onTrouble, onRecovered, graceMs = GRACE_MS, stableMs = STABLE_MS } = options;
+  const seen = new Map<TroubleSource, Seen>();
+  let sinceMs: number | null = null;
+  let told: DatabaseTrouble | null = null;
+  let timer: NodeJS.Timeout | undefined;
+
+  /** The source that knows most comes first. */
+  const current = () => SOURCES.flatMap((source) => seen.get(source) ?? [])[0] ?? null;
+
+  function fire(): void {
+    const trouble = current();
+    if (trouble === null || told !== null) return;
+    told = { headline: trouble.headline, sinceMs: sinceMs ?? trouble.sinceMs };
+    onTrouble(told);
+  }
+
+  function settle(): void {
+    if (current() !== null) return;
+    sinceMs = null;
+    if (told === null) return;
+    const over = told;
+    told = null;
+    onRecovered(over, clock());
+  }
+
+  function later(ms: number, run: () => void): void {
+    clearTimeout(timer);
+    timer = setTimeout(run, Math.max(ms, 0)).unref();
+  }
+
+  return {
+    failed(source, { headline, isDiskFull }) {
+      const nowMs = clock();
+      sinceMs ??= nowMs;
+      seen.set(source, { headline, isDiskFull, sinceMs: seen.get(source)?.sinceMs ?? nowMs });
+      if (isDiskFull) {
+        clearTimeout(timer);
+        fire();
+      } else if (told === null) later(sinceMs + graceMs - nowMs, fire);
+      else clearTimeout(timer);
+    },
+    recovered(source) {
+      if (seen.delete(source) && seen.size === 0) later(stableMs, settle);
+    },
+    stop: () => clearTimeout(timer),
+  };
+}

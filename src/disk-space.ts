@@ -1,0 +1,48 @@
+import { existsSync, statfsSync, statSync } from "node:fs";
+import path from "node:path";
+
+/** The disk that holds a folder. */
+export interface DiskSpace {
+  readonly folder: string;
+  /** The topmost folder on the same disk. */
+  readonly mountPoint: string;
+  /** What a program without special rights may still write. */
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+}
+
+/** Returns the space of the disk that holds `folder`, which need not exist yet; null where the system does not say. */
+export function readDiskSpace(folder: string): DiskSpace | null {
+  try {
+    const existing = findExisting(path.resolve(folder));
+    const { bsize, bavail, blocks } = statfsSync(existing);
+    // Some network file systems report zero for everything.
+    if (blocks === 0) return null;
+    return {
+      folder: path.resolve(folder),
+      mountPoint: findMountPoint(existing),
+      freeBytes: bavail * bsize,
+      totalBytes: blocks * bsize,
+    };
+  } catch {
+    return null;
+  }
+}
+
+function findExisting(folder: string): string {
+  return existsSync(folder) ? folder : findExisting(path.dirname(folder));
+}
+
+function findMountPoint(folder: string): string {
+  const parent = path.dirname(folder);
+  return parent === folder || statSync(parent).dev !== statSync(folder).dev ? folder : findMountPoint(parent);
+}
+
+const UNITS = ["kB", "MB", "GB", "TB"] as const;
+
+/** `512 kB`, `3 MB`, `1.2 GB`: decimal units, one decimal from a gigabyte on. */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(Math.max(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), 1), UNITS.length);
+  const value = bytes / 1_000 ** power;
+  return `${power > 2 ? value.toFixed(1) : Math.floor(value)} ${UNITS[power - 1]}`;
+}

@@ -1,0 +1,130 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { findCluster } from "../../src/embedded/place-cluster.ts";
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { readRuntimeFile } from "../../src/runtime-file.ts";
+import { startServiceProcess } from "../faults/service-process.ts";
+import { startWebhookReceiver } from "../faults/webhook-receiver.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
+
+const LOOK = { timeout: 120_000, interval: 200 };
+
+/** In memory where that is possible: making a cluster waits for the disk most of its time. */
+function makeFolder(): string {
+  const disk = mountSmallDisk(1_000);
+  const folder = disk?.folder ?? mkdtempSync(path.join(tmpdir(), "longwatch-outage-"));
+  chmodSync(folder, 0o755);
+  onTestFinished(() => (disk === null ? rmSync(folder, { recursive: true, force: true }) : disk.remove()));
+  return folder;
+}
+
+/** The service with its own Postgres in this folder, on an emulator of the platform that is here. */
+async function startService(dataDir: string, env: Record<string, string>) {
+  const emulator = await createEmulator({ zones: [101], historyHours: 1 });
+  onTestFinished(() => emulator.close());
+  const service = startServiceProcess({
+    EDGE_API_URL: emulator.url,
+    EDGE_API_KEY: emulator.accessKey,
+    EDGE_SHIELD_ZONES: "101",
+    EDGE_REQUESTS_PER_SECOND: "1000",
+    LONGWATCH_POLL_SECONDS: "1",
+    LONGWATCH_DATA_DIR: dataDir,
+    ...env,
+  });
+  onTestFinished(async () => {
+    service.child.kill("SIGKILL");
+    await service.exited;
+  });
+  await expect.poll(() => service.printed(), LOOK).toContain("service started");
+  return { ...service, emulator };
+}
+
+async function query(dataDir: string, text: string) {
+  const client = new pg.Client({ connectionString: readRuntimeFile(dataDir)?.databaseUrl });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    return (await client.query(text)).rows[0] as Record<string, unknown>;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** When the search last came to its end, by the database. */
+const lastPoll = async (dataDir: string) =>
+  Number(
+    (await query(dataDir, "select extract(epoch from max(searched_through)) as at from coverage_windows"))[
+      "at"
+    ],
+  );
+
+test("after kill -9 of its Postgres the service polls on by itself, logs the outage and shows it in `status`", async () => {
+  const dataDir = makeFolder();
+  const service = await startService(dataDir, {});
+  await expect.poll(() => lastPoll(dataDir), LOOK).toBeGreaterThan(0);
+
+  const [pid] = readFileSync(path.join(findCluster(dataDir), "postmaster.pid"), "utf8").split("\n");
+  process.kill(Number(pid), "SIGKILL");
+  const killedAt = Date.now() / 1_000;
+
+  await expect.poll(() => service.printed(), LOOK).toContain("embedded Postgres restarted");
+  await expect.poll(() => lastPoll(dataDir).catch(() => 0), LOOK).toBeGreaterThan(killedAt);
+  expect(service.printed()).toMatch(/"reason":"signal 9".*"msg":"embedded Postgres ended"/);
+  const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
+  expect(await status.exited).toBe(0);
+  expect(status.printed()).toMatch(
+    /The embedded Postgres was down from .* UTC \(signal 9\); it was restarted\./,
+  );
+});
+
+test("a full disk that ends its Postgres is alerted without the database, named by `status`, and over when it is enlarged", async (context) => {
+  const disk = mountSmallDisk(500);
+  if (disk === null) {
+    context.skip("this user may not mount a disk");
+    return;
+  }
+  onTestFinished(() => disk.remove());
+  const receiver = await startWebhookReceiver();
+  onTestFinished(() => receiver.close());
+  const dataDir = path.join(disk.folder, "longwatch");
+  const service = await startService(dataDir, receiver.env);
+  const isAboutDatabase = ({ alertId }: { alertId: number }) => alertId === 0;
+
+  execFileSync("sh", [
+    "-c",
+    'dd if=/dev/zero of="$1" bs=1M 2>/dev/null || true',
+    "sh",
+    `${disk.folder}/fill`,
+  ]);
+  const fill = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
+  await expect
+    .poll(async () => {
+      await query(dataDir, fill).catch(() => undefined);
+      return service.printed();
+    }, LOOK)
+    .toContain("embedded Postgres not restarted");
+
+  await expect.poll(() => receiver.received.filter(isAboutDatabase), LOOK).toHaveLength(1);
+  expect(receiver.received.find(isAboutDatabase)).toMatchObject({
+    reason: "first",
+    kind: "self",
+    severity: "critical",
+    headline: expect.stringMatching(/disk .*is full: .*\(mounted at .*longwatch-disk/),
+  });
+  const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
+  expect(await status.exited).toBe(1);
+  expect(status.printed()).toMatch(/its embedded Postgres has been down since/);
+  expect(status.printed()).toMatch(/No space left on device/);
+  expect(status.printed()).toMatch(
+    /The disk is full: the disk of .* free\. Free space or enlarge the disk\./,
+  );
+  expect(status.printed()).not.toContain("DATABASE_URL");
+
+  disk.enlarge(1_500);
+  const enlargedAt = Date.now() / 1_000;
+  await expect.poll(() => lastPoll(dataDir).catch(() => 0), LOOK).toBeGreaterThan(enlargedAt);
+});

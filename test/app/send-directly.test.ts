@@ -1,0 +1,89 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { buildDatabaseMessage } from "../../src/alert/database-alert.ts";
+import { createDirectSender } from "../../src/app/send-directly.ts";
+import { systemClock } from "../../src/clock.ts";
+import { type Routing, routeToAll } from "../../src/routing/routing.ts";
+import { type Receiver, startReceiver, webhooksOf } from "../jobs/deliver-world.ts";
+
+const LOOK = { timeout: 10_000, interval: 10 };
+const SINCE = Date.UTC(2026, 10, 20, 12);
+const trouble = { sinceMs: SINCE, headline: "The embedded Postgres is down" };
+let receiver: Receiver;
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+});
+afterAll(() => receiver.close());
+beforeEach(() => receiver.reset());
+
+function open(channels: readonly string[], routing: Routing = routeToAll(channels)) {
+  const notifiers = webhooksOf(receiver.url, channels);
+  const log = pino({ level: "silent" });
+  const sender = createDirectSender({
+    notifiers,
+    routing: () => routing,
+    clock: systemClock,
+    log,
+    pauseMs: 20,
+  });
+  onTestFinished(() => sender.stop());
+  return sender;
+}
+
+test("the alert and its end reach every channel once, under one key for each transition", async () => {
+  const sender = open(["chat", "pager"]);
+  sender.open(buildDatabaseMessage(trouble, null));
+  await expect.poll(() => receiver.heard().sort(), LOOK).toEqual(["chat first", "pager first"]);
+
+  sender.close(buildDatabaseMessage(trouble, SINCE + 60_000));
+
+  const all = ["chat first", "chat resolved", "pager first", "pager resolved"];
+  await expect.poll(() => receiver.heard().sort(), LOOK).toEqual(all);
+  const [first] = receiver.received;
+  expect(first?.message).toMatchObject({
+    kind: "self",
+    severity: "critical",
+    state: "firing",
+    headline: trouble.headline,
+  });
+  expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(4);
+  expect(new Set(receiver.received.map(({ message }) => message.dedupeKey)).size).toBe(1);
+});
+
+test("a channel that fails is tried again under the same key until it takes the alert", async () => {
+  let refused = 0;
+  receiver.answer("chat", (response) => response.writeHead(++refused < 4 ? 503 : 204).end());
+  open(["chat"]).open(buildDatabaseMessage(trouble, null));
+
+  await expect.poll(() => refused, LOOK).toBe(4);
+  expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(1);
+});
+
+test("the end goes only to channels that took the alert, and the others are not tried again", async () => {
+  receiver.status("pager", 503);
+  const sender = open(["chat", "pager"]);
+  sender.open(buildDatabaseMessage(trouble, null));
+  await expect.poll(() => receiver.heard(), LOOK).toContain("chat first");
+  await expect.poll(() => receiver.heard().filter((one) => one === "pager first").length).toBeGreaterThan(1);
+
+  sender.close(buildDatabaseMessage(trouble, SINCE + 60_000));
+
+  await expect.poll(() => receiver.heard(), LOOK).toContain("chat resolved");
+  const tries = receiver.heard().filter((one) => one.startsWith("pager")).length;
+  // An attempt that was under way may still end.
+  await expect
+    .poll(() => receiver.heard().filter((one) => one.startsWith("pager")).length)
+    .toBeLessThan(tries + 2);
+  expect(receiver.heard()).not.toContain("pager resolved");
+});
+
+test("the routes say which channels get it; where they name none, all do", async () => {
+  const routing = routeToAll(["pager"]);
+  open(["chat", "pager"], routing).open(buildDatabaseMessage(trouble, null));
+  await expect.poll(() => receiver.heard(), LOOK).toEqual(["pager first"]);
+
+  receiver.reset();
+  open(["chat", "pager"], routeToAll([])).open(buildDatabaseMessage(trouble, null));
+  await expect.poll(() => receiver.heard().sort(), LOOK).toEqual(["chat first", "pager first"]);
+});

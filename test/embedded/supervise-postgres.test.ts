@@ -1,0 +1,157 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { openOutageFile, readOutageFile } from "../../src/embedded/outage-file.ts";
+import { findCluster } from "../../src/embedded/place-cluster.ts";
+import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
+import { type PostgresOutage, superviseEmbeddedPostgres } from "../../src/embedded/supervise-postgres.ts";
+import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
+
+const LOOK = { timeout: 60_000, interval: 100 };
+
+/** One cluster for all: making it takes longest. */
+const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-supervised-"));
+chmodSync(dataDir, 0o755);
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+async function query(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function postmaster(): number {
+  const [pid] = readFileSync(path.join(findCluster(dataDir), "postmaster.pid"), "utf8").split("\n");
+  return Number(pid);
+}
+
+async function supervise(folder = dataDir) {
+  const downs: PostgresOutage[] = [];
+  const ups: PostgresOutage[] = [];
+  const postgres = await superviseEmbeddedPostgres({
+    dataDir: folder,
+    settings: ["fsync=off"],
+    clock: systemClock,
+    pauseMs: 50,
+    onDown: (outage) => void downs.push(outage),
+    onUp: (outage) => void ups.push(outage),
+  });
+  onTestFinished(() => postgres.stop());
+  return { ...postgres, downs, ups };
+}
+
+test("a server whose postmaster was killed comes back at the same address with every committed row", async () => {
+  const postgres = await supervise();
+  await query(postgres.url, "create table if not exists kept as select 42 as answer");
+  const before = postmaster();
+
+  process.kill(before, "SIGKILL");
+
+  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  expect(await query(postgres.url, "select answer from kept")).toEqual([{ answer: 42 }]);
+  expect(postmaster()).not.toBe(before);
+  expect(postgres.downs[0]).toMatchObject({ reason: "signal 9", failedRestarts: 0, isDiskFull: false });
+});
+
+test("a restart that fails names the server's last error lines, and the next one is tried", async () => {
+  const postgres = await supervise();
+  const config = path.join(findCluster(dataDir), "postgresql.auto.conf");
+  const whole = readFileSync(config);
+  execFileSync("sh", ["-c", 'echo "shared_buffers = nonsense" >> "$1"', "sh", config]);
+
+  process.kill(postmaster(), "SIGKILL");
+
+  await expect.poll(() => postgres.downs.length, LOOK).toBeGreaterThan(2);
+  expect(postgres.downs.at(-1)?.failedRestarts).toBeGreaterThan(0);
+  expect(postgres.downs.at(-1)?.lines.join("\n")).toContain("FATAL");
+  execFileSync("sh", ["-c", 'printf "%s" "$2" > "$1"', "sh", config, whole.toString()]);
+  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  expect(await query(postgres.url, "select 1 as one")).toEqual([{ one: 1 }]);
+});
+
+test("a stop ends the supervision: the server stays down", async () => {
+  const postgres = await supervise();
+  await postgres.stop();
+  await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
+  expect(postgres.downs).toEqual([]);
+
+  const next = await startEmbeddedPostgres({ dataDir });
+  await next.stop();
+});
+
+test("a stop during an outage leaves no server behind", async () => {
+  const postgres = await supervise();
+  process.kill(postmaster(), "SIGKILL");
+  await expect.poll(() => postgres.downs.length, LOOK).toBeGreaterThan(0);
+
+  await postgres.stop();
+  await delay(200);
+
+  await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
+});
+
+test("a data folder that is gone is not made anew by a restart: the service would run on an empty database", async () => {
+  const postgres = await supervise();
+  const pid = postmaster();
+  const cluster = findCluster(dataDir);
+  execFileSync("mv", [cluster, `${cluster}.moved`]);
+  process.kill(pid, "SIGKILL");
+
+  await expect.poll(() => postgres.downs.at(-1)?.reason, LOOK).toMatch(/the cluster in .* is gone/);
+  execFileSync("mv", [`${cluster}.moved`, cluster]);
+  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+});
+
+let disk: SmallDisk | null = null;
+beforeAll(() => {
+  disk = mountSmallDisk(300);
+});
+afterAll(() => disk?.remove());
+
+test("a server that a full disk has ended comes back when the disk has room, with every committed row", async (context) => {
+  if (disk === null) {
+    context.skip("this user may not mount a disk");
+    return;
+  }
+  const small = disk;
+  const folder = path.join(small.folder, "longwatch");
+  const postgres = await supervise(folder);
+  const record = openOutageFile(folder);
+  await query(postgres.url, "create table if not exists kept as select 42 as answer");
+  execFileSync("sh", [
+    "-c",
+    'dd if=/dev/zero of="$1" bs=1M 2>/dev/null || true',
+    "sh",
+    `${small.folder}/fill`,
+  ]);
+
+  // Writes to the server's log only; without room for its next file the server ends.
+  const fill = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
+  await expect
+    .poll(async () => {
+      await query(postgres.url, fill).catch(() => undefined);
+      return postgres.downs.length;
+    }, LOOK)
+    .toBeGreaterThan(1);
+
+  const last = postgres.downs.at(-1);
+  expect(last).toMatchObject({ isDiskFull: true });
+  expect(last?.lines.join("\n")).toContain("No space left on device");
+  // The outage is recorded on the very disk that is full.
+  if (last !== undefined) record(last, null);
+  expect(readOutageFile(folder)).toMatchObject({ untilMs: null, lines: last?.lines });
+
+  small.enlarge(600);
+  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
+  expect(await query(postgres.url, "select answer from kept")).toEqual([{ answer: 42 }]);
+});

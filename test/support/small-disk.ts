@@ -1,0 +1,35 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+/** A disk of its own, in memory. */
+export interface SmallDisk {
+  readonly folder: string;
+  enlarge(megabytes: number): void;
+  remove(): void;
+}
+
+/** Mounts a disk of so many megabytes; null where this user or this machine may not mount. */
+export function mountSmallDisk(megabytes: number): SmallDisk | null {
+  const folder = mkdtempSync(path.join(tmpdir(), "longwatch-disk-"));
+  const mount = (options: string) =>
+    execFileSync("mount", ["-t", "tmpfs", "-o", `${options},mode=0755`, "tmpfs", folder], {
+      stdio: "ignore",
+    });
+  try {
+    mount(`size=${megabytes}m`);
+  } catch {
+    rmSync(folder, { recursive: true, force: true });
+    return null;
+  }
+  return {
+    folder,
+    enlarge: (larger) => void mount(`remount,size=${larger}m`),
+    remove() {
+      // Lazily: a server that is just ending may hold a file of it.
+      execFileSync("umount", ["-l", folder]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
