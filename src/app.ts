@@ -14,6 +14,7 @@ import { openClock } from "./app/open-clock.ts";
 import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
 import { openKeys } from "./app/open-keys.ts";
+import { openLifeSign } from "./app/open-life-sign.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
@@ -35,6 +36,7 @@ import { createErasureGuard } from "./privacy/erasure-guard.ts";
 import { createPseudonymKeyring } from "./pseudonym-keyring.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
+import { readVersion } from "./read-version.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import type { Secret } from "./secret.ts";
 import { createStopStack, type StopStack } from "./stop-stack.ts";
@@ -213,6 +215,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
+  await openLifeSign({ config, database, log, zoneIds, version: readVersion() }, stack);
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Paint, paintColour, paintPlain } from "../channel/terminal-style.ts";
+import type { Paint } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
 import type { Standing } from "../report/hour-standing.ts";
@@ -8,6 +8,7 @@ import { drawDays, drawLegend } from "./coverage/draw-days.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
+import { pickPaint } from "./pick-paint.ts";
 import { count } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
@@ -56,11 +57,6 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
         if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
-}
-
-function pickPaint({ stdout }: StoreIo): Paint {
-  // A terminal's own answer heeds NO_COLOR and TERM.
-  return stdout.isTTY === true && stdout.hasColors?.() !== false ? paintColour : paintPlain;
 }
 
 function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: Paint): string {
