@@ -11,6 +11,7 @@ import { withStore } from "./open-store.ts";
 import { pickPaint } from "./pick-paint.ts";
 import { count } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 /** Exit code of `coverage` and `gaps` when an hour that was asked about is lost. */
@@ -25,7 +26,8 @@ A row is a UTC day, a cell an hour:
   ! gap        forgotten by the platform before it was proven complete
   - unwatched  partly forgotten already when the zone was first watched
   · not yet    has not begun
-Reads the database only; the service need not run. Exit code 0; 3 when a gap lies in the span.
+Reads the database only; the service need not run. Exit code 0; 2 for a zone that is neither configured nor stored; 3 when
+a gap lies in the span.
 
 Examples:
   npm run -s longwatch -- coverage
@@ -51,7 +53,11 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
           to: today + DAY_MS,
         });
         read.finish();
-        const zones = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const config = readConfig();
+        const zones = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
+          return readZones(db, now, { zoneId, from, to });
+        });
         if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
         else await writeOut(io.stdout, draw(zones, zoneId, pickPaint(io)));
         if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);

@@ -17,6 +17,7 @@ import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
 import { many } from "./progress-bar.ts";
 import { showTime } from "./read-span.ts";
+import { requireChannel } from "./require-known.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const MOST = 10_000;
@@ -26,7 +27,7 @@ const MAX_TEXT_CHARS = 160;
 const LIST_HELP = `
 First every channel: whether it delivers, what waits and what is dead (--json names its circuit: closed, open, half-open or
 disabled). Then the newest deliveries. States: pending, sending, delivered, dead (given up, to be replayed), needless (said by another message).
-Reads the database only. Exit code 0.
+Reads the database only. Exit code 0; 2 for a channel that is neither configured nor was ever sent to.
 
 Examples:
   npm run -s longwatch -- deliveries list
@@ -35,7 +36,8 @@ Examples:
 
 const REPLAY_HELP = `
 A replayed delivery keeps its key, so a receiver that has it after all drops it. What a later message has overtaken on the
-same channel stays dead. Exit code 0; 2 when there is no such delivery, or it is not dead.
+same channel stays dead. Exit code 0; 2 when there is no such delivery or channel, or the
+delivery is not dead.
 
 Examples:
   npm run -s longwatch -- deliveries replay 4711
@@ -67,10 +69,11 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
         const { channel } = flags;
         const asked = { state: readState(read, flags.state), channel, limit: readLimit(read, flags.limit) };
         read.finish();
-        const found = await withStore(readConfig(), async ({ db }) => ({
-          standings: await readChannelStandings(db),
-          deliveries: await listDeliveries(db, asked),
-        }));
+        const config = readConfig();
+        const found = await withStore(config, async ({ db }) => {
+          if (channel !== undefined) await requireChannel(db, config, channel);
+          return { standings: await readChannelStandings(db), deliveries: await listDeliveries(db, asked) };
+        });
         const { deliveries } = found;
         const channels = found.standings
           .filter((one) => channel === undefined || one.channel === channel)
@@ -95,9 +98,11 @@ function replayCommand(readConfig: () => Config, io: StoreIo): Command {
         const which = readWhich(read, id, channel);
         read.finish();
         if (which === undefined) return;
-        const { replayed, outdated, notDead } = await withStore(readConfig(), ({ db }) =>
-          replayDeliveries(db, which),
-        );
+        const config = readConfig();
+        const { replayed, outdated, notDead } = await withStore(config, async ({ db }) => {
+          if ("channel" in which) await requireChannel(db, config, which.channel);
+          return replayDeliveries(db, which);
+        });
         if ("id" in which && replayed === 0) throw new UsageError([explain(which.id, outdated, notDead)]);
         const stale = outdated === 0 ? "" : `; ${outdated} overtaken by later messages and left`;
         await writeOut(io.stdout, `due again: ${replayed}${stale}.\n`);

@@ -9,6 +9,7 @@ import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
 import { count, many } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 /** Reasons are short; what has become of them elsewhere must not fill a screen. */
@@ -17,7 +18,8 @@ const MAX_REASONS = 5;
 
 const HELP = `
 A gap is an hour, or several in a row, that the platform has forgotten and that was never proven complete. What is stored
-of it stays. Reads the database only. Exit code 0; 3 when there is a gap in the span.
+of it stays. Reads the database only. Exit code 0; 2 for a zone that is neither
+configured nor stored; 3 when there is a gap in the span.
 
 Examples:
   npm run -s longwatch -- gaps
@@ -49,7 +51,11 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
         const zoneId = readZone(read, flags, false);
         const { from, to } = readSpan(read, flags, { from: 0, to: now });
         read.finish();
-        const found = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const config = readConfig();
+        const found = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
+          return readZones(db, now, { zoneId, from, to });
+        });
         const zones = found.map(({ zoneId: id, hours, firstHour }) => ({
           zoneId: id,
           from: Math.max(from, firstHour),

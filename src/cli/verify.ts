@@ -13,6 +13,7 @@ import { withEdge } from "./open-edge.ts";
 import { withStore } from "./open-store.ts";
 import { createProgressLine, drawBar } from "./progress-bar.ts";
 import { readSpan, readZone, type Span, type SpanFlags } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 import type { Check, Checked } from "./verify/check.ts";
 import { checkCounts } from "./verify/check-counts.ts";
@@ -60,6 +61,7 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         const config = readConfig();
         const { span, checks } = await withStore(config, async (database, databaseUrl) => {
+          await requireZones(database.db, config, [zoneId]);
           const span = await widen(database, { zoneId, now, ...asked });
           const ids = flags.ids === true;
           return {

@@ -70,7 +70,7 @@ describe("deliveries list", () => {
     expect((await list("--state", "pending")).deliveries).toMatchObject([{ channel: "pager" }]);
     expect((await list("--channel", "chat")).deliveries).toHaveLength(3);
     expect((await list("--limit", "2")).deliveries).toHaveLength(2);
-    expect((await run("list", "--channel", "nobody")).out).toBe("No such delivery.\n");
+    expect((await run("list", "--channel", "terminal")).out).toBe("No such delivery.\n");
   });
 
   test("shows a circuit that is open, and half-open once it may be probed", async () => {

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beatReplica } from "../../db/queries/replicas.ts";
 import { silences } from "../../db/schema/silences.ts";
 import { silenceCommand } from "../../src/alert/silence-command.ts";
 import { toLine } from "../../src/channel/plain-text.ts";
@@ -18,6 +19,14 @@ let rows: ReturnType<typeof openAlertRows>;
 beforeAll(async () => {
   database = await createMigratedDatabase();
   rows = openAlertRows(database);
+  await beatReplica(database.db, {
+    id: "one",
+    host: "one",
+    pid: 1,
+    version: "0",
+    roles: [],
+    zoneIds: [101, 102],
+  });
 });
 
 afterAll(() => database.drop());
@@ -186,7 +195,7 @@ test("without subject, end or reason there is no silence, and every mistake is t
   ])
     expect(wrong.err).toContain(said);
   for (const duration of ["2", "0h", "-1h", "1w", "1e3h"])
-    expect((await run(["add", "--zone", "1", `--for=${duration}`, "--reason", "x"])).code).toBe(2);
+    expect((await run(["add", "--zone", "101", `--for=${duration}`, "--reason", "x"])).code).toBe(2);
   expect(await database.db.select().from(silences)).toEqual([]);
 });
 

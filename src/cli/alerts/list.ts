@@ -8,9 +8,10 @@ import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { many } from "../progress-bar.ts";
-import { gather, readWords } from "../read-list.ts";
+import { gather, readRulePattern, readWords } from "../read-list.ts";
 import { readRowId } from "../read-row-id.ts";
 import { readZone, showTime } from "../read-span.ts";
+import { requireAlert, requireZones } from "../require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 
 const STATES = ["firing", "acknowledged", "resolved"] as const;
@@ -50,7 +51,12 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
         read.finish();
         // One more than is shown tells whether there are more.
         const asked = { ...filter, limit: filter.limit + 1 };
-        const rows = await withStore(readConfig(), ({ db }) => listAlerts(db, asked));
+        const config = readConfig();
+        const rows = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, filter.zoneId === undefined ? [] : [filter.zoneId]);
+          if (filter.groupId !== undefined) await requireAlert(db, "group", filter.groupId);
+          return listAlerts(db, asked);
+        });
         const alerts = rows.slice(0, filter.limit).map(summariseAlert);
         const hasMore = rows.length > filter.limit;
         if (flags.json === true) await writeJson(io.stdout, { alerts, hasMore });
@@ -66,7 +72,7 @@ function readFilter(read: FlagReader, flags: Flags): AlertFilter {
   return {
     states: states.includes("all") ? STATES : STATES.filter((state) => states.includes(state)),
     zoneId: readZone(read, flags, false),
-    rule: flags.rule === undefined ? undefined : read.required("rule", flags.rule, "a rule's id"),
+    rule: flags.rule === undefined ? undefined : readRulePattern(read, flags.rule),
     groupId: flags.group === undefined ? undefined : readRowId(read, flags.group, "alert"),
     sinceMs: flags.since === undefined ? undefined : read.time("since", flags.since),
     limit,

@@ -12,6 +12,7 @@ import { many } from "../progress-bar.ts";
 import { readActor } from "../read-actor.ts";
 import { gather } from "../read-list.ts";
 import { showTime } from "../read-span.ts";
+import { requireZones } from "../require-known.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 import { describeMatchers } from "./describe-silence.ts";
@@ -45,7 +46,9 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
         const wanted = readSilence(read, flags);
         const by = readActor(read, flags.by);
         read.finish();
-        const added = await withStore(readConfig(), async (database) => {
+        const config = readConfig();
+        const added = await withStore(config, async (database) => {
+          await requireZones(database.db, config, wanted.matchers.zone ?? []);
           const nowMs = (await readServiceClock(database, io.clock))();
           return add(database, wanted, by, nowMs);
         });
