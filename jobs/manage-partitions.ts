@@ -52,7 +52,7 @@ export function createManagePartitionsJob({ database, clock, log, retention }: M
       });
       await deleteCubesBefore(database.db, keptSince(retention.eventDays));
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
-      if (created.length + dropped.length > 0) log.info({ created, dropped }, "partitions managed");
+      if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");
     },
   });
 }

@@ -84,6 +84,6 @@ async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Pro
   const ended = await walkDay(deps, day, { plan, state }, signal);
   if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {
     const { pass, pagesSeen: pages, newEntries, passResult } = ended;
-    log.info({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");
+    log.debug({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");
   }
 }

@@ -5,7 +5,7 @@ const UNITS = [
 ] as const;
 
 /** `4 s`, `7 min`, `3 h` or `12 d`; a negative span counts as none. */
-function showAge(ms: number): string {
+export function showAge(ms: number): string {
   for (const { unit, ms: length, below } of UNITS) {
     const count = Math.max(0, Math.round(ms / length));
     if (count < below) return `${count} ${unit}`;

@@ -2,6 +2,9 @@ import type { Command } from "commander";
 import type { Paint } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
+import { toHour } from "../http/routes/v1/coverage.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
+import { asCalled } from "../own-command.ts";
 import type { Standing } from "../report/hour-standing.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { drawDays, drawLegend } from "./coverage/draw-days.ts";
@@ -42,7 +45,7 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
     .option("--zone <id>", "one shield zone (default: all)")
     .option("--from <time>", "start: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
     .option("--to <time>", "end (default: the end of today)")
-    .option("--json", "every hour with state, counts and evidence, as JSON")
+    .option("--json", "every hour with state, counts and evidence, as GET /api/v1/coverage answers")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const now = io.clock();
@@ -76,7 +79,7 @@ function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: 
 
 export function describeNothing(zoneId: number | undefined): string {
   const what = zoneId === undefined ? "" : ` of zone ${zoneId}`;
-  return `Nothing is stored${what} yet: run npm start.\n`;
+  return asCalled(`Nothing is stored${what} yet: run npm start.\n`);
 }
 
 function describeCounts({ hours }: ZoneCoverage): string {
@@ -106,6 +109,19 @@ function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> 
   return counts;
 }
 
+/** The hours of all zones as `GET /api/v1/coverage` has them, and of each zone what the rows add up to. */
 function toJson(zones: readonly ZoneCoverage[], span: { now: number; from: number; to: number }) {
-  return { ...span, zones: zones.map((zone) => ({ ...zone, counts: countStandings(zone.hours) })) };
+  return {
+    items: zones.flatMap(({ zoneId, hours }) => hours.map((hour) => toHour({ ...hour, zoneId }))),
+    next: null,
+    now: toIso(span.now),
+    from: toIso(span.from),
+    to: toIso(span.to),
+    zones: zones.map(({ zoneId, firstHour, nextToExpire, hours }) => ({
+      zoneId,
+      firstHour: toIso(firstHour),
+      nextToExpire: nextToExpire && { ...nextToExpire, startsAt: toIso(nextToExpire.startsAt) },
+      counts: countStandings(hours),
+    })),
+  };
 }

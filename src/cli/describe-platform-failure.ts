@@ -13,8 +13,9 @@ const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
   EDGE_MALFORMED: "check EDGE_API_URL: this is not how the platform answers",
 };
 
-/** What to look at after this failure; null where there is nothing to say. */
-export function findRemedy({ code }: EdgeError): string | null {
+/** What to look at after this failure; null where there is nothing to say. `typed`: a person typed the ids of the call. */
+export function findRemedy({ code }: EdgeError, { typed = false } = {}): string | null {
+  if (typed && code === "EDGE_NOT_FOUND") return "check the ids that were typed, and EDGE_API_URL";
   return REMEDIES[code] ?? null;
 }
 

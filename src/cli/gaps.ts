@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { shortenText } from "../edge/escape-text.ts";
+import { toGap } from "../http/routes/v1/gaps.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
 import { type Gap, joinGaps } from "../report/join-gaps.ts";
 import { readZones } from "../report/read-zones.ts";
 import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
@@ -61,11 +63,22 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
           from: Math.max(from, firstHour),
           gaps: joinGaps(hours),
         }));
-        if (flags.json === true) await writeJson(io.stdout, { now, from, to, zones });
+        if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
         else await writeOut(io.stdout, zones.length === 0 ? describeNothing(zoneId) : describe(zones, to));
         if (zones.some(({ gaps }) => gaps.length > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
+}
+
+/** As `GET /api/v1/gaps` has them. */
+function toJson(zones: readonly ZoneGaps[], span: { now: number; from: number; to: number }) {
+  return {
+    items: zones.flatMap(({ zoneId, gaps }) => gaps.map((gap) => toGap({ ...gap, zoneId }))),
+    next: null,
+    now: toIso(span.now),
+    from: toIso(span.from),
+    to: toIso(span.to),
+  };
 }
 
 function describe(zones: readonly ZoneGaps[], to: number): string {

@@ -9,6 +9,7 @@ import type { Paint } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { readStatus, type StatusAnswer, toServiceItem } from "../http/routes/v1/status.ts";
+import { asCalled } from "../own-command.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { assessService } from "../report/service-life.ts";
 import { ago } from "./ago.ts";
@@ -120,7 +121,7 @@ function neverStarted(now: number): Seen {
 
 function describe(seen: Seen, attention: readonly Attention[], paint: Paint): string {
   const { status, service, zones, now } = seen;
-  const nothing = zones.length === 0 ? ["Nothing is stored yet: run npm start."] : [];
+  const nothing = zones.length === 0 ? [asCalled("Nothing is stored yet: run npm start.")] : [];
   return [
     describeService(service, paint),
     ...status.zones.flatMap((zone) => describeZone(zone, zones, now, paint)),
@@ -154,14 +155,14 @@ function describeWork({ spikesOpen, alertsFiring, alertsAcknowledged, notificati
   const unresolved = alertsFiring + alertsAcknowledged;
   return [
     `${many(spikesOpen, "open spike")}, ${many(unresolved, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
-    ...(unresolved > 0 ? ["The alerts: npm run -s longwatch -- alerts list"] : []),
+    ...(unresolved > 0 ? [asCalled("The alerts: npm run -s longwatch -- alerts list")] : []),
   ];
 }
 
 function describeAttention(attention: readonly Attention[], paint: Paint): string[] {
   if (attention.length === 0) return [];
   const lines = attention.map(({ text, command }) => {
-    const more = command === null ? "" : `: npm run -s longwatch -- ${command}`;
+    const more = command === null ? "" : asCalled(`: npm run -s longwatch -- ${command}`);
     return `  ${toLine(text, 300)}${more}`;
   });
   return [paint("bold", "Needs attention:"), ...lines];

@@ -6,6 +6,7 @@ import { CountsUnreadableError } from "../coverage/counts-unreadable-error.ts";
 import { HOUR_MS, startOfHour } from "../coverage/horizon.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 import { UsageError } from "../errors.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
 import type { Secret } from "../secret.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -69,11 +70,19 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
             checks: await runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
           };
         });
-        if (flags.json === true) await writeJson(io.stdout, { zoneId, now, ...span, checks });
+        if (flags.json === true) await writeJson(io.stdout, toJson(zoneId, now, span, checks));
         else await writeOut(io.stdout, describeChecks(zoneId, span, checks));
         if (!checks.every(isAlike)) io.setExitCode(1);
       }),
     );
+}
+
+function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonly Check[]) {
+  const dated = checks.map(({ differences, ...check }) => ({
+    ...check,
+    differences: differences.map(({ at, ...difference }) => ({ at: toIso(at), ...difference })),
+  }));
+  return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
 }
 
 /** To whole hours; not beyond the first hour that anything is known of, nor beyond the current one. */

@@ -46,10 +46,13 @@ test("an hour that expired while no service ran is lost, recorded or not", async
   await insertHours(database, NOW - (NOW % HOUR_MS) - 80 * HOUR_MS, 1, SEALED);
   const { code, out } = await run(["--json", "--to", "now"]);
   expect(code).toBe(3);
-  const { zones } = JSON.parse(out) as { zones: { counts: object; hours: { gapReason: string }[] }[] };
+  const { zones, items } = JSON.parse(out) as {
+    zones: { counts: object }[];
+    items: { gapReason: string }[];
+  };
   // 79 to 72 hours ago: the eight that have begun to expire.
   expect(zones[0]?.counts).toEqual({ sealed: 1, searched: 0, open: 72, gap: 8, unwatched: 0, "not yet": 0 });
-  expect(zones[0]?.hours[1]?.gapReason).toContain("the service has not recorded it yet");
+  expect(items[1]?.gapReason).toContain("the service has not recorded it yet");
 });
 
 test("colours are for terminals that want them", async () => {
@@ -61,7 +64,7 @@ test("colours are for terminals that want them", async () => {
   expect((await run([])).out).not.toContain("\u001b");
 });
 
-test("as JSON every hour comes with state, counts and evidence, in milliseconds", async () => {
+test("as JSON every hour comes with state, counts and evidence, as the API has them", async () => {
   await insertStory(database);
   const { out } = await run([
     "--zone",
@@ -74,27 +77,29 @@ test("as JSON every hour comes with state, counts and evidence, in milliseconds"
   ]);
   expect(out).not.toContain("\u202e");
   expect(JSON.parse(out)).toMatchObject({
-    now: NOW,
+    now: "2026-11-20T15:10:00.000Z",
+    items: [
+      {
+        zoneId: 101,
+        startsAt: "2026-11-17T05:00:00.000Z",
+        state: "gap",
+        gapReason: "counts differed: \u001b[2J\u202e3 events missing",
+        storedCount: 3,
+        upstreamCount: 6,
+      },
+      {
+        startsAt: "2026-11-17T06:00:00.000Z",
+        state: "sealed",
+        sealedAt: "2026-11-20T15:10:00.000Z",
+        evidence: { list: "quiet", search: "closed", reconcile: 100 },
+      },
+    ],
+    next: null,
     zones: [
       {
         zoneId: 101,
         counts: { sealed: 1, gap: 1 },
-        nextToExpire: { startsAt: Date.UTC(2026, 10, 20, 8) },
-        hours: [
-          {
-            startsAt: Date.UTC(2026, 10, 17, 5),
-            state: "gap",
-            gapReason: "counts differed: \u001b[2J\u202e3 events missing",
-            storedCount: 3,
-            upstreamCount: 6,
-          },
-          {
-            startsAt: Date.UTC(2026, 10, 17, 6),
-            standing: "sealed",
-            sealedAt: NOW,
-            evidence: { list: "quiet", search: "closed", reconcile: 100 },
-          },
-        ],
+        nextToExpire: { startsAt: "2026-11-20T08:00:00.000Z" },
       },
     ],
   });

@@ -10,6 +10,7 @@ import { UsageError } from "../../errors.ts";
 import { INGEST_DAYS } from "../../privacy/retention.ts";
 import { rotateKey } from "../../pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { readActor } from "../read-actor.ts";
 import { readServiceClock } from "../service-clock.ts";
@@ -26,14 +27,16 @@ Examples:
 interface Flags {
   readonly yes?: true;
   readonly by?: string;
+  readonly json?: true;
 }
 
 export function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("rotate-key", "Put a new key in use; what the old one made is unlinkable.", HELP, io)
     .option("--yes", "yes, it cannot be undone (required)")
     .option("--by <name>", "who does it (default: who runs this)")
+    .option("--json", "as JSON")
     .action(
-      storeAction<Flags>(io, async ({ yes, by }, read) => {
+      storeAction<Flags>(io, async ({ yes, by, json }, read) => {
         if (yes !== true) read.wrong("yes", undefined, "given: it cannot be undone");
         const actor = readActor(read, by);
         read.finish();
@@ -61,7 +64,8 @@ export function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command
             return rotated;
           });
         });
-        await writeOut(io.stdout, `key ${key.id} is in use.\n`);
+        if (json === true) await writeJson(io.stdout, { keyId: key.id });
+        else await writeOut(io.stdout, `key ${key.id} is in use.\n`);
       }),
     );
 }

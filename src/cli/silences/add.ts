@@ -4,6 +4,8 @@ import { type AddedSilence, addSilence, matchAlert } from "../../../jobs/act-on-
 import { type Matchers } from "../../alert/silence.ts";
 import type { Config } from "../../config.ts";
 import { UsageError } from "../../errors.ts";
+import { toPlanned } from "../../http/routes/v1/silences.ts";
+import { asCalled } from "../../own-command.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
@@ -40,7 +42,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
     .option("--reason <text>", "why (needed)")
     .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON")
+    .option("--json", "as JSON, as POST /api/v1/silences answers")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const wanted = readSilence(read, flags);
@@ -52,7 +54,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
           const nowMs = (await readServiceClock(database, io.clock))();
           return add(database, wanted, by, nowMs);
         });
-        if (flags.json === true) await writeJson(io.stdout, added);
+        if (flags.json === true) await writeJson(io.stdout, toPlanned(added.id, added, null));
         else await writeOut(io.stdout, describe(added));
       }),
     );
@@ -98,6 +100,6 @@ function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
           .join(", ")}${alertIds.length > 20 ? ", ..." : ""}.`;
   return [
     `silence #${id} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
-    `${held} To end it: npm run -s longwatch -- silences expire ${id}\n`,
+    asCalled(`${held} To end it: npm run -s longwatch -- silences expire ${id}\n`),
   ].join("");
 }

@@ -116,7 +116,7 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
   );
 }
 
-function toDelivery(delivery: Delivery): z.infer<typeof DeliveryItem> {
+export function toDelivery(delivery: Delivery): z.infer<typeof DeliveryItem> {
   const { createdAt, nextAttemptAt, deliveredAt, digestKey } = delivery;
   return {
     ...delivery,

@@ -129,7 +129,7 @@ export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z
 }
 
 /** Every channel that was ever sent to, by name. */
-async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
+export async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
   const standings = await readChannelStandings(archive);
   return standings.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
     name: channel,
