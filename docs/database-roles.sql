@@ -33,5 +33,5 @@ begin
   -- Without update: nobody who only answers can change what was entered.
   grant insert on audit_entries, server_secrets, pseudonym_keys to longwatch_serve;
   grant insert, update on api_keys, alerts, alert_transitions, notifications, silences, spikes, advice, request_budgets,
-    platform_health, leases to longwatch_serve;
+    platform_health, leases, replicas to longwatch_serve;
 end $$;

@@ -121,11 +121,13 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     for (const { kind } of outcomes) counts[kind] += 1;
     const codes = [...new Set(outcomes.flatMap(({ error }) => error?.code ?? []))];
     const digested = deliveries.reduce((sum, { notifications }) => sum + notifications.length - 1, 0);
-    const isWell = codes.length === 0;
-    deps.log[isWell ? "info" : "warn"](
-      { channel, ...counts, digested, dropped, codes },
-      "notifications sent",
-    );
+    if (deliveries.length > 0)
+      deps.log[codes.length === 0 ? "info" : "warn"](
+        { channel, ...counts, digested, codes },
+        "notifications sent",
+      );
+    // Nothing that a person missed: a later message says the same, or this kind of channel does not show it.
+    if (dropped > 0) deps.log.debug({ channel, notifications: dropped }, "notifications not needed");
     const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
     if (notifier !== undefined) await spendMore(deps.database, channel, notifier.kind, more);
     if (notifier !== undefined) await record(deps, notifier, claimed, outcomes);

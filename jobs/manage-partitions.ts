@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../db/partitions.ts";
+import { forgetReplicas } from "../db/queries/replicas.ts";
 import { deleteExpired } from "../db/queries/retention.ts";
 import { deleteCubesBefore } from "../db/queries/search-cubes.ts";
 import type { Clock } from "../src/clock.ts";
@@ -12,6 +13,8 @@ import { type AnyJob, defineJob } from "../src/queue/define-job.ts";
 /** The platform's three days, and enough ahead that a day's first event finds its partition after a long outage too. */
 const DAYS_BACK = 3;
 const DAYS_AHEAD = 3;
+/** How long the status names a process that is gone. */
+const REPLICAS_KEPT_MS = 7 * DAY_MS;
 
 export interface ManagePartitionsDeps {
   readonly database: Database;
@@ -48,7 +51,8 @@ export function createManagePartitionsJob({ database, clock, log, retention }: M
         rollUpsFrom: keptFrom(now, retention.rollUpDays),
       });
       await deleteCubesBefore(database.db, keptSince(retention.eventDays));
-      if (created.length + dropped.length > 0) log.info({ created, dropped }, "partitions managed");
+      await forgetReplicas(database.db, REPLICAS_KEPT_MS);
+      if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");
     },
   });
 }

@@ -91,6 +91,6 @@ async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Pro
   }
   if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {
     const { pass, pagesSeen: pages, newEntries, passResult } = ended;
-    log.info({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");
+    log.debug({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");
   }
 }

@@ -17,6 +17,7 @@ import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
 import { openKeyring } from "./app/open-keyring.ts";
 import { openKeys } from "./app/open-keys.ts";
+import { openLifeSign } from "./app/open-life-sign.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
 import { openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
@@ -44,6 +45,7 @@ import { createErasureGuard } from "./privacy/erasure-guard.ts";
 import { createBatch } from "./queue/batch.ts";
 import type { Bell } from "./queue/bell.ts";
 import { createSchedule, type Schedule } from "./queue/schedule.ts";
+import { readVersion } from "./read-version.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import type { Secret } from "./secret.ts";
 import { createStopStack, type StopStack } from "./stop-stack.ts";
@@ -231,6 +233,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
+  await openLifeSign({ config, database, log, zoneIds, version: readVersion() }, stack);
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }

@@ -11,6 +11,8 @@ export interface LogOptions {
   readonly level: "debug" | "info" | "warn" | "error";
   /** For people at a terminal instead of JSON, in colours where it has them. */
   readonly pretty?: boolean | "coloured";
+  /** Width of the terminal now; lines for people break at words there. Undefined or 0: not known. */
+  readonly columns?: () => number | undefined;
   /** Given whole lines; process.stderr where stdout belongs to a person. */
   readonly stream: { write(line: string): unknown };
   /** Values that are hidden wherever they turn up, in a message of a library for instance; also those added later. */
@@ -21,11 +23,13 @@ export interface LogOptions {
  * JSON lines with ISO times. Fields and messages are cleaned before they are written: text of any origin may be passed.
  * An error may be a field of any name; it is logged with code, disposition and status, never with requests or rows.
  */
-export function createLog({ level, pretty = false, stream, secrets = [] }: LogOptions): Log {
+export function createLog(options: LogOptions): Log {
+  const { level, pretty = false, stream, secrets = [] } = options;
+  const columns = () => options.columns?.() || Number.POSITIVE_INFINITY;
   const cleaner = createLogCleaner(() => secrets.map((secret) => secret.reveal()));
   const lines =
     pretty !== false
-      ? { write: (line: string) => stream.write(prettyLine(line, pretty === "coloured")) }
+      ? { write: (line: string) => stream.write(prettyLine(line, pretty === "coloured", columns())) }
       : stream;
   return pino(
     {

@@ -41,7 +41,8 @@ Examples:
   npm run -s longwatch -- alerts show 17
   npm run -s longwatch -- silences add --help`;
 
-const program = new Command("longwatch")
+/** Exported for the test that walks over every command. */
+export const program = new Command("longwatch")
   .description("Keeps an edge platform's WAF event logs beyond 72 hours and watches them.")
   .version(readVersion(), "-V, --version", "print the version")
   .helpOption("-h, --help", "print this help")
@@ -73,14 +74,18 @@ const program = new Command("longwatch")
   .addCommand(emulatorCommand());
 addHelp(listAsTyped(program), HELP);
 
-try {
-  await program.parseAsync();
-} catch (thrown) {
-  const isMistyped = thrown instanceof UsageError;
-  process.stderr.write(
-    isMistyped
-      ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("")}`
-      : `longwatch: ${describePostgresFailure(thrown) ?? messageOf(toError(thrown)).split("\n").map(escapeText).join("\n")}\n`,
-  );
-  process.exitCode = isMistyped ? 2 : 1;
+async function main(): Promise<void> {
+  try {
+    await program.parseAsync();
+  } catch (thrown) {
+    const isMistyped = thrown instanceof UsageError;
+    process.stderr.write(
+      isMistyped
+        ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("")}`
+        : `longwatch: ${describePostgresFailure(thrown) ?? messageOf(toError(thrown)).split("\n").map(escapeText).join("\n")}\n`,
+    );
+    process.exitCode = isMistyped ? 2 : 1;
+  }
 }
+
+if (import.meta.main) await main();

@@ -1,32 +1,53 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
 
-/** The container image and the systemd guide put a program of this name on PATH; a checkout runs it through npm. */
-const PROGRAM = "longwatch";
+/** How messages and help texts in the code name the program; `asCalled` replaces it where something else is right. */
+const IN_CHECKOUT = "npm run -s longwatch --";
+const ON_PATH = "longwatch";
 
-/** Returns how a person types this command here: `longwatch status`, or `npm run -s longwatch -- status`. */
-export function ownCommand(line: string, env: NodeJS.ProcessEnv = process.env): string {
-  return `${isInstalled(env) ? PROGRAM : `npm run -s ${PROGRAM} --`} ${line}`;
+/**
+ * How a person calls the command line where this process runs: `longwatch` if such a program is on the PATH, as in the
+ * image and under systemd, and no npm script has started this process; else the npm script of the checkout.
+ */
+export function findOwnCommand({
+  npm_lifecycle_event: script,
+  PATH = "",
+}: Record<string, string | undefined>): string {
+  if (script !== undefined) return IN_CHECKOUT;
+  return PATH.split(path.delimiter).some((folder) => isProgram(folder)) ? ON_PATH : IN_CHECKOUT;
 }
 
-/** Returns what to do to start the service here. */
-export function startHint(env: NodeJS.ProcessEnv = process.env): string {
-  return isInstalled(env) ? "start the service (docs/deploy.md)" : "run npm start";
+function isProgram(folder: string): boolean {
+  if (folder === "") return false;
+  try {
+    accessSync(path.join(folder, ON_PATH), constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
-/** Returns a text whose commands are written for npm, with the commands as a person types them here. */
-export function asTypedHere(text: string, env: NodeJS.ProcessEnv = process.env): string {
-  return isInstalled(env) ? text.replaceAll(`npm run -s ${PROGRAM} -- `, `${PROGRAM} `) : text;
-}
+export const OWN_COMMAND = findOwnCommand(process.env);
 
 /** Whether the service was installed with the program, and not only checked out. */
-export function isInstalled({ PATH = "" }: NodeJS.ProcessEnv = process.env): boolean {
-  return PATH.split(path.delimiter).some((folder) => {
-    try {
-      accessSync(path.join(folder, PROGRAM), constants.X_OK);
-      return folder !== "";
-    } catch {
-      return false;
-    }
-  });
+export function isInstalled(command = OWN_COMMAND): boolean {
+  return command === ON_PATH;
+}
+
+/** Returns how a person types this command here: `longwatch status`, or `npm run -s longwatch -- status`. */
+export function ownCommand(line: string, command = OWN_COMMAND): string {
+  return `${command} ${line}`;
+}
+
+/** Returns what to do to start the service here. An installed service is not started by npm, which would add an emulator. */
+export function startHint(command = OWN_COMMAND): string {
+  return isInstalled(command) ? "start the service (docs/deploy.md)" : "run npm start";
+}
+
+/** Returns a text whose commands are written for a checkout, with the commands as a person types them here. */
+export function asCalled(text: string, command = OWN_COMMAND): string {
+  return text
+    .replaceAll(IN_CHECKOUT, command)
+    .replaceAll("run npm start", startHint(command))
+    .replaceAll(/\bnpm start\b/g, isInstalled(command) ? `${ON_PATH} start` : "npm start");
 }

@@ -1,12 +1,14 @@
 const WIDTH = 5;
 const MAX_ITEMS = 3;
+/** As wide as time and level. */
+const INDENT = " ".repeat(15);
 const COLOURS: Record<string, string> = { debug: "2", info: "2", warn: "33", error: "31" };
 
 /**
  * A JSON log line for people: `12:00:01 WARN  page quarantined zoneId=101 entries=2`; other text is left as it is. Counts
- * of zero and empty lists are left out and long lists cut, and an error is a line: the JSON has them whole. Routine is dim, trouble coloured.
+ * of zero and empty lists are left out and long lists cut, and an error is a line: the JSON has them whole. Breaks at words where `columns` are fewer. Routine is dim, trouble coloured.
  */
-export function prettyLine(line: string, hasColours = false): string {
+export function prettyLine(line: string, hasColours = false, columns = Number.POSITIVE_INFINITY): string {
   const { level, time, msg, ...fields } = readLine(line);
   if (typeof level !== "string" || typeof time !== "string") return line;
   const facts = Object.entries(fields)
@@ -14,7 +16,21 @@ export function prettyLine(line: string, hasColours = false): string {
     .map(([name, value]) => ` ${name}=${show(value)}`);
   const text = `${time.slice(11, 19)} ${level.toUpperCase().padEnd(WIDTH)} ${String(msg)}${facts.join("")}`;
   const colour = hasColours ? COLOURS[level] : undefined;
-  return colour === undefined ? `${text}\n` : `\u001b[${colour}m${text}\u001b[0m\n`;
+  const wrapped = wrapAtWords(text, columns);
+  return colour === undefined ? `${wrapped}\n` : `\u001b[${colour}m${wrapped}\u001b[0m\n`;
+}
+
+/** Breaks at blanks only, so that a value can be copied whole; further lines begin below the event. */
+function wrapAtWords(text: string, columns: number): string {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line.trim() !== "" && line.length + 1 + word.length > columns) {
+      lines.push(line);
+      line = INDENT + word;
+    } else line = lines.length === 0 && line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join("\n");
 }
 
 function isNothing(value: unknown): boolean {

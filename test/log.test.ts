@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "../src/errors.ts";
 import { createLog, type LogOptions } from "../src/log.ts";
+import { prettyLine } from "../src/pretty-line.ts";
 import { createSecret } from "../src/secret.ts";
 
 function capture(options: Partial<LogOptions> = {}) {
@@ -139,4 +140,23 @@ test("a secret that is added while the service runs is hidden from then on", () 
   secrets.push(createSecret("second-canary"));
   log.warn({ text: "first-canary second-canary" }, "told second-canary");
   expect(lines.join()).not.toContain("canary");
+});
+
+test("a line for people breaks at words where the terminal ends, and never inside a value", () => {
+  const fields = { zoneId: 101, partitions: "p".repeat(50), more: 7 };
+  const line = JSON.stringify({
+    level: "info",
+    time: "2026-11-20T15:10:00.000Z",
+    msg: "pages were read",
+    ...fields,
+  });
+  expect(prettyLine(line, false, 45)).toBe(
+    [
+      "15:10:00 INFO  pages were read zoneId=101",
+      `               partitions=${"p".repeat(50)}`,
+      "               more=7",
+      "",
+    ].join("\n"),
+  );
+  expect(prettyLine(line, false).trimEnd()).not.toContain("\n");
 });

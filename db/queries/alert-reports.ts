@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -97,4 +97,9 @@ export function readAlertDeliveries(db: Queryable, alertId: number): Promise<Ale
     .from(notifications)
     .where(eq(notifications.alertId, alertId))
     .orderBy(asc(channel), asc(transition));
+}
+
+/** How many alerts of Longwatch about itself are not resolved. */
+export async function countSelfAlerts(db: Queryable): Promise<number> {
+  return db.$count(alerts, and(eq(alerts.kind, "self"), ne(alerts.state, "resolved")));
 }

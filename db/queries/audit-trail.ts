@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, like, type SQL } from "drizzle-orm";
+import { and, desc, eq, gte, like, lt, type SQL } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { auditEntries } from "../schema/audit-entries.ts";
 
@@ -15,17 +15,29 @@ export interface AuditedAct {
 export interface AuditSearch {
   /** Epoch ms. */
   readonly since: number | undefined;
+  /** Epoch ms. */
+  readonly until?: number | undefined;
   /** An action, or with `.` at its end all of its kind. */
   readonly action: string | undefined;
+  /** Of the last entry of the page before. */
+  readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
 /** The newest acts first. */
-export async function listAudit(db: Queryable, { since, action, limit }: AuditSearch): Promise<AuditedAct[]> {
+export async function listAudit(db: Queryable, search: AuditSearch): Promise<AuditedAct[]> {
+  const { since, until, action, beforeId, limit } = search;
   const rows = await db
     .select()
     .from(auditEntries)
-    .where(and(since === undefined ? undefined : gte(auditEntries.at, new Date(since)), isAction(action)))
+    .where(
+      and(
+        since === undefined ? undefined : gte(auditEntries.at, new Date(since)),
+        until === undefined ? undefined : lt(auditEntries.at, new Date(until)),
+        beforeId === undefined ? undefined : lt(auditEntries.id, beforeId),
+        isAction(action),
+      ),
+    )
     .orderBy(desc(auditEntries.id))
     .limit(limit);
   return rows.map((row) => ({ ...row, at: row.at.getTime() }));

@@ -118,3 +118,13 @@ export async function replayDeliveries(
     from asked`);
   return rows[0] ?? { replayed: 0, outdated: 0, notDead: 0 };
 }
+
+/** How many deliveries written since `sinceMs` were given up, without those that a later message has overtaken. */
+export async function countGivenUp(db: Queryable, sinceMs: number): Promise<number> {
+  const { rows } = await db.execute<{ givenUp: number }>(sql`
+    select count(*)::integer as "givenUp" from notifications n
+    where n.created_at >= ${new Date(sinceMs)} and ${isDead(sql`n`)} and not exists (
+      select from notifications later where later.alert_id = n.alert_id and later.channel = n.channel
+        and later.transition > n.transition and later.state in ('delivered', 'sending') and later.reason <> 'advice')`);
+  return rows[0]?.givenUp ?? 0;
+}

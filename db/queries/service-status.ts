@@ -60,11 +60,3 @@ export async function readStoredEvents(
     where zone_id = any(${sql.param([...zoneIds])}::integer[]) and starts_at >= ${new Date(fromMs)}`);
   return rows[0]?.events ?? 0;
 }
-
-/** Every zone anything is known of, by id. */
-export async function listZones(db: Queryable): Promise<number[]> {
-  const { rows } = await db.execute<{ zone_id: number }>(
-    sql`select distinct zone_id from coverage_windows order by 1`,
-  );
-  return rows.map(({ zone_id }) => zone_id);
-}

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { silences } from "../schema/silences.ts";
 
@@ -13,19 +13,6 @@ export async function insertSilence(
   const [inserted] = await tx.insert(silences).values(silence).returning({ id: silences.id });
   if (inserted === undefined) throw new Error("an insert returned no row");
   return inserted.id;
-}
-
-/** Those that are not over at `nowMs`, the first to end in front; with `withExpired` all, the newest first. */
-export function listSilences(
-  db: Queryable,
-  { nowMs, withExpired, limit }: { nowMs: number; withExpired: boolean; limit: number },
-): Promise<SilenceRow[]> {
-  return db
-    .select()
-    .from(silences)
-    .where(withExpired ? undefined : gt(silences.expiresAt, new Date(nowMs)))
-    .orderBy(withExpired ? desc(silences.id) : asc(silences.expiresAt), asc(silences.id))
-    .limit(limit);
 }
 
 export async function readSilence(db: Queryable, id: number): Promise<SilenceRow | null> {

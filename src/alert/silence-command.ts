@@ -1,5 +1,5 @@
-/** How the commands are run where the service was installed. */
-export const LONGWATCH = "npm run -s longwatch --";
+/** A message is read on any machine: it names the program, and the terminal says how the program is called there. */
+export const LONGWATCH = "longwatch";
 const MAX_RULE_CHARS = 100;
 
 /**

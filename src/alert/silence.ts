@@ -52,6 +52,11 @@ function matches(matchers: Matchers, subject: AlertSubject & { readonly severity
   );
 }
 
+/** Whether a typed pattern can match a rule: a `*` means any rest of an id at the end, and nothing elsewhere. */
+export function canMatchRules(pattern: string): boolean {
+  return !pattern.slice(0, -1).includes("*");
+}
+
 function matchesRule(pattern: string, ruleId: string | null): boolean {
   if (ruleId === null) return false;
   return pattern.endsWith("*") ? ruleId.startsWith(pattern.slice(0, -1)) : ruleId === pattern;

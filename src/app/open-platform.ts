@@ -8,7 +8,9 @@ import type { StopStack } from "../stop-stack.ts";
 const EMULATED_ZONES = [101, 102] as const;
 /** A demonstration's past is copied in seconds: beside this process nobody has to be spared. */
 const EMULATED_REQUESTS_PER_SECOND = 1_000;
-const EMULATED_ATTACK = "zone=101,rule=942100,start=+60s,duration=5m,rate=12/s";
+const ATTACK_AFTER_MS = 60_000;
+const ATTACKED = { zoneId: 101, ruleId: "942100" } as const;
+const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+${ATTACK_AFTER_MS / 1_000}s,duration=5m,rate=12/s`;
 
 export interface Platform {
   readonly url: string;
@@ -16,6 +18,8 @@ export interface Platform {
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly isEmulated: boolean;
+  /** The attack that this start has scripted; null on a platform that is not emulated. */
+  readonly attack: { readonly zoneId: number; readonly ruleId: string; readonly startsAtMs: number } | null;
 }
 
 /** The configured platform, or an emulator beside this process. */
@@ -27,17 +31,19 @@ export async function openPlatform(
 ): Promise<Platform> {
   const { url, key, zones, requestsPerSecond } = edge;
   if (url !== null && key !== null)
-    return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false };
+    return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false, attack: null };
   const state = path.join(dataDir, "emulator.json");
   const flags = ["--zones", EMULATED_ZONES.join(","), "--state", state, "--attack", EMULATED_ATTACK];
   const onExit = () => log.error({}, "emulator ended: start the service again");
   const emulator = await startEmulatorProcess(flags, onExit, stopping);
   stack.defer("emulator", () => emulator.stop());
+  const startsAtMs = Date.now() + ATTACK_AFTER_MS;
   return {
     url: emulator.url,
     accessKey: emulator.accessKey,
     zoneIds: EMULATED_ZONES,
     requestsPerSecond: EMULATED_REQUESTS_PER_SECOND,
     isEmulated: true,
+    attack: { ...ATTACKED, startsAtMs },
   };
 }

@@ -42,6 +42,13 @@ const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
   info: "onCyan",
 };
 
+export interface TerminalOptions {
+  readonly columns: number;
+  readonly paint: Paint;
+  /** How a person who reads this calls the program; default `longwatch`. */
+  readonly command?: string;
+}
+
 interface Page {
   readonly paint: Paint;
   /** Between the frame's bar and the right edge. */
@@ -73,14 +80,24 @@ function renderAdvice(message: AlertMessage, { paint, columns }: Page): string[]
   return [paint("bold", cutToWidth(ADVICE_HEADING, columns)), ...text];
 }
 
-function renderHelp(message: AlertMessage, { paint, columns }: Page): string[] {
-  const { howToSilence } = message;
-  const silence = howToSilence === null ? [] : wrapText(toLine(`Silence: ${howToSilence}`, 400), columns);
+function renderLinks(message: AlertMessage, { paint }: Page): string[] {
   // Not cut and not wrapped: half a link leads nowhere.
-  const links = toSafeLinks(message.links).map(
-    ({ title, href }) => `${cutToWidth(title, LABEL_LIMIT)}: ${href}`,
+  return toSafeLinks(message.links).map(({ title, href }) =>
+    paint("dim", `${cutToWidth(title, LABEL_LIMIT)}: ${href}`),
   );
-  return [...silence, ...links].map((line) => paint("dim", line));
+}
+
+/** Below the frame and on one line, so that it can be copied whole whatever the width of the terminal. */
+function renderSilence({ howToSilence }: AlertMessage, { paint }: Page, command: string): string {
+  if (howToSilence === null) return "";
+  return `${paint("dim", "Silence:")}\n${toLine(callWith(howToSilence, command), 400)}\n`;
+}
+
+/** How messages name the program; those of earlier versions named the npm script. */
+const PROGRAM = /^(?:npm run -s longwatch --|longwatch)(?= )/;
+
+function callWith(text: string, command: string): string {
+  return text.replace(PROGRAM, () => command);
 }
 
 function renderDigest({ digest }: AlertMessage, columns: number): string[] {
@@ -149,9 +166,13 @@ function frame(
 
 /**
  * An alert for a person at a terminal: a frame open to the right, so that no character's width can break it. Every line
- * but a link fits into `columns`, clamped to 40 to 100; hostile text reaches it only through toLine.
+ * but a link and the command below the frame fits into `columns`, clamped to 40 to 100; hostile text reaches it only
+ * through toLine.
  */
-export function renderTerminal(message: AlertMessage, options: { columns: number; paint: Paint }): string {
+export function renderTerminal(given: AlertMessage, options: TerminalOptions): string {
+  const { command = "longwatch" } = options;
+  const { howToList } = given;
+  const message = howToList === undefined ? given : { ...given, howToList: callWith(howToList, command) };
   const columns = Math.min(Math.max(Math.floor(options.columns), MIN_COLUMNS), MAX_COLUMNS) - 2;
   const page: Page = { paint: options.paint, columns };
   const subject = toLine(describeSubject(message), 200);
@@ -170,9 +191,10 @@ export function renderTerminal(message: AlertMessage, options: { columns: number
     renderDigest(message, columns),
     renderTop(message, page),
     advice,
-    renderHelp(message, page),
+    renderLinks(message, page),
   ];
-  return `${renderRest(message, page)}${frame(head, BADGES[message.severity], parts, page)}`;
+  const framed = frame(head, BADGES[message.severity], parts, page);
+  return `${renderRest(message, page)}${framed}${renderSilence(message, page, command)}`;
 }
 
 function renderResolved(message: AlertMessage, { paint, columns }: Page): string {

@@ -10,6 +10,8 @@ export interface TerminalStream {
   readonly columns?: number;
   /** A terminal's own answer, which heeds NO_COLOR and TERM. */
   readonly hasColors?: () => boolean;
+  /** How a person who reads the stream calls the program; default `longwatch`. */
+  readonly command?: string;
 }
 
 const DEFAULT_COLUMNS = 100;
@@ -27,6 +29,7 @@ export function createTerminalNotifier(options: { name: string; stream: Terminal
         // A terminal that tells no size, or 0 as some do, gets the usual width.
         columns: isTTY ? stream.columns || DEFAULT_COLUMNS : DEFAULT_COLUMNS,
         paint: isTTY && stream.hasColors?.() !== false ? paintColour : paintPlain,
+        ...(stream.command === undefined ? {} : { command: stream.command }),
       });
       await write(stream, text, signal);
       return { providerReference: null };

@@ -6,6 +6,7 @@ import { readSearchedHours } from "../../db/queries/search-coverage.ts";
 import { type Config, requireEdge } from "../config.ts";
 import { horizonAt, startOfDay, startOfHour } from "../coverage/horizon.ts";
 import type { EdgeClient } from "../edge/edge-client.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
 import { createListPageWorkers } from "../list-page-workers.ts";
 import { createLog } from "../log.ts";
 import { createErasureGuard } from "../privacy/erasure-guard.ts";
@@ -15,6 +16,7 @@ import { pickRoute } from "./backfill/pick-route.ts";
 import { type BackfillFlags, ROUTES, readBackfillFlags } from "./backfill/read-backfill-flags.ts";
 import { type RanBackfill, runBackfill } from "./backfill/run-backfill.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
+import { writeJson } from "./edge/write-json.ts";
 import { withEdge } from "./open-edge.ts";
 import { withStore } from "./open-store.ts";
 import { count } from "./progress-bar.ts";
@@ -57,6 +59,7 @@ export function backfillCommand(
     .option("--to <time>", "end: the same, or now (required)")
     .option("--route <route>", `${ROUTES.join(", ")} (default: auto)`)
     .option("--restart", "from the start, whatever was read before")
+    .option("--json", "what was read, as JSON")
     .action(
       storeAction<BackfillFlags>(io, async (flags, read) => {
         const asked = readBackfillFlags(read, flags, io.clock());
@@ -66,7 +69,7 @@ export function backfillCommand(
         await withStore(config, (database, databaseUrl) =>
           withEdge(config, databaseUrl, async (edge) => {
             const clock = await toServiceClock(database, io.clock);
-            await run({ io, config, database, edge, clock }, asked, flags.restart === true);
+            await run({ io, config, database, edge, clock }, asked, flags);
           }),
         );
       }),
@@ -84,7 +87,7 @@ interface Surroundings {
 async function run(
   surroundings: Surroundings,
   asked: ReturnType<typeof readBackfillFlags>,
-  restart: boolean,
+  flags: Pick<BackfillFlags, "restart" | "json">,
 ): Promise<void> {
   const { io, config, database, edge, clock } = surroundings;
   const progress = createBackfillProgress(io.stderr);
@@ -120,9 +123,10 @@ async function run(
       print(describeStart(backfill));
       if (backfill.endedAt === null) progress.expect(await countUpstream(edge, backfill, clock()));
     };
-    const ran = await runBackfill(deps, { key, restart, onOpened }, stopping.signal);
+    const ran = await runBackfill(deps, { key, restart: flags.restart === true, onOpened }, stopping.signal);
     progress.clear();
-    io.stdout.write(describeEnd(ran, progress.read()));
+    if (flags.json === true) await writeJson(io.stdout, toJson(key, ran, progress.read()));
+    else io.stdout.write(describeEnd(ran, progress.read()));
     for (const { from, to } of ran.expired)
       print(`expired before it could be read: ${showTime(from)} to ${showTime(to)} UTC`);
     if (ran.expired.length > 0) io.setExitCode(1);
@@ -167,6 +171,23 @@ async function countUpstream(edge: EdgeClient, backfill: Backfill, now: number):
 function describeStart({ zoneId, route, from, to, doneThrough, endedAt }: Backfill): string {
   const span = `zone ${zoneId}, ${showTime(from)} to ${showTime(to)} UTC, by ${route}`;
   return endedAt === null && doneThrough > from ? `${span}: going on at ${showTime(doneThrough)}` : span;
+}
+
+function toJson(
+  { zoneId, route, from, to }: BackfillKey,
+  { wasEnded, newEvents, expired }: RanBackfill,
+  readEvents: number,
+) {
+  return {
+    zoneId,
+    route,
+    from: toIso(from),
+    to: toIso(to),
+    wasEnded,
+    readEvents,
+    newEvents,
+    expired: expired.map((span) => ({ from: toIso(span.from), to: toIso(span.to) })),
+  };
 }
 
 function describeEnd({ wasEnded, newEvents }: RanBackfill, read: number): string {

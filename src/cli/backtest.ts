@@ -1,14 +1,16 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
+import type { BacktestReport } from "../spike/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "../spike/policy.ts";
 import { describeReport, toReportJson } from "./backtest/describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./backtest/read-backtest-flags.ts";
 import { replayFile } from "./backtest/replay-file.ts";
-import { replayStore } from "./backtest/replay-store.ts";
+import { replayStore, type StoredReplay } from "./backtest/replay-store.ts";
 import { writeAlertMinutes } from "./backtest/write-alert-minutes.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
+import { requireRule, requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const HELP = `
@@ -44,12 +46,18 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
         const report =
           source.kind === "file"
             ? await replayFile(source.path, { ...policy, ...source }, io.stderr)
-            : await withStore(readConfig(), ({ db }) =>
-                replayStore(db, { ...source, ...policy, nowMs: now }),
-              );
+            : await replay(readConfig(), { ...source, ...policy, nowMs: now });
         if (flags.alerts !== undefined) await writeAlertMinutes(flags.alerts, report.alerts);
         if (flags.json === true) await writeJson(io.stdout, toReportJson(report, policy));
         else await writeOut(io.stdout, describeReport(report, policy));
       }),
     );
+}
+
+function replay(config: Config, asked: StoredReplay): Promise<BacktestReport> {
+  return withStore(config, async ({ db }) => {
+    await requireZones(db, config, [asked.zoneId]);
+    if (asked.ruleId !== undefined) await requireRule(db, asked.zoneId, asked.ruleId);
+    return replayStore(db, asked);
+  });
 }

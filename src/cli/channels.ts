@@ -6,9 +6,12 @@ import { openNotifier } from "../channel/open-notifier.ts";
 import { toLine } from "../channel/plain-text.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { OWN_COMMAND } from "../own-command.ts";
 import { testChannel } from "./channels/test-channel.ts";
+import { drawTable } from "./draw-table.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
+import { pickPaint } from "./pick-paint.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const LIST_HELP = `
@@ -51,9 +54,9 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
           name,
           kind,
         }));
-        const lines = channels.map(({ name, kind }) => `${toLine(name, 60).padEnd(16)}  ${kind}\n`).join("");
-        if (flags.json === true) await writeJson(io.stdout, { channels });
-        else await writeOut(io.stdout, lines);
+        if (flags.json === true) return writeJson(io.stdout, { items: channels, next: null });
+        const rows = channels.map(({ name, kind }) => [toLine(name, 60), kind]);
+        await writeOut(io.stdout, drawTable(["CHANNEL", "KIND"], rows, pickPaint(io)));
       }),
     );
 }
@@ -99,6 +102,13 @@ function open(
   terminal: StoreIo["stdout"] | StoreIo["stderr"],
   clock: Clock,
 ): Map<string, Notifier> {
-  const surroundings = { terminal, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
+  const stream = {
+    write: (text: string, done: (error?: Error | null) => void) => terminal.write(text, done),
+    isTTY: terminal.isTTY === true,
+    ...("columns" in terminal && typeof terminal.columns === "number" ? { columns: terminal.columns } : {}),
+    hasColors: () => ("hasColors" in terminal ? (terminal.hasColors?.() ?? true) : true),
+    command: OWN_COMMAND,
+  };
+  const surroundings = { terminal: stream, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
   return new Map(alerting.channels.map((channel) => [channel.name, openNotifier(channel, surroundings)]));
 }

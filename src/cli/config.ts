@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Command } from "commander";
-import type { Setting } from "../config.ts";
+import { describeConfig, type Setting } from "../config.ts";
 import { toJsonSchema } from "../config-file/config-file-schema.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { UsageError } from "../errors.ts";
@@ -51,13 +51,16 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
 }
 
 function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
-  return storeCommand("check", "List every mistake; exit code 2 when there is one.", CHECK_HELP, io).action(
-    storeAction(io, async (_flags, read) => {
-      read.finish();
-      check();
-      await writeOut(io.stdout, "The configuration is right.\n");
-    }),
-  );
+  return storeCommand("check", "List every mistake; exit code 2 when there is one.", CHECK_HELP, io)
+    .option("--json", "as JSON; mistakes are on stderr all the same")
+    .action(
+      storeAction<{ json?: true }>(io, async ({ json }, read) => {
+        read.finish();
+        check();
+        if (json === true) await writeJson(io.stdout, { isRight: true });
+        else await writeOut(io.stdout, "The configuration is right.\n");
+      }),
+    );
 }
 
 function listCommand({ list }: ConfigReaders, io: StoreIo): Command {
@@ -80,22 +83,27 @@ function listCommand({ list }: ConfigReaders, io: StoreIo): Command {
 function tableCommand(io: StoreIo): Command {
   return storeCommand("table", "Print every variable as a Markdown table.", TABLE_HELP, io)
     .option("--write <file>", "put the table between the markers of this file instead")
+    .option("--json", "every variable, as JSON")
     .action(
-      storeAction<{ write?: string }>(io, async ({ write }, read) => {
+      storeAction<{ write?: string; json?: true }>(io, async ({ write, json }, read) => {
+        if (json === true && write !== undefined) read.wrong("write", write, "left out with --json");
         read.finish();
-        if (write === undefined) await writeOut(io.stdout, configTable());
+        if (json === true) await writeJson(io.stdout, { items: describeConfig(), next: null });
+        else if (write === undefined) await writeOut(io.stdout, configTable());
         else writeFileSync(write, withConfigTable(readText(write)));
       }),
     );
 }
 
 function schemaCommand(io: StoreIo): Command {
-  return storeCommand("schema", "Print the configuration file's JSON Schema.", SCHEMA_HELP, io).action(
-    storeAction(io, async (_flags, read) => {
-      read.finish();
-      await writeOut(io.stdout, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
-    }),
-  );
+  return storeCommand("schema", "Print the configuration file's JSON Schema.", SCHEMA_HELP, io)
+    .option("--json", "as JSON, which the output is anyway")
+    .action(
+      storeAction(io, async (_flags, read) => {
+        read.finish();
+        await writeOut(io.stdout, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
+      }),
+    );
 }
 
 function readText(file: string): string {

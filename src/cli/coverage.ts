@@ -1,16 +1,20 @@
 import type { Command } from "commander";
-import { type Paint, paintColour, paintPlain } from "../channel/terminal-style.ts";
+import type { Paint } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
-import { startHint } from "../own-command.ts";
+import { toHour } from "../http/routes/v1/coverage.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
+import { asCalled } from "../own-command.ts";
 import type { Standing } from "../report/hour-standing.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { drawDays, drawLegend } from "./coverage/draw-days.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
+import { pickPaint } from "./pick-paint.ts";
 import { count, many } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 /** Exit code of `coverage` and `gaps` when an hour that was asked about is lost. */
@@ -25,7 +29,8 @@ A row is a UTC day, a cell an hour:
   ! gap        forgotten by the platform before it was proven complete
   - unwatched  partly forgotten already when the zone was first watched
   · not yet    has not begun
-Reads the database only; the service need not run. Exit code 0; 3 when a gap lies in the span.
+Reads the database only; the service need not run. Exit code 0; 2 for a zone that is neither configured nor stored; 3 when
+a gap lies in the span.
 
 Examples:
   npm run -s longwatch -- coverage
@@ -40,7 +45,7 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
     .option("--zone <id>", "one shield zone (default: all)")
     .option("--from <time>", "start: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
     .option("--to <time>", "end (default: the end of today)")
-    .option("--json", "every hour with state, counts and evidence, as JSON")
+    .option("--json", "every hour with state, counts and evidence, as GET /api/v1/coverage answers")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const now = io.clock();
@@ -51,17 +56,16 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
           to: today + DAY_MS,
         });
         read.finish();
-        const zones = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const config = readConfig();
+        const zones = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
+          return readZones(db, now, { zoneId, from, to });
+        });
         if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
         else await writeOut(io.stdout, draw(zones, zoneId, pickPaint(io)));
         if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
-}
-
-function pickPaint({ stdout }: StoreIo): Paint {
-  // A terminal's own answer heeds NO_COLOR and TERM.
-  return stdout.isTTY === true && stdout.hasColors?.() !== false ? paintColour : paintPlain;
 }
 
 function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: Paint): string {
@@ -76,7 +80,7 @@ function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: 
 
 export function describeNothing(zoneId: number | undefined): string {
   const what = zoneId === undefined ? "" : ` of zone ${zoneId}`;
-  return `Nothing is stored${what} yet: ${startHint()}.\n`;
+  return asCalled(`Nothing is stored${what} yet: run npm start.\n`);
 }
 
 function describeCounts({ hours }: ZoneCoverage): string {
@@ -124,6 +128,19 @@ function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> 
   return counts;
 }
 
+/** The hours of all zones as `GET /api/v1/coverage` has them, and of each zone what the rows add up to. */
 function toJson(zones: readonly ZoneCoverage[], span: { now: number; from: number; to: number }) {
-  return { ...span, zones: zones.map((zone) => ({ ...zone, counts: countStandings(zone.hours) })) };
+  return {
+    items: zones.flatMap(({ zoneId, hours }) => hours.map((hour) => toHour({ ...hour, zoneId }))),
+    next: null,
+    now: toIso(span.now),
+    from: toIso(span.from),
+    to: toIso(span.to),
+    zones: zones.map(({ zoneId, firstHour, nextToExpire, hours }) => ({
+      zoneId,
+      firstHour: toIso(firstHour),
+      nextToExpire: nextToExpire && { ...nextToExpire, startsAt: toIso(nextToExpire.startsAt) },
+      counts: countStandings(hours),
+    })),
+  };
 }

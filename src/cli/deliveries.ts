@@ -7,26 +7,34 @@ import {
   listDeliveries,
   replayDeliveries,
 } from "../../db/queries/deliveries.ts";
+import type { Paint, Style } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { describeCircuit } from "../delivery/circuit.ts";
 import { shortenText } from "../edge/escape-text.ts";
 import { UsageError } from "../errors.ts";
+import { toDelivery } from "../http/routes/v1/deliveries.ts";
+import { readChannels } from "../http/routes/v1/status.ts";
+import { showAge } from "./ago.ts";
+import { type Cell, drawTable } from "./draw-table.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
-import { many } from "./progress-bar.ts";
-import { showTime } from "./read-span.ts";
+import { pickPaint } from "./pick-paint.ts";
+import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "./read-page.ts";
+import { readRowId } from "./read-row-id.ts";
+import { readZone, showTime } from "./read-span.ts";
+import { requireAlert, requireChannel, requireZones } from "./require-known.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
-const MOST = 10_000;
 const DEFAULT_LIMIT = 50;
 const MAX_TEXT_CHARS = 160;
 
 const LIST_HELP = `
 First every channel: whether it delivers, what waits and what is dead (--json names its circuit: closed, open, half-open or
 disabled). Then the newest deliveries. States: pending, sending, delivered, dead (given up, to be replayed), needless (said by another message).
-Reads the database only. Exit code 0.
+--json answers as GET /api/v1/deliveries does, with the channels of GET /api/v1/status.
+Reads the database only. Exit code 0; 2 for a channel that is neither configured nor was ever sent to.
 
 Examples:
   npm run -s longwatch -- deliveries list
@@ -35,7 +43,8 @@ Examples:
 
 const REPLAY_HELP = `
 A replayed delivery keeps its key, so a receiver that has it after all drops it. What a later message has overtaken on the
-same channel stays dead. Exit code 0; 2 when there is no such delivery, or it is not dead.
+same channel stays dead. Exit code 0; 2 when there is no such delivery or channel, or the
+delivery is not dead.
 
 Examples:
   npm run -s longwatch -- deliveries replay 4711
@@ -49,10 +58,11 @@ export function deliveriesCommand(readConfig: () => Config, io: StoreIo = create
   ]);
 }
 
-interface ListFlags {
+interface ListFlags extends PageFlags {
   readonly state?: string;
   readonly channel?: string;
-  readonly limit?: string;
+  readonly alert?: string;
+  readonly zone?: string;
   readonly json?: true;
 }
 
@@ -60,45 +70,74 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List deliveries, newest first.", LIST_HELP, io)
     .option("--state <state>", `one of ${DELIVERY_STATES.join(", ")} (default: all)`)
     .option("--channel <name>", "one channel (default: all)")
+    .option("--alert <id>", "of one alert")
+    .option("--zone <id>", "of alerts of one shield zone")
     .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
-    .option("--json", "channels and deliveries, as JSON")
+    .option(...AFTER_OPTION)
+    .option("--json", "deliveries and channels, as JSON")
     .action(
       storeAction<ListFlags>(io, async (flags, read) => {
         const { channel } = flags;
-        const asked = { state: readState(read, flags.state), channel, limit: readLimit(read, flags.limit) };
+        const zoneId = readZone(read, flags, false);
+        const asked = {
+          state: readState(read, flags.state),
+          channel,
+          alertId: flags.alert === undefined ? undefined : readRowId(read, flags.alert, "alert"),
+          zoneIds: zoneId === undefined ? null : [zoneId],
+          ...readPage(read, flags, DEFAULT_LIMIT),
+        };
         read.finish();
-        const found = await withStore(readConfig(), async ({ db }) => ({
-          standings: await readChannelStandings(db),
-          deliveries: await listDeliveries(db, asked),
-        }));
-        const { deliveries } = found;
-        const channels = found.standings
-          .filter((one) => channel === undefined || one.channel === channel)
+        const config = readConfig();
+        const { standings, circuits, rows } = await withStore(config, async ({ db }) => {
+          if (channel !== undefined) await requireChannel(db, config, channel);
+          await requireZones(db, config, asked.zoneIds ?? []);
+          if (asked.alertId !== undefined) await requireAlert(db, "alert", asked.alertId);
+          return {
+            standings: await readChannelStandings(db),
+            circuits: await readChannels(db),
+            rows: await listDeliveries(db, { ...asked, ...oneMore(asked) }),
+          };
+        });
+        const isAsked = (name: string) => channel === undefined || name === channel;
+        if (flags.json === true) {
+          const channels = circuits.filter(({ name }) => isAsked(name));
+          return writeJson(io.stdout, {
+            ...toListPage(rows, asked, (row) => toDelivery(row, false)),
+            channels,
+          });
+        }
+        const shown = standings
+          .filter((one) => isAsked(one.channel))
           .map(({ nowMs, ...one }) => ({ ...one, circuit: describeCircuit(one, nowMs) }));
-        if (flags.json === true) await writeJson(io.stdout, { channels, deliveries });
-        else
-          await writeOut(io.stdout, [...channels.map(describeChannel), ...describeAll(deliveries)].join(""));
+        const page = toListPage(rows, asked, (row) => row);
+        const paint = pickPaint(io);
+        await writeOut(io.stdout, `${describeChannels(shown, paint)}${describeAll(page, io.clock(), paint)}`);
       }),
     );
 }
 
 interface ReplayFlags {
   readonly channel?: string;
+  readonly json?: true;
 }
 
 function replayCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("replay", "Try again what was given up.", REPLAY_HELP, io)
     .argument("[id]", "one delivery, as the list numbers it")
     .option("--channel <name>", "all that is dead of one channel")
+    .option("--json", "as JSON")
     .action((id: string | undefined, given: ReplayFlags, command: Command) =>
-      storeAction<ReplayFlags>(io, async ({ channel }, read) => {
+      storeAction<ReplayFlags>(io, async ({ channel, json }, read) => {
         const which = readWhich(read, id, channel);
         read.finish();
         if (which === undefined) return;
-        const { replayed, outdated, notDead } = await withStore(readConfig(), ({ db }) =>
-          replayDeliveries(db, which),
-        );
+        const config = readConfig();
+        const { replayed, outdated, notDead } = await withStore(config, async ({ db }) => {
+          if ("channel" in which) await requireChannel(db, config, which.channel);
+          return replayDeliveries(db, which);
+        });
         if ("id" in which && replayed === 0) throw new UsageError([explain(which.id, outdated, notDead)]);
+        if (json === true) return writeJson(io.stdout, { ...which, replayed, outdated });
         const stale = outdated === 0 ? "" : `; ${outdated} overtaken by later messages and left`;
         await writeOut(io.stdout, `due again: ${replayed}${stale}.\n`);
       })(given, command),
@@ -128,48 +167,75 @@ function readState(read: FlagReader, text: string | undefined): DeliveryState | 
   return state ?? read.wrong("state", text, `one of ${DELIVERY_STATES.join(", ")}`);
 }
 
-function readLimit(read: FlagReader, text: string | undefined): number {
-  const rule = `a whole number from 1 to ${MOST}`;
-  const limit = read.integer("limit", text, rule) ?? DEFAULT_LIMIT;
-  if (limit < 1 || limit > MOST) read.wrong("limit", text, rule);
-  return limit;
-}
-
 type Channel = Awaited<ReturnType<typeof readChannelStandings>>[number];
 
-function describeChannel({
-  channel,
-  circuit,
-  waiting,
-  dead,
-  lastError,
-  retryAtMs,
-}: Omit<Channel, "nowMs"> & { circuit: string }) {
-  const why = lastError === null ? "" : `   ${shortenText(lastError, MAX_TEXT_CHARS)}`;
-  const standing =
-    circuit === "open" ? `does not deliver, tried again ${showTime(retryAtMs)} UTC` : CIRCUITS[circuit];
-  return `channel ${shortenText(channel, 64)}: ${standing ?? circuit}, ${waiting} waiting, ${dead} dead${why}\n`;
+type ShownChannel = Omit<Channel, "nowMs"> & { readonly circuit: string };
+
+function describeChannels(channels: readonly ShownChannel[], paint: Paint): string {
+  if (channels.length === 0) return "";
+  const head = ["CHANNEL", "DELIVERS", "WAITING", "DEAD", "LAST ERROR"];
+  const rows = channels.map(({ channel, circuit, waiting, dead, lastError, retryAtMs }): Cell[] => [
+    shortenText(channel, 64),
+    describeStanding(circuit, retryAtMs),
+    String(waiting),
+    dead === 0 ? "0" : { text: String(dead), style: "red" },
+    lastError === null ? "" : shortenText(lastError, MAX_TEXT_CHARS),
+  ]);
+  return `${drawTable(head, rows, paint)}\n`;
 }
 
 /** An open circuit sounds well and is not. */
-const CIRCUITS: Readonly<Record<string, string>> = {
-  closed: "delivers",
-  "half-open": "does not deliver, tried again now",
-  disabled: "off until it is configured anew",
-};
-
-function describeAll(deliveries: readonly Delivery[]): string[] {
-  return deliveries.length === 0 ? ["No such delivery.\n"] : deliveries.map(describe);
+function describeStanding(circuit: string, retryAtMs: number): Cell {
+  if (circuit === "closed") return { text: "yes", style: "green" };
+  const tried = `tried again ${showTime(retryAtMs - (retryAtMs % 1_000))} UTC`;
+  const why: Readonly<Record<string, string>> = {
+    open: tried,
+    "half-open": "tried again now",
+    disabled: "off until it is configured anew",
+  };
+  return { text: `no, ${why[circuit] ?? circuit}`, style: "red" };
 }
 
-function describe(delivery: Delivery): string {
+const STATE_STYLES: Readonly<Record<DeliveryState, Style>> = {
+  pending: "yellow",
+  sending: "yellow",
+  delivered: "green",
+  dead: "red",
+  needless: "dim",
+};
+
+function describeAll(
+  { items, next }: { readonly items: readonly Delivery[]; readonly next: string | null },
+  nowMs: number,
+  paint: Paint,
+): string {
+  if (items.length === 0) return "No such delivery.\n";
+  const head = ["DELIVERY", "AGE", "WRITTEN (UTC)", "STATE", "TRIES", "ALERT", "CHANNEL", "WHAT"];
+  return `${drawTable(
+    head,
+    items.map((item) => toRow(item, nowMs)),
+    paint,
+  )}${describeNext(next)}`;
+}
+
+function toRow(delivery: Delivery, nowMs: number): Cell[] {
   const { id, createdAt, state, channel, reason, alertId, attempts, headline, lastError } = delivery;
   const how = [
-    delivery.standsInFor === null ? "" : `for ${shortenText(delivery.standsInFor, 64)}`,
-    delivery.digestKey === null ? "" : "in a digest",
-  ].filter((part) => part !== "");
-  const what = [`alert ${alertId}`, reason, `to ${shortenText(channel, 64)}`, ...how].join(" ");
-  const text = headline === null ? "" : `: ${shortenText(headline, MAX_TEXT_CHARS)}`;
-  const error = lastError === null ? "" : `    ${shortenText(lastError, MAX_TEXT_CHARS)}\n`;
-  return `${id}  ${showTime(createdAt)} UTC  ${state}, ${many(attempts, "attempt")}  ${what}${text}\n${error}`;
+    reason,
+    ...(delivery.standsInFor === null ? [] : [`for ${shortenText(delivery.standsInFor, 64)}`]),
+    ...(delivery.digestKey === null ? [] : ["in a digest"]),
+  ];
+  const said = [headline, lastError].flatMap((text) =>
+    text === null ? [] : [shortenText(text, MAX_TEXT_CHARS)],
+  );
+  return [
+    String(id),
+    showAge(nowMs - createdAt),
+    showTime(createdAt - (createdAt % 1_000)),
+    { text: state, style: STATE_STYLES[state] },
+    String(attempts),
+    `#${alertId}`,
+    shortenText(channel, 64),
+    [how.join(" "), ...said].join(": "),
+  ];
 }

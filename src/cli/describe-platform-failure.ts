@@ -14,6 +14,7 @@ const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
   EDGE_CONTRADICTORY: "try again; if it stays, ask the platform's support and name the request",
 };
 
+const TYPED_IDS = "check the ids that were typed, and EDGE_API_URL";
 const IDS_OF_EVENTS = "check EDGE_API_URL and the ids (EDGE_SHIELD_ZONES)";
 const IDS_OF_RULE = "check EDGE_API_URL, the zone and the rule's id";
 
@@ -49,12 +50,15 @@ function describePlan({ operation, errorKey }: EdgeError): string {
   return `the plan of this account does not include ${isOfEvents && !isOther ? "event logs" : "this"}`;
 }
 
-/** What to look at after this failure; null where there is nothing to say. */
-export function findRemedy(error: EdgeError): string | null {
+/** What to look at after this failure; null where there is nothing to say. `typed`: a person typed the ids of the call. */
+export function findRemedy(error: EdgeError, { typed = false } = {}): string | null {
   const { code, errorKey, operation } = error;
   if (code === "EDGE_PLAN") return describePlan(error);
   if (code !== "EDGE_NOT_FOUND") return REMEDIES[code] ?? null;
-  return MISSING.find(([key]) => errorKey !== null && key.test(errorKey))?.[1] ?? IDS[operation];
+  return (
+    MISSING.find(([key]) => errorKey !== null && key.test(errorKey))?.[1] ??
+    (typed ? TYPED_IDS : IDS[operation])
+  );
 }
 
 /** A failed call in one line, with what to look at. */

@@ -9,7 +9,7 @@ import { addEvents } from "./edge/events.ts";
 import { addHostname } from "./edge/hostname.ts";
 import { addRules } from "./edge/rules.ts";
 import { addVolumes } from "./edge/volumes.ts";
-import { listAsTyped } from "./shape-help.ts";
+import { addGroupHelp, listAsTyped } from "./shape-help.ts";
 
 /**
  * `longwatch edge`: the platform's eleven operations from the shell. JSON (CSV for export) on stdout; exit code 1 when a
@@ -41,5 +41,6 @@ export function edgeCommand(getConnection: () => Connection, io: EdgeIo = create
   addVolumes(edge, setup);
   addEvents(edge, setup);
   addRules(edge, setup);
-  return edge;
+  for (const group of edge.commands) addGroupHelp(group, `edge ${group.name()}`);
+  return addGroupHelp(edge);
 }

@@ -10,6 +10,7 @@ import { Switches } from "../emulator/switches.ts";
 import { parseAttack } from "../emulator/traffic/attack.ts";
 import { UsageError } from "../errors.ts";
 import { describeUnknown } from "./describe-unknown.ts";
+import { writeJson } from "./edge/write-json.ts";
 import { many } from "./progress-bar.ts";
 import { addHelp } from "./shape-help.ts";
 
@@ -48,6 +49,7 @@ interface Flags {
   readonly attack: readonly string[];
   readonly fault: readonly string[];
   readonly switch: readonly string[];
+  readonly json?: true;
   /** A path, `true` when not given, `false` for --no-state. */
   readonly state: string | boolean;
 }
@@ -163,9 +165,13 @@ async function run(flags: Flags, command: Command): Promise<void> {
   followParent();
   try {
     const emulator = await createEmulator(readEmulatorFlags(flags, command));
-    process.stdout.write(
-      `emulator ready\n  address     ${emulator.url}\n  access key  ${emulator.accessKey}\n  describe    ${emulator.url}/_emulator\n`,
-    );
+    const { url, accessKey } = emulator;
+    if (flags.json === true)
+      await writeJson(process.stdout, { url, accessKey, describe: `${url}/_emulator` });
+    else
+      process.stdout.write(
+        `emulator ready\n  address     ${emulator.url}\n  access key  ${emulator.accessKey}\n  describe    ${emulator.url}/_emulator\n`,
+      );
     closeWhenTold(emulator);
   } catch (thrown) {
     if (!(thrown instanceof UsageError)) throw thrown;
@@ -216,6 +222,7 @@ export function emulatorCommand(): Command {
     .option("--switch <name=value>", "choose one of two behaviours (repeatable; names below)", collect, [])
     .option("--state <file>", "remember the past here (default: .longwatch/emulator-<seed>.json)", true)
     .option("--no-state", "forget everything at the end")
+    .option("--json", "where it listens, as JSON")
     .allowUnknownOption()
     .allowExcessArguments()
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))

@@ -22,6 +22,7 @@ import { type EraseFlags, readEraseFlags } from "./erase/read-erase-flags.ts";
 import { withStore } from "./open-store.ts";
 import { count, createProgressLine, drawBar, many } from "./progress-bar.ts";
 import { showTime } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { readServiceClock } from "./service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
@@ -58,7 +59,10 @@ export function eraseCommand(readConfig: () => Config, io: StoreIo = createProce
         const asked = readEraseFlags(read, flags, io.stdin);
         read.finish();
         const config = readConfig();
-        await withStore(config, (database) => run({ io, config, database }, flags, asked));
+        await withStore(config, async (database) => {
+          await requireZones(database.db, config, asked.zoneId === null ? [] : [asked.zoneId]);
+          await run({ io, config, database }, flags, asked);
+        });
       }),
     );
 }

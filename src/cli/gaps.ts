@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { shortenText } from "../edge/escape-text.ts";
+import { toGap } from "../http/routes/v1/gaps.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
 import { type Gap, joinGaps } from "../report/join-gaps.ts";
 import { readZones } from "../report/read-zones.ts";
 import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
@@ -9,6 +11,7 @@ import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
 import { count, many } from "./progress-bar.ts";
 import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 /** Reasons are short; what has become of them elsewhere must not fill a screen. */
@@ -17,7 +20,8 @@ const MAX_REASONS = 5;
 
 const HELP = `
 A gap is an hour, or several in a row, that the platform has forgotten and that was never proven complete. What is stored
-of it stays. Reads the database only. Exit code 0; 3 when there is a gap in the span.
+of it stays. Reads the database only. Exit code 0; 2 for a zone that is neither
+configured nor stored; 3 when there is a gap in the span.
 
 Examples:
   npm run -s longwatch -- gaps
@@ -49,17 +53,32 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
         const zoneId = readZone(read, flags, false);
         const { from, to } = readSpan(read, flags, { from: 0, to: now });
         read.finish();
-        const found = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const config = readConfig();
+        const found = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
+          return readZones(db, now, { zoneId, from, to });
+        });
         const zones = found.map(({ zoneId: id, hours, firstHour }) => ({
           zoneId: id,
           from: Math.max(from, firstHour),
           gaps: joinGaps(hours),
         }));
-        if (flags.json === true) await writeJson(io.stdout, { now, from, to, zones });
+        if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
         else await writeOut(io.stdout, zones.length === 0 ? describeNothing(zoneId) : describe(zones, to));
         if (zones.some(({ gaps }) => gaps.length > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
+}
+
+/** As `GET /api/v1/gaps` has them. */
+function toJson(zones: readonly ZoneGaps[], span: { now: number; from: number; to: number }) {
+  return {
+    items: zones.flatMap(({ zoneId, gaps }) => gaps.map((gap) => toGap({ ...gap, zoneId }))),
+    next: null,
+    now: toIso(span.now),
+    from: toIso(span.from),
+    to: toIso(span.to),
+  };
 }
 
 function describe(zones: readonly ZoneGaps[], to: number): string {

@@ -1,4 +1,8 @@
+import { canMatchRules } from "../alert/silence.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
+
+const MAX_RULE_CHARS = 255;
+const RULE_PATTERN = "a rule's id, or a family such as 942*: a * means the rest of an id, at its end only";
 
 /** Gathers an option that may be given more than once. */
 export function gather(value: string, before: readonly string[] = []): string[] {
@@ -26,6 +30,12 @@ export function readZones(
   flag = "zone",
 ): number[] | undefined {
   return split(values)?.flatMap((value) => read.id(flag, value, "a shield zone's number") ?? []);
+}
+
+/** A rule's id, or a family such as `942*`; undefined where it can never match. */
+export function readRulePattern(read: FlagReader, value: string): string | undefined {
+  const isRead = value !== "" && value.length <= MAX_RULE_CHARS && canMatchRules(value);
+  return isRead ? value : read.wrong("rule", value.slice(0, 40), RULE_PATTERN);
 }
 
 function split(values: readonly string[] | undefined): string[] | undefined {

@@ -1,13 +1,16 @@
 import { Command } from "commander";
-import { createApp } from "../app.ts";
+import { createApp, type RunningApp } from "../app.ts";
 import { secretsOf } from "../channel/channel-secrets.ts";
 import type { Config } from "../config.ts";
 import { toError, UsageError } from "../errors.ts";
 import { followParent } from "../follow-parent.ts";
 import { createLog } from "../log.ts";
+import { OWN_COMMAND } from "../own-command.ts";
+import { readVersion } from "../read-version.ts";
 import type { Secret } from "../secret.ts";
-import { describeRunning } from "./describe-running.ts";
+import { describeRunning, readAttack } from "./describe-running.ts";
 import { describeStartFailure } from "./describe-start-failure.ts";
+import { writeJson } from "./edge/write-json.ts";
 import { createProgressLine } from "./progress-bar.ts";
 import { addHelp } from "./shape-help.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
@@ -30,20 +33,24 @@ Every setting, with its value here: npm run -s longwatch -- config list`;
 export function startCommand(readConfig: () => Config): Command {
   const command = new Command("start")
     .description("Run the service: copy events, detect spikes, raise alerts.")
+    .option("--json", "what was started, as one JSON document on stdout; everything else goes to stderr")
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-    .action(() => run(readConfig()));
+    .action(({ json }: { json?: true }) => run(readConfig(), json === true));
   return addHelp(command, HELP);
 }
 
-async function run(config: Config): Promise<void> {
+async function run(config: Config, isJson: boolean): Promise<void> {
   const isTTY = process.stderr.isTTY;
   const secrets = listSecrets(config);
-  const { stdout, stderr } = process;
+  const { stderr } = process;
+  // What people read. With --json the document alone is on stdout.
+  const stdout = isJson ? stderr : process.stdout;
   // Log, alerts and progress share the terminal: whatever is printed stands above the line that is drawn over.
   const line = createProgressLine(stdout);
   const log = createLog({
     level: config.logLevel,
-    pretty: isTTY && (stderr.hasColors() ? "coloured" : true),
+    pretty: isTTY && !isJson && (stderr.hasColors() ? "coloured" : true),
+    columns: () => stderr.columns,
     stream: { write: (text) => line.above(() => stderr.write(text)) },
     secrets,
   });
@@ -63,6 +70,7 @@ async function run(config: Config): Promise<void> {
         return stdout.columns;
       },
       hasColors: () => stdout.isTTY && stdout.hasColors(),
+      command: OWN_COMMAND,
     },
     onStep: (step) => print(`${step} ...`),
   });
@@ -104,10 +112,11 @@ async function run(config: Config): Promise<void> {
       );
     const running = await starting;
     // At once: the only copy would be gone with a copy of the past that is interrupted.
-    if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
-    const tell = (problem: string) => log.error({ problem }, "platform not reached, asked again");
+    if (isJson) await writeJson(process.stdout, toJson(running, config));
+    else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
+    const tell = (problem: string, event: string) => log.error({ problem }, event);
     const stored = await watchBackfill(running, line, tell, stopping.signal);
-    if (stored !== null) print(`${describeBackfill(stored)}\n${describeRunning(running, config.dataDir)}`);
+    if (stored !== null) print(`${describeBackfill(stored)}\n${await describe(running, config)}`);
   } catch (thrown) {
     if (stopping.signal.aborted) return;
     // What somebody typed wrong, or has not started yet, is told to them, once.
@@ -116,6 +125,25 @@ async function run(config: Config): Promise<void> {
     if (!(thrown instanceof UsageError)) log.error({ err: toError(thrown) }, "start failed");
     throw thrown;
   }
+}
+
+async function describe(running: RunningApp, config: Config): Promise<string> {
+  const { databaseUrl, dataDir } = config;
+  const attack = await readAttack(running).catch(() => null);
+  return describeRunning({ ...running, attack }, { dataDir: databaseUrl === null ? dataDir : null });
+}
+
+function toJson({ httpUrl, zoneIds, platform, adminKey }: RunningApp, { databaseUrl, dataDir }: Config) {
+  return {
+    pid: process.pid,
+    version: readVersion(),
+    httpUrl,
+    zoneIds,
+    platform: { url: platform.url, isEmulated: platform.isEmulated },
+    dataDir: databaseUrl === null ? dataDir : null,
+    // Shown this once, as to a person.
+    adminKey: adminKey?.reveal() ?? null,
+  };
 }
 
 function listSecrets(config: Config) {

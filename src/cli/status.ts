@@ -1,172 +1,183 @@
 import type { Command } from "commander";
 import type { Queryable } from "../../db/client.ts";
-import { readChannelStandings } from "../../db/queries/channel-states.ts";
-import { type CoveredHour, readCoveredHours } from "../../db/queries/covered-hours.ts";
-import { type HeldCounts, readHeldCounts } from "../../db/queries/held-pages.ts";
+import { countSelfAlerts } from "../../db/queries/alert-reports.ts";
+import { countGivenUp } from "../../db/queries/deliveries.ts";
+import { readHeldCounts } from "../../db/queries/held-pages.ts";
 import { readKeyProblem } from "../../db/queries/pseudonym-keys.ts";
-import { listZones, readServiceStatus, type ServiceStatus } from "../../db/queries/service-status.ts";
+import { readReplicas } from "../../db/queries/replicas.ts";
 import { readSqlState } from "../../db/sql-state.ts";
 import { KEY_REPORT_MS } from "../../jobs/report-service.ts";
+import { toLine } from "../channel/plain-text.ts";
+import type { Paint } from "../channel/terminal-style.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { escapeText } from "../edge/escape-text.ts";
-import { ownCommand, startHint } from "../own-command.ts";
+import { readStatus, type StatusAnswer, toServiceItem } from "../http/routes/v1/status.ts";
+import { asCalled } from "../own-command.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
+import { assessService } from "../report/service-life.ts";
+import { ago } from "./ago.ts";
+import { GAP_EXIT_CODE } from "./coverage.ts";
 import { describePastOutage } from "./describe-outage.ts";
 import { drawHours } from "./draw-hours.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { withStore } from "./open-store.ts";
+import { pickPaint } from "./pick-paint.ts";
 import { count, many } from "./progress-bar.ts";
-import { showTime } from "./read-span.ts";
+import { describeService } from "./status/describe-service.ts";
+import { type Attention, type Looked, listAttention } from "./status/list-attention.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 
 const UNDEFINED_TABLE = "42P01";
-/** An hour this near to being forgotten, unproven, is worth a line. */
-const NEAR_HOURS = 24;
-
-interface ShownZone {
-  readonly hours: readonly CoveredHour[];
-}
-
-interface ShownStatus extends ServiceStatus {
-  readonly now: number;
-  /** Given up, to be replayed by hand. */
-  readonly notificationsDead: number;
-  /** By name, those that do not deliver. */
-  readonly channelsDown: readonly string[];
-  /** What a running process says of the pseudonym key, null where nothing is wrong; what is held back for want of it. */
-  readonly pseudonymKey: { readonly problem: string | null; readonly held: readonly HeldCounts[] };
-  readonly zones: readonly (ServiceStatus["zones"][number] & ShownZone)[];
-}
 
 const HELP = `
-The strip has a character for each of the last 72 hours, oldest first: █ sealed as complete, ▒ searched to its end,
-░ begun, · not yet, ! lost in part or whole, - not watched from its beginning on.
+First the processes of the service and when each was last alive: a process that was silent for a minute counts as gone. Then
+each zone. The strip has a character for each of the last 72 hours, oldest first: █ sealed as complete, ▒ searched to its
+end, ░ begun, · not yet, ! lost in part or whole, - not watched from its beginning on.
+
+Exit codes:
+  0   all is well
+  1   something needs attention, and the last lines name it: a role that no live process has, a channel that does not
+      deliver, notifications given up in the last 72 hours, an hour that expires within a day and is not sealed, an
+      unresolved alert of Longwatch about itself; also if the database cannot be reached
+  2   a mistake in what was typed or set
+  3   nothing of that, but an hour of the strip is lost
 
 Examples:
   npm run -s longwatch -- status
   npm run -s longwatch -- status --json`;
 
-/** `longwatch status`: what is stored and what is going on, also while the service does not run. */
+/** `longwatch status`: whether the service runs, what is stored and what needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("status", "Show what is stored of each zone and what needs attention.", HELP, io)
-    .option("--json", "as JSON")
+  return storeCommand(
+    "status",
+    "Show whether the service runs, what is stored, what needs attention.",
+    HELP,
+    io,
+  )
+    .option("--json", "as JSON, as GET /api/v1/status answers")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const { status, zones } = await withStore(config, ({ db }) => readStatus(db, io.clock()));
+        const seen = await withStore(config, ({ db }) => look(db, io.clock()));
+        const attention = listAttention(seen, channelsOf(config));
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
-        if (flags.json === true) await writeJson(io.stdout, status);
+        if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
           await writeOut(
             io.stdout,
-            [describe(status, zones), ...outage.map((line) => `${escapeText(line)}\n`)].join(""),
+            [describe(seen, attention, pickPaint(io)), ...outage.map((line) => `${escapeText(line)}\n`)].join(
+              "",
+            ),
           );
+        io.setExitCode(exitCodeOf(attention));
       }),
     );
 }
 
-function describe(status: ShownStatus, zones: readonly ZoneCoverage[]): string {
-  const blocks = status.zones.map((zone) => {
-    const { zoneId, events, newestAt, quarantined } = zone;
-    const age = newestAt === null ? "none yet" : `newest ${ago(status.now - newestAt)}`;
-    const coverage = zones.find((known) => known.zoneId === zoneId);
-    const next = coverage?.nextToExpire ?? null;
-    return [
-      `zone ${zoneId}   ${many(events, "event")} of the last 72 hours, ${age}`,
-      `  ${drawHours(status.now, coverage?.hours ?? [])}`,
-      ...(next !== null && next.hoursToLoss < NEAR_HOURS
-        ? [`  next to expire: ${showTime(next.startsAt)} UTC, ${next.hoursToLoss.toFixed(1)} hours to loss`]
-        : []),
-      ...(coverage?.suspicions ?? []).map(
-        ({ since, reason }) => `  The platform answers incompletely since ${showTime(since)} UTC: ${reason}`,
-      ),
-      ...(quarantined > 0 ? [`  ${count(quarantined)} unreadable ${entries(quarantined)} set aside`] : []),
-    ];
-  });
-  const nothing = zones.length === 0 ? [`Nothing is stored yet: ${startHint()}.`] : [];
-  return [...blocks.flat(), ...nothing, ...describeWork(status), ""].join("\n");
+function exitCodeOf(attention: readonly Attention[]): number {
+  if (attention.length === 0) return 0;
+  return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-/** What is going on, and the command that shows more where there is more. */
-function describeWork(status: ShownStatus): string[] {
-  const { spikesOpen, alertsFiring, notificationsPending, notificationsDead, channelsDown, pseudonymKey } =
-    status;
-  return [
-    `${many(spikesOpen, "open spike")}, ${many(alertsFiring, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
-    ...(alertsFiring > 0 ? [`The alerts: ${ownCommand("alerts list")}`] : []),
-    ...(channelsDown.length > 0
-      ? [`Does not deliver: ${channelsDown.join(", ")}: ${ownCommand("deliveries list")}`]
-      : []),
-    ...describeKey(pseudonymKey),
-    ...(notificationsDead > 0
-      ? [`${many(notificationsDead, "notification")} given up: ${ownCommand("deliveries list --state dead")}`]
-      : []),
-  ];
+/** Names of the configured channels; null where this process's environment configures none, unlike the service's perhaps. */
+function channelsOf({ hasFile, channels, alerting }: Config): ReadonlySet<string> | null {
+  const isConfigured = hasFile || channels.webhook !== null || channels.slack !== null;
+  return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
 }
 
-function describeKey({ problem, held }: ShownStatus["pseudonymKey"]): string[] {
-  return [
-    ...(problem === null ? [] : [escapeText(problem)]),
-    ...held.map(
-      ({ zoneId, events }) =>
-        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is there (docs/privacy.md)`,
-    ),
-  ];
+interface Seen extends Looked {
+  readonly now: number;
 }
 
-function entries(number: number): string {
-  return number === 1 ? "entry" : "entries";
-}
-
-async function readStatus(
-  db: Queryable,
-  now: number,
-): Promise<{ status: ShownStatus; zones: readonly ZoneCoverage[] }> {
-  const from = startOfHour(horizonAt(now));
-  const to = now + HOUR_MS;
-  const zoneIds = (await listKnownZones(db)) ?? [];
-  if (zoneIds.length === 0) return { status: { now, ...NOTHING }, zones: [] };
-  const { zones, ...counts } = await readServiceStatus(db, zoneIds, from);
-  const hours = await Promise.all(
-    zones.map(({ zoneId }) => readCoveredHours(db, zoneId, { fromMs: from, toMs: to })),
-  );
-  const shown = zones.map((zone, index) => ({ ...zone, hours: hours[index] ?? [] }));
-  const channels = await readChannelStandings(db);
-  const notificationsDead = channels.reduce((sum, { dead }) => sum + dead, 0);
-  const channelsDown = channels.filter(({ state }) => state !== "closed").map(({ channel }) => channel);
-  const problem = await readKeyProblem(db, KEY_REPORT_MS);
-  const pseudonymKey = { problem, held: await readHeldCounts(db) };
-  return {
-    status: { now, ...counts, notificationsDead, channelsDown, pseudonymKey, zones: shown },
-    zones: await readZones(db, now, { zoneId: undefined, from, to }),
-  };
-}
-
-const NOTHING = {
-  spikesOpen: 0,
-  alertsFiring: 0,
-  notificationsPending: 0,
-  notificationsDead: 0,
-  channelsDown: [],
-  pseudonymKey: { problem: null, held: [] },
-  zones: [],
-};
-
-/** Null on a database that the service has never been started on. */
-async function listKnownZones(db: Queryable): Promise<number[] | null> {
+async function look(db: Queryable, now: number): Promise<Seen> {
   try {
-    return await listZones(db);
+    const from = startOfHour(horizonAt(now));
+    return {
+      now,
+      status: await readStatus(db, null, now),
+      service: assessService(await readReplicas(db)),
+      zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
+      keyProblem: await readKeyProblem(db, KEY_REPORT_MS),
+      held: await readHeldCounts(db),
+      givenUp: await countGivenUp(db, from),
+      selfAlerts: await countSelfAlerts(db),
+    };
   } catch (thrown) {
-    if (readSqlState(thrown) === UNDEFINED_TABLE) return null;
+    if (readSqlState(thrown) === UNDEFINED_TABLE && (await isUntouched(db))) return neverStarted(now);
     throw thrown;
   }
 }
 
-function ago(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  if (seconds < 120) return `${seconds} s ago`;
-  return seconds < 7_200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3_600)} h ago`;
+/** Whether the service has never been started on the database. */
+async function isUntouched(db: Queryable): Promise<boolean> {
+  const { rows } = await db.execute<{ exists: boolean }>(
+    "select to_regclass('coverage_windows') is not null as exists",
+  );
+  return rows[0]?.exists !== true;
+}
+
+function neverStarted(now: number): Seen {
+  const service = assessService([]);
+  const nothing = { spikesOpen: 0, alertsFiring: 0, alertsAcknowledged: 0, notificationsPending: 0 };
+  const status: StatusAnswer = {
+    now: new Date(now).toISOString(),
+    ...nothing,
+    hoursToLoss: null,
+    zones: [],
+    channels: [],
+    service: toServiceItem(service),
+  };
+  return { now, status, service, zones: [], keyProblem: null, held: [], givenUp: 0, selfAlerts: 0 };
+}
+
+function describe(seen: Seen, attention: readonly Attention[], paint: Paint): string {
+  const { status, service, zones, now } = seen;
+  const nothing = zones.length === 0 ? [asCalled("Nothing is stored yet: run npm start.")] : [];
+  return [
+    describeService(service, paint),
+    ...status.zones.flatMap((zone) => describeZone(zone, zones, now, paint)),
+    ...nothing,
+    ...describeWork(status),
+    ...describeAttention(attention, paint),
+    "",
+  ].join("\n");
+}
+
+function describeZone(
+  { id, newestEventAt, quarantined }: StatusAnswer["zones"][number],
+  zones: readonly ZoneCoverage[],
+  now: number,
+  paint: Paint,
+): string[] {
+  const age = newestEventAt === null ? "none yet" : `newest ${ago(now - Date.parse(newestEventAt))}`;
+  const hours = zones.find(({ zoneId }) => zoneId === id)?.hours ?? [];
+  const events = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
+  return [
+    `${paint("bold", `zone ${id}`)}   ${many(events, "event")} of the last 72 hours, ${age}`,
+    `  ${drawHours(now, hours)}`,
+    ...(quarantined > 0
+      ? [`  ${count(quarantined)} unreadable ${quarantined === 1 ? "entry" : "entries"} set aside`]
+      : []),
+  ];
+}
+
+/** What is going on, and the command that shows more where there is more. */
+function describeWork({ spikesOpen, alertsFiring, alertsAcknowledged, notificationsPending }: StatusAnswer) {
+  const unresolved = alertsFiring + alertsAcknowledged;
+  return [
+    `${many(spikesOpen, "open spike")}, ${many(unresolved, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
+    ...(unresolved > 0 ? [asCalled("The alerts: npm run -s longwatch -- alerts list")] : []),
+  ];
+}
+
+function describeAttention(attention: readonly Attention[], paint: Paint): string[] {
+  if (attention.length === 0) return [];
+  const lines = attention.map(({ text, command }) => {
+    const more = command === null ? "" : asCalled(`: npm run -s longwatch -- ${command}`);
+    return `  ${toLine(text, 300)}${more}`;
+  });
+  return [paint("bold", "Needs attention:"), ...lines];
 }

@@ -10,7 +10,7 @@ import { describeUnknown } from "./describe-unknown.ts";
 import { type EdgeIo, OutputClosedError } from "./edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "./edge/flag-reader.ts";
 import { many } from "./progress-bar.ts";
-import { addHelp, listAsTyped } from "./shape-help.ts";
+import { addGroupHelp, addHelp, listAsTyped } from "./shape-help.ts";
 
 /** A command's surroundings; tests hand in their own. */
 export interface StoreIo extends EdgeIo {
@@ -47,7 +47,7 @@ export function commandGroup(
     })
     .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
   for (const command of commands) group.addCommand(command);
-  return listAsTyped(group);
+  return addGroupHelp(listAsTyped(group));
 }
 
 /**

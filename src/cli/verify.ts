@@ -6,6 +6,7 @@ import { CountsUnreadableError } from "../coverage/counts-unreadable-error.ts";
 import { HOUR_MS, startOfHour } from "../coverage/horizon.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 import { UsageError } from "../errors.ts";
+import { toIso } from "../http/routes/v1/parts.ts";
 import type { Secret } from "../secret.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -13,6 +14,7 @@ import { withEdge } from "./open-edge.ts";
 import { withStore } from "./open-store.ts";
 import { createProgressLine, drawBar } from "./progress-bar.ts";
 import { readSpan, readZone, type Span, type SpanFlags } from "./read-span.ts";
+import { requireZones } from "./require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
 import type { Check, Checked } from "./verify/check.ts";
 import { checkCounts } from "./verify/check-counts.ts";
@@ -62,6 +64,7 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         const config = readConfig();
         const { span, checks } = await withStore(config, async (database, databaseUrl) => {
+          await requireZones(database.db, config, [zoneId]);
           const span = await widen(database, { zoneId, now, ...asked });
           const ids = flags.ids === true;
           return {
@@ -69,11 +72,19 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
             checks: await runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
           };
         });
-        if (flags.json === true) await writeJson(io.stdout, { zoneId, now, ...span, checks });
+        if (flags.json === true) await writeJson(io.stdout, toJson(zoneId, now, span, checks));
         else await writeOut(io.stdout, describeChecks(zoneId, { ...span, now }, checks));
         if (!checks.every(isAlike)) io.setExitCode(1);
       }),
     );
+}
+
+function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonly Check[]) {
+  const dated = checks.map(({ differences, ...check }) => ({
+    ...check,
+    differences: differences.map(({ at, ...difference }) => ({ at: toIso(at), ...difference })),
+  }));
+  return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
 }
 
 /** To whole hours; not beyond the first hour that anything is known of, nor beyond the current one. */

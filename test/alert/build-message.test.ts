@@ -34,7 +34,7 @@ test("a message tells what, where, how much against how much, and who", () => {
     sparkline: [0, 0, 3, 50],
     advice: pending,
     links: [],
-    howToSilence: "npm run -s longwatch -- silences add --zone 101 --rule=942100 --for 2h --reason 'why'",
+    howToSilence: "longwatch silences add --zone 101 --rule=942100 --for 2h --reason 'why'",
   });
 });
 

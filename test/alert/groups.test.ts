@@ -105,13 +105,13 @@ test("the command that a page names lists exactly the flood's rules", async () =
   for (const minutes of [0]) await spike(102, "1", minutes);
   await world.runAt(1, groupedBy("zone"));
   const group = (await world.messages()).find(({ message }) => message.members !== undefined)?.message;
-  expect(group?.howToList).toBe(`npm run -s longwatch -- alerts list --group ${group?.alertId}`);
-  const args = group?.howToList?.split(" -- alerts ")[1]?.split(" ") ?? [];
+  expect(group?.howToList).toBe(`longwatch alerts list --group ${group?.alertId}`);
+  const args = group?.howToList?.split("longwatch alerts ")[1]?.split(" ") ?? [];
   const list = async (...more: string[]) => {
     const env = { DATABASE_URL: database.url };
     const { out } = await runStoreCommand(alertsCommand, env, [...args, "--json", ...more], { now: NOW });
-    const { alerts } = JSON.parse(out) as { alerts: { ruleId: string; zoneId: number }[] };
-    return alerts.map(({ zoneId, ruleId }) => `${zoneId} ${ruleId}`).sort();
+    const { items } = JSON.parse(out) as { items: { ruleId: string; zoneId: number }[] };
+    return items.map(({ zoneId, ruleId }) => `${zoneId} ${ruleId}`).sort();
   };
   const members = ["101 1", "101 2", "101 3", "101 4", "101 5"];
   expect(await list()).toEqual(members);

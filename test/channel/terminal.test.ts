@@ -96,8 +96,19 @@ test("colour is for terminals only", async () => {
 });
 
 test("where there is no command to silence it, no line speaks of one", async () => {
-  expect(await print(messageOf())).toContain("Silence: longwatch silences add");
+  expect(await print(messageOf())).toContain("\nSilence:\nlongwatch silences add");
   expect(await print(messageOf({ howToSilence: null }))).not.toContain("Silence");
+});
+
+test("the command is one line outside the frame, at every width, called as it is called where it is read", async () => {
+  const command = "silences add --zone 101 --rule=942100 --for 2h --reason 'why'";
+  const printed = (howToSilence: string, more = {}) =>
+    renderTerminal(messageOf({ howToSilence }), { columns: 40, paint: paintPlain, ...more });
+  expect(printed(`longwatch ${command}`)).toMatch(/╰─+\nSilence:\nlongwatch silences add .* 'why'\n$/);
+  // Messages of an earlier version name the npm script.
+  expect(printed(`npm run -s longwatch -- ${command}`)).not.toContain("npm");
+  const here = { command: "npm run -s longwatch --" };
+  expect(printed(`longwatch ${command}`, here)).toContain(`\nnpm run -s longwatch -- ${command}\n`);
 });
 
 test.each(["first", "worse", "repeat", "advice", "resolved"] as const)(
@@ -127,8 +138,12 @@ const DANGEROUS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{DI}]/u;
 
 function expectTame(printed: string, columns: number): void {
   const plain = printed.replace(STYLE, "");
-  for (const line of plain.split("\n")) {
+  const lines = plain.split("\n");
+  const silenceAt = lines.lastIndexOf("Silence:");
+  for (const [index, line] of lines.entries()) {
     expect(line).not.toMatch(DANGEROUS);
+    // The command below the frame is one line, to be copied whole.
+    if (silenceAt !== -1 && index === silenceAt + 1) continue;
     // A link is the one thing that is never cut.
     expect(measureWidth(line.replace(CONSOLE, ""))).toBeLessThanOrEqual(columns);
   }

@@ -36,14 +36,15 @@ test("a list holds the unresolved alerts, newest first, one line each and harmle
   const { code, out, err } = await run("list");
   expect({ code, err }).toEqual({ code: 0, err: "" });
   const lines = out.split("\n");
-  expect(lines[0]).toMatch(
-    new RegExp(`^#${second}  critical  firing  since 2026-11-20 15:30 UTC  .*zone 102`),
+  expect(lines[0]).toMatch(/^ALERT +SEVERITY +STATE +AGE +SINCE \(UTC\) +HEADLINE$/);
+  expect(lines[1]).toMatch(
+    new RegExp(`^#${second} +critical +firing +\\d+ (?:s|min) +2026-11-20 15:30 .*zone 102`),
   );
-  expect(lines[1]).toBe(
-    `#${first}  warning   firing  since 2026-11-20 15:30 UTC  ` +
-      "SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
+  expect(lines[2]).toMatch(new RegExp(`^#${first} +warning +firing +\\d+ (?:s|min) +2026-11-20 15:30 `));
+  expect(lines[2]).toContain(
+    "   SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
   );
-  expect(lines).toHaveLength(3);
+  expect(lines).toHaveLength(4);
   for (const hidden of ["\u001b", "\u202e"]) expect(out).not.toContain(hidden);
 });
 
@@ -53,7 +54,7 @@ test("a list is narrowed by state, zone, rule family and time, and says when the
   await run("resolve", String(other), "--by", "alice");
   const ids = async (...args: string[]) => {
     const { out } = await run("list", "--json", ...args);
-    return (JSON.parse(out) as { alerts: { id: number }[] }).alerts.map(({ id }) => id);
+    return (JSON.parse(out) as { items: { id: number }[] }).items.map(({ id }) => id);
   };
   expect(await ids()).toEqual([sql]);
   expect(await ids("--state", "all")).toEqual([other, sql]);
@@ -63,7 +64,13 @@ test("a list is narrowed by state, zone, rule family and time, and says when the
   expect(await ids("--state", "all", "--rule", "942")).toEqual([]);
   expect(await ids("--state", "all", "--since", "-1h")).toEqual([other, sql]);
   expect(await ids("--state", "all", "--since", "now")).toEqual([]);
-  expect((await run("list", "--state", "all", "--limit", "1")).out).toContain("There are more than 1 alert");
+  expect((await run("list", "--state", "all", "--limit", "1")).out).toContain(
+    `There are more: --after ${other} goes on`,
+  );
+  expect(await ids("--state", "all", "--limit", "1", "--after", String(other))).toEqual([sql]);
+  expect(await ids("--state", "all", "--severity", "critical,error")).toEqual([]);
+  expect(await ids("--state", "all", "--kind", "self")).toEqual([]);
+  expect(await ids("--state", "all", "--kind", "spike", "--until", "now")).toEqual([other, sql]);
 });
 
 test("an alert is shown with its message, history, deliveries and the whole advice", async () => {
@@ -90,7 +97,7 @@ test("an alert is shown with its message, history, deliveries and the whole advi
     `alert #${id}   acknowledged`,
     " WARNING  acknowledged · zone 101 · rule 942100 SQL injection",
     "203.0.113.7",
-    "Silence: npm run -s longwatch -- silences add --zone 101 --rule=942100 --for 2h",
+    "\nSilence:\nnpm run -s longwatch -- silences add --zone 101 --rule=942100 --for 2h --reason 'why'\n",
     "advice line 29",
     "1  2026-11-20 15:30 UTC  first         warning  to chat, pager",
     'acknowledged  by alice  "on it"',
@@ -230,7 +237,10 @@ test("an alert is marked as attack or noise, by whom is on record, and the last 
     "noise instead of attack by bob",
   );
   const shown = await run("show", id, "--json");
-  expect(JSON.parse(shown.out)).toMatchObject({ mark: "noise", markedAt: expect.any(Number) });
+  expect(JSON.parse(shown.out)).toMatchObject({
+    mark: "noise",
+    markedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+  });
   const [spike] = await rows.spikes();
   expect(await rows.audit()).toEqual([
     {

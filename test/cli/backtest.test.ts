@@ -10,6 +10,7 @@ import { runStoreCommand } from "./run-store-command.ts";
 const NOW = Date.UTC(2026, 10, 20, 12);
 const START = Date.UTC(2026, 10, 10) / 1_000;
 const ATTACK = START + 9 * 86_400;
+const ATTACK_ISO = new Date(ATTACK * 1_000).toISOString();
 
 let folder: string;
 
@@ -60,7 +61,11 @@ test("columns may stand in any order, with others, a byte order mark and Windows
   const lines = traffic.map(({ second, count }) => `${count}.0,x,${second}.0,r\r\n`).join("");
   const { code, out } = await replay(`\uFEFFcount,note,timestamp,series\r\n${lines}`, "--json");
   expect(code).toBe(0);
-  expect(JSON.parse(out)).toMatchObject({ series: 1, rows: 4_800, alerts: [{ series: "r", from: ATTACK }] });
+  expect(JSON.parse(out)).toMatchObject({
+    series: 1,
+    rows: 4_800,
+    alerts: [{ series: "r", from: ATTACK_ISO }],
+  });
 });
 
 test("start and end are seconds as in the file or times as people write them", async () => {
@@ -185,7 +190,7 @@ test("the stored minutes of a zone are replayed, one rule or all", async () => {
       JSON.parse((await run(["--zone", "101", "--json", ...args], environment)).out);
     expect(await found("--days", "3")).toMatchObject({
       series: 2,
-      alerts: [{ series: "101/942100", from: ATTACK, severity: "critical" }],
+      alerts: [{ series: "101/942100", from: ATTACK_ISO, severity: "critical" }],
     });
     expect(await found("--rule", "none")).toMatchObject({ series: 1, seriesDays: 7, alerts: [] });
     expect((await found("--days", "1")).alerts).toEqual([]);

@@ -30,7 +30,7 @@ function run(args: readonly string[], over: Record<string, string> = {}) {
 test("the configured channels are listed by name, without their addresses", async () => {
   const { code, out } = await run(["list"]);
   expect(code).toBe(0);
-  expect(out).toMatch(/^terminal +terminal\nwebhook +webhook\nslack +slack\n$/);
+  expect(out).toMatch(/^CHANNEL +KIND\nterminal +terminal\nwebhook +webhook\nslack +slack\n$/);
   expect((await run(["list"], { LONGWATCH_SLACK_WEBHOOK_URL: "" })).out).not.toContain("slack");
 });
 

@@ -38,21 +38,18 @@ test("as JSON a gap keeps its reasons as they are", async () => {
   expect(code).toBe(3);
   expect(out).not.toContain("\u202e");
   expect(JSON.parse(out)).toMatchObject({
-    zones: [
+    items: [
       {
         zoneId: 101,
-        gaps: [
-          {
-            from: Date.UTC(2026, 10, 17, 1),
-            to: Date.UTC(2026, 10, 17, 6),
-            hours: 5,
-            storedCount: 15,
-            upstreamCount: 30,
-            reasons: ["counts differed: \u001b[2J\u202e3 events missing"],
-          },
-        ],
+        from: "2026-11-17T01:00:00.000Z",
+        to: "2026-11-17T06:00:00.000Z",
+        hours: 5,
+        storedCount: 15,
+        upstreamCount: 30,
+        reasons: ["counts differed: \u001b[2J\u202e3 events missing"],
       },
     ],
+    next: null,
   });
 });
 

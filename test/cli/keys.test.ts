@@ -91,7 +91,7 @@ test("a key is revoked by its id or its name, once, and leaves the list", async 
   expect(await run("revoke", "two")).toMatchObject({ code: 0 });
   expect((await call(url, "/metrics", two.key)).status).toBe(401);
   expect((await run("list")).out).toBe("No keys.\n");
-  expect((await run("list", "--all")).out).toMatch(/two.*revoked.*\n.*one.*revoked/);
+  expect((await run("list", "--all")).out).toMatch(/^KEY +NAME +ROLE .*\n.*two.*revoked.*\n.*one.*revoked/);
   expect((await audit()).slice(2)).toEqual([
     { actor: "bob", action: "key.revoked", subject: `key ${one.id}` },
     { actor: expect.any(String), action: "key.revoked", subject: `key ${two.id}` },

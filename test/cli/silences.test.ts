@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beatReplica } from "../../db/queries/replicas.ts";
 import { silences } from "../../db/schema/silences.ts";
 import { silenceCommand } from "../../src/alert/silence-command.ts";
 import { toLine } from "../../src/channel/plain-text.ts";
@@ -18,6 +19,14 @@ let rows: ReturnType<typeof openAlertRows>;
 beforeAll(async () => {
   database = await createMigratedDatabase();
   rows = openAlertRows(database);
+  await beatReplica(database.db, {
+    id: "one",
+    host: "one",
+    pid: 1,
+    version: "0",
+    roles: [],
+    zoneIds: [101, 102],
+  });
 });
 
 afterAll(() => database.drop());
@@ -35,7 +44,7 @@ const WHY = ["--for", "2h", "--reason", "load test", "--by", "alice"];
 
 /** The program's own part of a command line, as a shell reads it. */
 function wordsOf(command: string): string[] {
-  const own = command.replace("npm run -s longwatch -- ", "");
+  const own = command.replace(/^longwatch /, "");
   const printed = execFileSync("sh", ["-c", `printf '%s\\0' ${own}`], { encoding: "utf8" });
   return printed.split("\0").slice(0, -1);
 }
@@ -121,18 +130,24 @@ test("a list shows what is in force, what is over and what cannot be read, harml
   await run(["add", "--kind", "new-rule", "--for", "7d", "--reason", "new rules", "--by", "bob"]);
   await rows.silence({ nonsense: "\u001b[2J" }, 600);
   const lines = (await run(["list"])).out.split("\n");
-  expect(lines[0]).toMatch(
-    /^#\d+ {2}in force {2}2026-11-20 15:30 to 2026-11-20 16:01 UTC {2}zone 101 or 102 {2}by bob: short$/,
+  expect(lines[0]).toMatch(/^SILENCE +STATE +ENDS IN +FROM \(UTC\) +TO \(UTC\) +ALERTS +BY +REASON$/);
+  expect(lines[3]).toMatch(
+    /^#\d+ +active +\d+ min +2026-11-20 15:30 +2026-11-20 16:01 +zone 101 or 102 +bob +short$/,
   );
   expect(lines[1]).toContain("(holds back nothing: its matchers cannot be read)");
   expect(lines[2]).toContain("kind new-rule");
   const later = NOW + 32 * MINUTE_MS;
   expect((await run(["list"], later)).out).not.toContain("short");
-  expect((await run(["list", "--all"], later)).out).toMatch(/over .* by bob: short/);
-  const { silences: all } = JSON.parse((await run(["list", "--all", "--json"], later)).out) as {
-    silences: { standing: string }[];
+  expect((await run(["list", "--all"], later)).out).toMatch(/expired .* bob +short/);
+  const { items, next } = JSON.parse((await run(["list", "--all", "--json"], later)).out) as {
+    items: { state: string; expiresAt: string }[];
+    next: null;
   };
-  expect(all.map(({ standing }) => standing)).toEqual(["in force", "in force", "over"]);
+  expect(items.map(({ state }) => state)).toEqual(["active", "active", "expired"]);
+  expect(items[2]?.expiresAt).toBe("2026-11-20T16:01:00.000Z");
+  expect(next).toBeNull();
+  const only = await run(["list", "--state", "expired", "--json"], later);
+  expect(JSON.parse(only.out)).toMatchObject({ items: [{ state: "expired" }] });
 });
 
 test("of two who end a silence at once one does, and what it held back is told", async () => {
@@ -186,7 +201,7 @@ test("without subject, end or reason there is no silence, and every mistake is t
   ])
     expect(wrong.err).toContain(said);
   for (const duration of ["2", "0h", "-1h", "1w", "1e3h"])
-    expect((await run(["add", "--zone", "1", `--for=${duration}`, "--reason", "x"])).code).toBe(2);
+    expect((await run(["add", "--zone", "101", `--for=${duration}`, "--reason", "x"])).code).toBe(2);
   expect(await database.db.select().from(silences)).toEqual([]);
 });
 

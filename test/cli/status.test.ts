@@ -13,9 +13,12 @@ import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
 import type { WafEvent } from "../../src/ingest/waf-event.ts";
 import { writeRuntimeFile } from "../../src/runtime-file.ts";
 import { insertSpike } from "../alert/insert-spike.ts";
+import { ask } from "../api/api-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { openAlertRows } from "./alert-rows.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 /** Ten minutes into an hour. */
@@ -30,8 +33,31 @@ afterEach(async () => {
   await database.drop();
 });
 
+function ran(environment: Record<string, string>, ...args: string[]) {
+  return runStoreCommand(statusCommand, environment, args, { now: NOW });
+}
+
 async function run(environment: Record<string, string>, ...args: string[]): Promise<string> {
-  return (await runStoreCommand(statusCommand, environment, args, { now: NOW })).out;
+  return (await ran(environment, ...args)).out;
+}
+
+/** A process of the service that was last alive so many seconds ago. */
+async function putReplica(
+  secondsAgo: number,
+  { host = "one", roles = ["ingest", "derive", "alerts", "http"], isStopped = false } = {},
+): Promise<void> {
+  await database.pool.query(
+    `insert into replicas (id, host, pid, version, roles, zone_ids, started_at, seen_at, stopped_at)
+    values ($1, $1, 4711, '0.1.0', $2, '{101,102}', '2026-11-20T15:00:00Z', now() - $3 * interval '1 second',
+      case when $4 then now() - $3 * interval '1 second' end)`,
+    [host, roles, secondsAgo, isStopped],
+  );
+}
+
+/** The output without the lines about processes, whose ages are of the real clock. */
+function withoutService(out: string): string {
+  const lines = out.split("\n");
+  return lines.slice(lines.findIndex((line) => /^(?:zone|Nothing)/.test(line))).join("\n");
 }
 
 function event(logId: string, occurredAt: number): WafEvent {
@@ -81,7 +107,8 @@ async function fill(): Promise<void> {
 
 test("it shows of each zone what is stored, how fresh, and which hours were searched and sealed", async () => {
   await fill();
-  expect(await run({ DATABASE_URL: database.url })).toBe(
+  await putReplica(4);
+  expect(withoutService(await run({ DATABASE_URL: database.url }))).toBe(
     [
       "zone 101   3 events of the last 72 hours, newest 30 s ago",
       `  ${"·".repeat(70)}█▒░`,
@@ -94,20 +121,94 @@ test("it shows of each zone what is stored, how fresh, and which hours were sear
   );
 });
 
-test("as JSON it says the same in milliseconds, one document on stdout", async () => {
+test("as JSON it answers as GET /api/v1/status does, and lists what needs attention", async () => {
   await fill();
+  await putReplica(4);
   const status = JSON.parse(await run({ DATABASE_URL: database.url }, "--json")) as Record<string, unknown>;
-  const live = { startsAt: startOfHour(NOW), searchedThrough: NOW };
+  const iso = (at: number) => new Date(at).toISOString();
   expect(status).toMatchObject({
-    now: NOW,
+    now: iso(NOW),
     spikesOpen: 1,
     alertsFiring: 0,
     notificationsPending: 0,
     zones: [
-      { zoneId: 101, events: 3, newestAt: NOW - 30_000, searchedThrough: NOW, quarantined: 1 },
-      { zoneId: 102, events: 0, newestAt: null, searchedThrough: NOW, quarantined: 0, hours: [live] },
+      {
+        id: 101,
+        recentEvents: 3,
+        newestEventAt: iso(NOW - 30_000),
+        searchedThrough: iso(NOW),
+        quarantined: 1,
+      },
+      { id: 102, recentEvents: 0, newestEventAt: null, searchedThrough: iso(NOW), quarantined: 0 },
     ],
+    service: { missingRoles: [], processes: [{ host: "one", pid: 4711, state: "alive" }] },
+    attention: [],
   });
+  const { attention, ...answer } = status;
+  const { key } = await makeKey(database, "reader");
+  const { url } = await startArchive(database.url);
+  const served = await ask(url, "/api/v1/status", key);
+  expect(Object.keys(answer)).toEqual(Object.keys(served));
+  expect(attention).toEqual([]);
+});
+
+test("exit code 0 needs a live process for each role; the role http is optional", async () => {
+  await fill();
+  const environment = { DATABASE_URL: database.url };
+  await putReplica(4, { host: "one", roles: ["ingest", "derive"] });
+  const partly = await ran(environment);
+  expect(partly.code).toBe(1);
+  expect(partly.out).toMatch(/^Running in part: no live process has alerts \(never alive\)\n/);
+  await putReplica(5, { host: "two", roles: ["alerts"] });
+  const whole = await ran(environment);
+  expect(whole).toMatchObject({ code: 0, err: "" });
+  expect(whole.out).toMatch(/^Running: last alive [4-9] s ago, .* UTC\nPROCESS +ROLES +STATE +LAST ALIVE/);
+  expect(whole.out).toMatch(/one 4711 +ingest, derive +alive +[4-9] s ago +2026-11-20 15:00 +0\.1\.0\n/);
+});
+
+test.each([
+  ["was killed", false, "silent"],
+  ["was stopped", true, "stopped"],
+])(
+  "a service that %s is named with the time it was last alive, exit code 1",
+  async (_how, isStopped, state) => {
+    await fill();
+    await putReplica(420, { isStopped });
+    const { code, out } = await ran({ DATABASE_URL: database.url });
+    expect(code).toBe(1);
+    expect(out).toMatch(/^Not running: last alive 7 min ago, \d{4}-\d\d-\d\d /);
+    expect(out).toMatch(new RegExp(`one 4711 .* ${state} +7 min ago`));
+    expect(out).toContain("The service does not run: no live process has the role ingest, derive, alerts");
+  },
+);
+
+test("a database that the service was never alive on is not well", async () => {
+  await fill();
+  const { code, out } = await ran({ DATABASE_URL: database.url });
+  expect(code).toBe(1);
+  expect(out).toMatch(/^Not running: the service has never been alive on this database\.\n/);
+});
+
+test("an hour of the strip that is lost is exit code 3, and 1 if more needs attention", async () => {
+  await putReplica(4);
+  const startsAt = startOfHour(horizonAt(NOW));
+  for (let hour = startsAt; hour < NOW; hour += HOUR_MS)
+    await advanceSearch(database.db, 101, { startsAt: hour, searchedThrough: hour + HOUR_MS });
+  const ended = Array.from({ length: 72 }, (_, index) => ({
+    startsAt: startsAt + index * HOUR_MS,
+    state: index === 0 ? ("gap" as const) : ("sealed" as const),
+    reason: index === 0 ? "never searched" : null,
+    evidence: {},
+    looks: null,
+  }));
+  await decideHours(database.db, 101, ended, NOW);
+  const lost = await ran({ DATABASE_URL: database.url });
+  expect(lost.code).toBe(3);
+  expect(lost.out).toContain(
+    "  zone 101: an hour of the last 72 is lost: npm run -s longwatch -- gaps --zone 101",
+  );
+  await database.pool.query("insert into channel_states (channel, state) values ('slack', 'disabled')");
+  expect((await ran({ DATABASE_URL: database.url })).code).toBe(1);
 });
 
 test.each([
@@ -117,10 +218,16 @@ test.each([
   const empty = await createTestDatabase();
   onTestFinished(() => empty.drop());
   const environment = { DATABASE_URL: isMigrated ? database.url : empty.url };
-  expect(await run(environment)).toBe(
-    "Nothing is stored yet: run npm start.\n0 open spikes, 0 unresolved alerts, 0 notifications to deliver\n",
+  const { code, out } = await ran(environment);
+  expect(code).toBe(1);
+  expect(withoutService(out)).toMatch(
+    /^Nothing is stored yet: run npm start\.\n0 open spikes, 0 unresolved alerts, 0 notifications to deliver\n/,
   );
-  expect(JSON.parse(await run(environment, "--json"))).toMatchObject({ now: NOW, zones: [], spikesOpen: 0 });
+  expect(JSON.parse(await run(environment, "--json"))).toMatchObject({
+    now: new Date(NOW).toISOString(),
+    zones: [],
+    spikesOpen: 0,
+  });
 });
 
 test("without a configured database it asks that of the service that runs here", async () => {
@@ -161,10 +268,57 @@ test("an hour that was not watched from its beginning is not shown as lost", asy
   expect(await run({ DATABASE_URL: database.url })).toContain("\n  -░");
 });
 
-test("channels that do not deliver are named, with the command that shows why", async () => {
+test("channels that do not deliver are named, with the command that shows why, exit code 1", async () => {
   await fill();
+  await putReplica(4);
   await database.pool.query("insert into channel_states (channel, state) values ('slack', 'disabled')");
-  expect(await run({ DATABASE_URL: database.url })).toContain(
-    "Does not deliver: slack: npm run -s longwatch -- deliveries list\n",
+  const { code, out } = await ran({ DATABASE_URL: database.url });
+  expect(code).toBe(1);
+  expect(out).toContain("Does not deliver: slack: npm run -s longwatch -- deliveries list\n");
+});
+
+test("a channel that the configuration no longer has needs no attention", async () => {
+  await fill();
+  await putReplica(4);
+  await database.pool.query("insert into channel_states (channel, state) values ('slack', 'disabled')");
+  const webhook = {
+    LONGWATCH_WEBHOOK_URL: "https://hooks.example.com/1",
+    LONGWATCH_WEBHOOK_SECRET: `whsec_${Buffer.alloc(24, 1).toString("base64")}`,
+  };
+  expect(await ran({ DATABASE_URL: database.url, ...webhook })).toMatchObject({ code: 0 });
+});
+
+test("a notification that was given up is exit code 1 until a later message has overtaken it", async () => {
+  await putReplica(4);
+  const rows = openAlertRows(database);
+  const alertId = await rows.fire({ ruleId: "931130" });
+  await database.pool.query(
+    "update notifications set state = 'undeliverable', last_error = 'refused', created_at = $1",
+    [new Date(NOW - HOUR_MS)],
+  );
+  const { code, out } = await ran({ DATABASE_URL: database.url });
+  expect(code).toBe(1);
+  expect(out).toMatch(
+    /\n {2}\d notifications given up: npm run -s longwatch -- deliveries list --state dead\n/,
+  );
+  await database.pool.query(
+    `insert into notifications (alert_id, channel, transition, dedupe_key, reason, state, content, next_attempt_at)
+    select alert_id, channel, transition + 1, dedupe_key || 'later', reason, 'delivered', content, next_attempt_at
+    from notifications where alert_id = $1`,
+    [alertId],
+  );
+  expect(await ran({ DATABASE_URL: database.url })).toMatchObject({ code: 0 });
+});
+
+test("an unresolved alert of Longwatch about itself is exit code 1", async () => {
+  await putReplica(4);
+  await openAlertRows(database).fire({ ruleId: "931130" });
+  await database.pool.query("update notifications set state = 'delivered'");
+  expect(await ran({ DATABASE_URL: database.url })).toMatchObject({ code: 0 });
+  await database.pool.query("update alerts set kind = 'self'");
+  const { code, out } = await ran({ DATABASE_URL: database.url });
+  expect(code).toBe(1);
+  expect(out).toContain(
+    "1 unresolved alert of Longwatch about itself: npm run -s longwatch -- alerts list --kind self",
   );
 });

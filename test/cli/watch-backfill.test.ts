@@ -18,7 +18,9 @@ const REFUSED = new EdgeError({
   status: 401,
 });
 
-async function openWatch(answer: () => Promise<unknown> = () => Promise.reject(new Error("no"))) {
+async function openWatch(
+  answer: (asked: { shieldZoneId: number }) => Promise<unknown> = () => Promise.reject(new Error("no")),
+) {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   let printed = "";
@@ -41,7 +43,7 @@ async function openWatch(answer: () => Promise<unknown> = () => Promise.reject(n
   const watching = watchBackfill(
     app,
     createProgressLine(stream),
-    (problem) => problems.push(problem),
+    (problem, event) => problems.push(`${event}: ${problem}`),
     stopping.signal,
   );
   const searchAll = async (zoneId: number) => {
@@ -71,8 +73,23 @@ test("a platform that refuses the key is named at once, once, with the setting t
     5_000,
   );
   expect(problems).toEqual([
-    "EDGE_UNAUTHORIZED search-event-logs: no such key (status 401): check EDGE_API_KEY",
+    "access key refused by the platform, asked again: EDGE_UNAUTHORIZED search-event-logs: no such key (status 401): check EDGE_API_KEY",
   ]);
+});
+
+test("a zone that the platform does not answer for is left out of the bar and named", async () => {
+  const { database, printed, searchAll } = await openWatch(({ shieldZoneId }) =>
+    shieldZoneId === 102 ? Promise.reject(REFUSED) : Promise.resolve({ page: { total: 2_000 } }),
+  );
+  for (const zoneId of ZONES) await searchAll(zoneId);
+  await database.pool.query("delete from coverage_windows where zone_id = 102 and starts_at = $1", [
+    new Date(startOfHour(NOW) - HOUR_MS),
+  ]);
+  await database.pool.query("update coverage_windows set stored_count = 20");
+  await vi.waitFor(() => {
+    const last = printed().split("\r").at(-1);
+    expect(last).toMatch(/^█{14}░{6} {3}72 % {2}1,440 of 2,000 events .* without zone 102/);
+  });
 });
 
 test("F30: a database that is away for a moment does not end it", async () => {

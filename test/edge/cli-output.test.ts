@@ -6,6 +6,46 @@ import { createSecret } from "../../src/secret.ts";
 import { ACCESS_KEY, listPage, NOW, test } from "./support/edge-test.ts";
 import { collector, type Ran, runCli } from "./support/run-cli.ts";
 
+test("an export as JSON has its rows as items, by the names of the header", async ({ platform }) => {
+  const csv = 'timestamp,logId,message\n1795255200000,a,"one, ""two"""\n1795255200001,b,\n';
+  platform.reply(200, csv, { "content-type": "text/csv" });
+  const { out, code } = await runCli(platform.url, [
+    "events",
+    "export",
+    "--zone",
+    "1",
+    "--from",
+    "-1h",
+    "--json",
+  ]);
+  expect(code).toBe(0);
+  expect(JSON.parse(out)).toEqual({
+    items: [
+      { timestamp: "1795255200000", logId: "a", message: 'one, "two"' },
+      { timestamp: "1795255200001", logId: "b", message: "" },
+    ],
+    next: null,
+  });
+});
+
+test("--json beside --body is no flag of the request, and a missing rule blames what was typed", async ({
+  platform,
+}) => {
+  platform.reply(404, { StatusCode: 404, Success: false, Message: "No such rule." });
+  const { code, err } = await runCli(platform.url, [
+    "rules",
+    "metrics",
+    "--zone",
+    "1",
+    "--rule",
+    "9",
+    "--json",
+  ]);
+  expect(code).toBe(1);
+  expect(err).toContain("check the ids that were typed");
+  expect(err).not.toContain("EDGE_SHIELD_ZONES");
+});
+
 describe("--page-all", () => {
   test("joins the pages of a day into one document", async ({ platform }) => {
     platform.reply(

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { readReplicas } from "../../db/queries/replicas.ts";
 import { createManagePartitionsJob } from "../../jobs/manage-partitions.ts";
 import { createSweepJob } from "../../jobs/sweep.ts";
 import { insertSpike } from "../alert/insert-spike.ts";
@@ -42,6 +43,23 @@ test("days past retention are dropped, whole, and never one that the platform st
   expect((await partitions("waf_events"))[0]).toBe("20260301");
   expect(await partitions("raw_blocks")).toEqual(await partitions("waf_events"));
   expect(await partitions("waf_events")).toHaveLength(8);
+});
+
+test("processes that were not seen for a week are forgotten, but never the last one that was seen", async () => {
+  const put = (id: string, daysAgo: number) =>
+    database.pool.query(
+      `insert into replicas (id, host, pid, version, roles, zone_ids, seen_at)
+      values ($1, 'one', 1, '0', '{}', '{}', now() - $2 * interval '1 day')`,
+      [id, daysAgo],
+    );
+  const ids = async () => (await readReplicas(database.db)).map(({ id }) => id);
+  await put("older", 30);
+  await put("old", 20);
+  await manage(NOW);
+  expect(await ids()).toEqual(["old"]);
+  await put("recent", 6);
+  await manage(NOW);
+  expect(await ids()).toEqual(["recent"]);
 });
 
 async function sweep() {

@@ -35,7 +35,7 @@ test("the list is newest first, by kind, since when, at most so many, and harmle
   const list = async (args = "") =>
     (await runCommand(database, `audit list${args}`, { now: Date.now() })).out;
   const actions = (out: string) =>
-    [...out.matchAll(/ {2}(thing\.\w+|other\.done|thingy) {2}/g)].map(([, action]) => action);
+    [...out.matchAll(/ {3}(thing\.\w+|other\.done|thingy) {3}/g)].map(([, action]) => action);
   const all = await list();
   expect(actions(all)).toEqual(["thingy", "other.done", "thing.undone", "thing.done"]);
   // oxlint-disable-next-line no-control-regex

@@ -322,14 +322,14 @@ test("the trail says who erased what by its hash, and the receipt how much; neit
   };
   const { out } = await runCommand(database, "audit list --action erasure. --json", { now: NOW });
   expect(out).not.toContain(person);
-  const { entries } = JSON.parse(out) as { entries: { action: string; actor: string; details: unknown }[] };
-  expect(entries.map(({ action }) => action)).toEqual(["erasure.completed", "erasure.requested"]);
-  expect(entries[0]).toMatchObject({
+  const { items } = JSON.parse(out) as { items: { action: string; actor: string; details: unknown }[] };
+  expect(items.map(({ action }) => action)).toEqual(["erasure.completed", "erasure.requested"]);
+  expect(items[0]).toMatchObject({
     actor: "alice",
     details: { hash: receipt.hash, reason: "request-4711", counts: { events: expect.any(Number) } },
   });
   expect((await runCommand(database, "audit list --since -1m", { now: Date.now() })).out).toContain(
-    "erasure.completed  address ",
+    "erasure.completed   address ",
   );
 });
 

@@ -135,16 +135,17 @@ test("what is kept for how long is shown with the oldest row of each class", asy
   const { out, code } = await runCommand(database, "privacy show", { now: NOW });
   expect(code).toBe(0);
   expect(out.split("\n")).toEqual([
-    "records as received     90 days      none stored                     LONGWATCH_RAW_DAYS",
-    "unreadable entries      90 days      none stored                     LONGWATCH_RAW_DAYS",
-    "full addresses          90 days      oldest 2026-10-31 12:00 UTC     LONGWATCH_IP_DAYS",
-    "events                  400 days     oldest 2026-01-24 12:00 UTC     LONGWATCH_RETENTION_DAYS",
-    "counts, spikes, alerts  800 days     none stored                     LONGWATCH_ROLL_UP_DAYS",
+    "WHAT                     KEPT FOR   OLDEST                 AGE     SETTING",
+    "records as received      90 days    none stored                    LONGWATCH_RAW_DAYS",
+    "unreadable entries       90 days    none stored                    LONGWATCH_RAW_DAYS",
+    "full addresses           90 days    2026-10-31 12:00 UTC   20 d    LONGWATCH_IP_DAYS",
+    "events                   400 days   2026-01-24 12:00 UTC   300 d   LONGWATCH_RETENTION_DAYS",
+    "counts, spikes, alerts   800 days   none stored                    LONGWATCH_ROLL_UP_DAYS",
     "no pseudonym or tombstone was made yet",
     "",
   ]);
-  const { classes } = JSON.parse((await runCommand(database, "privacy show --json", { now: NOW })).out) as {
-    classes: { oldest: number | null }[];
+  const { items } = JSON.parse((await runCommand(database, "privacy show --json", { now: NOW })).out) as {
+    items: { oldest: string | null }[];
   };
-  expect(classes.map(({ oldest }) => oldest)).toContain(NOW - 300 * DAY_MS);
+  expect(items.map(({ oldest }) => oldest)).toContain(new Date(NOW - 300 * DAY_MS).toISOString());
 });

@@ -6,7 +6,7 @@ import {
   acknowledgeByHand,
   resolveAlert,
 } from "../../../jobs/act-on-alert.ts";
-import { markAlert } from "../../../jobs/mark-alert.ts";
+import { type MarkResult, markAlert } from "../../../jobs/mark-alert.ts";
 import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -17,7 +17,7 @@ import { readActor, readText } from "../read-actor.ts";
 import { readRowId } from "../read-row-id.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { AS_OPTION, describeMark, MAX_NOTE_CHARS, readMark } from "./mark.ts";
+import { AS_OPTION, describeMark, MAX_NOTE_CHARS, readMark, toMarkJson } from "./mark.ts";
 
 const ACK_HELP = `
 An acknowledged alert is not repeated; when it gets worse that is still told, and it resolves as ever.
@@ -76,8 +76,7 @@ function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreI
           return { marked, result: await act(database, person) };
         });
         if (result.kind === "unknown") throw new NotFoundError(`there is no alert ${alertId}`);
-        if (flags.json === true)
-          await writeJson(io.stdout, { alertId, ...result, ...(marked === null ? {} : { marked }) });
+        if (flags.json === true) await writeJson(io.stdout, toJson(alertId, result, marked));
         else
           await writeOut(
             io.stdout,
@@ -85,6 +84,13 @@ function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreI
           );
       }),
     );
+}
+
+/** As `POST /api/v1/alerts/{id}/ack` answers. */
+function toJson(id: number, result: Exclude<ActResult, { kind: "unknown" }>, marked: MarkResult | null) {
+  const channels = result.kind === "done" ? result.channels : [];
+  const acted = { id, state: result.state, result: result.kind, channels };
+  return marked === null ? acted : { ...acted, marked: toMarkJson(id, marked) };
 }
 
 function describe(alertId: number, by: string, result: Exclude<ActResult, { kind: "unknown" }>): string {

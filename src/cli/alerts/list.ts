@@ -1,37 +1,54 @@
 import type { Command } from "commander";
 import { type AlertFilter, listAlerts } from "../../../db/queries/alert-reports.ts";
+import { severities } from "../../channel/alert-message.ts";
 import { toLine } from "../../channel/plain-text.ts";
+import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
-import { type AlertSummary, summariseAlert } from "../../report/summarise-alert.ts";
+import { ALERT_KINDS } from "../../http/routes/v1/alert-schemas.ts";
+import { toAlertItem } from "../../http/routes/v1/to-alert-item.ts";
+import { showAge } from "../ago.ts";
+import { type Cell, drawTable } from "../draw-table.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
-import { many } from "../progress-bar.ts";
-import { gather, readWords } from "../read-list.ts";
+import { pickPaint } from "../pick-paint.ts";
+import { gather, readRulePattern, readWords } from "../read-list.ts";
+import {
+  AFTER_OPTION,
+  type AskedPage,
+  describeNext,
+  oneMore,
+  type PageFlags,
+  readPage,
+  toListPage,
+} from "../read-page.ts";
 import { readRowId } from "../read-row-id.ts";
 import { readZone, showTime } from "../read-span.ts";
+import { requireAlert, requireZones } from "../require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 
 const STATES = ["firing", "acknowledged", "resolved"] as const;
 const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 10_000;
 
 const HELP = `
-The newest first. Without --state those that are not resolved; --rule may end in * for a family.
+The newest first. Without --state those that are not resolved; --rule may end in * for a family. --json answers as
+GET /api/v1/alerts does.
 
 Examples:
   npm run -s longwatch -- alerts list
   npm run -s longwatch -- alerts list --state all --since -24h
   npm run -s longwatch -- alerts list --zone 101 --rule '942*' --json`;
 
-interface Flags {
+interface Flags extends PageFlags {
   readonly state?: readonly string[];
   readonly zone?: string;
   readonly rule?: string;
+  readonly severity?: readonly string[];
+  readonly kind?: readonly string[];
   readonly group?: string;
   readonly since?: string;
-  readonly limit?: string;
+  readonly until?: string;
   readonly json?: true;
 }
 
@@ -40,50 +57,77 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--state <states>", `${STATES.join(", ")} or all (default: firing,acknowledged)`, gather)
     .option("--zone <id>", "of one shield zone")
     .option("--rule <id>", "of one rule, or of a family such as 942*")
+    .option("--severity <names>", severities.join(", "), gather)
+    .option("--kind <names>", `${ALERT_KINDS.join(", ")}; self is about Longwatch`, gather)
     .option("--group <id>", "of the rules that alert speaks for, a flood's")
     .option("--since <time>", "fired then or later: ISO-8601, epoch ms, relative such as -24h")
+    .option("--until <time>", "fired before: the same")
     .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option(...AFTER_OPTION)
     .option("--json", "as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const filter = readFilter(read, flags);
         read.finish();
-        // One more than is shown tells whether there are more.
-        const asked = { ...filter, limit: filter.limit + 1 };
-        const rows = await withStore(readConfig(), ({ db }) => listAlerts(db, asked));
-        const alerts = rows.slice(0, filter.limit).map(summariseAlert);
-        const hasMore = rows.length > filter.limit;
-        if (flags.json === true) await writeJson(io.stdout, { alerts, hasMore });
-        else await writeOut(io.stdout, describe(alerts, hasMore));
+        const config = readConfig();
+        const rows = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, filter.zoneId === undefined ? [] : [filter.zoneId]);
+          if (filter.groupId !== undefined) await requireAlert(db, "group", filter.groupId);
+          return listAlerts(db, { ...filter, ...oneMore(filter) });
+        });
+        const page = toListPage(rows, filter, (row) => toAlertItem(row, false));
+        if (flags.json === true) await writeJson(io.stdout, page);
+        else await writeOut(io.stdout, describe(page, io.clock(), pickPaint(io)));
       }),
     );
 }
 
-function readFilter(read: FlagReader, flags: Flags): AlertFilter {
+function readFilter(read: FlagReader, flags: Flags): AlertFilter & AskedPage {
   const states = readWords(read, "state", flags.state, [...STATES, "all"]) ?? ["firing", "acknowledged"];
-  const limit = read.integer("limit", flags.limit, `a number from 1 to ${MAX_LIMIT}`) ?? DEFAULT_LIMIT;
-  if (limit < 1 || limit > MAX_LIMIT) read.wrong("limit", flags.limit, `a number from 1 to ${MAX_LIMIT}`);
   return {
     states: states.includes("all") ? STATES : STATES.filter((state) => states.includes(state)),
     zoneId: readZone(read, flags, false),
-    rule: flags.rule === undefined ? undefined : read.required("rule", flags.rule, "a rule's id"),
+    rule: flags.rule === undefined ? undefined : readRulePattern(read, flags.rule),
+    severities: readWords(read, "severity", flags.severity, severities),
+    kinds: readWords(read, "kind", flags.kind, ALERT_KINDS),
     groupId: flags.group === undefined ? undefined : readRowId(read, flags.group, "alert"),
     sinceMs: flags.since === undefined ? undefined : read.time("since", flags.since),
-    limit,
+    untilMs: flags.until === undefined ? undefined : read.time("until", flags.until),
+    ...readPage(read, flags, DEFAULT_LIMIT),
   };
 }
 
-function describe(alerts: readonly AlertSummary[], hasMore: boolean): string {
-  if (alerts.length === 0) return "No such alerts; without --state those that are resolved are left out.\n";
-  const more = hasMore
-    ? `There are more than ${many(alerts.length, "alert")}: --limit says how many are shown.\n`
-    : "";
-  return `${alerts.map(describeAlert).join("")}${more}`;
+type Item = ReturnType<typeof toAlertItem>;
+
+const HEAD = ["ALERT", "SEVERITY", "STATE", "AGE", "SINCE (UTC)", "HEADLINE"];
+
+function describe(
+  { items, next }: { readonly items: readonly Item[]; readonly next: string | null },
+  nowMs: number,
+  paint: Paint,
+): string {
+  if (items.length === 0) return "No such alerts; without --state those that are resolved are left out.\n";
+  const rows = items.map((item) => toRow(item, nowMs));
+  return `${drawTable(HEAD, rows, paint)}${describeNext(next)}`;
 }
 
-/** One line; the headline is the log's text, the name somebody's. */
-function describeAlert({ id, state, severity, firedAt, headline, acknowledgedBy }: AlertSummary): string {
+/** The headline is the log's text, the name somebody's. */
+function toRow({ id, state, severity, firedAt, headline, acknowledgedBy }: Item, nowMs: number): Cell[] {
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
-  const said = headline === null ? "(its message cannot be read)" : toLine(headline, 200);
-  return `#${id}  ${severity.padEnd(8)}  ${state}${by}  since ${showTime(firedAt)} UTC  ${said}\n`;
+  const at = Date.parse(firedAt);
+  return [
+    `#${id}`,
+    { text: severity, style: SEVERITY_STYLES[severity] },
+    { text: `${state}${by}`, style: state === "firing" ? "bold" : "dim" },
+    showAge(nowMs - at),
+    showTime(at - (at % 1_000)),
+    headline === null ? "(its message cannot be read)" : toLine(headline, 200),
+  ];
 }
+
+const SEVERITY_STYLES: Readonly<Record<Item["severity"], Style>> = {
+  critical: "red",
+  error: "red",
+  warning: "yellow",
+  info: "cyan",
+};

@@ -53,11 +53,15 @@ export function markCommand(readConfig: () => Config, io: StoreIo): Command {
           return markAlert(database, { alertId, mark, by, note, atMs: clock() });
         });
         if (result.kind === "unknown") throw new NotFoundError(`there is no alert ${alertId}`);
-        if (flags.json === true) await writeJson(io.stdout, { alertId, ...result });
+        if (flags.json === true) await writeJson(io.stdout, toMarkJson(alertId, result));
         else await writeOut(io.stdout, describeMark(alertId, by, result));
         if (result.kind === "not-a-spike") io.setExitCode(1);
       }),
     );
+}
+
+export function toMarkJson(id: number, { kind, ...marked }: MarkResult) {
+  return { id, result: kind, ...marked };
 }
 
 /** Undefined where something else was typed; the reader knows. */

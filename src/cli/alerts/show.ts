@@ -11,7 +11,9 @@ import { toLine, toLines } from "../../channel/plain-text.ts";
 import { renderTerminal } from "../../channel/render-terminal.ts";
 import { paintColour, paintPlain } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
-import { readAlertMessage, summariseAlert } from "../../report/summarise-alert.ts";
+import { toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
+import { OWN_COMMAND } from "../../own-command.ts";
+import { readAlertMessage } from "../../report/summarise-alert.ts";
 import { sensitivityOf } from "../../routing/detection.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -32,7 +34,8 @@ const FRAMED_ADVICE_CHARS = 1_200;
 const FRAMED_ADVICE_LINES = 12;
 
 const HELP = `
-What the channels were told, when and how it changed, and what became of every message.
+What the channels were told, when and how it changed, and what became of every message. --json answers as
+GET /api/v1/alerts/{id} does, with the mark.
 
 Examples:
   npm run -s longwatch -- alerts show 17
@@ -74,20 +77,8 @@ interface Found {
 }
 
 function toJson({ row, marks, deliveries }: Found) {
-  const at = (time: Date | null) => time?.getTime() ?? null;
-  return {
-    ...summariseAlert(row),
-    message: readAlertMessage(row),
-    mark: marks.mark,
-    markedAt: at(marks.markedAt),
-    transitions: toAlertRecord(row).transitions,
-    deliveries: deliveries.map(({ createdAt, nextAttemptAt, deliveredAt, ...rest }) => ({
-      ...rest,
-      createdAt: at(createdAt),
-      nextAttemptAt: at(nextAttemptAt),
-      deliveredAt: at(deliveredAt),
-    })),
-  };
+  const markedAt = marks.markedAt?.toISOString() ?? null;
+  return { ...toAlertDetail(row, deliveries, false), mark: marks.mark, markedAt };
 }
 
 function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: StoreIo): string {
@@ -115,6 +106,7 @@ function draw(message: AlertMessage, { stdout }: StoreIo): string {
   const options = {
     columns: isTTY && columns > 0 ? columns : DEFAULT_COLUMNS,
     paint: isTTY && stdout.hasColors?.() !== false ? paintColour : paintPlain,
+    command: OWN_COMMAND,
   };
   const ending = message.reason === "resolved" ? renderTerminal(message, options) : "";
   return `${renderTerminal({ ...message, reason: "first" }, options)}${ending}`;

@@ -6,6 +6,7 @@ import { readSpan, readZone, type Span, type SpanFlags } from "../read-span.ts";
 export interface BackfillFlags extends SpanFlags {
   readonly route?: string;
   readonly restart?: true;
+  readonly json?: true;
 }
 
 export const ROUTES = ["auto", "list", "search", "export"] as const;

@@ -43,19 +43,19 @@ function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: Backte
   return `${showTime(fromMinute * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
 }
 
-/** The same for programs; times in epoch seconds. */
+/** The same for programs. */
 export function toReportJson(report: BacktestReport, { z, floor }: Judged) {
   const { fromMinute, toMinute, alerts, ...facts } = report;
   return {
     z,
     floor,
-    from: fromMinute * 60,
-    to: toMinute * 60,
+    from: isoOf(fromMinute),
+    to: isoOf(toMinute),
     ...facts,
     alerts: alerts.map(({ series, fromMinute: from, toMinute: to, isOpen, episode }) => ({
       series,
-      from: from * 60,
-      to: to * 60,
+      from: isoOf(from),
+      to: isoOf(to),
       isOpen,
       severity: episode.severity,
       kind: episode.kind,
@@ -66,4 +66,8 @@ export function toReportJson(report: BacktestReport, { z, floor }: Judged) {
       score: episode.score,
     })),
   };
+}
+
+function isoOf(minute: number): string {
+  return new Date(minute * MINUTE_MS).toISOString();
 }

@@ -10,7 +10,7 @@ import { HISTORY_HOURS } from "../../spike/thresholds.ts";
 import { viewZone } from "../../spike/zone-view.ts";
 import { HOUR_MS, MINUTE_MS } from "../../trend/bucket.ts";
 
-interface StoredReplay {
+export interface StoredReplay {
   readonly zoneId: number;
   readonly ruleId: string | undefined;
   readonly days: number;

@@ -29,6 +29,8 @@ export interface EdgeRun {
   readonly io: EdgeIo;
   /** The total time of a call in ms where --timeout was typed; null where it was not. */
   readonly typedTimeoutMs: number | null;
+  /** For the one command whose output is no JSON without it. */
+  readonly isJson: boolean;
   /** Ends the reading of flags: throws all mistakes, or runs `work` with a client that is closed afterwards. */
   readonly call: (work: (client: EdgeClient) => Promise<void>) => Promise<void>;
 }
@@ -41,7 +43,7 @@ function listMistakes(io: EdgeIo, mistakes: readonly string[]): void {
 
 function hint(error: EdgeError): string {
   const wait = error.waitMs === undefined ? "" : `\n  try again in ${Math.ceil(error.waitMs / 1_000)} s`;
-  const remedy = findRemedy(error);
+  const remedy = findRemedy(error, { typed: true });
   return remedy === null ? wait : `${wait}\n  ${remedy}`;
 }
 
@@ -63,7 +65,10 @@ export function edgeAction<Flags extends object>(
   { getConnection, io }: EdgeSetup,
   prepare: (flags: Flags, run: EdgeRun) => Promise<void>,
 ) {
-  return async (flags: Flags, command: Command): Promise<void> => {
+  return async (typed: Flags & { readonly json?: true }, command: Command): Promise<void> => {
+    // Whatever looks for flags beside --body must not find --json.
+    const { json, ...given } = typed;
+    const flags = given as unknown as Flags;
     const read = createFlagReader(io.clock());
     read.mistakes.push(...describeUnknown(command, command.args));
     const timeout = command.optsWithGlobals<{ timeout: string }>().timeout;
@@ -77,6 +82,7 @@ export function edgeAction<Flags extends object>(
         io,
         typedTimeoutMs:
           command.getOptionValueSourceWithGlobals("timeout") === "cli" ? timeoutSeconds * 1_000 : null,
+        isJson: json === true,
         async call(work) {
           read.finish();
           const transport = createEdgeTransport({ ...getConnection(), timeoutMs: timeoutSeconds * 1_000 });
@@ -99,8 +105,14 @@ export function addSubcommand(
   name: string,
   description: string,
   examples: readonly string[],
+  json = "as JSON, which the output is anyway",
 ): Command {
-  const command = parent.command(name).description(description).allowUnknownOption().allowExcessArguments();
+  const command = parent
+    .command(name)
+    .description(description)
+    .option("--json", json)
+    .allowUnknownOption()
+    .allowExcessArguments();
   const lines = examples.map((example) => `  npm run -s longwatch -- edge ${example}`);
   return addHelp(command, `\nExamples:\n${lines.join("\n")}`);
 }

@@ -1,9 +1,11 @@
 import type { Command } from "commander";
 import { EventLogsExportRequest } from "../../edge/contract/event-logs-export.ts";
 import type { StreamLimits } from "../../edge/transport.ts";
+import { readCsv } from "../backfill/read-csv.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts";
 import { writeCsv } from "./write-csv.ts";
+import { writeJoinedPages } from "./write-json.ts";
 
 /** The longest silence of the platform. */
 const IDLE_MS = 30_000;
@@ -21,7 +23,9 @@ export function addEventsExport(group: Command, setup: EdgeSetup): void {
     [
       "events export --zone 101 --from -72h > events.csv",
       "events export --zone 101 --from 2026-11-20T00:00Z --to 2026-11-20T06:00Z --filter country:eq:NL",
+      "events export --zone 101 --from -1h --json",
     ],
+    "as JSON: the rows as items, by the names of the header",
   );
   addWindowOptions(command).action(
     edgeAction<WindowFlags>(setup, async (flags, run) => {
@@ -31,8 +35,25 @@ export function addEventsExport(group: Command, setup: EdgeSetup): void {
         if (shieldZoneId === undefined || request === undefined) return;
         const limits = toLimits(run.typedTimeoutMs);
         const { csv } = await client.exportEventLogs({ shieldZoneId, request, ...limits });
-        await writeCsv(run.io.stdout, csv);
+        if (run.isJson) await writeJoinedPages(run.io.stdout, "items", toPages(csv));
+        else await writeCsv(run.io.stdout, csv);
       });
     }),
   );
+}
+
+const ROWS_PER_PAGE = 500;
+
+/** The rows as objects; every cell is text, as in the file. */
+async function* toPages(csv: AsyncIterable<Buffer>) {
+  let header: readonly string[] | undefined;
+  let items: Record<string, string>[] = [];
+  for await (const { cells } of readCsv(csv)) {
+    if (header === undefined) header = cells;
+    else items.push(Object.fromEntries(header.map((name, column) => [name, cells[column] ?? ""])));
+    if (items.length < ROWS_PER_PAGE) continue;
+    yield { items, next: null };
+    items = [];
+  }
+  yield { items, next: null };
 }

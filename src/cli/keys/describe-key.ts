@@ -16,7 +16,7 @@ export function describeKey(key: ListedApiKey): string {
   return `${keyId}  ${escapeText(name)}: ${parts.join("; ")}\n`;
 }
 
-function standingOf({ revokedAt, expiresAt, isLive }: ListedApiKey): string {
+export function standingOf({ revokedAt, expiresAt, isLive }: ListedApiKey): string {
   if (revokedAt !== null) return `revoked ${showTime(revokedAt.getTime())}`;
   if (expiresAt === null) return "until it is revoked";
   return `${isLive ? "until" : "expired"} ${showTime(expiresAt.getTime())}`;

@@ -1,23 +1,28 @@
 import type { Command } from "commander";
-import { listApiKeys } from "../../../db/queries/api-keys.ts";
+import { type ListedApiKey, listApiKeys } from "../../../db/queries/api-keys.ts";
 import type { Config } from "../../config.ts";
+import { escapeText } from "../../edge/escape-text.ts";
 import { toKeyItem } from "../../http/key-item.ts";
+import { ago } from "../ago.ts";
+import { type Cell, drawTable } from "../draw-table.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
+import { pickPaint } from "../pick-paint.ts";
+import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "../read-page.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { describeKey } from "./describe-key.ts";
+import { standingOf } from "./describe-key.ts";
 
-const MAX_SHOWN = 1_000;
+const DEFAULT_LIMIT = 1_000;
 
 const HELP = `
-The newest in front, at most ${MAX_SHOWN}. The keys themselves are kept nowhere and cannot be shown.
+The newest in front. The keys themselves are kept nowhere and cannot be shown. --json answers as GET /api/v1/keys does.
 
 Examples:
   npm run -s longwatch -- keys list
   npm run -s longwatch -- keys list --all --json`;
 
-interface Flags {
+interface Flags extends PageFlags {
   readonly all?: true;
   readonly json?: true;
 }
@@ -25,14 +30,36 @@ interface Flags {
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List keys.", HELP, io)
     .option("--all", "also those that are revoked or expired")
+    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option(...AFTER_OPTION)
     .option("--json", "as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
+        const asked = readPage(read, flags, DEFAULT_LIMIT);
         read.finish();
-        const query = { beforeId: null, withDead: flags.all === true, limit: MAX_SHOWN };
-        const keys = await withStore(readConfig(), ({ db }) => listApiKeys(db, query));
-        if (flags.json === true) await writeJson(io.stdout, { keys: keys.map(toKeyItem) });
-        else await writeOut(io.stdout, keys.length === 0 ? "No keys.\n" : keys.map(describeKey).join(""));
+        const { limit, beforeId = null } = oneMore(asked);
+        const query = { beforeId, withDead: flags.all === true, limit };
+        const rows = await withStore(readConfig(), ({ db }) => listApiKeys(db, query));
+        if (flags.json === true) return writeJson(io.stdout, toListPage(rows, asked, toKeyItem));
+        const { items, next } = toListPage(rows, asked, (row) => row);
+        const table = drawTable(HEAD, items.map(toRow(io.clock())), pickPaint(io));
+        await writeOut(io.stdout, items.length === 0 ? "No keys.\n" : `${table}${describeNext(next)}`);
       }),
     );
+}
+
+const HEAD = ["KEY", "NAME", "ROLE", "ZONES", "GOOD UNTIL (UTC)", "LAST USED"];
+
+function toRow(nowMs: number) {
+  return (key: ListedApiKey): Cell[] => {
+    const { keyId, name, roles, zoneIds, isMasked, lastUsedAt, isLive } = key;
+    return [
+      keyId,
+      escapeText(name),
+      `${roles.join(", ")}${isMasked ? ", masked" : ""}`,
+      zoneIds === null ? "all" : zoneIds.join(", "),
+      { text: standingOf(key), style: isLive ? "green" : "dim" },
+      lastUsedAt === null ? "never" : ago(nowMs - lastUsedAt.getTime()),
+    ];
+  };
 }

@@ -4,6 +4,7 @@ import { readAddress } from "../../privacy/ip-address.ts";
 import { toPseudonym } from "../../privacy/pseudonym.ts";
 import { createPseudonymKeyring } from "../../pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 
@@ -12,17 +13,20 @@ To find a person's events of days whose addresses were replaced: search for this
 Exit code 0; 1 where this process has not the key in use.
 
 Examples:
-  npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7`;
+  npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7
+  npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7 --json`;
 
 interface Flags {
   readonly ip?: string;
+  readonly json?: true;
 }
 
 export function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("pseudonym", "Print what stands in an address's place.", HELP, io)
     .option("--ip <address>", "the address (required)")
+    .option("--json", "as JSON")
     .action(
-      storeAction<Flags>(io, async ({ ip }, read) => {
+      storeAction<Flags>(io, async ({ ip, json }, read) => {
         const address = read.required("ip", ip, "an IPv4 or IPv6 address");
         if (address !== undefined && readAddress(address) === null)
           read.wrong("ip", address, "an IPv4 or IPv6 address");
@@ -31,7 +35,9 @@ export function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command
         const key = await withStore(config, (database) =>
           createPseudonymKeyring(config, database, { mayCreate: false }).open(),
         );
-        await writeOut(io.stdout, `${toPseudonym(key, address ?? "")}\n`);
+        const pseudonym = toPseudonym(key, address ?? "");
+        if (json === true) await writeJson(io.stdout, { ip: address, pseudonym });
+        else await writeOut(io.stdout, `${pseudonym}\n`);
       }),
     );
 }

@@ -17,6 +17,7 @@ import { escapeText } from "../../edge/escape-text.ts";
 import { UsageError } from "../../errors.ts";
 import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "../../pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
 import { many } from "../progress-bar.ts";
 import { readActor } from "../read-actor.ts";
@@ -41,6 +42,7 @@ interface Flags {
   readonly yes?: true;
   readonly lost?: true;
   readonly by?: string;
+  readonly json?: true;
 }
 
 export function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command {
@@ -48,18 +50,20 @@ export function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command
     .option("--yes", "yes, it cannot be undone (required)")
     .option("--lost", "the key in use is lost for good")
     .option("--by <name>", "who does it (default: who runs this)")
+    .option("--json", "as JSON")
     .action(
-      storeAction<Flags>(io, async ({ yes, lost, by }, read) => {
+      storeAction<Flags>(io, async ({ yes, lost, by, json }, read) => {
         if (yes !== true) read.wrong("yes", undefined, "given: it cannot be undone");
         const actor = readActor(read, by);
         read.finish();
         const config = readConfig();
-        const told = await withStore(config, async (database) => {
+        const rotated = await withStore(config, async (database) => {
           const nowMs = (await readServiceClock(database, io.clock))();
           const rotation = { database, config, actor, nowMs };
           return lost === true ? replaceLostKey(rotation) : rotateKey(rotation);
         });
-        await writeOut(io.stdout, told);
+        if (json === true) await writeJson(io.stdout, { keyId: rotated.keyId });
+        else await writeOut(io.stdout, rotated.text);
       }),
     );
 }
@@ -71,7 +75,13 @@ interface Rotation {
   readonly nowMs: number;
 }
 
-async function rotateKey({ database, config, actor, nowMs }: Rotation): Promise<string> {
+/** The key that is in use now, and what happened, for people. */
+interface Rotated {
+  readonly keyId: string;
+  readonly text: string;
+}
+
+async function rotateKey({ database, config, actor, nowMs }: Rotation): Promise<Rotated> {
   const { key, adopt } = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);
     await refuseWhileInEffect(tx, nowMs);
@@ -86,7 +96,7 @@ async function rotateKey({ database, config, actor, nowMs }: Rotation): Promise<
     return next;
   });
   adopt();
-  return `key ${key.id} is in use.\n`;
+  return { keyId: key.id, text: `key ${key.id} is in use.\n` };
 }
 
 async function refuseWhileInEffect(tx: Queryable, nowMs: number): Promise<void> {
@@ -100,7 +110,7 @@ async function refuseWhileInEffect(tx: Queryable, nowMs: number): Promise<void> 
   throw new UsageError([`${many(inEffect, "erasure")} in effect or unfinished: ${until}`]);
 }
 
-async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Promise<string> {
+async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Promise<Rotated> {
   if ((await readKeyId(database.db)) === null)
     throw new UsageError(["--lost: no key was ever in use: the next start makes one"]);
   if ((await createPseudonymKeyring(config, database, { mayCreate: false }).findProblem()) === null)
@@ -118,11 +128,12 @@ async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Pro
   });
   adopt();
   const events = held.reduce((sum, zone) => sum + zone.events, 0);
-  return [
+  const text = [
     `key ${key.id} is in use. The service judges what was held back within a minute: ${many(events, "event")}.\n`,
     ...(ended.length === 0 ? [] : ["These erasures have ended. Repeat them with the new key:\n"]),
     ...ended.map(describeEnded),
   ].join("");
+  return { keyId: key.id, text };
 }
 
 function describeEnded({ id, requestedAt, untilAt, isFinished, actor, reason }: EndedErasure): string {

@@ -1,11 +1,15 @@
 import type { Command } from "commander";
 import { readKeyId } from "../../../db/queries/pseudonym-keys.ts";
 import { type OldestRows, readOldestRows } from "../../../db/queries/retention.ts";
+import type { Paint } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
 import type { Retention } from "../../privacy/retention.ts";
+import { showAge } from "../ago.ts";
+import { drawTable } from "../draw-table.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
+import { pickPaint } from "../pick-paint.ts";
 import { many } from "../progress-bar.ts";
 import { showTime } from "../read-span.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
@@ -41,8 +45,16 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
           keyId: await readKeyId(db),
         }));
         const classes = listClasses(config.retention, oldest);
-        if (flags.json === true) await writeJson(io.stdout, { classes, keyId });
-        else await writeOut(io.stdout, describe(classes, keyId));
+        if (flags.json === true)
+          await writeJson(io.stdout, {
+            items: classes.map((one) => ({
+              ...one,
+              oldest: one.oldest === null ? null : new Date(one.oldest).toISOString(),
+            })),
+            next: null,
+            keyId,
+          });
+        else await writeOut(io.stdout, describe(classes, keyId, io.clock(), pickPaint(io)));
       }),
     );
 }
@@ -62,12 +74,15 @@ function listClasses({ rawDays, ipDays, eventDays, rollUpDays }: Retention, olde
   ];
 }
 
-function describe(classes: readonly DataClass[], keyId: string | null): string {
-  const lines = classes.map(({ name, days, variable, oldest }) => {
-    const since = oldest === null ? "none stored" : `oldest ${showTime(oldest)} UTC`;
-    return `${name.padEnd(24)}${many(days, "day").padEnd(13)}${since.padEnd(32)}${variable}\n`;
-  });
+function describe(classes: readonly DataClass[], keyId: string | null, nowMs: number, paint: Paint): string {
+  const rows = classes.map(({ name, days, variable, oldest }) => [
+    name,
+    many(days, "day"),
+    oldest === null ? "none stored" : `${showTime(oldest)} UTC`,
+    oldest === null ? "" : showAge(nowMs - oldest),
+    variable,
+  ]);
   const key =
     keyId === null ? "no pseudonym or tombstone was made yet" : `pseudonyms are made with key ${keyId}`;
-  return `${lines.join("")}${key}\n`;
+  return `${drawTable(["WHAT", "KEPT FOR", "OLDEST", "AGE", "SETTING"], rows, paint)}${key}\n`;
 }

@@ -4,7 +4,8 @@ import { type AddedSilence, addSilence, matchAlert } from "../../../jobs/act-on-
 import { type Matchers } from "../../alert/silence.ts";
 import type { Config } from "../../config.ts";
 import { UsageError } from "../../errors.ts";
-import { ownCommand } from "../../own-command.ts";
+import { toPlanned } from "../../http/routes/v1/silences.ts";
+import { asCalled } from "../../own-command.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../not-found-error.ts";
@@ -13,6 +14,7 @@ import { many } from "../progress-bar.ts";
 import { readActor } from "../read-actor.ts";
 import { gather } from "../read-list.ts";
 import { showTime } from "../read-span.ts";
+import { requireZones } from "../require-known.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 import { describeMatchers } from "./describe-silence.ts";
@@ -40,17 +42,19 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
     .option("--reason <text>", "why (needed)")
     .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON")
+    .option("--json", "as JSON, as POST /api/v1/silences answers")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const wanted = readSilence(read, flags);
         const by = readActor(read, flags.by);
         read.finish();
-        const added = await withStore(readConfig(), async (database) => {
+        const config = readConfig();
+        const added = await withStore(config, async (database) => {
+          await requireZones(database.db, config, wanted.matchers.zone ?? []);
           const nowMs = (await readServiceClock(database, io.clock))();
           return add(database, wanted, by, nowMs);
         });
-        if (flags.json === true) await writeJson(io.stdout, added);
+        if (flags.json === true) await writeJson(io.stdout, toPlanned(added.id, added, null));
         else await writeOut(io.stdout, describe(added));
       }),
     );
@@ -96,6 +100,6 @@ function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
           .join(", ")}${alertIds.length > 20 ? ", ..." : ""}.`;
   return [
     `silence #${id} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
-    `${held} To end it: ${ownCommand(`silences expire ${id}`)}\n`,
+    asCalled(`${held} To end it: npm run -s longwatch -- silences expire ${id}\n`),
   ].join("");
 }

@@ -1,53 +1,96 @@
 import type { Command } from "commander";
-import { listSilences } from "../../../db/queries/silences.ts";
+import { pageSilences } from "../../../db/queries/silences.ts";
+import { toLine } from "../../channel/plain-text.ts";
+import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
-import { standingOf } from "../../report/silence-standing.ts";
+import { SILENCE_STATES, STANDING_OF } from "../../http/routes/v1/silence-schemas.ts";
+import { toSilence } from "../../http/routes/v1/silences.ts";
+import { showAge } from "../ago.ts";
+import { type Cell, drawTable } from "../draw-table.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../open-store.ts";
+import { pickPaint } from "../pick-paint.ts";
+import { gather, readWords } from "../read-list.ts";
+import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "../read-page.ts";
+import { showTime } from "../read-span.ts";
 import { readServiceClock } from "../service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
-import { describeSilence } from "./describe-silence.ts";
+import { describeMatchers } from "./describe-silence.ts";
 
-const MAX_SHOWN = 1_000;
+const DEFAULT_LIMIT = 1_000;
+/** Of no single key: a person at the database sees every zone. */
+const EVERYTHING = { zoneIds: null, masked: false } as const;
 
 const HELP = `
-Those that are not over, the first to end in front; with --all the newest ${MAX_SHOWN}, ended or not.
+The newest first. Without --state those that are not over. --json answers as GET /api/v1/silences does.
 
 Examples:
   npm run -s longwatch -- silences list
+  npm run -s longwatch -- silences list --state expired --limit 20
   npm run -s longwatch -- silences list --all --json`;
 
-interface Flags {
+interface Flags extends PageFlags {
+  readonly state?: readonly string[];
   readonly all?: true;
   readonly json?: true;
 }
 
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List silences.", HELP, io)
-    .option("--all", "also those that are over")
+    .option("--state <states>", `${SILENCE_STATES.join(", ")} (default: active,pending)`, gather)
+    .option("--all", "of every state")
+    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option(...AFTER_OPTION)
     .option("--json", "as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
+        const named = readWords(read, "state", flags.state, SILENCE_STATES) ?? ["active", "pending"];
+        const states = flags.all === true ? SILENCE_STATES : named;
+        const asked = readPage(read, flags, DEFAULT_LIMIT);
         read.finish();
         const { rows, nowMs } = await withStore(readConfig(), async (database) => {
-          const now = (await readServiceClock(database, io.clock))();
-          const query = { nowMs: now, withExpired: flags.all === true, limit: MAX_SHOWN };
-          return { rows: await listSilences(database.db, query), nowMs: now };
+          const nowMs = (await readServiceClock(database, io.clock))();
+          const standings = states.map((state) => STANDING_OF[state]);
+          const query = { zoneIds: null, standings, nowMs, ...oneMore(asked) };
+          return { rows: await pageSilences(database.db, query), nowMs };
         });
-        if (flags.json === true) {
-          const silences = rows.map((row) => ({
-            ...row,
-            createdAt: row.createdAt.getTime(),
-            startsAt: row.startsAt.getTime(),
-            expiresAt: row.expiresAt.getTime(),
-            standing: standingOf(row, nowMs),
-          }));
-          await writeJson(io.stdout, { silences });
-        } else {
-          const lines = rows.map((row) => describeSilence(row, nowMs)).join("");
-          await writeOut(io.stdout, lines === "" ? "No silences.\n" : lines);
-        }
+        const page = toListPage(rows, asked, (row) => toSilence(row, EVERYTHING, nowMs));
+        if (flags.json === true) await writeJson(io.stdout, page);
+        else await writeOut(io.stdout, describe(page, nowMs, pickPaint(io)));
       }),
     );
+}
+
+type Item = ReturnType<typeof toSilence>;
+
+const HEAD = ["SILENCE", "STATE", "ENDS IN", "FROM (UTC)", "TO (UTC)", "ALERTS", "BY", "REASON"];
+const STYLES: Readonly<Record<Item["state"], Style>> = { active: "green", pending: "yellow", expired: "dim" };
+
+function describe(
+  { items, next }: { readonly items: readonly Item[]; readonly next: string | null },
+  nowMs: number,
+  paint: Paint,
+): string {
+  if (items.length === 0) return "No silences.\n";
+  return `${drawTable(
+    HEAD,
+    items.map((item) => toRow(item, nowMs)),
+    paint,
+  )}${describeNext(next)}`;
+}
+
+/** Reason, name and rules are what somebody wrote. */
+function toRow({ id, state, startsAt, expiresAt, createdBy, reason, matchers }: Item, nowMs: number): Cell[] {
+  const endsAt = Date.parse(expiresAt);
+  return [
+    `#${id}`,
+    { text: state, style: STYLES[state] },
+    state === "expired" ? "-" : showAge(endsAt - nowMs),
+    showTime(Date.parse(startsAt)),
+    showTime(endsAt),
+    describeMatchers(matchers),
+    toLine(createdBy, 100),
+    toLine(reason, 200),
+  ];
 }

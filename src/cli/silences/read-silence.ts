@@ -2,7 +2,7 @@ import { Matchers } from "../../alert/silence.ts";
 import { severities } from "../../channel/alert-message.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readText } from "../read-actor.ts";
-import { readWords, readZones } from "../read-list.ts";
+import { readRulePattern, readWords, readZones } from "../read-list.ts";
 import { readRowId } from "../read-row-id.ts";
 
 /** Longwatch's own alerts are held back where their kind is named, and by nothing else. */
@@ -11,7 +11,6 @@ const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
 const MAX_REASON_CHARS = 500;
-const MAX_RULE_CHARS = 255;
 
 export interface SilenceFlags {
   readonly alert?: string;
@@ -53,9 +52,11 @@ function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
   const zone = readZones(read, flags.zone);
   const severity = readWords(read, "severity", flags.severity, severities);
   const kind = readWords(read, "kind", flags.kind, KINDS);
-  for (const rule of flags.rule ?? [])
-    if (rule === "" || rule.length > MAX_RULE_CHARS)
-      read.wrong("rule", rule.slice(0, 40), "a rule's id, or a family such as 942*");
+  for (const rule of flags.rule ?? []) readRulePattern(read, rule);
+  if (flags.rule !== undefined && kind?.every((one) => one === "self") === true)
+    read.mistakes.push(
+      "--rule can never match with --kind self: alerts of Longwatch about itself are of no rule",
+    );
   return {
     ...(zone === undefined ? {} : { zone }),
     ...(flags.rule === undefined ? {} : { rule: [...new Set(flags.rule)] }),

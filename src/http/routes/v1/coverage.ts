@@ -118,7 +118,7 @@ async function readHours(
   return hours;
 }
 
-function toHour(hour: ZoneHour): z.infer<typeof Hour> {
+export function toHour(hour: ZoneHour): z.infer<typeof Hour> {
   const { standing, startsAt, searchedThrough, reconciledAt, sealedAt } = hour;
   return {
     ...hour,

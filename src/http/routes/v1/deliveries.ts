@@ -120,7 +120,7 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
   );
 }
 
-function toDelivery(delivery: Delivery, isMasked: boolean): z.infer<typeof DeliveryItem> {
+export function toDelivery(delivery: Delivery, isMasked: boolean): z.infer<typeof DeliveryItem> {
   const { createdAt, nextAttemptAt, deliveredAt, digestKey, lastError, headline } = delivery;
   return {
     ...delivery,

@@ -72,6 +72,6 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
   );
 }
 
-function toGap({ from, to, reasons, ...gap }: ZoneGap): z.infer<typeof GapItem> {
+export function toGap({ from, to, reasons, ...gap }: ZoneGap): z.infer<typeof GapItem> {
   return { ...gap, from: toIso(from), to: toIso(to), reasons: [...reasons] };
 }

@@ -188,7 +188,11 @@ function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatcher
   };
 }
 
-function toSilence(row: SilenceRow, { zoneIds, masked }: Caller, nowMs: number): z.infer<typeof Silence> {
+export function toSilence(
+  row: SilenceRow,
+  { zoneIds, masked }: Pick<Caller, "zoneIds" | "masked">,
+  nowMs: number,
+): z.infer<typeof Silence> {
   const { id, createdBy, reason, startsAt, expiresAt, createdAt } = row;
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
   return {
@@ -209,7 +213,7 @@ function hideForeign(matchers: Matchers, zoneIds: Caller["zoneIds"]): Matchers {
   return { ...matchers, zone: matchers.zone.filter((zone) => zoneIds.includes(zone)) };
 }
 
-function toPlanned(
+export function toPlanned(
   id: number | null,
   silence: ApiSilence,
   zoneIds: Caller["zoneIds"],

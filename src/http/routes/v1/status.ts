@@ -3,9 +3,11 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readChannelStandings } from "../../../../db/queries/channel-states.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
+import { readReplicas } from "../../../../db/queries/replicas.ts";
 import { describeCircuit } from "../../../delivery/circuit.ts";
+import { assessService, type ServiceLife } from "../../../report/service-life.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, known, toIso } from "./parts.ts";
+import { IsoTime, known, toIso, toIsoOrNull } from "./parts.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_ZONES = 500;
@@ -20,6 +22,34 @@ const Channel = z
   })
   .meta({ id: "Channel" });
 
+const Process = z
+  .object({
+    host: z.string(),
+    pid: z.number().int(),
+    version: z.string(),
+    roles: z.array(z.string()),
+    state: z
+      .enum(["alive", "stopped", "silent"])
+      .describe("stopped: on purpose. silent: no sign of life for a minute, killed perhaps."),
+    startedAt: IsoTime,
+    lastAliveAt: IsoTime,
+  })
+  .meta({ id: "Process" });
+
+const Service = z
+  .object({
+    missingRoles: z.array(z.string()).describe("Roles that no live process has. Empty: everything runs."),
+    roles: z.array(
+      z.object({
+        role: z.string(),
+        alive: z.number().int().describe("Live processes with this role."),
+        lastAliveAt: IsoTime.nullable().describe("Null where no process ever had it."),
+      }),
+    ),
+    processes: z.array(Process).describe("Of the last seven days, the one that was alive last in front."),
+  })
+  .meta({ id: "Service" });
+
 const Answer = z.object({
   now: IsoTime,
   spikesOpen: z.number().int(),
@@ -29,7 +59,11 @@ const Answer = z.object({
   hoursToLoss: z.number().nullable().describe("Of the zone that has least."),
   zones: z.array(Zone).describe(`The first ${MAX_ZONES}; GET /api/v1/zones pages through all.`),
   channels: z.array(Channel).nullable().describe("Null for keys of some zones: channels are everybody's."),
+  service: Service.nullable().describe(
+    "Which processes of the service are alive. Null for keys of some zones.",
+  ),
 });
+export type StatusAnswer = z.infer<typeof Answer>;
 
 /** `GET /api/v1/status`: what goes on, in the zones that the caller may see. */
 export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): void {
@@ -44,31 +78,58 @@ export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): vo
         response: { 200: Answer },
       },
     },
-    async ({ caller }) => {
-      const now = clock();
-      const { zoneIds } = known(caller);
-      const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-      const zones = await describeZones(archive, seen, now);
-      // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
-      const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
-      const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
-        work.reduce((total, one) => total + count(one), 0);
-      const losses = zones.flatMap(({ hoursToLoss }) => hoursToLoss ?? []);
-      return {
-        now: toIso(now),
-        spikesOpen: sum((zone) => zone.spikesOpen),
-        alertsFiring: sum((zone) => zone.alertsFiring),
-        alertsAcknowledged: sum((zone) => zone.alertsAcknowledged),
-        notificationsPending: sum((zone) => zone.notificationsPending),
-        hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
-        zones,
-        channels: zoneIds === null ? await readChannels(archive) : null,
-      };
-    },
+    async ({ caller }) => readStatus(archive, known(caller).zoneIds, clock()),
   );
 }
 
-async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
+/** What goes on in these zones; null is every zone. */
+export async function readStatus(
+  archive: ApiDeps["archive"],
+  zoneIds: readonly number[] | null,
+  now: number,
+): Promise<StatusAnswer> {
+  const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
+  const zones = await describeZones(archive, seen, now);
+  // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
+  const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
+  const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
+    work.reduce((total, one) => total + count(one), 0);
+  const losses = zones.flatMap(({ hoursToLoss }) => hoursToLoss ?? []);
+  return {
+    now: toIso(now),
+    spikesOpen: sum((zone) => zone.spikesOpen),
+    alertsFiring: sum((zone) => zone.alertsFiring),
+    alertsAcknowledged: sum((zone) => zone.alertsAcknowledged),
+    notificationsPending: sum((zone) => zone.notificationsPending),
+    hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
+    zones,
+    channels: zoneIds === null ? await readChannels(archive) : null,
+    service: zoneIds === null ? toServiceItem(assessService(await readReplicas(archive))) : null,
+  };
+}
+
+export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z.infer<typeof Service> {
+  return {
+    missingRoles: [...missingRoles],
+    roles: roles.map(({ role, alive, lastAliveAt }) => ({
+      role,
+      alive,
+      lastAliveAt: toIsoOrNull(lastAliveAt),
+    })),
+    processes: replicas.map(({ host, pid, version, state, ...replica }) => ({
+      host,
+      pid,
+      version,
+      roles: [...replica.roles],
+      state,
+      startedAt: toIso(replica.startedAt),
+      lastAliveAt: toIso(replica.lastAliveAt),
+    })),
+  };
+}
+
+/** Every channel that was ever sent to, by name. */
+export async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
   const standings = await readChannelStandings(archive);
   return standings.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
     name: channel,

@@ -1,0 +1,61 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import type { Database } from "../../db/client.ts";
+import { beatReplica, endReplica } from "../../db/queries/replicas.ts";
+import type { Config } from "../config.ts";
+import { toError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { LIFE_SIGN_EVERY_MS } from "../report/service-life.ts";
+import type { StopStack } from "../stop-stack.ts";
+
+export interface LifeSignParts {
+  readonly config: Pick<Config, "roles">;
+  readonly database: Database;
+  readonly log: Log;
+  readonly zoneIds: readonly number[];
+  readonly version: string;
+  /** Default 15 s. */
+  readonly everyMs?: number;
+}
+
+/**
+ * Writes this process's row in `replicas` now, every few seconds and at the stop. A write that fails stops nothing: the
+ * next one says the same.
+ */
+export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Promise<void> {
+  const { config, database, log, zoneIds, version, everyMs = LIFE_SIGN_EVERY_MS } = parts;
+  const replica = {
+    id: randomUUID(),
+    host: hostname(),
+    pid: process.pid,
+    version,
+    roles: [...config.roles],
+    zoneIds: [...zoneIds],
+  };
+  let beating: Promise<void> | null = null;
+  let isFailing = false;
+  const write = async () => {
+    try {
+      await beatReplica(database.db, replica);
+      isFailing = false;
+    } catch (thrown) {
+      // Once per failure that lasts: the status then says that this process does not run.
+      if (!isFailing) log.warn({ err: toError(thrown) }, "life sign not written");
+      isFailing = true;
+    }
+  };
+  const beat = () => {
+    // One write at a time: a slow database must not collect them.
+    beating ??= write().finally(() => {
+      beating = null;
+    });
+    return beating;
+  };
+  const timer = setInterval(() => void beat(), everyMs);
+  stack.defer("life sign", async () => {
+    clearInterval(timer);
+    await beating;
+    await endReplica(database.db, replica.id);
+  });
+  await beat();
+}

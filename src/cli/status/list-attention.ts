@@ -1,0 +1,114 @@
+import type { HeldCounts } from "../../../db/queries/held-pages.ts";
+import { HOUR_MS } from "../../coverage/horizon.ts";
+import type { StatusAnswer } from "../../http/routes/v1/status.ts";
+import type { ZoneCoverage } from "../../report/read-zones.ts";
+import type { ServiceLife } from "../../report/service-life.ts";
+import { many } from "../progress-bar.ts";
+import { showTime } from "../read-span.ts";
+
+/** An unsealed hour that expires sooner needs attention. */
+const NEAR_HOURS = 24;
+
+/** What was read of the service and the database at one moment. */
+export interface Looked {
+  readonly status: StatusAnswer;
+  readonly service: ServiceLife;
+  /** With the hours of the last 72. */
+  readonly zones: readonly ZoneCoverage[];
+  /** Notifications of the last 72 hours that no later message has overtaken. */
+  readonly givenUp: number;
+  /** What a running process reports about the pseudonym key; null where nothing is wrong. */
+  readonly keyProblem: string | null;
+  /** What is held back for want of the key. */
+  readonly held: readonly HeldCounts[];
+  /** Unresolved alerts of Longwatch about itself. */
+  readonly selfAlerts: number;
+}
+
+/** Something that a person should look at. */
+export interface Attention {
+  readonly kind:
+    | "not-running"
+    | "pseudonym-key"
+    | "suspect"
+    | "channel"
+    | "given-up"
+    | "self-alert"
+    | "near-loss"
+    | "gap";
+  readonly text: string;
+  /** The command that shows more, without the program's name; null where the text says everything. */
+  readonly command: string | null;
+}
+
+/**
+ * Everything that needs attention, the most urgent first. A channel that is not in `configured` is ignored: nothing is sent
+ * to it any more. Null means that the configured channels are not known.
+ */
+export function listAttention(
+  { service, status, zones, keyProblem, held, givenUp, selfAlerts }: Looked,
+  configured: ReadonlySet<string> | null,
+): Attention[] {
+  const down = (status.channels ?? []).filter(
+    ({ name, circuit }) => circuit !== "closed" && (configured === null || configured.has(name)),
+  );
+  const { missingRoles } = service;
+  return [
+    ...(missingRoles.length === 0
+      ? []
+      : [
+          note(
+            "not-running",
+            `The service does not run: no live process has the role ${missingRoles.join(", ")}`,
+          ),
+        ]),
+    ...(keyProblem === null ? [] : [note("pseudonym-key", keyProblem)]),
+    ...held.map(({ zoneId, events }) =>
+      note(
+        "pseudonym-key",
+        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is there (docs/privacy.md)`,
+      ),
+    ),
+    ...zones.flatMap(({ zoneId, suspicions }) =>
+      suspicions.map(({ since, reason }) =>
+        note(
+          "suspect",
+          `zone ${zoneId}: the platform answers incompletely since ${showTime(since)} UTC. ${reason}`,
+          `coverage --zone ${zoneId}`,
+        ),
+      ),
+    ),
+    ...(down.length === 0
+      ? []
+      : [note("channel", `Does not deliver: ${down.map(({ name }) => name).join(", ")}`, "deliveries list")]),
+    ...(givenUp === 0
+      ? []
+      : [note("given-up", `${many(givenUp, "notification")} given up`, "deliveries list --state dead")]),
+    ...(selfAlerts === 0
+      ? []
+      : [
+          note(
+            "self-alert",
+            `${many(selfAlerts, "unresolved alert")} of Longwatch about itself`,
+            "alerts list --kind self",
+          ),
+        ]),
+    ...zones.flatMap(({ zoneId, nextToExpire, hours }) => [
+      ...(nextToExpire !== null && nextToExpire.hoursToLoss < NEAR_HOURS
+        ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`)]
+        : []),
+      ...(hours.some(({ standing }) => standing === "gap")
+        ? [note("gap", `zone ${zoneId}: an hour of the last 72 is lost`, `gaps --zone ${zoneId}`)]
+        : []),
+    ]),
+  ];
+}
+
+function note(kind: Attention["kind"], text: string, command: string | null = null): Attention {
+  return { kind, text, command };
+}
+
+function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
+  const hour = `${showTime(next.startsAt)} to ${showTime(next.startsAt + HOUR_MS).slice(11)} UTC`;
+  return `zone ${zoneId}, next to expire: ${hour}, ${next.hoursToLoss.toFixed(1)} hours to loss`;
+}

@@ -1,0 +1,122 @@
+import type { Command } from "commander";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { beatReplica } from "../../db/queries/replicas.ts";
+import { silences } from "../../db/schema/silences.ts";
+import { alertsCommand } from "../../src/cli/alerts.ts";
+import { backtestCommand } from "../../src/cli/backtest.ts";
+import { coverageCommand } from "../../src/cli/coverage.ts";
+import { deliveriesCommand } from "../../src/cli/deliveries.ts";
+import { eraseCommand } from "../../src/cli/erase.ts";
+import { gapsCommand } from "../../src/cli/gaps.ts";
+import { silencesCommand } from "../../src/cli/silences.ts";
+import type { StoreIo } from "../../src/cli/store-command.ts";
+import { verifyCommand } from "../../src/cli/verify.ts";
+import type { Config } from "../../src/config.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { insertHours, NOW, SEALED } from "./coverage-world.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+let database: MigratedDatabase;
+
+/** 101 is stored and no longer watched, 102 is watched and nothing is stored of it, 103 is configured here. */
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  await insertHours(database, Date.UTC(2026, 10, 20, 0), 14, SEALED);
+  await beatReplica(database.db, { id: "one", host: "one", pid: 1, version: "0", roles: [], zoneIds: [102] });
+  await database.pool.query("insert into channel_states (channel) values ('former')");
+  await database.pool.query(
+    `insert into rule_buckets (zone_id, rule_id, width, starts_at, total, blocked)
+    select 101, '942100', width, '2026-11-20T00:00:00Z', 7, 7 from unnest('{60,3600,86400}'::integer[]) as width`,
+  );
+});
+
+afterAll(() => database.drop());
+
+type Create = (readConfig: () => Config, io: StoreIo) => Command;
+
+function run(create: Create, typed: string) {
+  const environment = {
+    DATABASE_URL: database.url,
+    EDGE_API_URL: "http://127.0.0.1:9",
+    EDGE_API_KEY: "key",
+    EDGE_SHIELD_ZONES: "103",
+    LONGWATCH_SLACK_WEBHOOK_URL: "https://hooks.example.com/1",
+  };
+  return runStoreCommand(create, environment, typed.split(" "), { now: NOW });
+}
+
+const ZONES: readonly [Create, string][] = [
+  [coverageCommand, "--zone"],
+  [gapsCommand, "--zone"],
+  [backtestCommand, "--zone"],
+  [verifyCommand, "--from -24h --to now --zone"],
+  [eraseCommand, "--ip 203.0.113.7 --dry-run --zone"],
+  [(read, io) => alertsCommand(read, io), "list --zone"],
+  [(read, io) => silencesCommand(read, io), "add --for 2h --reason x --zone"],
+];
+
+test.each(
+  ZONES.map(([create, typed]) => ({ name: create(() => ({}) as Config, silentIo()).name(), create, typed })),
+)("$name of a zone that does not exist fails and names those that do", async ({ create, typed }) => {
+  const { code, out, err } = await run(create, `${typed} 1010`);
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toContain(
+    '--zone "1010" must be a shield zone that is configured or that something is stored of (101, 102, 103)',
+  );
+});
+
+test.each(ZONES.filter(([create]) => create !== verifyCommand).map(([create, typed]) => ({ create, typed })))(
+  "a zone that is only stored, only watched or only configured is no mistake: $typed",
+  async ({ create, typed }) => {
+    for (const zone of [101, 102, 103])
+      expect(await run(create, `${typed} ${zone}`)).toMatchObject({ code: 0 });
+  },
+);
+
+test("a channel that does not exist fails and names those that do, with what was probably meant", async () => {
+  for (const typed of ["list --channel slak", "replay --channel slak"]) {
+    const { code, out, err } = await run(deliveriesCommand, typed);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(
+      '--channel "slak" must be a channel that is configured or that was ever sent to (former, slack, terminal): did you mean slack?',
+    );
+  }
+  for (const name of ["former", "slack", "terminal"])
+    for (const command of ["list", "replay"])
+      expect(await run(deliveriesCommand, `${command} --channel ${name}`)).toMatchObject({ code: 0 });
+});
+
+test("a rule pattern that can never match is a mistake, and nothing is silenced", async () => {
+  const rule = "must be a rule's id, or a family such as 942*: a * means the rest of an id, at its end only";
+  for (const pattern of ["*42", "9*2", "94*1*"]) {
+    const added = await run(silencesCommand, `add --rule ${pattern} --for 2h --reason x`);
+    expect(added).toMatchObject({ code: 2, out: "" });
+    expect(added.err).toContain(`--rule "${pattern}" ${rule}`);
+    expect((await run(alertsCommand, `list --rule ${pattern}`)).err).toContain(`--rule "${pattern}" ${rule}`);
+  }
+  const self = await run(silencesCommand, "add --kind self --rule 942* --for 2h --reason x");
+  expect(self).toMatchObject({ code: 2, out: "" });
+  expect(self.err).toContain("--rule can never match with --kind self");
+  // The silences of the tests above name zones.
+  const stored = await database.db.select().from(silences);
+  expect(stored.filter(({ matchers }) => "rule" in (matchers as object))).toEqual([]);
+});
+
+test("a backtest of a rule without events fails and names the rules that have some", async () => {
+  const { code, out, err } = await run(backtestCommand, "--zone 101 --rule 94210");
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toContain(
+    '--rule "94210" must be a rule with events in zone 101 (942100): did you mean 942100?',
+  );
+  expect(await run(backtestCommand, "--zone 101 --rule 942100")).toMatchObject({ code: 0 });
+});
+
+test("alerts of a group that does not exist are a mistake", async () => {
+  const { code, err } = await run(alertsCommand, "list --group 4711");
+  expect(code).toBe(2);
+  expect(err).toContain('--group "4711" must be the number of an alert that is stored');
+});
+
+function silentIo(): StoreIo {
+  return {} as StoreIo;
+}
