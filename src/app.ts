@@ -6,6 +6,7 @@ import { WORK_SESSIONS } from "../db/session-names.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { auditConfig } from "./app/audit-config.ts";
+import { checkPort } from "./app/check-port.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
 import { openAdminKey } from "./app/open-admin-key.ts";
 import { openAlerting } from "./app/open-alerting.ts";
@@ -15,7 +16,7 @@ import { openHeartbeat } from "./app/open-heartbeat.ts";
 import { openHttp } from "./app/open-http.ts";
 import { openKeys } from "./app/open-keys.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
-import { openPostgres } from "./app/open-postgres.ts";
+import { checkDataFolder, openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
 import { openRequestGate } from "./app/open-request-gate.ts";
 import { recordPlatformHealth } from "./app/record-platform-health.ts";
@@ -111,6 +112,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     onStep(step);
   };
   const metrics = createMetrics();
+  await checkDataFolder(config);
+  if (config.roles.includes("http")) await checkPort(config);
 
   begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
   const databaseUrl = await openPostgres(config, stack);
@@ -211,6 +214,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");

@@ -11,7 +11,6 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { hoursToLoss } from "../coverage/hours-to-loss.ts";
-import { UsageError } from "../errors.ts";
 import { MAX_GOOD_KEYS } from "../http/failed-keys.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
@@ -20,6 +19,7 @@ import { createRefuseCostly } from "../http/refuse-costly.ts";
 import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { Log } from "../log.ts";
 import type { StopStack } from "../stop-stack.ts";
+import { explainListenFailure } from "./check-port.ts";
 import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
 import { openApi } from "./open-api.ts";
@@ -28,7 +28,7 @@ import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention">;
+  readonly config: Pick<Config, "http" | "retention" | "dataDir">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -97,12 +97,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
   try {
     return await http.listen({ host: config.http.host, port: config.http.port });
   } catch (thrown) {
-    if (isNoAddress(thrown))
-      throw new UsageError([`LONGWATCH_HOST: ${config.http.host}: must be an address of this machine`]);
-    if (!isTaken(thrown)) throw thrown;
-    throw new UsageError([
-      `LONGWATCH_PORT: ${config.http.port}: must be free: another program listens there`,
-    ]);
+    throw explainListenFailure(thrown, config);
   }
 }
 
@@ -114,15 +109,6 @@ function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnect
     perKey: { search: Math.max(1, queryConnections - 2), export: 2 },
     total: { search: queryConnections * 2, export: Math.max(1, Math.floor(queryConnections / 2)) },
   };
-}
-
-function isNoAddress(thrown: unknown): boolean {
-  const codes = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];
-  return thrown instanceof Error && "code" in thrown && codes.includes(String(thrown.code));
-}
-
-function isTaken(thrown: unknown): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === "EADDRINUSE";
 }
 
 async function readBacklog(parts: HttpParts): Promise<Backlog> {

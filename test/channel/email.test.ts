@@ -308,7 +308,7 @@ describe("sending", () => {
           'channel mail: "Longwatch <a@b>" is not a bare address',
           "channel mail: host: 127.0.0.1 is not a public address (loopback)",
           "channel mail: to: needs an address",
-          "channel mail: tls: none only with allowPrivateNetworks",
+          "channel mail: tls: none only where private addresses are allowed (allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS)",
         ],
       }),
     );
