@@ -111,7 +111,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     stopping.throwIfAborted();
     onStep(step);
   };
-  const metrics = createMetrics();
+  let alerting: ReturnType<typeof openAlerting> | undefined;
+  const metrics = createMetrics(() => (alerting?.current() ?? config.alerting).routing.zones);
   await checkDataFolder(config);
   if (config.roles.includes("http")) await checkPort(config);
 
@@ -161,7 +162,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   await keyring
     .open()
     .catch((thrown) => log.warn({ err: toError(thrown) }, "no key for pseudonyms and tombstones"));
-  const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
+  alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
   let bell: Bell | undefined;
   const watched = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
   const jobs = createJobs({
@@ -196,19 +197,26 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   await reportExcessRights(database, config, log);
   await auditConfig(database, config, alerting.current());
+  const inUse = alerting;
   const reload = () => {
-    alerting.reload();
-    auditConfig(database, config, alerting.current()).catch((thrown) =>
+    inUse.reload();
+    auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not entered into the audit trail"),
     );
   };
   const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
+  const openKey = keyring.open;
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
   const asking = { database, edge: watched, clock, budgetPerHour: settings.advicePerHour };
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
-  const httpUrl = servesHttp ? await openHttp({ ...parts, ...stores(), askAdvice }, stack) : null;
+  const httpUrl = servesHttp
+    ? await openHttp(
+        { ...parts, ...stores(), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        stack,
+      )
+    : null;
   writeRuntimeFile(config.dataDir, {
     pid: process.pid,
     databaseUrl: databaseUrl.reveal(),

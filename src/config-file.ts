@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import type { ChannelConfig } from "./channel/channel-config.ts";
-import { configFile } from "./config-file/config-file-schema.ts";
+import { type ConfigFile, configFile } from "./config-file/config-file-schema.ts";
 import { describeIssues } from "./config-file/describe-issues.ts";
 import { readChannel, type Surroundings } from "./config-file/read-channels.ts";
+import { resolveZone, toZones } from "./config-file/resolve-zones.ts";
 import { findMismatches, toRouting } from "./config-file/to-routing.ts";
 import { toError } from "./errors.ts";
 import { isObject } from "./is-object.ts";
@@ -72,9 +73,15 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
   const { z = options.spikeZ, floor = FLOOR, overrides = [] } = parsed.data.detection ?? {};
-  const detection = { z, floor, overrides: overrides.map(dropUnset) };
+  const detection = { z, floor, overrides: overrides.map((one) => toOverride(one, parsed.data.zones)) };
   const alerting = { channels, routing: toRouting(parsed.data, names), detection };
   return { alerting, mistakes: [], channels: names };
+}
+
+type Override = NonNullable<NonNullable<ConfigFile["detection"]>["overrides"]>[number];
+
+function toOverride({ zone, zone_labels, ...rest }: Override, zones: ConfigFile["zones"]) {
+  return dropUnset({ zone: resolveZone({ zone, zone_labels }, toZones(zones)), ...rest });
 }
 
 function dropUnset<Value extends object>(

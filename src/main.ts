@@ -54,6 +54,7 @@ const program = new Command("longwatch")
   .addCommand(
     configCommand({
       check: readServiceConfig,
+      config: readConfig,
       list: () => listSettings(process.env),
       running: () => readRuntimeFile(parseConfig(process.env).dataDir),
     }),

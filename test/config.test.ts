@@ -220,12 +220,14 @@ test("the table of the documentation is the one that the schema gives", () => {
 
 test("the table goes between its markers, and nowhere when they are missing", async () => {
   const file = writeTemporary("before\n<!-- config -->\nold\n<!-- /config -->\nafter\n");
-  await configCommand({ check: () => {}, list: () => [], running: () => null }).parseAsync(
-    ["table", "--write", file],
-    {
-      from: "user",
-    },
-  );
+  await configCommand({
+    check: () => {},
+    config: () => parseConfig({}),
+    list: () => [],
+    running: () => null,
+  }).parseAsync(["table", "--write", file], {
+    from: "user",
+  });
 
   expect(readFileSync(file, "utf8")).toBe(
     `before\n<!-- config -->\n\n${configTable()}\n<!-- /config -->\nafter\n`,
@@ -261,7 +263,12 @@ test("config list names the settings that the running service has instead, and w
     runStoreCommand(
       (_read, io) =>
         configCommand(
-          { check: () => {}, list: () => listSettings(env), running: () => running as never },
+          {
+            check: () => {},
+            config: () => parseConfig(env),
+            list: () => listSettings(env),
+            running: () => running as never,
+          },
           io,
         ),
       {},

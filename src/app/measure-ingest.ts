@@ -5,11 +5,15 @@ import type { IngestObserver } from "../ingest/ingest-observer.ts";
 export function measureIngest(metrics: Metrics): IngestObserver {
   return {
     pageStored({ route, zoneId, entries, inserted, filled, quarantined }) {
-      const zone = String(zoneId);
-      metrics.pages.inc({ route, zone, result: inserted + filled + quarantined > 0 ? "changed" : "known" });
-      metrics.events.inc({ zone, route, result: "new" }, inserted);
-      metrics.events.inc({ zone, route, result: "quarantined" }, quarantined);
-      metrics.events.inc({ zone, route, result: "known" }, Math.max(0, entries - inserted - quarantined));
+      const zone = metrics.labelsOf(zoneId);
+      metrics.pages.inc({
+        route,
+        ...zone,
+        result: inserted + filled + quarantined > 0 ? "changed" : "known",
+      });
+      metrics.events.inc({ ...zone, route, result: "new" }, inserted);
+      metrics.events.inc({ ...zone, route, result: "quarantined" }, quarantined);
+      metrics.events.inc({ ...zone, route, result: "known" }, Math.max(0, entries - inserted - quarantined));
     },
   };
 }

@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Command } from "commander";
-import type { Setting } from "../config.ts";
+import type { Config, Setting } from "../config.ts";
 import { toJsonSchema } from "../config-file/config-file-schema.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { UsageError } from "../errors.ts";
 import type { Runtime } from "../runtime-file.ts";
+import { testRoutesCommand } from "./config/test-routes.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -40,6 +41,7 @@ export interface ConfigReaders {
   /** Throws the UsageError that a start would end with. */
   readonly check: () => unknown;
   readonly list: () => readonly Setting[];
+  readonly config: () => Config;
   /** The service that runs here; null where none does. */
   readonly running: () => RunningService | null;
 }
@@ -53,6 +55,9 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
     listCommand(readers, io),
     tableCommand(io),
     schemaCommand(io),
+    commandGroup("routes", "Try out the routes of the configuration file.", io, [
+      testRoutesCommand(readers.config, io),
+    ]),
   ]);
 }
 

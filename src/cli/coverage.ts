@@ -4,6 +4,7 @@ import type { Config } from "../config.ts";
 import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
 import type { Standing } from "../report/hour-standing.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
+import { nameZone, type Zones } from "../routing/zones.ts";
 import { drawDays, drawLegend } from "./coverage/draw-days.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -50,9 +51,11 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
           to: today + DAY_MS,
         });
         read.finish();
-        const zones = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const config = readConfig();
+        const zones = await withStore(config, ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const names = config.alerting.routing.zones;
         if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
-        else await writeOut(io.stdout, draw(zones, zoneId, pickPaint(io)));
+        else await writeOut(io.stdout, draw(zones, zoneId, names, pickPaint(io)));
         if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
@@ -63,11 +66,16 @@ function pickPaint({ stdout }: StoreIo): Paint {
   return stdout.isTTY === true && stdout.hasColors?.() !== false ? paintColour : paintPlain;
 }
 
-function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: Paint): string {
+function draw(
+  zones: readonly ZoneCoverage[],
+  asked: number | undefined,
+  names: Zones | undefined,
+  paint: Paint,
+): string {
   if (zones.length === 0) return describeNothing(asked);
   const blocks = zones.map((zone) => {
     const rows = drawDays(zone.hours, paint).map((row) => `${row}\n`);
-    return `${paint("bold", `zone ${zone.zoneId}`)}   ${describeCounts(zone)}\n${rows.join("")}${describeNext(zone)}\n`;
+    return `${paint("bold", nameZone(zone.zoneId, names?.[zone.zoneId]?.name))}   ${describeCounts(zone)}\n${rows.join("")}${describeNext(zone)}\n`;
   });
   return `${blocks.join("\n")}\n${drawLegend(paint)}\n`;
 }

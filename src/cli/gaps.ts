@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import { shortenText } from "../edge/escape-text.ts";
 import { type Gap, joinGaps } from "../report/join-gaps.ts";
 import { readZones } from "../report/read-zones.ts";
+import { nameZone, type Zones } from "../routing/zones.ts";
 import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -49,26 +50,33 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
         const zoneId = readZone(read, flags, false);
         const { from, to } = readSpan(read, flags, { from: 0, to: now });
         read.finish();
-        const found = await withStore(readConfig(), ({ db }) => readZones(db, now, { zoneId, from, to }));
+        const config = readConfig();
+        const names = config.alerting.routing.zones;
+        const found = await withStore(config, ({ db }) => readZones(db, now, { zoneId, from, to }));
         const zones = found.map(({ zoneId: id, hours, firstHour }) => ({
           zoneId: id,
           from: Math.max(from, firstHour),
           gaps: joinGaps(hours),
         }));
         if (flags.json === true) await writeJson(io.stdout, { now, from, to, zones });
-        else await writeOut(io.stdout, zones.length === 0 ? describeNothing(zoneId) : describe(zones, to));
+        else
+          await writeOut(
+            io.stdout,
+            zones.length === 0 ? describeNothing(zoneId) : describe(zones, to, names),
+          );
         if (zones.some(({ gaps }) => gaps.length > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
 }
 
-function describe(zones: readonly ZoneGaps[], to: number): string {
+function describe(zones: readonly ZoneGaps[], to: number, names: Zones | undefined): string {
   return zones
     .map(({ zoneId, from, gaps }) => {
+      const zone = nameZone(zoneId, names?.[zoneId]?.name);
       const span = `${showTime(from)} to ${showTime(to)} UTC`;
-      if (gaps.length === 0) return `zone ${zoneId}: no gap from ${span}.\n`;
+      if (gaps.length === 0) return `${zone}: no gap from ${span}.\n`;
       const hours = gaps.reduce((sum, gap) => sum + gap.hours, 0);
-      const head = `zone ${zoneId}: ${many(gaps.length, "gap")}, ${many(hours, "hour")}, from ${span}\n`;
+      const head = `${zone}: ${many(gaps.length, "gap")}, ${many(hours, "hour")}, from ${span}\n`;
       return head + gaps.map(describeGap).join("");
     })
     .join("");

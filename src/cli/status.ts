@@ -7,6 +7,7 @@ import { readSqlState } from "../../db/sql-state.ts";
 import type { Config } from "../config.ts";
 import { HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
+import { nameZone, type Zones } from "../routing/zones.ts";
 import { drawHours } from "./draw-hours.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -47,21 +48,22 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
-        const { status, zones } = await withStore(readConfig(), ({ db }) => readStatus(db, io.clock()));
+        const config = readConfig();
+        const { status, zones } = await withStore(config, ({ db }) => readStatus(db, io.clock()));
         if (flags.json === true) await writeJson(io.stdout, status);
-        else await writeOut(io.stdout, describe(status, zones));
+        else await writeOut(io.stdout, describe(status, zones, config.alerting.routing.zones));
       }),
     );
 }
 
-function describe(status: ShownStatus, zones: readonly ZoneCoverage[]): string {
+function describe(status: ShownStatus, zones: readonly ZoneCoverage[], names: Zones | undefined): string {
   const blocks = status.zones.map((zone) => {
     const { zoneId, events, newestAt, quarantined } = zone;
     const age = newestAt === null ? "none yet" : `newest ${ago(status.now - newestAt)}`;
     const coverage = zones.find((known) => known.zoneId === zoneId);
     const next = coverage?.nextToExpire ?? null;
     return [
-      `zone ${zoneId}   ${many(events, "event")} of the last 72 hours, ${age}`,
+      `${nameZone(zoneId, names?.[zoneId]?.name)}   ${many(events, "event")} of the last 72 hours, ${age}`,
       `  ${drawHours(status.now, coverage?.hours ?? [])}`,
       ...(next !== null && next.hoursToLoss < NEAR_HOURS
         ? [`  next to expire: ${showTime(next.startsAt)} UTC, ${next.hoursToLoss.toFixed(1)} hours to loss`]

@@ -7,11 +7,13 @@ import {
   type Route,
   type Routing,
   routeToAll,
+  type SubjectMatchers,
   type Timing,
   WEEKDAYS,
 } from "../routing/routing.ts";
 import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
+import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
 
 const alertmanagerEntry = z.object({
   kind: z.literal("alertmanager"),
@@ -21,24 +23,44 @@ const alertmanagerEntry = z.object({
 /** The file's routes with everything filled in that they leave out; a route takes from the one above it. */
 export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
   const { route, inhibit = [], quiet_hours: quiet = [], links = [] } = file;
+  const zones = toZones(file.zones);
+  const toMatchers: ToMatchers = (entry = {}) => {
+    const { zone: _, zone_labels: __, ...rest } = entry;
+    const zone = resolveZone(entry, zones);
+    return zone === undefined ? rest : { ...rest, zone };
+  };
   return {
     channels,
-    root: route === undefined ? routeToAll(channels).root : toRoute(route, channels, DEFAULT_TIMING),
-    inhibitions: inhibit.map(({ source, target, equal = ["zone"] }) => ({ source, target, equal })),
+    root:
+      route === undefined ? routeToAll(channels).root : toRoute(route, channels, DEFAULT_TIMING, toMatchers),
+    inhibitions: inhibit.map(({ source, target, equal = ["zone"] }) => ({
+      source: toMatchers(source),
+      target: toMatchers(target),
+      equal,
+    })),
     quietHours: quiet.map((hours) => ({
       timeZone: hours.time_zone,
       days: hours.days ?? WEEKDAYS,
       fromMinute: hours.from,
       toMinute: hours.to,
       channels: hours.channels ?? null,
-      matchers: hours.matchers ?? {},
+      matchers: toMatchers(hours.matchers),
       critical: hours.critical ?? "tell",
     })),
-    links: links.map(({ title, url, matchers = {} }) => ({ title, url, matchers })),
+    links: links.map(({ title, url, matchers }) => ({ title, url, matchers: toMatchers(matchers) })),
+    ...(Object.keys(zones).length === 0 ? {} : { zones }),
   };
 }
 
-function toRoute(entry: RouteEntry, above: readonly string[], timingAbove: Timing): Route {
+/** With zones by their numbers alone. */
+type ToMatchers = (entry: RouteEntry["matchers"]) => SubjectMatchers;
+
+function toRoute(
+  entry: RouteEntry,
+  above: readonly string[],
+  timingAbove: Timing,
+  toMatchers: ToMatchers,
+): Route {
   const channels = entry.channels ?? above;
   const timing: Timing = {
     groupBy: entry.group_by ?? timingAbove.groupBy,
@@ -47,8 +69,14 @@ function toRoute(entry: RouteEntry, above: readonly string[], timingAbove: Timin
     groupIntervalMs: entry.group_interval ?? timingAbove.groupIntervalMs,
     repeatIntervalMs: entry.repeat_interval ?? timingAbove.repeatIntervalMs,
   };
-  const routes = (entry.routes ?? []).map((child) => toRoute(child, channels, timing));
-  return { matchers: entry.matchers ?? {}, channels, timing, continue: entry.continue ?? false, routes };
+  const routes = (entry.routes ?? []).map((child) => toRoute(child, channels, timing, toMatchers));
+  return {
+    matchers: toMatchers(entry.matchers),
+    channels,
+    timing,
+    continue: entry.continue ?? false,
+    routes,
+  };
 }
 
 /**
@@ -80,6 +108,7 @@ export function findMismatches(input: unknown, channels: readonly string[] | nul
     if (hours.from !== "" && hours.from === hours.to)
       mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
   }
+  mistakes.push(...findZoneMistakes(input));
   return [...mistakes, ...findUnseenLinks(file), ...findShortLived(input, channels)];
 }
 

@@ -217,6 +217,68 @@ test("an address of the environment that delivery refuses is a mistake of the se
   expect(mistakesIn("", { ...hook, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true" })).toEqual([]);
 });
 
+test("a matcher names zones by number, by name and by label, and routing knows their numbers alone", () => {
+  const text = `
+zones:
+  101: { name: shop, labels: { team: edge, tier: "1" } }
+  102: { name: blog, labels: { team: content } }
+  103: { labels: { team: edge } }
+route:
+  routes:
+    - { matchers: { zone: [shop, 7] } }
+    - { matchers: { zone_labels: { team: [edge] }, rule: ["942*"] } }
+    - { matchers: { zone_labels: { team: [edge, content], tier: ["1"] } } }
+    - { matchers: { zone: [blog, shop], zone_labels: { team: [edge] } } }
+inhibit: [{ source: { zone: [blog] }, target: {} }]
+quiet_hours: [{ time_zone: UTC, from: "22:00", to: "07:00", matchers: { zone: [shop] } }]
+links: [{ title: x, url: "https://wiki.example/", matchers: { zone: [shop] } }]
+detection: { overrides: [{ zone_labels: { team: [content] }, z: 5 }] }
+`;
+  const { routing, detection } = parseConfig({ LONGWATCH_CONFIG: writeConfig(text) }).alerting;
+  expect(routing.root.routes.map(({ matchers }) => matchers)).toEqual([
+    { zone: [101, 7] },
+    { zone: [101, 103], rule: ["942*"] },
+    { zone: [101] },
+    { zone: [101] },
+  ]);
+  expect(routing.inhibitions[0]).toMatchObject({ source: { zone: [102] }, target: {} });
+  expect(routing.quietHours[0]?.matchers).toEqual({ zone: [101] });
+  expect(routing.links[0]?.matchers).toEqual({ zone: [101] });
+  expect(sensitivityOf(detection, 102, "1").z).toBe(5);
+  expect(sensitivityOf(detection, 101, "1").z).toBe(3.5);
+  expect(routing.zones).toEqual({
+    101: { name: "shop", labels: { team: "edge", tier: "1" } },
+    102: { name: "blog", labels: { team: "content" } },
+    103: { name: null, labels: { team: "edge" } },
+  });
+});
+
+test("a zone that is not in zones, and what is wrong in zones, are listed with path, value and rule", () => {
+  const text = `
+zones:
+  101: { name: shop, labels: { team: edge, zone: x } }
+  102: { name: shop }
+  103: { name: "7" }
+  x: { name: y }
+route:
+  routes:
+    - { matchers: { zone: [shopp, 5] } }
+    - { matchers: { zone_labels: { team: [blue] } } }
+    - { matchers: { zone: [5], zone_labels: { team: [edge] } } }
+links: [{ title: x, url: "https://wiki.example/", matchers: { zone: [nowhere] } }]
+`;
+  expect(mistakesIn(text)).toEqual([
+    expect.stringMatching(/^zones\.101\.labels\.zone: "x": must be a label's name: /),
+    'zones.103.name: "7": must be text of 1 to 40 printable characters that is no number',
+    "zones.x: must be a zone's number",
+    'zones.102.name: "shop": must not be that of zone 101',
+    'route.routes[0].matchers.zone[0]: "shopp": is no zone\'s name: did you mean shop?',
+    "route.routes[1].matchers.zone_labels: must be labels that a zone in zones has, all of them",
+    "route.routes[2].matchers.zone: must name a zone that has the zone_labels",
+    'links[0].matchers.zone[0]: "nowhere": is no zone\'s name: must be a number, or a name from zones',
+  ]);
+});
+
 test("a secret in the wrong place is refused and never shown", () => {
   const texts = [
     "channels: { hook: { kind: webhook, url: https://SECRET, secrets_file: [x], url_file: x } }",

@@ -32,7 +32,7 @@ const Answer = z.object({
 });
 
 /** `GET /api/v1/status`: what goes on, in the zones that the caller may see. */
-export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+export function addStatus(app: FastifyInstance, { archive, clock, zones: readNames }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/status",
     {
@@ -48,7 +48,7 @@ export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       const now = clock();
       const { zoneIds } = known(caller);
       const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-      const zones = await describeZones(archive, seen, now);
+      const zones = await describeZones(archive, seen, { now, names: readNames() });
       // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
       const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
       const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
