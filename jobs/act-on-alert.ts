@@ -22,36 +22,54 @@ export interface AlertAct extends PersonsAct {
   readonly actor?: string;
 }
 
-/** `unchanged`: it stood there already, by another act or by the service; nothing was written. */
+/**
+ * `unchanged`: the alert had that state already, by another act or by the service; nothing was written. `noted`: so it had,
+ * and the note was added.
+ */
 export type ActResult =
   | { readonly kind: "unknown" }
   | { readonly kind: "unchanged"; readonly state: AlertRow["state"] }
+  | {
+      readonly kind: "noted";
+      readonly state: AlertRow["state"];
+      readonly by: string | null;
+      readonly channels: readonly string[];
+    }
   | { readonly kind: "done"; readonly state: AlertRow["state"]; readonly channels: readonly string[] };
 
 /**
  * Acknowledges a firing alert: it repeats no more, and getting worse is still told. Leaves in the same transaction an
  * `acknowledged` for every channel that was told of it; the delivery drops those whose channel has no way to show it. Of
- * two at once one does it.
+ * two at once one does it. Of an alert that is acknowledged already, a new note is added in the same way.
  */
-export function acknowledgeByHand(database: Database, act: AlertAct): Promise<ActResult> {
+export async function acknowledgeByHand(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "firing", async (tx, row) => {
     const before = toAlertRecord(row);
     const transitions = acknowledge(before, act);
     const { message } = row.details as { message?: object };
     const details = message === undefined ? row.details : { message: { ...message, state: "acknowledged" } };
+    const isFirst = row.state === "firing";
     await acknowledgeAlert(tx, row.id, {
       details,
       transitions,
       transition: transitions.length,
-      acknowledgedAt: new Date(act.atMs),
-      acknowledgedBy: act.by,
+      acknowledgedAt: isFirst ? new Date(act.atMs) : row.acknowledgedAt,
+      acknowledgedBy: isFirst ? act.by : row.acknowledgedBy,
     });
     const channels = [...toldChannels(before)];
     if (channels.length === 0) return { state: "acknowledged", channels };
-    const told = toAcknowledgedMessage(message, transitions.length, act);
+    const takenBy = isFirst ? null : row.acknowledgedBy;
+    const told = toAcknowledgedMessage(message, transitions.length, { ...act, takenBy });
     await insertNotifications(tx, toNotifications(told, { channels, alert: before }));
     return { state: "acknowledged", channels };
   });
+}
+
+/** Whether an act has a note that the acknowledged alert does not have yet; the same request sent twice adds it once. */
+function hasNewNote({ by, note }: AlertAct, row: AlertRow): boolean {
+  if (row.state !== "acknowledged" || note === null || note.trim() === "") return false;
+  const latest = toAlertRecord(row).transitions.findLast(({ reason }) => reason === "acknowledged");
+  return latest?.by !== by || latest.note !== note;
 }
 
 /**
@@ -82,15 +100,17 @@ type Change = (
 
 function change(
   database: Database,
-  { alertId, by, note, actor = by }: AlertAct,
+  act: AlertAct,
   from: "firing" | "unresolved",
   write: Change,
 ): Promise<ActResult> {
+  const { alertId, by, note, actor = by } = act;
   return inTransaction(database, async ({ tx }) => {
     const row = await lockAlert(tx, alertId);
     if (row === null) return { kind: "unknown" };
     const isOpen = row.state === "firing" || (from === "unresolved" && row.state === "acknowledged");
-    if (!isOpen) return { kind: "unchanged", state: row.state };
+    const isNote = from === "firing" && hasNewNote(act, row);
+    if (!isOpen && !isNote) return { kind: "unchanged", state: row.state };
     const done = await write(tx, row);
     const details = {
       from: row.state,
@@ -103,6 +123,6 @@ function change(
       subject: `alert ${alertId}`,
       details,
     });
-    return { kind: "done", ...done };
+    return isNote ? { kind: "noted", by: row.acknowledgedBy, ...done } : { kind: "done", ...done };
   });
 }

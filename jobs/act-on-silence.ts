@@ -12,6 +12,7 @@ import { summariseAlert } from "../src/report/summarise-alert.ts";
 
 /** Alerts that are looked at to say what a silence holds back now. */
 const MAX_ALERTS = 10_000;
+const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
 export interface WantedSilence {
@@ -70,9 +71,10 @@ function maskMatchers(matchers: Matchers): unknown {
 /** What the silence would be and hold back; nothing is written. */
 export async function planSilence(db: Queryable, wanted: WantedSilence): Promise<PlannedSilence> {
   const { matchers, durationMs, reason, by, nowMs } = wanted;
-  // Whole minutes, so that what a list prints is what holds.
+  // Before now, so that it holds for a replica whose clock is a little behind.
   const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
-  const expiresAt = Math.ceil((nowMs + durationMs) / MINUTE_MS) * MINUTE_MS;
+  // Whole seconds, so that what a list prints is what holds.
+  const expiresAt = Math.round((nowMs + durationMs) / SECOND_MS) * SECOND_MS;
   const silence = { id: 0, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
   const unresolved = await listAlerts(db, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
   const alertIds = unresolved

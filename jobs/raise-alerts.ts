@@ -16,13 +16,13 @@ import { inTransaction } from "../db/transaction.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../src/advice/advice-row.ts";
 import { addLinks } from "../src/alert/add-links.ts";
 import type { AlertRecord, NotifyReason } from "../src/alert/alert-record.ts";
-import { type AlertSpike, isCalm, toAlertSpike } from "../src/alert/alert-spike.ts";
+import { type AlertSpike, toAlertSpike } from "../src/alert/alert-spike.ts";
 import { assessAlert, isOutdated, type Scene } from "../src/alert/assess-alert.ts";
 import { buildMessage } from "../src/alert/build-message.ts";
+import { decideAlert } from "../src/alert/decide-alert.ts";
 import { fingerprintOf } from "../src/alert/fingerprint.ts";
 import { findSpokenFor } from "../src/alert/group-candidates.ts";
 import { nextAlert } from "../src/alert/next-alert.ts";
-import { pickChannels } from "../src/alert/pick-channels.ts";
 import { routeSelf } from "../src/alert/route-self.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Clock } from "../src/clock.ts";
@@ -92,7 +92,8 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
   const open = await readOpenGroups(database.db);
   if (rows.length + open.length === 0) return 0;
-  const spikes = rows.map(toAlertSpike);
+  const { zones } = deps.routing();
+  const spikes = rows.map((row) => toAlertSpike(row, zones));
   const scene = await readScene(deps, spikes, nowMs);
   let alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
   // First what is said once for many: then nobody says it again for each.
@@ -173,7 +174,7 @@ function raise(
   return inTransaction(database, async ({ tx }) => {
     const stored = await lockSpike(tx, spikeId);
     if (stored === null) return [];
-    const spike = toAlertSpike(stored);
+    const spike = toAlertSpike(stored, scene.routing.zones);
     const fingerprint = fingerprintOf(spike);
     const reasons: NotifyReason[] = [];
     for (;;) {
@@ -198,19 +199,14 @@ async function advance(
   const keys = [groupKey, groupFingerprint].filter((key) => key != null);
   const groups = [...(await readNewestAlerts(tx, keys)).values()];
   const isSpokenFor = groups.some(({ state }) => state !== "resolved");
-  const assessment = assessAlert(spike, before, scene, () => isSpokenFor);
-  const { reason, standing, silence, mutedBy, telling, listeners, due } = assessment;
+  const decision = decideAlert(spike, before, scene, () => isSpokenFor);
+  const { reason, standing, silence, mutedBy, telling, told } = decision;
   if (reason === "none") {
     if (row !== null && before !== null && isOutdated(before, readSaid(row), spike, standing))
       await describeRaised(tx, row, before, spike, standing);
     return reason;
   }
   const { routing, nowMs } = scene;
-  const isSilenced = silence !== null || mutedBy !== null;
-  const { channels: configured } = routing;
-  const occurrence = { ...spike, isCalm: isCalm(spike) };
-  const choice = { reason, alert: before, spike: occurrence, listeners, configured, due, isSilenced, nowMs };
-  const told = pickChannels(choice);
   const hasAdvice = standing.state === "present";
   const silencedBy = silence?.id ?? null;
   const { held } = telling;

@@ -83,7 +83,8 @@ async function lockCandidates(
   scene: Scene,
 ): Promise<Candidate[]> {
   const ids = seen.map(({ spike }) => spike.id);
-  const spikes = (await lockSpikes(tx, ids)).map(toAlertSpike);
+  const locked = await lockSpikes(tx, ids);
+  const spikes = locked.map((spike) => toAlertSpike(spike, scene.routing.zones));
   const rows = await readNewestAlerts(tx, spikes.map(fingerprintOf));
   return spikes.flatMap((spike) => {
     const row = rows.get(fingerprintOf(spike));

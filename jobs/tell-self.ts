@@ -6,6 +6,7 @@ import type { CoverageNews } from "../src/alert/coverage-alert.ts";
 import type { SelfRoute, SelfSubject } from "../src/alert/route-self.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { Log } from "../src/log.ts";
+import type { ZoneFacts } from "../src/routing/zones.ts";
 import { writeSelfAlert } from "./write-self-alert.ts";
 
 export interface SelfTeller {
@@ -37,8 +38,9 @@ export async function tellSelf(
   { about, fingerprint, zoneId, row, news, nowMs, facts }: SelfTelling,
 ): Promise<boolean> {
   if (news === null) return false;
-  const { severity, headline, openedAtMs } = news;
-  const { channels, silencedBy, links } = routeOf({ zoneId, severity });
+  const { severity, openedAtMs } = news;
+  const { channels, silencedBy, links, zone } = routeOf({ zoneId, severity });
+  const headline = nameZoneIn(news.headline, zoneId, zone);
   const isOwed = row !== null && silencedBy === null && isUntold(toAlertRecord(row));
   const reason = news.reason === "none" && isOwed ? "repeat" : news.reason;
   if (reason === "none") {
@@ -57,12 +59,20 @@ export async function tellSelf(
     channels,
     silencedBy,
     links,
+    zone,
   };
   if (!(await inTransaction(database, ({ tx }) => writeSelfAlert(tx, { ...change, reason })))) return false;
   const logged = { zoneId, severity, headline, ...facts };
   if (reason === "resolved") log.info(logged, `${about} recovered`);
   else log.error(logged, `${about} failed`);
   return true;
+}
+
+/** Our own headlines about one zone begin with its number. */
+function nameZoneIn(headline: string, zoneId: number | null, { zoneName }: ZoneFacts): string {
+  const begin = `Zone ${zoneId}:`;
+  if (zoneId === null || zoneName === undefined || !headline.startsWith(begin)) return headline;
+  return `Zone ${zoneId} (${zoneName}):${headline.slice(begin.length)}`;
 }
 
 /** Fires, and a silence has kept it from everybody. */

@@ -14,6 +14,7 @@ import { buildSelfMessage } from "../src/alert/self-message.ts";
 import type { Severity } from "../src/alert/severity.ts";
 import { toAlertRecord } from "../src/alert/to-alert-record.ts";
 import type { LinkRule } from "../src/routing/routing.ts";
+import type { ZoneFacts } from "../src/routing/zones.ts";
 import { toNotifications } from "./to-notifications.ts";
 
 export interface SelfTransition {
@@ -33,13 +34,14 @@ export interface SelfTransition {
   readonly silencedBy?: number | null;
   /** The operator's, of which those that are for it go into its message. */
   readonly links: readonly LinkRule[];
+  readonly zone?: ZoneFacts;
 }
 
 /** One transition of an alert about Longwatch itself, with its outbox rows. False when another has written it. */
 export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Promise<boolean> {
   const change = await asReopening(tx, given);
   const { fingerprint, zoneId, row, reason, severity, headline, openedAtMs, nowMs } = change;
-  const { silencedBy = null, links } = change;
+  const { silencedBy = null, links, zone = {} } = change;
   const before = row === null ? null : toAlertRecord(row);
   const heard = silencedBy === null ? change.channels : [];
   const channels = before === null || reason !== "resolved" ? heard : [...toldChannels(before)];
@@ -64,7 +66,7 @@ export async function writeSelfAlert(tx: Queryable, given: SelfTransition): Prom
         ? row.id
         : null;
   if (alertId === null) return false;
-  const said = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, headline });
+  const said = buildSelfMessage({ alertId, fingerprint, alert, reason, severity, zoneId, zone, headline });
   const message = addLinks(said, links, nowMs);
   await describeAlert(tx, alertId, { details: { message }, spikeId: null });
   await insertNotifications(tx, toNotifications(message, { channels, alert: before }));

@@ -6,6 +6,7 @@ import { WORK_SESSIONS } from "../db/session-names.ts";
 import { createAskAdvice } from "../jobs/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "../jobs/index.ts";
 import { auditConfig } from "./app/audit-config.ts";
+import { checkPort } from "./app/check-port.ts";
 import { measureIngest } from "./app/measure-ingest.ts";
 import { createFullDiskNotice } from "./app/notice-full-disk.ts";
 import { openAdminKey } from "./app/open-admin-key.ts";
@@ -19,7 +20,7 @@ import { openKeyring } from "./app/open-keyring.ts";
 import { openKeys } from "./app/open-keys.ts";
 import { openLifeSign } from "./app/open-life-sign.ts";
 import { openPlatform, type Platform } from "./app/open-platform.ts";
-import { openPostgres } from "./app/open-postgres.ts";
+import { checkDataFolder, openPostgres } from "./app/open-postgres.ts";
 import { openQueues } from "./app/open-queues.ts";
 import { openRequestGate } from "./app/open-request-gate.ts";
 import { recordPlatformHealth } from "./app/record-platform-health.ts";
@@ -121,8 +122,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     stopping.throwIfAborted();
     onStep(step);
   };
-  const metrics = createMetrics();
+  let routing = () => config.alerting.routing;
+  const metrics = createMetrics(() => routing().zones);
+  await checkDataFolder(config);
+  if (config.roles.includes("http")) await checkPort(config);
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
+  routing = () => alerting.current().routing;
   const watch = openDatabaseWatch({ config, alerting, clock: systemClock, log }, stack);
 
   begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
@@ -213,24 +218,32 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   await reportExcessRights(database, config, log);
   await auditConfig(database, config, alerting.current());
+  const inUse = alerting;
   const reload = () => {
-    alerting.reload();
-    auditConfig(database, config, alerting.current()).catch((thrown) =>
+    inUse.reload();
+    auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not entered into the audit trail"),
     );
   };
   const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
+  const openKey = keyring.open;
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
   const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
-  const httpUrl = servesHttp ? await openHttp({ ...parts, ...stores(), askAdvice }, stack) : null;
+  const httpUrl = servesHttp
+    ? await openHttp(
+        { ...parts, ...stores(), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        stack,
+      )
+    : null;
   writeRuntimeFile(config.dataDir, {
     pid: process.pid,
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
   await openLifeSign({ config, database, log, zoneIds, version: readVersion() }, stack);

@@ -2,6 +2,7 @@ import path from "node:path";
 import type { z } from "zod";
 import type { ChannelConfig } from "./channel/channel-config.ts";
 import { closestName } from "./closest-name.ts";
+import { checkAddress } from "./config-file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./config-file.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { UsageError } from "./errors.ts";
@@ -63,6 +64,8 @@ export interface Config {
   readonly heartbeatUrl: Secret | null;
   /** Null: what a channel does not take waits for it alone. */
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
+  /** Every variable as it was given. */
+  readonly settings: readonly Setting[];
   /** Whether LONGWATCH_CONFIG names a file. */
   readonly hasFile: boolean;
   /** From the file that LONGWATCH_CONFIG names, or what holds without one. */
@@ -84,9 +87,9 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
   return read(env, () => []);
 }
 
-/** The same for the service itself, which also needs that what is set goes together. */
+/** The same for the service itself, which also needs that what is set goes together and that it may post to its addresses. */
 export function parseServiceConfig(env: NodeJS.ProcessEnv): Config {
-  return read(env, findIncomplete);
+  return read(env, findServiceMistakes);
 }
 
 /** Every variable in the words of its mistakes; a secret comes with its NAME_FILE. `fallback` as one would type it. */
@@ -116,7 +119,10 @@ export interface Setting {
  * @throws {UsageError} as `parseConfig`.
  */
 export function listSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
-  parseConfig(env);
+  return parseConfig(env).settings;
+}
+
+function toSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
   return VARIABLES.map((name) => {
     const { isSecret, fallback } = aboutVariable(name);
     const given = [name, `${name}_FILE`].some((variable) => (env[variable] ?? "") !== "");
@@ -150,29 +156,18 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
     mistakes.push(`${name}: ${isSecret === true ? "[secret]" : show(given[name])}: must be ${rule}`);
   }
   mistakes.push(...findMore(given));
-  if (!parsed.success) throw new UsageError([...mistakes, ...findFileMistakes(given, env)]);
-  const rereadAlerting = createAlertingReader(parsed.data, env);
-  let alerting: Alerting | null = null;
-  try {
-    alerting = rereadAlerting();
-  } catch (thrown) {
-    if (!(thrown instanceof UsageError)) throw thrown;
-    mistakes.push(...thrown.mistakes);
-  }
-  if (alerting === null || mistakes.length > 0) throw new UsageError(mistakes);
-  return Object.freeze({ ...toConfig(parsed.data), alerting, rereadAlerting });
-}
-
-/** Those of the file, where the environment has others: a person wants to see all of them. */
-function findFileMistakes({ LONGWATCH_CONFIG: file }: Given, env: NodeJS.ProcessEnv): readonly string[] {
-  if (file === undefined) return [];
-  try {
-    readConfigFile(path.resolve(file), { env, allowPrivateNetworks: true, channels: [], spikeZ: 1 });
-    return [];
-  } catch (thrown) {
-    if (thrown instanceof UsageError) return thrown.mistakes;
-    throw thrown;
-  }
+  const { data } = parsed;
+  const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
+  const readAlerting = createAlertingReader(given, { env, fallback: named, spikeZ: data?.LONGWATCH_SPIKE_Z });
+  const { alerting, mistakes: more } = readAlerting();
+  mistakes.push(...more);
+  if (data === undefined || alerting === null || mistakes.length > 0) throw new UsageError(mistakes);
+  const rereadAlerting = () => {
+    const read = readAlerting();
+    if (read.alerting === null) throw new UsageError(read.mistakes);
+    return read.alerting;
+  };
+  return Object.freeze({ ...toConfig(data), settings: toSettings(env), alerting, rereadAlerting });
 }
 
 /** Writes out what it means; returns the mistakes. That it is an address at all is found with the others. */
@@ -185,30 +180,53 @@ function settleDatabaseUrl(given: Given): string[] {
   return [];
 }
 
-function createAlertingReader(value: z.output<typeof Environment>, env: NodeJS.ProcessEnv): () => Alerting {
-  const { LONGWATCH_CONFIG: file, LONGWATCH_SPIKE_Z: spikeZ } = value;
-  const { channels } = toConfig(value);
-  const named = toChannelConfigs(channels);
-  const { LONGWATCH_FALLBACK_CHANNEL: fallback } = value;
-  if (file === undefined) return () => checkFallback(fallback, defaultAlerting({ channels: named, spikeZ }));
-  const options = { env, allowPrivateNetworks: channels.allowPrivate, channels: named, spikeZ };
-  return () => checkFallback(fallback, readConfigFile(path.resolve(file), options));
+interface AlertingSource {
+  readonly env: NodeJS.ProcessEnv;
+  /** Undefined also where it is none. */
+  readonly fallback: string | undefined;
+  /** Undefined where the environment has a mistake: then nothing is made of what is read. */
+  readonly spikeZ: number | undefined;
+}
+
+/** Reads from what the environment gives, so that a mistake of the environment does not hide those of the file. */
+function createAlertingReader(
+  given: Given,
+  { env, fallback, spikeZ = 1 }: AlertingSource,
+): () => { alerting: Alerting | null; mistakes: readonly string[] } {
+  const channels = toChannelConfigs(toEnvironmentChannels(given));
+  const { LONGWATCH_CONFIG: file } = given;
+  const options = { env, allowPrivateNetworks: allowsPrivate(given), channels, spikeZ };
+  const names = channels.map(({ name }) => name);
+  return () => {
+    const read =
+      file === undefined
+        ? { alerting: defaultAlerting(options), mistakes: [], channels: names }
+        : readConfigFile(path.resolve(file), options);
+    const mistakes = [...read.mistakes, ...checkFallback(fallback, read.channels)];
+    return { alerting: mistakes.length > 0 ? null : read.alerting, mistakes };
+  };
+}
+
+function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
+  return allows === "true";
 }
 
 /** Nothing can stand in that does not exist; a page that is late must not be the first to find out. */
-function checkFallback(name: string | undefined, alerting: Alerting): Alerting {
-  const known = alerting.channels.map((channel) => channel.name);
-  if (name === undefined || known.includes(name)) return alerting;
+function checkFallback(name: string | undefined, known: readonly string[] | null): string[] {
+  if (name === undefined || known === null || known.includes(name)) return [];
   const meant = closestName(name, known);
   const rule =
     known.length === 0
       ? "there is no channel"
       : `must be one of ${known.join(", ")}${meant === null ? "" : `: did you mean ${meant}?`}`;
-  throw new UsageError([`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`]);
+  return [`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`];
 }
 
 /** The channels of the environment; the terminal always is one. */
-function toChannelConfigs({ webhook, slack }: Config["channels"]): ChannelConfig[] {
+function toChannelConfigs({
+  webhook,
+  slack,
+}: Pick<Config["channels"], "webhook" | "slack">): ChannelConfig[] {
   return [
     { kind: "terminal", name: "terminal" },
     ...(webhook === null
@@ -245,6 +263,19 @@ const BELONGS_TO: readonly (readonly [string, string])[] = [
   ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
 ];
 
+/** Where the service posts by itself. */
+const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
+
+function findServiceMistakes(given: Given): string[] {
+  const isPosted = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
+  const refused = POSTED_TO.flatMap((name) => {
+    const { [name]: url = "" } = given;
+    const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
+    return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
+  });
+  return [...findIncomplete(given), ...refused];
+}
+
 function findIncomplete(given: Given): string[] {
   const isSet = (name: string) => given[name] !== undefined || given[`${name}_FILE`] !== undefined;
   const missing = new Map<string, string>();
@@ -254,13 +285,24 @@ function findIncomplete(given: Given): string[] {
   return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
 }
 
-function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" | "rereadAlerting"> {
-  const secret = (text: string | undefined) => (text === undefined ? null : createSecret(text));
-  const webhook = {
-    url: secret(value.LONGWATCH_WEBHOOK_URL),
-    secret: secret(value.LONGWATCH_WEBHOOK_SECRET),
+const secret = (text: string | undefined) => (text === undefined ? null : createSecret(text));
+
+function toEnvironmentChannels(
+  given: Readonly<Record<string, unknown>>,
+): Pick<Config["channels"], "webhook" | "slack"> {
+  const read = (name: string) => secret(given[name] as string | undefined);
+  const url = read("LONGWATCH_WEBHOOK_URL");
+  const signing = read("LONGWATCH_WEBHOOK_SECRET");
+  const slackUrl = read("LONGWATCH_SLACK_WEBHOOK_URL");
+  return {
+    webhook: url === null || signing === null ? null : { url, secret: signing },
+    slack: slackUrl === null ? null : { url: slackUrl },
   };
-  const slackUrl = secret(value.LONGWATCH_SLACK_WEBHOOK_URL);
+}
+
+function toConfig(
+  value: z.output<typeof Environment>,
+): Omit<Config, "alerting" | "rereadAlerting" | "settings"> {
   return {
     edge: {
       url: value.EDGE_API_URL ?? null,
@@ -301,9 +343,7 @@ function toConfig(value: z.output<typeof Environment>): Omit<Config, "alerting" 
     keyDir: path.resolve(value.LONGWATCH_KEY_DIR ?? value.LONGWATCH_DATA_DIR),
     hasFile: value.LONGWATCH_CONFIG !== undefined,
     channels: {
-      webhook:
-        webhook.url === null || webhook.secret === null ? null : { url: webhook.url, secret: webhook.secret },
-      slack: slackUrl === null ? null : { url: slackUrl },
+      ...toEnvironmentChannels(value),
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
     },
     heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),

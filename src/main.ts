@@ -26,6 +26,7 @@ import { escapeText } from "./edge/escape-text.ts";
 import { toError, UsageError } from "./errors.ts";
 import { messageOf } from "./message-of.ts";
 import { readVersion } from "./read-version.ts";
+import { readRuntimeFile } from "./runtime-file.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
 
@@ -51,7 +52,14 @@ export const program = new Command("longwatch")
   .commandsGroup("The service:")
   .addCommand(startCommand(readServiceConfig))
   .addCommand(statusCommand(readConfig))
-  .addCommand(configCommand({ check: readServiceConfig, list: () => listSettings(process.env) }))
+  .addCommand(
+    configCommand({
+      check: readServiceConfig,
+      config: readConfig,
+      list: () => listSettings(process.env),
+      running: () => readRuntimeFile(parseConfig(process.env).dataDir),
+    }),
+  )
   .helpCommand("help [command]", "Print this, or the help of a command.")
   .commandsGroup("On call:")
   .addCommand(alertsCommand(readConfig))

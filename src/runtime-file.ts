@@ -13,6 +13,8 @@ const Runtime = z.object({
     .object({ url: z.string(), accessKey: z.string(), requestsPerSecond: z.number() })
     .nullable()
     .default(null),
+  /** By variable, as `config list` shows them: the environment of another command may have others. */
+  settings: z.record(z.string(), z.string().nullable()).optional(),
 });
 export type Runtime = z.infer<typeof Runtime>;
 /** What is written may leave out what has a default. */

@@ -6,6 +6,7 @@ import { configCommand } from "../src/cli/config.ts";
 import { configTable, withConfigTable } from "../src/cli/config-table.ts";
 import { describeConfig, listSettings, parseConfig, parseServiceConfig, requireEdge } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
+import { runStoreCommand } from "./cli/run-store-command.ts";
 import { makeTemporaryFolder } from "./support/temporary-folder.ts";
 
 const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
@@ -219,7 +220,12 @@ test("the table of the documentation is the one that the schema gives", () => {
 
 test("the table goes between its markers, and nowhere when they are missing", async () => {
   const file = writeTemporary("before\n<!-- config -->\nold\n<!-- /config -->\nafter\n");
-  await configCommand({ check: () => {}, list: () => [] }).parseAsync(["table", "--write", file], {
+  await configCommand({
+    check: () => {},
+    config: () => parseConfig({}),
+    list: () => [],
+    running: () => null,
+  }).parseAsync(["table", "--write", file], {
     from: "user",
   });
 
@@ -246,6 +252,51 @@ test("every setting is listed with what holds here, secrets hidden, what is set 
   expect(find("REDIS_URL")).toEqual({ name: "REDIS_URL", value: null, isSet: false });
   expect(JSON.stringify(listed)).not.toContain("canary");
   expect(mistakesOf(() => listSettings({ LONGWATCH_PORT: "x" }))).toHaveLength(1);
+});
+
+test("config list names the settings that the running service has instead, and where it listens", async () => {
+  const env = { LONGWATCH_PORT: "9090", LONGWATCH_DATA_DIR: "/data", DATABASE_URL: "postgres://canary@db/x" };
+  const there = { ...env, LONGWATCH_PORT: "8090", LONGWATCH_SPIKE_Z: "4" };
+  const settings = Object.fromEntries(parseConfig(there).settings.map(({ name, value }) => [name, value]));
+  const service = { pid: 4711, httpUrl: "http://127.0.0.1:8090", settings };
+  const list = (args: string[], running: object | null) =>
+    runStoreCommand(
+      (_read, io) =>
+        configCommand(
+          {
+            check: () => {},
+            config: () => parseConfig(env),
+            list: () => listSettings(env),
+            running: () => running as never,
+          },
+          io,
+        ),
+      {},
+      ["list", ...args],
+      { now: 0 },
+    );
+  const { out } = await list([], service);
+  expect(out).toMatch(/^\* LONGWATCH_PORT +9090$/m);
+  expect(out.split("\n\n")[1]).toBe(
+    [
+      "The service that runs here (process 4711) listens at http://127.0.0.1:8090. Settings that differ there:",
+      "  LONGWATCH_PORT     8090",
+      "  LONGWATCH_SPIKE_Z  4",
+      "",
+    ].join("\n"),
+  );
+  const { running } = JSON.parse((await list(["--json"], service)).out);
+  expect(running).toEqual({
+    pid: 4711,
+    httpUrl: "http://127.0.0.1:8090",
+    different: [
+      { name: "LONGWATCH_PORT", value: "8090" },
+      { name: "LONGWATCH_SPIKE_Z", value: "4" },
+    ],
+  });
+  expect((await list([], null)).out).not.toContain("service that runs");
+  expect(JSON.parse((await list(["--json"], null)).out).running).toBeNull();
+  expect(JSON.stringify(settings)).not.toContain("canary");
 });
 
 test("a fallback channel stands in after ten minutes unless told otherwise; none is named by default", () => {
@@ -280,6 +331,12 @@ test("a fallback channel that does not exist is a mistake that names those that 
   const { rereadAlerting } = parseConfig({ ...wrong, LONGWATCH_FALLBACK_CHANNEL: "day" });
   writeFileSync(file, "channels: { night: { kind: terminal } }\n");
   expect(mistakesOf(rereadAlerting)).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
+  ]);
+  // Together with the mistakes of the file itself.
+  writeFileSync(file, "channels: { night: { kind: terminal, colour: red } }\n");
+  expect(mistakesOf(rereadAlerting)).toEqual([
+    `${file}: channels.night.colour: is not a setting: known here: kind`,
     'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
   ]);
 });

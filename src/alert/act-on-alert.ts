@@ -79,23 +79,30 @@ export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: Pers
 }
 
 /**
- * What the channels are told of an acknowledgement: the last message, taken on.
+ * What the channels are told of an acknowledgement: the last message, taken on. `takenBy` is who acknowledged the alert
+ * before, where the act only adds a note.
  * @throws {ZodError} when the stored message is not one.
  */
-export function toAcknowledgedMessage(stored: unknown, transition: number, act: PersonsAct): AlertMessage {
+export function toAcknowledgedMessage(
+  stored: unknown,
+  transition: number,
+  act: PersonsAct & { readonly takenBy?: string | null },
+): AlertMessage {
   const message = alertMessage.parse(stored);
+  const { takenBy = null, by } = act;
+  const who = takenBy === null || takenBy === by ? signOff(act) : `${takenBy}, note by ${signOff(act)}`;
   return {
     ...message,
     transition,
     reason: "acknowledged",
     state: "acknowledged",
-    headline: `Acknowledged by ${signOff(act)}: ${message.headline}`,
+    headline: `Acknowledged by ${who}: ${message.headline}`,
   };
 }
 
 /** What was counted while it fired says nothing about its end. */
-function nameWhat({ zoneId, ruleId, headline }: AlertMessage): string {
-  return zoneId === null || ruleId === null ? headline : nameSeries({ zoneId, ruleId });
+function nameWhat({ zoneId, zoneName, ruleId, headline }: AlertMessage): string {
+  return zoneId === null || ruleId === null ? headline : nameSeries({ zoneId, zoneName, ruleId });
 }
 
 /** `alice (on it)`. */

@@ -1,3 +1,4 @@
+import { type ZoneFacts, type Zones, zoneFactsOf } from "../routing/zones.ts";
 import type { Severity } from "./severity.ts";
 
 type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
@@ -26,7 +27,7 @@ export interface StoredSpike {
 }
 
 /** A spike as alerts see it: times in epoch milliseconds, severity as on-call should take it. */
-export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt"> {
+export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt">, ZoneFacts {
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
@@ -41,10 +42,11 @@ export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): bool
  * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
  * Growing into a spike then raises the severity, which is told as `worse`.
  */
-export function toAlertSpike(spike: StoredSpike): AlertSpike {
+export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   const { severity, openedAt, closedAt, ...rest } = spike;
   return {
     ...rest,
+    ...zoneFactsOf(zones, rest.zoneId),
     severity: rest.kind === "new-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,

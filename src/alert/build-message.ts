@@ -32,6 +32,8 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     severity: spike.severity,
     kind: spike.kind,
     zoneId: spike.zoneId,
+    zoneName: spike.zoneName,
+    zoneLabels: spike.zoneLabels,
     ruleId: spike.ruleId,
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),

@@ -1,4 +1,5 @@
 import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
+import { nameZone } from "../routing/zones.ts";
 import { classifyAction } from "../trend/action-class.ts";
 import { gravestOf } from "./alert-group.ts";
 import type { AlertRecord, NotifyReason } from "./alert-record.ts";
@@ -41,6 +42,7 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
     severity: gravestOf(members),
     kind: "spike",
     zoneId: zones.size === 1 ? zoneId : null,
+    ...(zones.size === 1 ? { zoneName: members[0]?.zoneName, zoneLabels: members[0]?.zoneLabels } : {}),
     ruleId: null,
     ruleTitle: null,
     headline: describeGroup(members, zones, alert.state),
@@ -63,8 +65,8 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
   });
 }
 
-function toMember({ zoneId, ruleId, severity, windowCount, windowMinutes, baseline }: AlertSpike) {
-  return { zoneId, ruleId, severity, count: windowCount, windowMinutes, usual: baseline };
+function toMember({ zoneId, zoneName, ruleId, severity, windowCount, windowMinutes, baseline }: AlertSpike) {
+  return { zoneId, zoneName, ruleId, severity, count: windowCount, windowMinutes, usual: baseline };
 }
 
 function sumCounts(members: readonly AlertSpike[]) {
@@ -87,7 +89,7 @@ function describeGroup(
   zones: ReadonlySet<number>,
   state: AlertRecord["state"],
 ): string {
-  const where = zones.size === 1 ? `zone ${[...zones][0]}` : `${zones.size} zones`;
+  const where = zones.size === 1 ? nameZone([...zones][0] ?? 0, members[0]?.zoneName) : `${zones.size} zones`;
   const rules = `${number.format(members.length)} ${members.length === 1 ? "rule" : "rules"}`;
   if (state === "resolved") return `Flood over: ${rules} in ${where} are back to normal`;
   const named = members

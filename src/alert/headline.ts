@@ -1,3 +1,4 @@
+import { nameZone } from "../routing/zones.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import { ruleTitle } from "./rule-title.ts";
@@ -30,10 +31,14 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
 }
 
-/** `SQL injection: rule 942100 in zone 101`. */
-export function nameSeries({ zoneId, ruleId }: Pick<AlertSpike, "zoneId" | "ruleId">): string {
+/** `SQL injection: rule 942100 in zone 101 (shop)`. */
+export function nameSeries({
+  zoneId,
+  zoneName,
+  ruleId,
+}: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
   const title = ruleTitle(ruleId);
-  return `${title === null ? "" : `${title}: `}rule ${ruleId} in zone ${zoneId}`;
+  return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
 }
 
 function describeCompany(companions: number): string {

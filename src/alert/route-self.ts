@@ -1,5 +1,6 @@
 import { planTelling } from "../routing/plan-telling.ts";
 import type { LinkRule, Routing } from "../routing/routing.ts";
+import { type ZoneFacts, zoneFactsOf } from "../routing/zones.ts";
 import type { Severity } from "./severity.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
@@ -16,6 +17,7 @@ export interface SelfRoute {
   readonly silencedBy: number | null;
   /** What its messages may link to. */
   readonly links: readonly LinkRule[];
+  readonly zone: ZoneFacts;
 }
 
 /**
@@ -33,6 +35,7 @@ export function routeSelf(
     channels: [...channels, ...held],
     silencedBy: findSilence(silences, subject, nowMs)?.id ?? null,
     links: routing.links,
+    zone: zoneFactsOf(routing.zones, zoneId),
   };
 }
 

@@ -1,5 +1,6 @@
 import { type AlertMessage, alertMessage } from "../channel/alert-message.ts";
 import { NO_EVENTS } from "../channel/no-events.ts";
+import type { ZoneFacts } from "../routing/zones.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { episodeKeyOf } from "./dedupe-key.ts";
 import type { Severity } from "./severity.ts";
@@ -14,14 +15,16 @@ export interface SelfNews {
   readonly severity: Severity;
   /** Null where no single zone is concerned. */
   readonly zoneId: number | null;
+  readonly zone?: ZoneFacts;
   readonly headline: string;
 }
 
 /** The message of one transition of an alert that no events are behind. */
 export function buildSelfMessage(news: SelfNews): AlertMessage {
-  const { alert, fingerprint, ...given } = news;
+  const { alert, fingerprint, zone, ...given } = news;
   return alertMessage.parse({
     ...given,
+    ...zone,
     fingerprint,
     dedupeKey: episodeKeyOf({ fingerprint, firedAtMs: alert.firedAtMs }),
     transition: alert.transition,

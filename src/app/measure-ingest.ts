@@ -5,17 +5,17 @@ import type { IngestObserver } from "../ingest/ingest-observer.ts";
 export function measureIngest(metrics: Metrics): IngestObserver {
   return {
     pageStored({ route, zoneId, entries, inserted, filled, quarantined, held }) {
-      const zone = String(zoneId);
+      const zone = metrics.labelsOf(zoneId);
       metrics.pages.inc({
         route,
-        zone,
+        ...zone,
         result: inserted + filled + quarantined + held > 0 ? "changed" : "known",
       });
-      metrics.events.inc({ zone, route, result: "new" }, inserted);
-      metrics.events.inc({ zone, route, result: "quarantined" }, quarantined);
-      metrics.events.inc({ zone, route, result: "held" }, held);
+      metrics.events.inc({ ...zone, route, result: "new" }, inserted);
+      metrics.events.inc({ ...zone, route, result: "quarantined" }, quarantined);
+      metrics.events.inc({ ...zone, route, result: "held" }, held);
       const known = Math.max(0, entries - inserted - quarantined - held);
-      metrics.events.inc({ zone, route, result: "known" }, known);
+      metrics.events.inc({ ...zone, route, result: "known" }, known);
     },
   };
 }

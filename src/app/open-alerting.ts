@@ -42,10 +42,12 @@ export function openAlerting(parts: AlertingParts) {
         notifiers.clear();
         for (const [name, notifier] of opened) notifiers.set(name, notifier);
         alerting = next;
+        parts.metrics.configReloaded("taken");
         log.info({ channels: [...notifiers.keys()] }, "configuration file read again");
       } catch (thrown) {
         if (!(thrown instanceof UsageError)) throw thrown;
         const { mistakes } = thrown;
+        parts.metrics.configReloaded("refused");
         for (const mistake of mistakes) log.error({ mistake }, "configuration file refused");
         log.error({ mistakes: mistakes.length }, "configuration kept as it was");
       }

@@ -10,6 +10,7 @@ import { addSilence, endSilence, planSilence } from "../../jobs/act-on-silence.t
 import { createRowHub } from "../feed/row-hub.ts";
 import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
 import type { Log } from "../log.ts";
+import type { Zones } from "../routing/zones.ts";
 
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
@@ -18,17 +19,20 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "authentic
   readonly database: Database;
   readonly archive: Database;
   readonly log: Log;
+  /** Names and labels of zones; none without. */
+  readonly zones?: () => Zones;
   /** Default 1 s. */
   readonly feedPollMs?: number;
 }
 
 /** What the native API answers from and acts through. */
 export async function openApi(parts: ApiParts): Promise<ApiDeps> {
-  const { database, archive, log, feedPollMs, ...given } = parts;
+  const { database, archive, log, feedPollMs, zones = () => ({}), ...given } = parts;
   const { db } = archive;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   return {
     ...given,
+    zones,
     archive: db,
     acts: createActs(database),
     instanceId: instance.toString("hex"),

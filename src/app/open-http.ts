@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/client.ts";
 import { listLiveKeyHashes } from "../../db/queries/api-keys.ts";
 import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
+import { countGapHours, countOpenAlerts } from "../../db/queries/backlog.ts";
 import { readChannelStandings } from "../../db/queries/channel-states.ts";
 import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { readBudget } from "../../db/queries/request-budgets.ts";
@@ -12,7 +13,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../coverage/horizon.ts";
 import { hoursToLoss } from "../coverage/hours-to-loss.ts";
-import { UsageError } from "../errors.ts";
+import { UNPREVENTABLE } from "../coverage/judge-hour.ts";
 import { MAX_GOOD_KEYS } from "../http/failed-keys.ts";
 import { createHttp } from "../http/http.ts";
 import type { Backlog, Metrics } from "../http/metrics.ts";
@@ -20,7 +21,9 @@ import { createPageCursors } from "../http/page-cursor.ts";
 import { createRefuseCostly } from "../http/refuse-costly.ts";
 import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
 import type { Log } from "../log.ts";
+import type { Zones } from "../routing/zones.ts";
 import type { StopStack } from "../stop-stack.ts";
+import { explainListenFailure } from "./check-port.ts";
 import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
 import { openApi } from "./open-api.ts";
@@ -29,7 +32,7 @@ import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention">;
+  readonly config: Pick<Config, "http" | "retention" | "dataDir">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -38,10 +41,17 @@ export interface HttpParts {
   readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
+  /** Names and labels as they are now. */
+  readonly zones: () => Zones;
+  /** Rejects where this process lacks the key that the database's pseudonyms are made with. */
+  readonly openKey: () => Promise<unknown>;
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
 }
+
+/** Of gaps in the metrics: what an alert rule is still about, and few enough rows to read at every scrape. */
+const GAP_DAYS = 30;
 
 /** What a question may wait for its turn, and a statement before or after the long one. */
 const BESIDE_QUERY_MS = 30_000;
@@ -84,6 +94,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         archive,
         clock: parts.clock,
         cursors,
+        zones: parts.zones,
         log,
         authenticate: keys.authenticate,
       }),
@@ -98,12 +109,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
   try {
     return await http.listen({ host: config.http.host, port: config.http.port });
   } catch (thrown) {
-    if (isNoAddress(thrown))
-      throw new UsageError([`LONGWATCH_HOST: ${config.http.host}: must be an address of this machine`]);
-    if (!isTaken(thrown)) throw thrown;
-    throw new UsageError([
-      `LONGWATCH_PORT: ${config.http.port}: must be free: another program listens there`,
-    ]);
+    throw explainListenFailure(thrown, config);
   }
 }
 
@@ -117,25 +123,21 @@ function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnect
   };
 }
 
-function isNoAddress(thrown: unknown): boolean {
-  const codes = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];
-  return thrown instanceof Error && "code" in thrown && codes.includes(String(thrown.code));
-}
-
-function isTaken(thrown: unknown): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === "EADDRINUSE";
-}
-
 async function readBacklog(parts: HttpParts): Promise<Backlog> {
   const { database, clock, zoneIds, requestsPerSecond } = parts;
   const now = clock();
   const { zones, ...work } = await readServiceStatus(database.db, zoneIds, now - 4 * DAY_MS);
+  const gaps = await countGapHours(database.db, {
+    fromMs: now - GAP_DAYS * DAY_MS,
+    unwatched: UNPREVENTABLE,
+  });
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
   const suspicions = await readSuspicions(database.db, zoneIds);
   const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => {
     const hours = await readCoveredHours(database.db, zoneId, range);
     return {
       zoneId,
+      gapHours: gaps.get(zoneId) ?? 0,
       ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
       hoursToLoss: hoursToLoss(now, hours),
       isSuspect: suspicions.some((one) => one.zoneId === zoneId),
@@ -145,5 +147,15 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
   const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
   const standings = await readChannelStandings(database.db);
   const channels = standings.map((one) => ({ ...one, isOpen: one.state !== "closed" }));
-  return { ...work, requestBudget, channels, zones: await Promise.all(zones.map(read)) };
+  return {
+    ...work,
+    alerts: await countOpenAlerts(database.db),
+    isKeyMissing: await parts.openKey().then(
+      () => false,
+      () => true,
+    ),
+    requestBudget,
+    channels,
+    zones: await Promise.all(zones.map(read)),
+  };
 }

@@ -7,16 +7,12 @@ import { createSecret, type Secret } from "../secret.ts";
 import type { StopStack } from "../stop-stack.ts";
 import type { OutageReports } from "./report-outages.ts";
 
-/**
- * The configured database, or one that is started here, and started again whenever it ends by itself.
- * @throws {UsageError} when a service that runs here has the folder's Postgres already.
- */
-export async function openPostgres(
-  { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
-  stack: StopStack,
-  openReports: () => OutageReports,
-): Promise<Secret> {
-  if (databaseUrl !== null) return databaseUrl;
+/** @throws {UsageError} when a service that runs here has the folder's Postgres already. */
+export async function checkDataFolder({
+  databaseUrl,
+  dataDir,
+}: Pick<Config, "databaseUrl" | "dataDir">): Promise<void> {
+  if (databaseUrl !== null) return;
   const running = readRuntimeFile(dataDir);
   // The number alone proves nothing: after a crash another process may have it.
   if (running !== null && (await answers(running.databaseUrl))) {
@@ -24,6 +20,15 @@ export async function openPostgres(
       `LONGWATCH_DATA_DIR: ${JSON.stringify(dataDir)}: must not be that of a running service (process ${running.pid}${running.httpUrl === null ? "" : `, ${running.httpUrl}`}): stop it, or set another folder and LONGWATCH_PORT`,
     ]);
   }
+}
+
+/** The configured database, or one that is started here, and started again whenever it ends by itself. */
+export async function openPostgres(
+  { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
+  stack: StopStack,
+  openReports: () => OutageReports,
+): Promise<Secret> {
+  if (databaseUrl !== null) return databaseUrl;
   const postgres = await superviseEmbeddedPostgres({
     ...openReports(),
     dataDir,

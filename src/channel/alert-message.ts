@@ -35,6 +35,9 @@ export const alertMessage = z.object({
   kind: z.enum(["spike", "new-rule", "self"]),
   /** Null where the alert is about Longwatch itself. */
   zoneId: z.number().int().nullable(),
+  /** The operator's, from the configuration file. */
+  zoneName: z.string().optional(),
+  zoneLabels: z.record(z.string(), z.string()).optional(),
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
   headline: z.string(),
@@ -78,6 +81,7 @@ export const alertMessage = z.object({
     .array(
       z.object({
         zoneId: z.number().int(),
+        zoneName: z.string().optional(),
         ruleId: z.string(),
         severity: z.enum(severities),
         count,
@@ -98,6 +102,7 @@ export const alertMessage = z.object({
         reason: z.enum(reasons),
         severity: z.enum(severities),
         zoneId: z.number().int().nullable(),
+        zoneName: z.string().optional(),
         name: z.string(),
       }),
     )

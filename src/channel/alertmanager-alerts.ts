@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
 import { type AlertMessage, severities } from "./alert-message.ts";
 import { formatIso } from "./describe-alert.ts";
 import { describeMember } from "./group-members.ts";
@@ -80,6 +82,7 @@ function toAnnotations(message: AlertMessage): Record<string, string> {
     ),
     advice: advice === null ? "" : [advice.heading, ...advice.lines].join("\n"),
     silence: silence ?? "",
+    zone_name: message.zoneName ?? "",
   };
   const told = Object.entries(annotations).filter(([, text]) => text !== "");
   return { ...Object.fromEntries(told.map(([name, text]) => [name, toInert(text)])), ...nameLinks(links) };
@@ -96,14 +99,34 @@ function nameLinks(links: readonly SafeLink[]): Record<string, string> {
   return named;
 }
 
+type ZoneLabels = Readonly<Record<string, string>>;
+const zoneLabels = z.record(z.string(), z.string());
+
 /** The severity a channel's reference holds; null for anything else. */
 export function readToldSeverity(reference: string | null): Severity | null {
-  return severities.find((severity) => severity === reference) ?? null;
+  const [word] = (reference ?? "").split(" ", 1);
+  return severities.find((severity) => severity === word) ?? null;
+}
+
+/** The zone's labels that a channel's reference holds; none for anything else. */
+export function readToldLabels(reference: string | null): ZoneLabels {
+  const [, json = "{}"] = /^\w+ (\{.*\})$/s.exec(reference ?? "") ?? [];
+  try {
+    return zoneLabels.parse(JSON.parse(json));
+  } catch {
+    return {};
+  }
+}
+
+/** What of an alert's labels may change while it fires, for the next message of it. */
+export function toToldReference({ severity, zoneLabels: labels = {} }: AlertMessage): string {
+  return Object.keys(labels).length === 0 ? severity : `${severity} ${JSON.stringify(labels)}`;
 }
 
 /**
  * An alert for Alertmanager's API v2. `told` is the severity under which it was posted before: where it has changed, the
- * alert under the old label ends in the same request, else it would be another one that fires on. A firing alert ends by
+ * alert under the old label ends in the same request, else it would be another one that fires on; so it is with the zone's
+ * labels. A firing alert ends by
  * itself after `firingForMs` unless it is posted again; an end is never in the future. A message about many rules is an
  * alert for itself and one for every rule, tied by the label `flood`.
  */
@@ -112,16 +135,20 @@ export function toAlertmanagerAlerts(
   options: {
     readonly atMs: number;
     readonly told: Severity | null;
+    /** The zone's labels under which it was posted before. */
+    readonly toldLabels?: ZoneLabels;
     readonly firingForMs: number;
     /** Put on every alert; Longwatch's own labels win. */
     readonly labels?: Readonly<Record<string, string>>;
   },
 ): AlertmanagerAlert[] {
-  const { atMs, told, firingForMs, labels = {} } = options;
+  const { atMs, told, firingForMs, labels: own = {}, toldLabels = {} } = options;
+  const { zoneLabels: zone = {} } = message;
   const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
   const annotations = toAnnotations(message);
   const isResolved = message.state === "resolved" || message.reason === "resolved";
-  const make = (severity: Severity, endsAtMs: number): AlertmanagerAlert[] => {
+  const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number): AlertmanagerAlert[] => {
+    const labels = { ...ofZone, ...own };
     const span = {
       startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
       endsAt: formatIso(endsAtMs),
@@ -137,9 +164,13 @@ export function toAlertmanagerAlerts(
     }));
     return [{ labels: { ...labels, ...toLabels(message, severity) }, annotations, ...span }, ...members];
   };
-  if (isResolved) return make(told ?? message.severity, Math.min(message.endedAt ?? atMs, atMs));
-  const firing = make(message.severity, atMs + firingForMs);
-  return told === null || told === message.severity ? firing : [...make(told, atMs), ...firing];
+  if (isResolved) {
+    const endedAtMs = Math.min(message.endedAt ?? atMs, atMs);
+    return make(told ?? message.severity, told === null ? zone : toldLabels, endedAtMs);
+  }
+  const firing = make(message.severity, zone, atMs + firingForMs);
+  const isSame = told === message.severity && isDeepStrictEqual(toldLabels, { ...zone });
+  return told === null || isSame ? firing : [...make(told, toldLabels, atMs), ...firing];
 }
 
 /** The bodies to post these in, in order: a gateway in front may take no more than a megabyte. */

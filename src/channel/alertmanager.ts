@@ -1,6 +1,12 @@
 import type { Clock } from "../clock.ts";
 import type { Secret } from "../secret.ts";
-import { readToldSeverity, toAlertmanagerAlerts, toAlertmanagerBodies } from "./alertmanager-alerts.ts";
+import {
+  readToldLabels,
+  readToldSeverity,
+  toAlertmanagerAlerts,
+  toAlertmanagerBodies,
+  toToldReference,
+} from "./alertmanager-alerts.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
@@ -36,7 +42,8 @@ export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifi
     kind: "alertmanager",
     async send(message, { signal, providerReference }) {
       const told = readToldSeverity(providerReference);
-      const alerts = toAlertmanagerAlerts(message, { atMs: clock(), told, firingForMs, labels });
+      const toldLabels = readToldLabels(providerReference);
+      const alerts = toAlertmanagerAlerts(message, { atMs: clock(), told, toldLabels, firingForMs, labels });
       const bodies = toAlertmanagerBodies(alerts);
       for (const body of bodies) {
         await post(endpoint, {
@@ -49,7 +56,7 @@ export function createAlertmanagerNotifier(options: AlertmanagerOptions): Notifi
         });
       }
       const messages = bodies.length;
-      return { providerReference: message.severity, ...(messages === 1 ? {} : { messages }) };
+      return { providerReference: toToldReference(message), ...(messages === 1 ? {} : { messages }) };
     },
   };
 }

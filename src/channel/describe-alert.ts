@@ -1,3 +1,4 @@
+import { nameZone } from "../routing/zones.ts";
 import type { AlertMessage } from "./alert-message.ts";
 import { toLine } from "./plain-text.ts";
 
@@ -63,14 +64,13 @@ export function describeReason(message: AlertMessage): string {
   }
 }
 
-/** `zone 101 · rule 942100 SQL injection`, `zone 101 · flood`. Still hostile: the rule's words are the log's. */
+/** `zone 101 (shop) · rule 942100 SQL injection`, `zone 101 · flood`. Still hostile: the rule's words are the log's. */
 export function describeSubject(message: AlertMessage): string {
-  if (message.kind === "self")
-    return message.zoneId === null ? "Longwatch" : `Longwatch · zone ${message.zoneId}`;
+  const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
+  if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
   if (message.members !== undefined && message.members.length > 0)
-    return message.zoneId === null ? "flood of several zones" : `zone ${message.zoneId} · flood`;
+    return zone === "" ? "flood of several zones" : `${zone} · flood`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
-  const zone = message.zoneId === null ? "" : `zone ${message.zoneId}`;
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
 

@@ -1,3 +1,4 @@
+import { nameZone } from "../routing/zones.ts";
 import type { AlertMessage } from "./alert-message.ts";
 import { toLine } from "./plain-text.ts";
 
@@ -18,8 +19,8 @@ export function describeMembers(
   lineChars = Number.POSITIVE_INFINITY,
 ): string[] {
   const groups = new Map<string, string[]>();
-  for (const { zoneId, reason, name } of members ?? []) {
-    const about = zoneId === null ? "Longwatch" : `zone ${zoneId}`;
+  for (const { zoneId, zoneName, reason, name } of members ?? []) {
+    const about = zoneId === null ? "Longwatch" : nameZone(zoneId, zoneName);
     const group = `${about} · ${WORDS[reason]}`;
     const lines = groups.get(group) ?? [];
     const last = lines.at(-1);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AlertMessage } from "./alert-message.ts";
+import { describeReason } from "./describe-alert.ts";
 import { tellsMembers, toMembersFile } from "./group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";
 import { toMemberLines, toPlainLines } from "./outline-lines.ts";
@@ -101,9 +102,17 @@ function renderText(outline: Outline): string {
   return `${[...shown, ...links.map(({ title, href }) => `${unlink(title)}: ${href}`)].join("\n")}\n`;
 }
 
+/** `CRITICAL firing`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
+function describeStanding(message: AlertMessage): string {
+  const { reason, severity } = message;
+  const state = reason === "advice" ? `${message.state}, advice` : describeReason(message);
+  return `${severity.toUpperCase()} ${message.state === "resolved" ? "resolved" : state}`;
+}
+
 /**
  * An alert as mail. Every transition of an episode is in one thread: their Message-IDs follow from the episode's key, so
- * one sent twice has the same, and a spike's subject is one, without what changes, because some programs thread by it too.
+ * one sent twice has the same. Some programs also thread by the subject: what changes stands in brackets in front, which
+ * are not part of the subject that is compared (RFC 5256, base subject); the rest of a spike's subject stays the same.
  */
 export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
   // In a preview the page once more would be taken for a second one.
@@ -118,7 +127,7 @@ export function toEmailMessage(message: AlertMessage, domain: string): EmailMess
   const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
   // Longwatch's own news have nothing that stays the same but its name, which tells nobody anything.
   const about = message.kind === "self" && headline !== "" ? headline : subject;
-  const title = cutText(`[Longwatch] ${unlink(about)}`, MAX_SUBJECT_CHARS);
+  const title = cutText(`[Longwatch ${describeStanding(message)}] ${unlink(about)}`, MAX_SUBJECT_CHARS);
   return {
     messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
     ...(isFirst ? {} : { inReplyTo: root, references: root }),

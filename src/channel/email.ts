@@ -6,6 +6,7 @@ import { UsageError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import { toEmailMessage } from "./email-message.ts";
+import { ALLOWED_BY } from "./endpoint.ts";
 import { createGuardedConnector } from "./guarded-dispatcher.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
@@ -39,7 +40,8 @@ function findMistakes({ host, tls, from, to, network = {} }: EmailOptions): stri
     .map((address) => `${JSON.stringify(address)} is not a bare address`);
   if (range !== null) mistakes.push(`host: ${host} is not a public address (${range})`);
   if (to.length === 0) mistakes.push("to: needs an address");
-  if (tls === "none" && !allowPrivate) mistakes.push("tls: none only with allowPrivateNetworks");
+  if (tls === "none" && !allowPrivate)
+    mistakes.push(`tls: none only where private addresses are allowed (${ALLOWED_BY})`);
   return mistakes;
 }
 

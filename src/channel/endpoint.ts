@@ -5,6 +5,9 @@ import { createGuardedDispatcher } from "./guarded-dispatcher.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import { refuseHost } from "./refuse-address.ts";
 
+/** The settings that allow private addresses: of one channel in the configuration file, and of all. */
+export const ALLOWED_BY = "allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS";
+
 /** A receiver of POST requests. Of its URL only the origin may be shown: the rest lets anyone post. */
 export interface Endpoint {
   readonly origin: string;
@@ -15,28 +18,35 @@ export interface Endpoint {
   readonly dispatcher: Dispatcher;
 }
 
-function findMistakes(url: URL, allowPrivateNetworks: boolean): string[] {
+/** Returns the reasons for which nothing would be sent to this URL. None shows more of the URL than its host. */
+export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): string[] {
+  const url = URL.parse(text);
+  if (url === null) return ["is not a URL"];
   const mistakes: string[] = [];
   const range = refuseHost(url.hostname, allowPrivateNetworks);
   if (url.protocol !== "https:" && !(allowPrivateNetworks && url.protocol === "http:")) {
-    mistakes.push(`url: must be https, plain http only with allowPrivateNetworks`);
+    mistakes.push(`must be https, plain http only where private addresses are allowed (${ALLOWED_BY})`);
   }
-  if (url.username !== "" || url.password !== "") mistakes.push("url: must not hold a user or password");
-  if (range !== null) mistakes.push(`url: ${url.hostname} is not a public address (${range})`);
+  if (url.username !== "" || url.password !== "") mistakes.push("must not hold a user or password");
+  if (range !== null) mistakes.push(`${url.hostname} is not a public address (${range})`);
   return mistakes;
 }
 
 /**
- * Checks what can be checked before anything is sent; names are judged when they are resolved.
+ * Checks what can be checked before anything is sent; names are judged when they are resolved. `known` are mistakes of the
+ * same channel that the caller has found, without the channel's name; they are thrown together with those of the URL.
  * @throws {UsageError} naming the channel, never more of the URL than its host
  */
-export function openEndpoint(channel: string, url: Secret, policy: NetworkPolicy): Endpoint {
-  const parsed = URL.canParse(url.reveal()) ? new URL(url.reveal()) : null;
-  const mistakes =
-    parsed === null ? ["url: is not a URL"] : findMistakes(parsed, policy.allowPrivateNetworks ?? false);
-  if (parsed === null || mistakes.length > 0) {
-    throw new UsageError(mistakes.map((mistake) => `channel ${channel}: ${mistake}`));
-  }
+export function openEndpoint(
+  channel: string,
+  url: Secret,
+  policy: NetworkPolicy,
+  known: readonly string[] = [],
+): Endpoint {
+  const found = findUrlMistakes(url.reveal(), policy.allowPrivateNetworks ?? false);
+  const mistakes = [...known, ...found.map((mistake) => `url: ${mistake}`)];
+  if (mistakes.length > 0) throw new UsageError(mistakes.map((mistake) => `channel ${channel}: ${mistake}`));
+  const parsed = new URL(url.reveal());
   return {
     origin: parsed.origin,
     host: parsed.host,

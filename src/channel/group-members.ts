@@ -1,3 +1,4 @@
+import { nameZone } from "../routing/zones.ts";
 import type { AlertMessage } from "./alert-message.ts";
 import { formatNumber } from "./describe-alert.ts";
 import { nameMember } from "./describe-digest.ts";
@@ -86,10 +87,10 @@ export function outlineMembers(
 
 /** `942100: 847 in 5 min, usually 12 · critical`, behind its zone where that is not said already. */
 export function describeMember(
-  { zoneId, ruleId, count, windowMinutes, usual, severity }: Member,
+  { zoneId, zoneName, ruleId, count, windowMinutes, usual, severity }: Member,
   isOneZone: boolean,
 ): string {
-  const about = `${isOneZone ? "" : `zone ${zoneId}: `}${nameMember(ruleId) || "-"}`;
+  const about = `${isOneZone ? "" : `${nameZone(zoneId, zoneName)}: `}${nameMember(ruleId) || "-"}`;
   const usually = usual > 0 ? `usually ${formatNumber(usual)}` : "usually none";
   return `${about}: ${formatNumber(count)} in ${formatNumber(windowMinutes)} min, ${usually} · ${severity}`;
 }
@@ -130,7 +131,7 @@ export function partMembers(
   const kept = parts.slice(0, most);
   const left = parts.slice(most).flat();
   const missing = left.reduce((sum, { names }) => sum + names, 0);
-  const about = message.zoneId === null ? "" : `zone ${message.zoneId} · `;
+  const about = message.zoneId === null ? "" : `${nameZone(message.zoneId, message.zoneName)} · `;
   return kept.map((lines, index) => ({
     title: `${about}rules of the flood (${index + 1} of ${kept.length})`,
     lines: [
@@ -159,7 +160,7 @@ function packNames(members: readonly Member[], lineChars: number, measure: Measu
     used = 0;
   };
   for (const [zoneId, ofZone] of Map.groupBy(members, (member) => member.zoneId)) {
-    const zone = `zone ${zoneId}: `;
+    const zone = `${nameZone(zoneId, ofZone[0]?.zoneName)}: `;
     for (const [index, { ruleId }] of ofZone.entries()) {
       const name = nameMember(ruleId) || "-";
       const added = texts.length === 0 ? zone : index === 0 ? `; ${zone}` : ", ";

@@ -53,7 +53,7 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
     ...FULL_CAPS,
     title: OPSGENIE_LIMITS.entity,
   });
-  const { severity, kind, zoneId, ruleId, dedupeKey } = message;
+  const { severity, kind, zoneId, zoneName, zoneLabels = {}, ruleId, dedupeKey } = message;
   const rule = ruleId === null ? "" : toInert(toLine(ruleId, 200));
   const body = {
     message: cutText(toInert(headline === "" ? subject : headline), OPSGENIE_LIMITS.message),
@@ -65,7 +65,11 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
     tags: ["longwatch", kind, ...(zoneId === null ? [] : [`zone-${zoneId}`])],
     details: {
       severity,
+      ...Object.fromEntries(
+        Object.entries(zoneLabels).map(([name, value]) => [`zone_${name}`, toInert(value)]),
+      ),
       ...(zoneId === null ? {} : { zoneId: String(zoneId) }),
+      ...(zoneName === undefined ? {} : { zoneName: toInert(zoneName) }),
       ...(rule === "" ? {} : { ruleId: rule }),
     },
   };

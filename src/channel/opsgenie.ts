@@ -1,5 +1,4 @@
 import type { Clock } from "../clock.ts";
-import { UsageError } from "../errors.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
@@ -28,9 +27,8 @@ const US_URL = "https://api.opsgenie.com";
  */
 export function createOpsgenieNotifier(options: OpsgenieOptions): Notifier {
   const { name, apiKey } = options;
-  if (!/^[\x21-\x7e]+$/.test(apiKey.reveal()))
-    throw new UsageError([`channel ${name}: apiKey: must be one word`]);
-  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {});
+  const mistakes = /^[\x21-\x7e]+$/.test(apiKey.reveal()) ? [] : ["apiKey: must be one word"];
+  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
   return {
     name,
     kind: "opsgenie",

@@ -20,6 +20,7 @@ import { drawSparkline } from "./draw-sparkline.ts";
 import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
 import { type SafeLink, toSafeLinks } from "./safe-link.ts";
+import { stripMarkdown } from "./strip-markdown.ts";
 
 /** In code points, of one piece of text each. */
 export interface OutlineCaps {
@@ -100,7 +101,7 @@ function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advic
   if (message.kind === "self") return null;
   const missing = describeMissingAdvice(message);
   if (missing === null) {
-    return { heading: ADVICE_HEADING, lines: toLines(message.advice.text ?? "", caps.advice) };
+    return { heading: ADVICE_HEADING, lines: toLines(stripMarkdown(message.advice.text ?? ""), caps.advice) };
   }
   return { heading: "Advice from the platform's AI", lines: [toLine(missing, 300)] };
 }

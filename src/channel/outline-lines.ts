@@ -3,11 +3,19 @@ import type { Outline } from "./outline-alert.ts";
 /** What programs further on may take for markup or a mention, as characters that look alike and mean nothing. */
 const LOOKALIKES: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆", "`": "ˋ" };
 
+const MENTION = /@(?=[\p{L}\p{N}_])/gu;
+
 /** Text for a receiver that hands it on to others, each with a markup of its own. */
 export function toInert(text: string): string {
-  return text
-    .replace(/[<>&`]/g, (mark) => LOOKALIKES[mark] ?? mark)
-    .replace(/@(?=[\p{L}\p{N}_])/gu, "@\u2060");
+  return text.replace(/[<>&`]/g, (mark) => LOOKALIKES[mark] ?? mark).replace(MENTION, "@\u2060");
+}
+
+/**
+ * The same for a receiver whose fields are plain text, such as PagerDuty: `&`, `<` and `>` stay, so that an address or a
+ * command can be copied. `@` and the backtick mean something to the chats it hands its texts on to.
+ */
+export function toInertPlain(text: string): string {
+  return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
 }
 
 /** `203.0.113.7 612 (72 %)`. */

@@ -1,8 +1,9 @@
+import { nameZone } from "../routing/zones.ts";
 import type { AlertMessage } from "./alert-message.ts";
 import { describeBriefly, describeReason, formatIso } from "./describe-alert.ts";
 import { partMembers } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";
-import { toInert, toRowLine } from "./outline-lines.ts";
+import { toInertPlain, toRowLine } from "./outline-lines.ts";
 import { cutText, toLine } from "./plain-text.ts";
 
 /**
@@ -11,7 +12,7 @@ import { cutText, toLine } from "./plain-text.ts";
  */
 export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
 
-const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInert(text))) - 2;
+const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInertPlain(text))) - 2;
 const MEMBERS = { rows: 20, rowChars: 200, chars: 0 } as const;
 /** One event for all rules: there is room for tens of thousands of them. */
 const NAMES_ROOM = { chars: 400_000, lineChars: 2_000, measure: measureJson, most: 1 } as const;
@@ -56,27 +57,32 @@ function toDetails(message: AlertMessage): Record<string, unknown> {
   return {
     status: describeReason(message),
     facts,
-    ...(members === null ? {} : { [members.heading]: listed.map(toInert) }),
+    ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
     ...(sparkline === "" ? {} : { counts: sparkline }),
-    ...Object.fromEntries(top.map(({ label, rows }) => [label, rows.map((row) => toInert(toRowLine(row)))])),
-    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInert) }),
-    ...(silence === null ? {} : { silence: toInert(silence) }),
+    ...Object.fromEntries(
+      top.map(({ label, rows }) => [label, rows.map((row) => toInertPlain(toRowLine(row)))]),
+    ),
+    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInertPlain) }),
+    ...(silence === null ? {} : { silence: toInertPlain(silence) }),
   };
 }
 
 function toPayload(message: AlertMessage): PagerDutyPayload {
-  const { zoneId, ruleId } = message;
+  const { zoneId, zoneName, zoneLabels, ruleId } = message;
   const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
   const summary = `${news}${toLine(describeBriefly(message), PAGERDUTY_LIMITS.summary)}`;
   return {
-    summary: cutText(toInert(summary), PAGERDUTY_LIMITS.summary),
-    source: zoneId === null ? "Longwatch" : `zone ${zoneId}`,
+    summary: cutText(toInertPlain(summary), PAGERDUTY_LIMITS.summary),
+    source: zoneId === null ? "Longwatch" : toInertPlain(nameZone(zoneId, zoneName)),
     severity: message.severity,
     timestamp: formatIso(message.startedAt),
-    ...(ruleId === null ? {} : { component: toInert(toLine(`rule ${ruleId}`, 255)) }),
+    ...(ruleId === null ? {} : { component: toInertPlain(toLine(`rule ${ruleId}`, 255)) }),
     ...(zoneId === null ? {} : { group: `zone ${zoneId}` }),
     class: message.kind,
-    custom_details: toDetails(message),
+    custom_details: {
+      ...toDetails(message),
+      ...(zoneLabels === undefined ? {} : { zone_labels: zoneLabels }),
+    },
   };
 }
 
@@ -92,7 +98,7 @@ export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
     dedup_key,
     client: "Longwatch",
     ...(first === undefined ? {} : { client_url: first.href }),
-    links: links.map(({ title, href }) => ({ href, text: toInert(title) })),
+    links: links.map(({ title, href }) => ({ href, text: toInertPlain(title) })),
     payload: toPayload(message),
   };
 }

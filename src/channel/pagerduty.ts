@@ -1,5 +1,4 @@
 import type { Clock } from "../clock.ts";
-import { UsageError } from "../errors.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import { openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
@@ -26,10 +25,9 @@ const US_URL = "https://events.pagerduty.com/v2/enqueue";
  */
 export function createPagerDutyNotifier(options: PagerDutyOptions): Notifier {
   const { name, routingKey, clock } = options;
-  if (!/^[\x21-\x7e]{32}$/.test(routingKey.reveal())) {
-    throw new UsageError([`channel ${name}: routingKey: must be 32 characters`]);
-  }
-  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {});
+  const isKey = /^[\x21-\x7e]{32}$/.test(routingKey.reveal());
+  const mistakes = isKey ? [] : ["routingKey: must be 32 characters"];
+  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
   return {
     name,
     kind: "pagerduty",

@@ -33,6 +33,11 @@ export function refuseAddress(address: string, allowPrivateNetworks: boolean): s
   return ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000 ? null : "not global";
 }
 
+/** The same for a name that leads to loopback on every machine: `localhost` and the names below it (RFC 6761). */
+export function refuseLocalName(host: string, allowPrivateNetworks: boolean): string | null {
+  return !allowPrivateNetworks && /(?:^|\.)localhost\.?$/i.test(host) ? "loopback" : null;
+}
+
 /** The same for the host of a URL, in any notation of an address; null also for a name, which is judged once resolved. */
 export function refuseHost(host: string, allowPrivateNetworks: boolean): string | null {
   const bare = host.replace(/^\[(.*)\]$/s, "$1").replace(/\.$/, "");

@@ -21,6 +21,7 @@ import { drawSparkline } from "./draw-sparkline.ts";
 import { outlineMembers, partMembers, tellsMembers } from "./group-members.ts";
 import { toLine, toLines } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
+import { stripMarkdown } from "./strip-markdown.ts";
 import type { Paint, Style } from "./terminal-style.ts";
 import { cutToWidth, measureWidth, padToWidth, wrapText } from "./text-width.ts";
 
@@ -75,7 +76,7 @@ function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
 function renderAdvice(message: AlertMessage, { paint, columns }: Page): string[] {
   const missing = describeMissingAdvice(message);
   if (missing !== null) return wrapText(toLine(`${ADVICE_HEADING.split(" (")[0]}: ${missing}`, 300), columns);
-  const lines = toLines(message.advice.text ?? "", ADVICE_LIMITS);
+  const lines = toLines(stripMarkdown(message.advice.text ?? ""), ADVICE_LIMITS);
   const text = lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`);
   return [paint("bold", cutToWidth(ADVICE_HEADING, columns)), ...text];
 }

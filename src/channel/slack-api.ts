@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Clock } from "../clock.ts";
-import { UsageError } from "../errors.ts";
 import { createSecret, type Secret } from "../secret.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
@@ -85,9 +84,8 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
  */
 export function openSlackApi(options: SlackApiOptions): SlackApi {
   const { name, token, url = API_URL, clock, network = {}, timeoutMs = POST_TIMEOUT_MS } = options;
-  if (!/^[\x21-\x7e]+$/.test(token.reveal()))
-    throw new UsageError([`channel ${name}: token: must be one word`]);
-  const endpoint = openEndpoint(name, createSecret(url), network);
+  const mistakes = /^[\x21-\x7e]+$/.test(token.reveal()) ? [] : ["token: must be one word"];
+  const endpoint = openEndpoint(name, createSecret(url), network, mistakes);
   const type = "application/json; charset=utf-8";
 
   async function call(method: string, body: object, signal: AbortSignal): Promise<Verdict | null> {

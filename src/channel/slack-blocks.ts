@@ -31,6 +31,7 @@ import {
   section,
 } from "./slack-block.ts";
 import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "./slack-text.ts";
+import { stripMarkdown } from "./strip-markdown.ts";
 
 const TOP_ROWS = 3;
 const VALUE_CHARS = 120;
@@ -76,7 +77,10 @@ function renderTop({ top }: AlertMessage): SlackBlock[] {
 function renderAdvice(message: AlertMessage): SlackBlock {
   const missing = describeMissingAdvice(message);
   if (missing !== null) return section(`*Advice from the platform's AI*: ${toMrkdwn(missing, 300)}`);
-  const quote = toMrkdwnQuote(message.advice.text ?? "", { maxLines: 30, maxChars: ADVICE_CHARS });
+  const quote = toMrkdwnQuote(stripMarkdown(message.advice.text ?? ""), {
+    maxLines: 30,
+    maxChars: ADVICE_CHARS,
+  });
   return section(`*${ADVICE_HEADING}*\n${quote}`);
 }
 

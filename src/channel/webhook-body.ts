@@ -2,6 +2,7 @@ import type { AlertMessage } from "./alert-message.ts";
 import { tellsMembers } from "./group-members.ts";
 import { cutText } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";
+import { stripMarkdown } from "./strip-markdown.ts";
 import { takeFitting } from "./take-fitting.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
@@ -75,7 +76,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     },
     advice: {
       state: advice.state,
-      text: advice.text === null ? null : cutText(advice.text, caps.adviceChars),
+      text: advice.text === null ? null : cutText(stripMarkdown(advice.text), caps.adviceChars),
       reason: cut(advice.reason),
     },
   };

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../clock.ts";
-import { UsageError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
@@ -34,11 +33,10 @@ export function createWebhookNotifier(options: WebhookOptions): Notifier {
   const { name, secrets, clock } = options;
   const mistakes = secrets.flatMap((secret, index) => {
     const mistake = findSecretMistake(secret);
-    return mistake === null ? [] : [`channel ${name}: secret ${index + 1} ${mistake}`];
+    return mistake === null ? [] : [`secret ${index + 1} ${mistake}`];
   });
-  if (secrets.length === 0) mistakes.push(`channel ${name}: needs a secret to sign with`);
-  if (mistakes.length > 0) throw new UsageError(mistakes);
-  const endpoint = openEndpoint(name, options.url, options.network ?? {});
+  if (secrets.length === 0) mistakes.push("needs a secret to sign with");
+  const endpoint = openEndpoint(name, options.url, options.network ?? {}, mistakes);
 
   return {
     name,

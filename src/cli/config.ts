@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Command } from "commander";
-import { describeConfig, type Setting } from "../config.ts";
+import { type Config, describeConfig, type Setting } from "../config.ts";
 import { toJsonSchema } from "../config-file/config-file-schema.ts";
 import { escapeText } from "../edge/escape-text.ts";
 import { UsageError } from "../errors.ts";
+import type { Runtime } from "../runtime-file.ts";
+import { testRoutesCommand } from "./config/test-routes.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -18,8 +20,9 @@ Examples:
   LONGWATCH_CONFIG=longwatch.yaml npm run -s longwatch -- config check`;
 
 const LIST_HELP = `
-A name in front of which stands * is set here; the others have their default, or none. Secrets are not shown. What each
-means and must be: docs/configuration.md.
+A name in front of which stands * is set here; the others have their default, or none. Secrets are not shown. If a service
+runs on this machine with the same data folder, the list names its address and every setting that differs there. What each
+setting means and must be: docs/configuration.md.
 
 Examples:
   npm run -s longwatch -- config list
@@ -38,7 +41,12 @@ export interface ConfigReaders {
   /** Throws the UsageError that a start would end with. */
   readonly check: () => unknown;
   readonly list: () => readonly Setting[];
+  readonly config: () => Config;
+  /** The service that runs here; null where none does. */
+  readonly running: () => RunningService | null;
 }
+
+type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings">;
 
 /** `longwatch config`: what can be set, what is set, and whether it is right. */
 export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
@@ -47,6 +55,9 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
     listCommand(readers, io),
     tableCommand(io),
     schemaCommand(io),
+    commandGroup("routes", "Try out the routes of the configuration file.", io, [
+      testRoutesCommand(readers.config, io),
+    ]),
   ]);
 }
 
@@ -63,21 +74,50 @@ function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
     );
 }
 
-function listCommand({ list }: ConfigReaders, io: StoreIo): Command {
+function listCommand({ list, running }: ConfigReaders, io: StoreIo): Command {
   return storeCommand("list", "List every setting with its value.", LIST_HELP, io)
     .option("--json", "as JSON")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
         const settings = list();
-        if (flags.json === true) return writeJson(io.stdout, { settings });
+        const service = running();
+        const different = listDifferent(settings, service);
+        const { pid, httpUrl } = service ?? {};
+        const runs = service === null ? null : { pid, httpUrl, different };
+        if (flags.json === true) return writeJson(io.stdout, { settings, running: runs });
         const widest = Math.max(...settings.map(({ name }) => name.length));
         const lines = settings.map(({ name, value, isSet }) =>
           `${isSet ? "*" : " "} ${name.padEnd(widest)}  ${value === null ? "-" : escapeText(value)}`.trimEnd(),
         );
-        await writeOut(io.stdout, `${lines.join("\n")}\n`);
+        await writeOut(io.stdout, `${[...lines, ...describeService(service, different)].join("\n")}\n`);
       }),
     );
+}
+
+type Different = Pick<Setting, "name" | "value">;
+
+/** What the service that runs has instead. Of a secret only whether one is set can be compared. */
+function listDifferent(settings: readonly Setting[], service: RunningService | null): Different[] {
+  const { settings: there } = service ?? {};
+  if (there === undefined) return [];
+  return settings.flatMap(({ name, value }) => {
+    const other = there[name] ?? null;
+    return other === value ? [] : [{ name, value: other }];
+  });
+}
+
+function describeService(service: RunningService | null, different: readonly Different[]): string[] {
+  if (service === null) return [];
+  const { pid, httpUrl } = service;
+  const where = httpUrl === null ? "serves no HTTP" : `listens at ${httpUrl}`;
+  const runs = `The service that runs here (process ${pid}) ${where}.`;
+  if (different.length === 0) return ["", runs];
+  const widest = Math.max(...different.map(({ name }) => name.length));
+  const lines = different.map(
+    ({ name, value }) => `  ${name.padEnd(widest)}  ${value === null ? "-" : escapeText(value)}`,
+  );
+  return ["", `${runs} Settings that differ there:`, ...lines];
 }
 
 function tableCommand(io: StoreIo): Command {

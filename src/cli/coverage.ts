@@ -7,6 +7,7 @@ import { toIso } from "../http/routes/v1/parts.ts";
 import { asCalled } from "../own-command.ts";
 import type { Standing } from "../report/hour-standing.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
+import { nameZone, type Zones } from "../routing/zones.ts";
 import { drawDays, drawLegend } from "./coverage/draw-days.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -61,19 +62,25 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
           await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
           return readZones(db, now, { zoneId, from, to });
         });
+        const names = config.alerting.routing.zones;
         if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
-        else await writeOut(io.stdout, draw(zones, zoneId, pickPaint(io)));
+        else await writeOut(io.stdout, draw(zones, zoneId, names, pickPaint(io)));
         if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
 }
 
-function draw(zones: readonly ZoneCoverage[], asked: number | undefined, paint: Paint): string {
+function draw(
+  zones: readonly ZoneCoverage[],
+  asked: number | undefined,
+  names: Zones | undefined,
+  paint: Paint,
+): string {
   if (zones.length === 0) return describeNothing(asked);
   const blocks = zones.map((zone) => {
     const rows = drawDays(zone.hours, paint).map((row) => `${row}\n`);
     const more = [describeNext(zone), ...describeDoubts(zone)].map((line) => `${line}\n`).join("");
-    return `${paint("bold", `zone ${zone.zoneId}`)}   ${describeCounts(zone)}\n${rows.join("")}${more}`;
+    return `${paint("bold", nameZone(zone.zoneId, names?.[zone.zoneId]?.name))}   ${describeCounts(zone)}\n${rows.join("")}${more}`;
   });
   return `${blocks.join("\n")}\n${drawLegend(paint)}\n`;
 }

@@ -5,6 +5,7 @@ import { toGap } from "../http/routes/v1/gaps.ts";
 import { toIso } from "../http/routes/v1/parts.ts";
 import { type Gap, joinGaps } from "../report/join-gaps.ts";
 import { readZones } from "../report/read-zones.ts";
+import { nameZone, type Zones } from "../routing/zones.ts";
 import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -58,13 +59,18 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
           await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
           return readZones(db, now, { zoneId, from, to });
         });
+        const names = config.alerting.routing.zones;
         const zones = found.map(({ zoneId: id, hours, firstHour }) => ({
           zoneId: id,
           from: Math.max(from, firstHour),
           gaps: joinGaps(hours),
         }));
         if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
-        else await writeOut(io.stdout, zones.length === 0 ? describeNothing(zoneId) : describe(zones, to));
+        else
+          await writeOut(
+            io.stdout,
+            zones.length === 0 ? describeNothing(zoneId) : describe(zones, to, names),
+          );
         if (zones.some(({ gaps }) => gaps.length > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
@@ -81,13 +87,14 @@ function toJson(zones: readonly ZoneGaps[], span: { now: number; from: number; t
   };
 }
 
-function describe(zones: readonly ZoneGaps[], to: number): string {
+function describe(zones: readonly ZoneGaps[], to: number, names: Zones | undefined): string {
   return zones
     .map(({ zoneId, from, gaps }) => {
+      const zone = nameZone(zoneId, names?.[zoneId]?.name);
       const span = `${showTime(from)} to ${showTime(to)} UTC`;
-      if (gaps.length === 0) return `zone ${zoneId}: no gap from ${span}.\n`;
+      if (gaps.length === 0) return `${zone}: no gap from ${span}.\n`;
       const hours = gaps.reduce((sum, gap) => sum + gap.hours, 0);
-      const head = `zone ${zoneId}: ${many(gaps.length, "gap")}, ${many(hours, "hour")}, from ${span}\n`;
+      const head = `${zone}: ${many(gaps.length, "gap")}, ${many(hours, "hour")}, from ${span}\n`;
       return head + gaps.map(describeGap).join("");
     })
     .join("");

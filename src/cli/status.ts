@@ -16,6 +16,7 @@ import { readStatus, type StatusAnswer, toServiceItem } from "../http/routes/v1/
 import { asCalled } from "../own-command.ts";
 import { readZones, type ZoneCoverage } from "../report/read-zones.ts";
 import { assessService } from "../report/service-life.ts";
+import { nameZone, type Zones } from "../routing/zones.ts";
 import { ago } from "./ago.ts";
 import { GAP_EXIT_CODE } from "./coverage.ts";
 import { describePastOutage } from "./describe-outage.ts";
@@ -61,16 +62,19 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const seen = await withStore(config, ({ db }) => look(db, io.clock()));
+        const seen = await withStore(config, ({ db }) =>
+          look(db, io.clock(), config.alerting.routing.zones ?? {}),
+        );
         const attention = listAttention(seen, channelsOf(config));
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
           await writeOut(
             io.stdout,
-            [describe(seen, attention, pickPaint(io)), ...outage.map((line) => `${escapeText(line)}\n`)].join(
-              "",
-            ),
+            [
+              describe(seen, attention, { names: config.alerting.routing.zones, paint: pickPaint(io) }),
+              ...outage.map((line) => `${escapeText(line)}\n`),
+            ].join(""),
           );
         io.setExitCode(exitCodeOf(attention));
       }),
@@ -92,12 +96,12 @@ interface Seen extends Looked {
   readonly now: number;
 }
 
-async function look(db: Queryable, now: number): Promise<Seen> {
+async function look(db: Queryable, now: number, names: Zones): Promise<Seen> {
   try {
     const from = startOfHour(horizonAt(now));
     return {
       now,
-      status: await readStatus(db, null, now),
+      status: await readStatus(db, null, { now, names }),
       service: assessService(await readReplicas(db)),
       zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
       keyProblem: await readKeyProblem(db, KEY_REPORT_MS),
@@ -133,12 +137,18 @@ function neverStarted(now: number): Seen {
   return { now, status, service, zones: [], keyProblem: null, held: [], givenUp: 0, selfAlerts: 0 };
 }
 
-function describe(seen: Seen, attention: readonly Attention[], paint: Paint): string {
+interface Drawn {
+  readonly names: Zones | undefined;
+  readonly paint: Paint;
+}
+
+function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): string {
+  const { paint } = drawn;
   const { status, service, zones, now } = seen;
   const nothing = zones.length === 0 ? [asCalled("Nothing is stored yet: run npm start.")] : [];
   return [
     describeService(service, paint),
-    ...status.zones.flatMap((zone) => describeZone(zone, zones, now, paint)),
+    ...status.zones.flatMap((zone) => describeZone(zone, zones, now, drawn)),
     ...nothing,
     ...describeWork(status),
     ...describeAttention(attention, paint),
@@ -150,13 +160,13 @@ function describeZone(
   { id, newestEventAt, quarantined }: StatusAnswer["zones"][number],
   zones: readonly ZoneCoverage[],
   now: number,
-  paint: Paint,
+  { names, paint }: Drawn,
 ): string[] {
   const age = newestEventAt === null ? "none yet" : `newest ${ago(now - Date.parse(newestEventAt))}`;
   const hours = zones.find(({ zoneId }) => zoneId === id)?.hours ?? [];
   const events = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
   return [
-    `${paint("bold", `zone ${id}`)}   ${many(events, "event")} of the last 72 hours, ${age}`,
+    `${paint("bold", nameZone(id, names?.[id]?.name))}   ${many(events, "event")} of the last 72 hours, ${age}`,
     `  ${drawHours(now, hours)}`,
     ...(quarantined > 0
       ? [`  ${count(quarantined)} unreadable ${quarantined === 1 ? "entry" : "entries"} set aside`]

@@ -50,8 +50,11 @@ function holdsSecret(schema: z.ZodType): boolean {
   return schema instanceof z.ZodPipe;
 }
 
-const file = z.string().min(1).describe("a file that holds nothing but the secret; relative to this one");
-const variable = z
+export const fileReference = z
+  .string()
+  .min(1)
+  .describe("a file that holds nothing but the secret; relative to this one");
+export const variableReference = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable")
   .describe("the environment variable that holds the secret");
@@ -69,8 +72,10 @@ function toShape(fields: readonly ChannelField[]): Record<string, z.ZodType> {
       shape[key] = isRequired ? object : object.optional();
     } else if (secret === "no") shape[key] = schema;
     else {
-      shape[`${key}_file`] = (secret === "one" ? file : z.array(file).min(1)).optional();
-      shape[`${key}_env`] = (secret === "one" ? variable : z.array(variable).min(1)).optional();
+      shape[`${key}_file`] = (secret === "one" ? fileReference : z.array(fileReference).min(1)).optional();
+      shape[`${key}_env`] = (
+        secret === "one" ? variableReference : z.array(variableReference).min(1)
+      ).optional();
     }
   }
   return shape;
@@ -81,4 +86,3 @@ if (first === undefined) throw new Error("there is no kind of channel");
 
 /** One channel as the file holds it: every credential by reference, so that the file itself may be shown to anybody. */
 export const channelEntry = z.discriminatedUnion("kind", [first, ...rest]);
-export type ChannelEntry = Readonly<Record<string, unknown>> & { readonly kind: string };

@@ -41,14 +41,40 @@ function isTimeZone(text: string): boolean {
 }
 
 const channelName = z.string();
-const zones = z.array(z.int().positive()).min(1);
+const ZONE_NAME_RULE = "must be text of 1 to 40 printable characters that is no number";
+const zoneName = z
+  .string(ZONE_NAME_RULE)
+  .regex(/^(?!\d+$)[^\p{C}\p{Z}]+(?: [^\p{C}\p{Z}]+)*$/u, ZONE_NAME_RULE)
+  .max(40, ZONE_NAME_RULE);
+const zones = z
+  .array(z.union([z.int().positive(), zoneName], "must be a zone's number, or its name in zones"))
+  .min(1);
+/** As Prometheus and Alertmanager name labels; none of our own. */
+const LABEL_RULE =
+  "must be a label's name: letters, digits and _, and none of zone, zone_id, zone_name, rule_id, severity";
+const labelName = z
+  .string()
+  .regex(
+    /^(?!(?:zone|zone_id|zone_name|rule_id|severity|alertname|fingerprint|flood)$)[a-zA-Z][a-zA-Z0-9_]{0,39}$/,
+    LABEL_RULE,
+  );
+const LABEL_VALUE_RULE = "must be text of 1 to 60 printable characters";
+const labelValue = z
+  .string(LABEL_VALUE_RULE)
+  .regex(/^[^\p{C}\p{Z}]+(?: [^\p{C}\p{Z}]+)*$/u, LABEL_VALUE_RULE)
+  .max(60, LABEL_VALUE_RULE);
+const zoneLabels = z
+  .record(labelName, z.array(labelValue).min(1))
+  .optional()
+  .describe("labels of the zone, from zones; every label named must match, one of its values is enough");
 const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
 const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
 const labels = z.array(z.enum(["zone", "rule"]));
 
 const matchers = z
   .strictObject({
-    zone: zones.optional(),
+    zone: zones.optional().describe("numbers, or names from zones"),
+    zone_labels: zoneLabels,
     rule: rules.optional(),
     severity: z.array(z.enum(severities)).min(1).optional(),
     kind: z
@@ -140,6 +166,19 @@ export const configFile = z
         channelEntry,
       )
       .optional(),
+    zones: z
+      .record(
+        z.string().regex(/^[1-9]\d{0,9}$/, "must be a zone's number"),
+        z.strictObject({
+          name: zoneName.optional(),
+          labels: z
+            .record(labelName, labelValue)
+            .refine((labels) => Object.keys(labels).length <= 10, "must be at most 10 labels")
+            .optional(),
+        }),
+      )
+      .optional()
+      .describe("names and labels of shield zones, for messages, lists, metrics and matchers"),
     route: route.optional(),
     links: z
       .array(link)
@@ -152,7 +191,14 @@ export const configFile = z
       .strictObject({
         ...sensitivity,
         overrides: z
-          .array(z.strictObject({ zone: zones.optional(), rule: rules.optional(), ...sensitivity }))
+          .array(
+            z.strictObject({
+              zone: zones.optional(),
+              zone_labels: zoneLabels,
+              rule: rules.optional(),
+              ...sensitivity,
+            }),
+          )
           .optional(),
       })
       .optional(),

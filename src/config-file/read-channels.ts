@@ -1,9 +1,16 @@
 import path from "node:path";
+import { z } from "zod";
 import { type ChannelConfig, channelConfig } from "../channel/channel-config.ts";
-import { openNotifier } from "../channel/open-notifier.ts";
-import { UsageError } from "../errors.ts";
+import { isObject } from "../is-object.ts";
 import { readSmallFile } from "../read-small-file.ts";
-import { type ChannelEntry, type ChannelField, channelFields } from "./channel-entry.ts";
+import {
+  type ChannelField,
+  channelEntry,
+  channelFields,
+  fileReference,
+  variableReference,
+} from "./channel-entry.ts";
+import { checkOpening } from "./check-opening.ts";
 
 /** Where references lead. */
 export interface Surroundings {
@@ -13,30 +20,52 @@ export interface Surroundings {
   readonly allowPrivateNetworks: boolean;
 }
 
-/** One entry of the file with its secrets read; null, with every mistake in `mistakes`, where it cannot be used. */
+/**
+ * Reads one entry of the file with its secrets. Returns null where the channel cannot be used. `mistakes` receives what the
+ * file's schema cannot find: missing secrets, and addresses and secrets that the channel refuses. Fields that the schema
+ * refuses are skipped, so that one mistake does not hide another.
+ */
 export function readChannel(
   name: string,
-  entry: ChannelEntry,
+  entry: unknown,
   surroundings: Surroundings,
   mistakes: string[],
 ): ChannelConfig | null {
+  if (!isObject(entry)) return null;
+  const kind = String(entry["kind"]);
+  const fields = channelFields.get(kind);
+  if (fields === undefined) return null;
   const before = mistakes.length;
-  const fields = channelFields.get(entry.kind) ?? [];
-  const values = {
-    ...readFields(`channels.${name}`, fields, entry, surroundings, mistakes),
-    kind: entry.kind,
-    name,
-  };
-  if (mistakes.length > before) return null;
-  const parsed = channelConfig.safeParse(values);
-  if (!parsed.success) {
-    // Of what a secret looks like nothing may be said but the rule.
-    mistakes.push(
-      ...parsed.error.issues.map((issue) => `channels.${name}.${issue.path.join(".")}: ${issue.message}`),
-    );
-    return null;
-  }
-  return checkOpening(parsed.data, surroundings, mistakes) ? parsed.data : null;
+  const values = readFields(`channels.${name}`, fields, entry, surroundings, mistakes);
+  const isWhole = mistakes.length === before && channelEntry.safeParse(entry).success;
+  const parsed = channelConfig.safeParse({ ...fillIn(fields), ...values, kind, name });
+  // The rest is the schema's, or was listed above.
+  if (!parsed.success) return null;
+  const refused = checkOpening(parsed.data, surroundings.allowPrivateNetworks);
+  mistakes.push(...refused.map((mistake) => `channels.${name}: ${mistake}`));
+  return isWhole && refused.length === 0 ? parsed.data : null;
+}
+
+const STAND_INS: Readonly<Record<string, string>> = {
+  url: "https://stand-in.invalid",
+  routingKey: "x".repeat(32),
+  channel: "#stand-in",
+  host: "stand-in.invalid",
+  from: "it@stand-in.invalid",
+  to: "it@stand-in.invalid",
+};
+const ANY_SECRET = `whsec_${Buffer.alloc(32).toString("base64")}`;
+
+/** Values that no channel refuses, for the required fields: where one is missing, the channel's others can be checked. */
+function fillIn(fields: readonly ChannelField[]): Record<string, unknown> {
+  return Object.fromEntries(
+    fields
+      .filter(({ isRequired }) => isRequired)
+      .map(({ name, schema }) => {
+        const text = STAND_INS[name] ?? ANY_SECRET;
+        return [name, schema.safeParse(text).success ? text : [text]];
+      }),
+  );
 }
 
 function readFields(
@@ -49,30 +78,16 @@ function readFields(
   const values: Record<string, unknown> = {};
   for (const field of fields) {
     const given = entry[field.key];
-    const inner = given as Readonly<Record<string, unknown>>;
-    const value =
-      field.fields !== null && given !== undefined
-        ? readFields(`${at}.${field.key}`, field.fields, inner, surroundings, mistakes)
-        : field.secret === "no"
-          ? given
-          : readSecrets(at, field, entry, surroundings, mistakes);
-    if (value !== undefined) values[field.name] = value;
+    if (field.fields !== null) {
+      if (!isObject(given)) continue;
+      const inner = readFields(`${at}.${field.key}`, field.fields, given, surroundings, mistakes);
+      if (field.schema.safeParse(inner).success) values[field.name] = inner;
+    } else if (field.secret !== "no") {
+      const secrets = readSecrets(at, field, entry, surroundings, mistakes);
+      if (secrets !== undefined) values[field.name] = secrets;
+    } else if (given !== undefined && field.schema.safeParse(given).success) values[field.name] = given;
   }
   return values;
-}
-
-/** What the channel itself has against its addresses and secrets; it connects nowhere yet. */
-function checkOpening(config: ChannelConfig, surroundings: Surroundings, mistakes: string[]): boolean {
-  const terminal = { write: () => true } as never;
-  const { allowPrivateNetworks } = surroundings;
-  try {
-    openNotifier(config, { terminal, clock: () => 0, network: { allowPrivateNetworks } });
-    return true;
-  } catch (thrown) {
-    if (!(thrown instanceof UsageError)) throw thrown;
-    mistakes.push(...thrown.mistakes.map((mistake) => `channels.${config.name}: ${mistake}`));
-    return false;
-  }
 }
 
 function readSecrets(
@@ -82,7 +97,10 @@ function readSecrets(
   surroundings: Surroundings,
   mistakes: string[],
 ): unknown {
-  const [files, names] = [listOf(entry[`${key}_file`]), listOf(entry[`${key}_env`])];
+  const files = listOf(entry[`${key}_file`], fileReference);
+  const names = listOf(entry[`${key}_env`], variableReference);
+  // The file's schema names the mistake.
+  if (files === null || names === null) return undefined;
   const given = files.length + names.length;
   if (given === 0) {
     if (isRequired) mistakes.push(`${at}.${key}: not set: must be given as ${key}_file or ${key}_env`);
@@ -96,11 +114,15 @@ function readSecrets(
     ...files.map((file) => readFile(`${at}.${key}_file`, file, surroundings, mistakes)),
     ...names.map((name) => readVariable(`${at}.${key}_env`, name, surroundings, mistakes)),
   ].filter((text) => text !== null);
+  // None of them, where some cannot be read: what is left must not pass for all.
+  if (found.length < given) return undefined;
   return secret === "one" ? found[0] : found;
 }
 
-function listOf(value: unknown): string[] {
-  return value === undefined ? [] : ([value].flat() as string[]);
+/** Null where one of them is no such reference. */
+function listOf(value: unknown, reference: z.ZodType<string>): string[] | null {
+  const parsed = z.array(reference).safeParse(value === undefined ? [] : [value].flat());
+  return parsed.success ? parsed.data : null;
 }
 
 function readFile(at: string, file: string, { folder }: Surroundings, mistakes: string[]): string | null {

@@ -42,7 +42,7 @@ export interface JudgedZone {
 type ProofPolicy = Pick<JudgedZone, "settleMs" | "confirmedDays">;
 
 /** As it is stored, for people: times as ISO text. */
-export type Evidence = Readonly<Record<string, unknown>>;
+type Evidence = Readonly<Record<string, unknown>>;
 
 export type Verdict =
   | { readonly state: "open"; readonly lacking: Lacking | null }
@@ -127,7 +127,7 @@ function prove(hour: JudgedHour, stored: HourContents, proof: Proof, zone: Judge
 }
 
 /** A look as people read it. */
-export function showLook({ at, since, peak: _peak, ...look }: Look): Evidence {
+function showLook({ at, since, peak: _peak, ...look }: Look): Evidence {
   return { at: toIso(at), since: toIso(since), ...look };
 }
 

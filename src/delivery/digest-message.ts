@@ -18,10 +18,12 @@ export function toMember({
   reason,
   severity,
   zoneId,
+  zoneName,
   ruleId,
   headline,
 }: AlertMessage): DigestMember {
-  return { alertId, reason, severity, zoneId, name: nameMember(ruleId ?? headline) };
+  const named = zoneName === undefined ? {} : { zoneName };
+  return { alertId, reason, severity, zoneId, ...named, name: nameMember(ruleId ?? headline) };
 }
 
 /** How many of these, from the first on, one message has room to name; at least one. */
@@ -30,18 +32,19 @@ export function countFitting(members: readonly DigestMember[], room: DigestRoom)
   const groups = new Set<string>();
   const end = members.findIndex((member) => {
     const group = `${member.zoneId} ${member.reason}`;
-    used += costOf(member) + room.charsBeside + (groups.has(group) ? 0 : GROUP_CHARS);
+    const groupChars = GROUP_CHARS + costOf({ name: member.zoneName ?? "" });
+    used += costOf(member) + room.charsBeside + (groups.has(group) ? 0 : groupChars);
     groups.add(group);
     return used > room.maxChars;
   });
   return end === -1 ? members.length : Math.max(end, 1);
 }
 
-/** A line's beginning: `zone 2147483647 · getting worse: `. */
-const GROUP_CHARS = 40;
+/** A line's beginning: `zone 2147483647 () · getting worse: `, without the zone's name. */
+const GROUP_CHARS = 43;
 
 /** Escaped, a sign takes up to six characters. */
-function costOf({ name }: DigestMember): number {
+function costOf({ name }: Pick<DigestMember, "name">): number {
   return Array.from(name).reduce((sum, character) => sum + (/[A-Za-z0-9 .]/.test(character) ? 1 : 6), 0);
 }
 

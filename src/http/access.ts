@@ -17,6 +17,8 @@ declare module "fastify" {
     errorForm?: ErrorForm;
     /** Of such routes only so many requests are worked on at once. */
     heavy?: HeavyWork;
+    /** Whether the key may also come as `Authorization: Bearer`. */
+    takesBearer?: true;
     /** Asked by balancers and supervisors, as often as they like. */
     isProbe?: true;
   }

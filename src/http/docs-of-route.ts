@@ -120,7 +120,13 @@ const OPERATIONS: readonly (readonly [string, RegExp, RouteDocs])[] = [
   [
     "GET",
     /^\/metrics$/,
-    { tag: "Service", summary: "Metrics in the Prometheus text format", responseType: "text/plain" },
+    {
+      tag: "Service",
+      summary: "Metrics in the Prometheus text format",
+      description:
+        "The key may also come as `Authorization: Bearer`, for scrapers that send no other header.",
+      responseType: "text/plain",
+    },
   ],
 ];
 

@@ -16,8 +16,17 @@ interface Shown {
   readonly operation: Operation;
 }
 
-/** The document as one page of HTML without scripts. Every text of it is escaped. */
-export function renderDocs(document: OpenApi): string {
+const FALLBACK_ORIGIN = "http://127.0.0.1:8080";
+
+/** The address that a request was sent to, as a word of a shell; a usual one where the request names none that is safe. */
+export function originOf({ protocol, host }: { readonly protocol: string; readonly host: string }): string {
+  return /^[A-Za-z0-9.-]+(?::\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::\d{1,5})?$/.test(host)
+    ? `${protocol}://${host}`
+    : FALLBACK_ORIGIN;
+}
+
+/** The document as one page of HTML without scripts, for a reader at `origin`. Every text of it is escaped. */
+export function renderDocs(document: OpenApi, origin = FALLBACK_ORIGIN): string {
   const { info, tags, paths, components } = document;
   const shown = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]): Shown => ({ path, method, operation })),
@@ -39,7 +48,7 @@ export function renderDocs(document: OpenApi): string {
     .join("")}</nav>
 <main><h1>${escapeMarkup(info.title)} API</h1><p>Version ${escapeMarkup(info.version)} · <a href="/openapi.json">OpenAPI 3.1</a></p>
 <p>${renderText(info.description)}</p>
-<pre>export LONGWATCH=http://127.0.0.1:8080 KEY=lw_...
+<pre>export LONGWATCH=${escapeMarkup(origin)} KEY=lw_...
 curl -sH "AccessKey: $KEY" "$LONGWATCH/api/v1/status"</pre>
 ${parts.join("\n")}
 <h2 class="tag">Schemas</h2>

@@ -59,9 +59,7 @@ async function readCaller(
   failed: FailedKeys,
   { authenticate, clock, note }: GuardParts,
 ): Promise<Caller> {
-  const given = request.headers.accesskey;
-  if (given === undefined) throw unauthorized("The header AccessKey is missing.");
-  const key = String(given);
+  const key = readKey(request);
   const network = networkOf(request);
   const waitMs = failed.waitMs(network, key, clock());
   if (waitMs > 0) {
@@ -76,6 +74,15 @@ async function readCaller(
   }
   failed.noteSuccess(key);
   return caller;
+}
+
+/** The header AccessKey comes first. Prometheus before 3.0 and other scrapers can only send a bearer token. */
+function readKey({ headers, routeOptions }: FastifyRequest): string {
+  if (headers.accesskey !== undefined) return String(headers.accesskey);
+  if (routeOptions.config.takesBearer !== true) throw unauthorized("The header AccessKey is missing.");
+  const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
+  if (token !== undefined) return token;
+  throw unauthorized("The header AccessKey is missing, and so is Authorization: Bearer.");
 }
 
 async function ask(authenticate: Authenticate, key: string): Promise<Caller | null> {

@@ -1,8 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { readVersion } from "../read-version.ts";
+import { type Zones, zoneFactsOf } from "../routing/zones.ts";
 
 /** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
 export interface Backlog {
   readonly spikesOpen: number;
+  /** Alerts that are not resolved. */
+  readonly alerts: readonly {
+    readonly state: "firing" | "acknowledged";
+    readonly kind: string;
+    readonly count: number;
+  }[];
+  /** Whether this process lacks the key that the database's pseudonyms are made with. */
+  readonly isKeyMissing: boolean;
   readonly notificationsPending: number;
   /** The request budget that all replicas share; null before the first request. */
   readonly requestBudget: { readonly tokens: number; readonly isPaused: boolean } | null;
@@ -23,6 +33,8 @@ export interface Backlog {
     readonly isSuspect: boolean;
     /** Hours whose seal was withdrawn and that are not sealed again. */
     readonly hoursReopened: number;
+    /** Of the last 30 days. */
+    readonly gapHours: number;
   }[];
 }
 
@@ -38,9 +50,9 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
  * Every metric of the service, in a registry of its own. Labels are closed sets; the only ids are configured zones.
- * Text or addresses from events must never become a label.
+ * Text or addresses from events must never become a label. `readZones` returns the names and labels that hold now.
  */
-export function createMetrics() {
+export function createMetrics(readZones: () => Zones | undefined = () => undefined) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -66,13 +78,24 @@ export function createMetrics() {
     buckets: [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
     registers: [registry],
   });
-  const backlog = createBacklogGauges(gauge);
+  const labelsOf = (zoneId: number) => {
+    const { zoneName } = zoneFactsOf(readZones(), zoneId);
+    return { zone: String(zoneId), ...(zoneName === undefined ? {} : { zone_name: zoneName }) };
+  };
+  const backlog = createBacklogGauges(gauge, labelsOf);
+  const reloads = createReloadMetrics(counter, gauge);
+  gauge("build_info", "1; which version runs, on which Node.", ["version", "node"]).set(
+    { version: readVersion(), node: process.versions.node },
+    1,
+  );
 
   return {
+    /** The labels of a metric that is about one zone. */
+    labelsOf,
     /** route: list or search; result: as the ingest job names it. */
-    pages: counter("pages_total", "Pages of the platform that were read.", ["route", "zone", "result"]),
+    pages: counter("pages_total", "Pages of the platform that were read.", ["route", ...ZONE, "result"]),
     /** result: new, known, quarantined or held (back, because the pseudonym key is missing). */
-    events: counter("events_total", "Entries in the pages that were read.", ["zone", "route", "result"]),
+    events: counter("events_total", "Entries in the pages that were read.", [...ZONE, "route", "result"]),
     edgeRequests: counter("edge_requests_total", "Attempts of calls to the platform.", [
       "operation",
       "outcome",
@@ -102,12 +125,62 @@ export function createMetrics() {
       httpRequests.inc({ route, status });
       httpDuration.observe({ route }, durationMs / 1_000);
     },
+    /** The configuration file was read again, and taken or refused. */
+    configReloaded: (result: "taken" | "refused"): void => reloads.note(result),
     /** Null when it could not be read: no number is better than an old one. */
     setBacklog: (read: Backlog | null): void => backlog.set(read),
     contentType: registry.contentType,
-    render: (): Promise<string> => registry.metrics(),
+    render(): Promise<string> {
+      describeZones(registry, readZones() ?? {});
+      return registry.metrics();
+    },
   };
 }
+
+/** `zone_name` is there where the configuration file names the zone. */
+const ZONE = ["zone", "zone_name"] as const;
+
+/** The zones' labels, to be joined to the other metrics by `zone`; made anew, because a reload may bring other names of labels. */
+function describeZones(registry: Registry, zones: Zones): void {
+  const name = "longwatch_zone_info";
+  registry.removeSingleMetric(name);
+  const help = "1; name and labels of a zone in the configuration file.";
+  const own = Object.values(zones).flatMap(({ labels }) => Object.keys(labels));
+  const info = new Gauge({ name, help, labelNames: [...ZONE, ...new Set(own)], registers: [registry] });
+  for (const [zone, { name: zoneName, labels }] of Object.entries(zones))
+    info.set({ ...labels, zone, ...(zoneName === null ? {} : { zone_name: zoneName }) }, 1);
+}
+
+/** Named and counted as Prometheus does for its own configuration. */
+function createReloadMetrics(counter: CreateCounter, gauge: CreateGauge) {
+  const reloads = counter("config_reloads_total", "Times that the configuration file was read again.", [
+    "result",
+  ]);
+  const isTaken = gauge(
+    "config_last_reload_successful",
+    "0 while the configuration file was refused when it was last read.",
+  );
+  const takenAt = gauge(
+    "config_last_reload_success_timestamp_seconds",
+    "When the configuration in use was read.",
+  );
+  for (const result of ["taken", "refused"]) reloads.inc({ result }, 0);
+  isTaken.set(1);
+  takenAt.setToCurrentTime();
+  return {
+    note(result: "taken" | "refused"): void {
+      reloads.inc({ result });
+      isTaken.set(result === "taken" ? 1 : 0);
+      if (result === "taken") takenAt.setToCurrentTime();
+    },
+  };
+}
+
+type CreateCounter = <Label extends string>(
+  name: string,
+  help: string,
+  labels?: readonly Label[],
+) => Counter<Label>;
 
 type CreateGauge = <Label extends string>(
   name: string,
@@ -115,9 +188,26 @@ type CreateGauge = <Label extends string>(
   labels?: readonly Label[],
 ) => Gauge<Label>;
 
-function createBacklogGauges(gauge: CreateGauge) {
+function createBacklogGauges(
+  gauge: CreateGauge,
+  labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
+) {
   const isReadable = gauge("backlog_readable", "1 when the numbers below could be read from the database.");
   const spikesOpen = gauge("spikes_open", "Spikes that have not closed.");
+  const alerts = gauge("alerts", "Alerts that are not resolved.", ["state", "kind"]);
+  const channelsDown = gauge(
+    "channels_down",
+    "Channels that are not tried: they keep failing, or are disabled.",
+  );
+  const keyMissing = gauge(
+    "pseudonym_key_missing",
+    "1 while this process lacks the key that the database's pseudonyms are made with.",
+  );
+  const gapHours = gauge(
+    "gap_hours",
+    "Hours of the last 30 days that were not proven complete in time.",
+    ZONE,
+  );
   const notificationsPending = gauge(
     "notifications_pending",
     "Notifications that their channel has not taken.",
@@ -133,24 +223,31 @@ function createBacklogGauges(gauge: CreateGauge) {
   const dead = gauge("channel_notifications_dead", "Notifications that were given up.", ["channel"]);
   const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
   const edgePaused = gauge("edge_paused", "1 while the platform asked for silence (429).");
-  const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ["zone"]);
-  const hoursToLoss = gauge("hours_to_loss", "Hours until the platform forgets the oldest unsealed hour.", [
-    "zone",
-  ]);
+  const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ZONE);
+  const hoursToLoss = gauge(
+    "hours_to_loss",
+    "Hours until the platform forgets the oldest unsealed hour.",
+    ZONE,
+  );
   const suspect = gauge(
     "platform_suspect",
     "1 while the platform shows less of the zone than before, so that no hour is sealed.",
-    ["zone"],
+    ZONE,
   );
-  const reopened = gauge("hours_reopened", "Hours whose seal was withdrawn and that are not sealed again.", [
-    "zone",
-  ]);
+  const reopened = gauge(
+    "hours_reopened",
+    "Hours whose seal was withdrawn and that are not sealed again.",
+    ZONE,
+  );
 
   return {
     set(backlog: Backlog | null): void {
       isReadable.set(backlog === null ? 0 : 1);
-      for (const part of [suspect, reopened, ingestLag, hoursToLoss, circuitOpen, waiting, dead])
-        part.reset();
+      const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours];
+      for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
+      for (const { count, ...labels } of backlog?.alerts ?? []) alerts.set(labels, count);
+      channelsDown.set(backlog?.channels.filter(({ isOpen }) => isOpen).length ?? Number.NaN);
+      keyMissing.set(backlog === null ? Number.NaN : Number(backlog.isKeyMissing));
       spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
       notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
       edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
@@ -160,13 +257,19 @@ function createBacklogGauges(gauge: CreateGauge) {
         waiting.set({ channel }, standing.waiting);
         dead.set({ channel }, standing.dead);
       }
-      for (const { zoneId, ingestLagSeconds, hoursToLoss: hours, ...doubt } of backlog?.zones ?? []) {
-        const { isSuspect, hoursReopened } = doubt;
-        const zone = String(zoneId);
-        if (ingestLagSeconds !== null) ingestLag.set({ zone }, ingestLagSeconds);
-        if (hours !== null) hoursToLoss.set({ zone }, hours);
-        suspect.set({ zone }, Number(isSuspect));
-        reopened.set({ zone }, hoursReopened);
+      for (const {
+        zoneId,
+        ingestLagSeconds,
+        hoursToLoss: hours,
+        gapHours: lost,
+        ...doubt
+      } of backlog?.zones ?? []) {
+        const labels = labelsOf(zoneId);
+        if (ingestLagSeconds !== null) ingestLag.set(labels, ingestLagSeconds);
+        gapHours.set(labels, lost);
+        if (hours !== null) hoursToLoss.set(labels, hours);
+        suspect.set(labels, Number(doubt.isSuspect));
+        reopened.set(labels, doubt.hoursReopened);
       }
     },
   };

@@ -11,6 +11,8 @@ export interface AlertSummary {
   readonly severity: AlertMessage["severity"];
   readonly kind: string;
   readonly zoneId: number | null;
+  /** As its last message has it; null for a zone without a name. */
+  readonly zoneName: string | null;
   readonly ruleId: string | null;
   readonly firedAt: number;
   readonly acknowledgedAt: number | null;
@@ -32,6 +34,7 @@ export function summariseAlert(row: AlertRow): AlertSummary {
     severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
     kind,
     zoneId,
+    zoneName: message?.zoneName ?? null,
     ruleId,
     firedAt: row.firedAt.getTime(),
     acknowledgedAt: row.acknowledgedAt?.getTime() ?? null,

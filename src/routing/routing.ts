@@ -1,5 +1,6 @@
 import type { LinkTemplate } from "../alert/link-template.ts";
 import type { Severity } from "../alert/severity.ts";
+import type { Zones } from "./zones.ts";
 
 /** What a route, an inhibition or quiet hours look at. */
 export interface Subject {
@@ -80,6 +81,8 @@ export interface Routing {
   readonly quietHours: readonly QuietHours[];
   /** In the order in which a message shows them. */
   readonly links: readonly LinkRule[];
+  /** Names and labels of zones; none without. */
+  readonly zones?: Zones;
 }
 
 const MINUTE_MS = 60_000;

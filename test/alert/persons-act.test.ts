@@ -22,6 +22,13 @@ test("who took an alert on is told with what they noted", () => {
   );
 });
 
+test("a note that comes later names who has the alert, once", () => {
+  const say = (takenBy: string) =>
+    toAcknowledgedMessage(messageOf({ headline }), 3, { ...act, takenBy }).headline;
+  expect(say("bob")).toBe(`Acknowledged by bob, note by alice (on it): ${headline}`);
+  expect(say("alice")).toBe(`Acknowledged by alice (on it): ${headline}`);
+});
+
 test("an alert that somebody ended is not said to be spiking", () => {
   expect(toResolvedMessage(messageOf({ headline }), alert, act).headline).toBe(
     "Resolved by alice (on it): SQL injection: rule 942100 in zone 101",

@@ -1,7 +1,11 @@
+import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { spikes } from "../../db/schema/spikes.ts";
 import { acknowledgeByHand, resolveAlert } from "../../jobs/act-on-alert.ts";
-import { routeToAll } from "../../src/routing/routing.ts";
+import { tellSelf } from "../../jobs/tell-self.ts";
+import { explainAlert } from "../../src/alert/explain-alert.ts";
+import { routeSelf, type SelfSubject } from "../../src/alert/route-self.ts";
+import { routeToAll, WEEKDAYS } from "../../src/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 
@@ -30,6 +34,78 @@ test("an alert whose counts were brought up to date is acknowledged and resolved
   await resolveAlert(database, await act(4));
   const told = (await world.messages()).map(({ message }) => `${message.reason} ${message.links.length}`);
   expect(told).toEqual(["first 1", "acknowledged 1", "resolved 1"]);
+});
+
+test("alerts, floods and Longwatch's own news have the name and the labels that their zone has at the time", async () => {
+  let name = "shop";
+  const routing = () => ({ ...routeToAll(["chat"]), zones: { 101: { name, labels: { team: "edge" } } } });
+  await world.openSpike();
+  await world.runAt(1, { routing });
+  name = "store";
+  await database.db.update(spikes).set({ severity: "critical" });
+  await world.runAt(9, { routing });
+  await resolveAlert(database, await act(10));
+  const told = (await world.messages()).map(({ message }) => message);
+  expect(told.map(({ zoneName, zoneLabels }) => [zoneName, zoneLabels])).toEqual([
+    ["shop", { team: "edge" }],
+    ["store", { team: "edge" }],
+    ["store", { team: "edge" }],
+  ]);
+  expect(told[0]?.headline).toContain("rule 942100 in zone 101 (shop)");
+  expect(told.at(-1)?.headline).toContain("rule 942100 in zone 101 (store)");
+  const log = pino({ level: "silent" });
+  const scene = { routing: routing(), silences: [], nowMs: at(11).getTime() };
+  const news = {
+    reason: "first",
+    severity: "error",
+    headline: "Zone 101: late",
+    openedAtMs: scene.nowMs,
+  } as const;
+  const teller = { database, log, routeOf: (subject: SelfSubject) => routeSelf(scene, subject) };
+  const telling = { about: "x", fingerprint: "x", zoneId: 101, row: null, news, nowMs: scene.nowMs };
+  expect(await tellSelf(teller, telling)).toBe(true);
+  const self = (await world.messages()).at(-1)?.message;
+  expect(self).toMatchObject({ headline: "Zone 101 (store): late", zoneName: "store" });
+});
+
+test("explainAlert names the channels that raise-alerts notifies", async () => {
+  const root = { ...routeToAll(["chat"]).root };
+  const route = (matchers: object, channels: string[], goesOn = false) => ({
+    ...root,
+    matchers,
+    channels,
+    continue: goesOn,
+  });
+  const routes = [
+    route({ severity: ["critical"] }, ["pager"], true),
+    route({ zone: [102] }, ["desk", "chat"]),
+    route({ rule: ["94*"] }, ["desk"], true),
+    route({ kind: ["new-rule"] }, ["night"]),
+  ];
+  const hours = { timeZone: "UTC", days: WEEKDAYS, fromMinute: 0, toMinute: 1439, channels: ["desk"] };
+  const quietHours = [{ ...hours, matchers: { rule: ["941*"] }, critical: "tell" as const }];
+  const routing = {
+    ...routeToAll(["chat", "pager", "desk", "night"]),
+    root: { ...root, routes },
+    quietHours,
+  };
+  const severities = ["warning", "error", "critical"] as const;
+  const subjects = [101, 102].flatMap((zoneId) =>
+    ["942100", "941100", "1"].flatMap((ruleId) =>
+      severities.map((severity) => ({ zoneId, ruleId, severity, kind: "spike" as const })),
+    ),
+  );
+  for (const subject of subjects) {
+    await world.clear();
+    await world.openSpike(0, subject);
+    await world.runAt(1, { routing: () => routing, zoneIds: [101, 102] });
+    const scene = { nowMs: at(1).getTime(), routing, asks: [], silences: [], firing: [] };
+    const [first] = explainAlert(subject, scene).transitions;
+    const [alert] = await world.alerts();
+    expect(alert?.transitions).toMatchObject([
+      { reason: "first", channels: first?.notified, held: first?.held },
+    ]);
+  }
 });
 
 test("a rise that waited rings nobody once a person has taken the alert on; a later one does", async () => {

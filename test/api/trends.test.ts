@@ -216,6 +216,16 @@ test("coverage pages through every hour of every zone, and gaps name their reaso
   ]);
 });
 
+test("zones have the name and the labels of the configuration file", async () => {
+  const { url } = await world.start({ zones: () => ({ 101: { name: "shop", labels: { team: "edge" } } }) });
+  const key = await world.key("reader");
+  const zones = await askAll(url, "/api/v1/zones", key, 10);
+  expect(zones).toMatchObject([
+    { id: 101, name: "shop", labels: { team: "edge" } },
+    { id: 102, name: null, labels: {} },
+  ]);
+});
+
 test("zones and status say what goes on, to a key of one zone of that zone", async () => {
   const { url } = await start();
   const all = await world.key("reader");

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { readRuntimeFile } from "../../src/runtime-file.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 
@@ -28,12 +29,17 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     await service.exited;
   });
   await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
+  // What `config list` compares with.
+  expect(readRuntimeFile(folder)?.settings).toMatchObject({ LONGWATCH_ROLES: "alerts", REDIS_URL: null });
 
   writeFileSync(file, "channels: { second: { kind: terminal }, third: { kind: terminal } }\n");
   service.child.kill("SIGHUP");
   await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["second","third"]');
 
-  writeFileSync(file, "channels: { fourth: { kind: termnal } }\nchanels: {}\ndetection: { z: 99 }\n");
+  writeFileSync(
+    file,
+    "channels: { fourth: { kind: termnal }, hook: { kind: slack, url_env: NONE } }\nchanels: {}\ndetection: { z: 99 }\n",
+  );
   service.child.kill("SIGHUP");
   await expect.poll(() => service.printed(), PATIENCE).toContain("configuration kept as it was");
   const printed = service.printed();
@@ -41,6 +47,8 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     "channels.fourth.kind",
     "chanels: is not a setting: did you mean channels?",
     "detection.z: 99",
+    // Found by another check than the three before.
+    "channels.hook.url_env: [not shown]: must be the name of an environment variable that is set",
   ])
     expect(printed).toContain(part);
 

@@ -32,6 +32,19 @@ test.each<[string, Partial<AlertMessage>, string]>([
   expect(toPagerDutyEvent(messageOf(over))).toMatchObject({ event_action: action, dedup_key: "episode-7" });
 });
 
+test("PagerDuty's plain text fields have &, < and > as they are", () => {
+  const text = "/search?q=1&r=<script>&amp;";
+  const row = { value: text, count: 3, share: 1 };
+  const top = { ...messageOf().top, paths: [row] };
+  const advice = { state: "present", text, reason: null } as const;
+  const message = messageOf({ headline: `rule 942100: ${text}`, top, advice, links: [] });
+  const shown = stringsOf(render(message));
+  expect(summaryOf(message)).toBe(`rule 942100: ${text}`);
+  expect(shown).toContain(`${text} 3 (100 %)`);
+  expect(shown).toContain(text);
+  expect(shown.join("")).not.toMatch(/[＆‹›]/);
+});
+
 test("a summary names zone and rule once, whether the headline does or not", () => {
   const headline = "SQL injection: rule 942100 in zone 101 is spiking, 312 events in 3 min";
   expect(summaryOf(messageOf({ headline }))).toBe(headline);

@@ -158,6 +158,36 @@ test("an acknowledged alert is not repeated, still gets worse, and both are on r
   ]);
 });
 
+test("the note of a second acknowledgement is kept, told and on record, and the same again adds nothing", async () => {
+  const id = String(await rows.fire());
+  await run("ack", id, "--by", "alice");
+  expect((await run("ack", id, "--by", "bob")).out).toContain("already: nothing was changed");
+  const noted = await run("ack", id, "--by", "bob", "--note", "network blocked");
+  expect(noted).toMatchObject({
+    code: 0,
+    out: `alert #${id} is acknowledged by alice already; the note of bob was added.\n`,
+  });
+  expect((await run("ack", id, "--by", "bob", "--note", "network blocked")).out).toContain(
+    "nothing was changed",
+  );
+  const [alert] = await rows.alerts();
+  expect(alert).toMatchObject({ state: "acknowledged", acknowledgedBy: "alice", transition: 3 });
+  expect(alert?.transitions).toMatchObject([
+    { reason: "first" },
+    { reason: "acknowledged", by: "alice" },
+    { reason: "acknowledged", by: "bob", note: "network blocked" },
+  ]);
+  expect((await rows.outbox()).slice(-2)).toEqual(["3 acknowledged chat", "3 acknowledged pager"]);
+  expect((await rows.messages()).at(-1)?.message.headline).toMatch(
+    /^Acknowledged by alice, note by bob \(network blocked\): /,
+  );
+  expect((await run("show", id)).out).toContain('acknowledged  by bob  "network blocked"');
+  expect((await rows.audit()).map(({ actor, details }) => ({ actor, details }))).toMatchObject([
+    { actor: "alice", details: { from: "firing" } },
+    { actor: "bob", details: { from: "acknowledged", note: "network blocked" } },
+  ]);
+});
+
 test("of two acknowledgements at once one counts, and the other says so", async () => {
   const id = await rows.fire();
   const ran = await Promise.all(["alice", "bob"].map((by) => run("ack", String(id), "--by", by)));

@@ -53,7 +53,7 @@ test("a silence keeps what matches from the channels until it ends, and only tha
   const added = await run(["add", "--zone", "101", "--rule", "942*", "--severity", "info,warning", ...WHY]);
   expect(added).toMatchObject({ code: 0, err: "" });
   expect(added.out).toMatch(
-    /^silence #\d+ until 2026-11-20 17:31 UTC: zone 101 and rule 942\* and severity info or warning\nIt holds back none/,
+    /^silence #\d+ until 2026-11-20 17:30:20 UTC: zone 101 and rule 942\* and severity info or warning\nIt holds back none/,
   );
   await rows.fire();
   await rows.fire({ ruleId: "931130" });
@@ -63,6 +63,11 @@ test("a silence keeps what matches from the channels until it ends, and only tha
   expect(await rows.audit()).toMatchObject([
     { actor: "alice", action: "silence.added", details: { reason: "load test" } },
   ]);
+});
+
+test("a silence for 2h ends two hours after it was added, to the second", async () => {
+  const added = await run(["add", "--zone", "101", ...WHY, "--json"]);
+  expect(JSON.parse(added.out).expiresAt).toBe(NOW + 20_000 + 120 * MINUTE_MS);
 });
 
 test("it says which alerts a silence holds back now", async () => {
@@ -132,7 +137,7 @@ test("a list shows what is in force, what is over and what cannot be read, harml
   const lines = (await run(["list"])).out.split("\n");
   expect(lines[0]).toMatch(/^SILENCE +STATE +ENDS IN +FROM \(UTC\) +TO \(UTC\) +ALERTS +BY +REASON$/);
   expect(lines[3]).toMatch(
-    /^#\d+ +active +\d+ min +2026-11-20 15:30 +2026-11-20 16:01 +zone 101 or 102 +bob +short$/,
+    /^#\d+ +active +\d+ min +2026-11-20 15:30 +2026-11-20 16:00:20 +zone 101 or 102 +bob +short$/,
   );
   expect(lines[1]).toContain("(holds back nothing: its matchers cannot be read)");
   expect(lines[2]).toContain("kind new-rule");

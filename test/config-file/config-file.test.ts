@@ -149,6 +149,137 @@ quiet_hours: [{ time_zone: UTC, from: "22:00", to: "22:00", channels: [zzz] }]
   ]);
 });
 
+test("a mistake of one part of the file or of the environment hides none of the other parts", () => {
+  const text = `
+channels:
+  chat: { kind: slack, url_env: CHAT, colour: red }
+  mail: { kind: email, host: localhost, from: a, to: [b@example.com], login: { user: u, password_file: ./none } }
+  page: { kind: pagerduty, routing_key_env: CHAT, url: http://10.0.0.7/x }
+  hook: { kind: webhook, url_file: ./none, secrets_env: [CHAT], adress: x }
+  prom: { kind: alertmanager, url_env: PROM, firing_for_hours: 2 }
+  good: { kind: terminal }
+  good: { kind: terminal }
+route:
+  channels: [chatt, prom]
+  group_wai: 30s
+  routes: [{ channels: [5, pagee], matchers: { zone: 101 } }]
+quiet_hours:
+  - { time_zone: Mars, from: "22:00", to: "22:00", channels: [nobody] }
+detection: { z: 99 }
+`;
+  const env = {
+    CHAT: "https://127.0.0.1/x",
+    PROM: "https://prom.localhost/",
+    LONGWATCH_FALLBACK_CHANNEL: "pager",
+    LONGWATCH_HEARTBEAT_URL: "https://localhost/beat",
+    LONGWATCH_PORT: "x",
+  };
+  const private_ = "(allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS)";
+  expect(mistakesIn(text, env).toSorted()).toEqual(
+    [
+      'LONGWATCH_PORT: "x": must be a whole number from 0 to 65535',
+      "LONGWATCH_HEARTBEAT_URL: [secret]: localhost is not a public address (loopback)",
+      'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of chat, mail, page, hook, prom, good: did you mean page?',
+      "line 9, column 3: must be YAML (duplicate key)",
+      "channels.chat.colour: is not a setting: known here: kind, url_file, url_env, allow_private_networks",
+      "channels.chat: url: 127.0.0.1 is not a public address (loopback)",
+      "channels.mail: host: localhost is not a public address (loopback)",
+      'channels.mail.from: "a": must be at least 3',
+      'channels.mail.login.password_file: "./none": must be a readable file',
+      "channels.page: routingKey: must be 32 characters",
+      `channels.page: url: must be https, plain http only where private addresses are allowed ${private_}`,
+      "channels.page: url: 10.0.0.7 is not a public address (private)",
+      "channels.hook.adress: is not a setting: known here: kind, url_file, url_env, secrets_file, secrets_env, allow_private_networks",
+      'channels.hook.url_file: "./none": must be a readable file',
+      "channels.hook: secret 1 must start with whsec_",
+      "channels.prom: url: localhost is not a public address (loopback)",
+      "channels.prom.firing_for_hours: 2: must be at least an hour longer than repeat_interval of route, which is 4 h",
+      'route.channels[0]: "chatt": is not a channel: did you mean chat?',
+      "route.group_wai: is not a setting: did you mean group_wait?",
+      "route.routes[0].channels[0]: 5: must be text (in quotes where it looks like a number)",
+      'route.routes[0].channels[1]: "pagee": is not a channel: did you mean page?',
+      "route.routes[0].matchers.zone: 101: must be a list",
+      'quiet_hours[0].time_zone: "Mars": must be a time zone such as Europe/Amsterdam or UTC',
+      'quiet_hours[0].channels[0]: "nobody": is not a channel: must be one of chat, mail, page, hook, prom, good',
+      "quiet_hours[0].to: must not be the same as from",
+      "detection.z: 99: must be at most 10",
+    ].toSorted(),
+  );
+});
+
+test("an address of the environment that delivery refuses is a mistake of the service's settings", () => {
+  const hook = { LONGWATCH_WEBHOOK_URL: "http://10.0.0.7/hook", LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET };
+  const slack = { LONGWATCH_SLACK_WEBHOOK_URL: "https://169.254.169.254/" };
+  expect(mistakesIn("", { ...hook, ...slack })).toEqual([
+    expect.stringMatching(/^LONGWATCH_WEBHOOK_URL: \[secret\]: must be https, plain http only where /),
+    "LONGWATCH_WEBHOOK_URL: [secret]: 10.0.0.7 is not a public address (private)",
+    "LONGWATCH_SLACK_WEBHOOK_URL: [secret]: 169.254.169.254 is not a public address (metadata)",
+  ]);
+  expect(mistakesIn("", { ...hook, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true" })).toEqual([]);
+});
+
+test("a matcher names zones by number, by name and by label, and routing knows their numbers alone", () => {
+  const text = `
+zones:
+  101: { name: shop, labels: { team: edge, tier: "1" } }
+  102: { name: blog, labels: { team: content } }
+  103: { labels: { team: edge } }
+route:
+  routes:
+    - { matchers: { zone: [shop, 7] } }
+    - { matchers: { zone_labels: { team: [edge] }, rule: ["942*"] } }
+    - { matchers: { zone_labels: { team: [edge, content], tier: ["1"] } } }
+    - { matchers: { zone: [blog, shop], zone_labels: { team: [edge] } } }
+inhibit: [{ source: { zone: [blog] }, target: {} }]
+quiet_hours: [{ time_zone: UTC, from: "22:00", to: "07:00", matchers: { zone: [shop] } }]
+links: [{ title: x, url: "https://wiki.example/", matchers: { zone: [shop] } }]
+detection: { overrides: [{ zone_labels: { team: [content] }, z: 5 }] }
+`;
+  const { routing, detection } = parseConfig({ LONGWATCH_CONFIG: writeConfig(text) }).alerting;
+  expect(routing.root.routes.map(({ matchers }) => matchers)).toEqual([
+    { zone: [101, 7] },
+    { zone: [101, 103], rule: ["942*"] },
+    { zone: [101] },
+    { zone: [101] },
+  ]);
+  expect(routing.inhibitions[0]).toMatchObject({ source: { zone: [102] }, target: {} });
+  expect(routing.quietHours[0]?.matchers).toEqual({ zone: [101] });
+  expect(routing.links[0]?.matchers).toEqual({ zone: [101] });
+  expect(sensitivityOf(detection, 102, "1").z).toBe(5);
+  expect(sensitivityOf(detection, 101, "1").z).toBe(3.5);
+  expect(routing.zones).toEqual({
+    101: { name: "shop", labels: { team: "edge", tier: "1" } },
+    102: { name: "blog", labels: { team: "content" } },
+    103: { name: null, labels: { team: "edge" } },
+  });
+});
+
+test("a zone that is not in zones, and what is wrong in zones, are listed with path, value and rule", () => {
+  const text = `
+zones:
+  101: { name: shop, labels: { team: edge, zone: x } }
+  102: { name: shop }
+  103: { name: "7" }
+  x: { name: y }
+route:
+  routes:
+    - { matchers: { zone: [shopp, 5] } }
+    - { matchers: { zone_labels: { team: [blue] } } }
+    - { matchers: { zone: [5], zone_labels: { team: [edge] } } }
+links: [{ title: x, url: "https://wiki.example/", matchers: { zone: [nowhere] } }]
+`;
+  expect(mistakesIn(text)).toEqual([
+    expect.stringMatching(/^zones\.101\.labels\.zone: "x": must be a label's name: /),
+    'zones.103.name: "7": must be text of 1 to 40 printable characters that is no number',
+    "zones.x: must be a zone's number",
+    'zones.102.name: "shop": must not be that of zone 101',
+    'route.routes[0].matchers.zone[0]: "shopp": is no zone\'s name: did you mean shop?',
+    "route.routes[1].matchers.zone_labels: must be labels that a zone in zones has, all of them",
+    "route.routes[2].matchers.zone: must name a zone that has the zone_labels",
+    'links[0].matchers.zone[0]: "nowhere": is no zone\'s name: must be a number, or a name from zones',
+  ]);
+});
+
 test("a secret in the wrong place is refused and never shown", () => {
   const texts = [
     "channels: { hook: { kind: webhook, url: https://SECRET, secrets_file: [x], url_file: x } }",

@@ -103,6 +103,22 @@ describe("--page-all", () => {
     });
   });
 
+  test("masks the account's keys on one page and on all, unless --reveal asks for them", async ({
+    platform,
+  }) => {
+    const keys = ["3f2a9c71-5c1e-4a67-9f3e-0c9d", "short"];
+    const answer = { Items: keys.map((Key, Id) => ({ Id, Key })), HasMoreItems: false };
+    const list = async (...flags: string[]) => {
+      platform.reply(200, answer);
+      const { out } = await runCli(platform.url, ["api-keys", "list", ...flags]);
+      return JSON.parse(out).Items.map(({ Key }: { Key: string }) => Key);
+    };
+    for (const flags of [[], ["--page-all"]]) {
+      expect(await list(...flags)).toEqual(["3f2a********", "********"]);
+      expect(await list(...flags, "--reveal")).toEqual(keys);
+    }
+  });
+
   test("says so when the tokens run in a circle", async ({ platform }) => {
     platform.reply(200, listPage({ hasMoreData: true, continuationToken: "t" }));
     platform.reply(200, listPage({ hasMoreData: true, continuationToken: "t" }));

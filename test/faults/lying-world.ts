@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { isConcerned } from "./concerned-jobs.ts";
@@ -71,7 +72,30 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     });
   }
 
+  const states = new Map<number, CoverageState>();
+
+  /** Every change of an hour's state since the last look has to be one that the model allows. */
+  async function expectTransitions(after: string): Promise<void> {
+    const { rows } = await database.pool.query<{
+      at: number;
+      state: LyingHour["state"];
+      reopenedAt: number | null;
+    }>(
+      `select (extract(epoch from starts_at) * 1000)::float8 as at, state,
+         (extract(epoch from reopened_at) * 1000)::float8 as "reopenedAt" from coverage_windows where zone_id = $1`,
+      [ZONE],
+    );
+    const suspicions = await database.pool.query("select from zone_suspicions where cleared_at is null");
+    for (const { at, ...hour } of rows) {
+      const [before, now] = [states.get(at) ?? "open", coverageState(hour, suspicions.rowCount !== 0)];
+      states.set(at, now);
+      if (before !== now && TRANSITIONS[before][now] === undefined)
+        throw new Error(`after ${after}: ${iso(at)} went from ${before} to ${now}, which the model forbids`);
+    }
+  }
+
   async function expectHonestSeals(after: string): Promise<void> {
+    await expectTransitions(after);
     const wrong = await findFalseSeals(roundBeganAt);
     if (wrong.length > 0)
       throw new Error(

@@ -1,6 +1,13 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { expect, test } from "vitest";
+import { measureIngest } from "../../src/app/measure-ingest.ts";
+import type { Authenticate, Caller } from "../../src/http/caller.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
+import type { Zones } from "../../src/routing/zones.ts";
 import { startHttp } from "./start-http.ts";
+
+const READER = { keyId: "k", name: "k", roles: [], zoneIds: null, masked: false } satisfies Partial<Caller>;
 
 async function scrape(url: string): Promise<string> {
   const response = await fetch(`${url}/metrics`);
@@ -40,6 +47,11 @@ test("the service's backlog is read at every scrape", async () => {
   const { url } = await startHttp({
     readBacklog: async () => ({
       spikesOpen: spikesOpen++,
+      alerts: [
+        { state: "firing", kind: "spike", count: 3 },
+        { state: "acknowledged", kind: "self", count: 1 },
+      ],
+      isKeyMissing: true,
       notificationsPending: 7,
       requestBudget: { tokens: 2.5, isPaused: true },
       channels: [
@@ -47,8 +59,22 @@ test("the service's backlog is read at every scrape", async () => {
         { channel: "terminal", isOpen: false, waiting: 0, dead: 0 },
       ],
       zones: [
-        { zoneId: 101, ingestLagSeconds: 12.5, hoursToLoss: 71, isSuspect: true, hoursReopened: 3 },
-        { zoneId: 102, ingestLagSeconds: null, hoursToLoss: null, isSuspect: false, hoursReopened: 0 },
+        {
+          zoneId: 101,
+          ingestLagSeconds: 12.5,
+          hoursToLoss: 71,
+          gapHours: 5,
+          isSuspect: true,
+          hoursReopened: 3,
+        },
+        {
+          zoneId: 102,
+          ingestLagSeconds: null,
+          hoursToLoss: null,
+          gapHours: 0,
+          isSuspect: false,
+          hoursReopened: 0,
+        },
       ],
     }),
   });
@@ -68,7 +94,16 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain('longwatch_platform_suspect{zone="101"} 1\n');
   expect(text).toContain('longwatch_platform_suspect{zone="102"} 0\n');
   expect(text).toContain('longwatch_hours_reopened{zone="101"} 3\n');
-  expect(text).not.toContain('zone="102"');
+  expect(text.match(/^.*zone="102".*$/gm)).toEqual([
+    'longwatch_gap_hours{zone="102"} 0',
+    'longwatch_platform_suspect{zone="102"} 0',
+    'longwatch_hours_reopened{zone="102"} 0',
+  ]);
+  expect(text).toContain('longwatch_gap_hours{zone="101"} 5\n');
+  expect(text).toContain('longwatch_alerts{state="firing",kind="spike"} 3\n');
+  expect(text).toContain('longwatch_alerts{state="acknowledged",kind="self"} 1\n');
+  expect(text).toContain("longwatch_channels_down 1\n");
+  expect(text).toContain("longwatch_pseudonym_key_missing 1\n");
 });
 
 test.each([
@@ -83,10 +118,21 @@ test.each([
         ? fail()
         : {
             spikesOpen: 3,
+            alerts: [{ state: "firing", kind: "spike", count: 3 }],
+            isKeyMissing: false,
             notificationsPending: 0,
             requestBudget: null,
             channels: [{ channel: "slack", isOpen: true, waiting: 4, dead: 2 }],
-            zones: [{ zoneId: 101, ingestLagSeconds: 1, hoursToLoss: 1, isSuspect: false, hoursReopened: 0 }],
+            zones: [
+              {
+                zoneId: 101,
+                ingestLagSeconds: 1,
+                hoursToLoss: 1,
+                gapHours: 0,
+                isSuspect: false,
+                hoursReopened: 0,
+              },
+            ],
           },
   });
   expect(await scrape(url)).toContain("longwatch_backlog_readable 1\n");
@@ -96,7 +142,94 @@ test.each([
   expect(text).toContain("longwatch_spikes_open Nan\n");
   expect(text).not.toContain('zone="101"');
   expect(text).not.toContain('channel="slack"');
+  expect(text).not.toContain('kind="spike"');
+  expect(text).toContain("longwatch_pseudonym_key_missing Nan\n");
   expect(text).toContain("process_cpu_seconds_total ");
+});
+
+test("the version and what became of every reload are shown", async () => {
+  const { url, metrics } = await startHttp();
+  const text = await scrape(url);
+  expect(text).toMatch(/^longwatch_build_info\{version="\d+\.\d+\.\d+[^"]*",node="\d+\.\d+\.\d+"\} 1$/m);
+  expect(text).toContain('longwatch_config_reloads_total{result="refused"} 0\n');
+  expect(text).toContain("longwatch_config_last_reload_successful 1\n");
+  metrics.configReloaded("refused");
+  expect(await scrape(url)).toContain("longwatch_config_last_reload_successful 0\n");
+  expect(await scrape(url)).toContain('longwatch_config_reloads_total{result="refused"} 1\n');
+  metrics.configReloaded("taken");
+  expect(await scrape(url)).toContain("longwatch_config_last_reload_successful 1\n");
+  expect(await scrape(url)).toMatch(/^longwatch_config_last_reload_success_timestamp_seconds 1\d{9}/m);
+});
+
+test("/metrics takes a key as AccessKey or as a bearer token, other routes as AccessKey alone", async () => {
+  const authenticate: Authenticate = async (key) =>
+    key === "lw_good" ? { ...READER, scopes: new Set(["read"] as const) } : null;
+  const { url } = await startHttp({ areMetricsPublic: false, authenticate }, (app) => {
+    app.get("/other", { config: { access: { scope: "read" } } }, async () => "other");
+  });
+  const ask = async (path: string, headers: Record<string, string>) =>
+    (await fetch(`${url}${path}`, { headers })).status;
+  expect(await ask("/metrics", { AccessKey: "lw_good" })).toBe(200);
+  expect(await ask("/metrics", { Authorization: "Bearer lw_good" })).toBe(200);
+  expect(await ask("/metrics", { Authorization: "bearer  lw_good " })).toBe(200);
+  expect(await ask("/metrics", { Authorization: "Bearer lw_bad" })).toBe(401);
+  expect(await ask("/metrics", { Authorization: "Basic lw_good" })).toBe(401);
+  expect(await ask("/metrics", { Authorization: "Bearer" })).toBe(401);
+  // The platform's own header comes first: a wrong key is not mended by a right token.
+  expect(await ask("/metrics", { AccessKey: "lw_bad", Authorization: "Bearer lw_good" })).toBe(401);
+  expect(await ask("/other", { AccessKey: "lw_good" })).toBe(200);
+  expect(await ask("/other", { Authorization: "Bearer lw_good" })).toBe(401);
+});
+
+test("docs/deploy.md names no metric that there is none of", async () => {
+  const page = readFileSync(path.join(import.meta.dirname, "..", "..", "docs", "deploy.md"), "utf8");
+  const named = new Set(page.match(/\blongwatch_[a-z_]+/g));
+  const shown = await createMetrics().render();
+  expect(named.size).toBeGreaterThan(8);
+  for (const name of named) expect(shown).toContain(`# TYPE ${name} `);
+});
+
+test("a zone's name is a label of its metrics, its labels are those of longwatch_zone_info, and both may change", async () => {
+  let zones: Zones = {
+    101: { name: "shop", labels: { team: "edge" } },
+    102: { name: null, labels: { tier: "2" } },
+  };
+  const metrics = createMetrics(() => zones);
+  const stored = {
+    route: "list",
+    entries: 1,
+    inserted: 1,
+    filled: 0,
+    quarantined: 0,
+    held: 0,
+    bytes: 1,
+  } as const;
+  measureIngest(metrics).pageStored({ ...stored, zoneId: 101 });
+  measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
+  const doubt = { isSuspect: false, hoursReopened: 0 };
+  const zone = { ingestLagSeconds: 1, hoursToLoss: 2, gapHours: 3, ...doubt };
+  const rest = { spikesOpen: 0, notificationsPending: 0, requestBudget: null, channels: [], alerts: [] };
+  const backlog = { ...rest, isKeyMissing: false, zones: [{ ...zone, zoneId: 101 }] };
+  metrics.setBacklog(backlog);
+  const text = await metrics.render();
+  for (const line of [
+    'longwatch_pages_total{route="list",zone="101",zone_name="shop",result="changed"} 1',
+    'longwatch_events_total{zone="102",route="list",result="new"} 1',
+    'longwatch_ingest_lag_seconds{zone="101",zone_name="shop"} 1',
+    'longwatch_hours_to_loss{zone="101",zone_name="shop"} 2',
+    'longwatch_gap_hours{zone="101",zone_name="shop"} 3',
+    'longwatch_zone_info{team="edge",zone="101",zone_name="shop"} 1',
+    'longwatch_zone_info{tier="2",zone="102"} 1',
+  ])
+    expect(text).toContain(`${line}\n`);
+  zones = { 101: { name: "store", labels: { owner: "x" } } };
+  metrics.setBacklog(backlog);
+  const later = await metrics.render();
+  expect(later).toContain('longwatch_zone_info{owner="x",zone="101",zone_name="store"} 1\n');
+  expect(later.match(/^longwatch_zone_info\{.*$/gm)).toHaveLength(1);
+  expect(later.match(/^longwatch_gap_hours\{.*$/gm)).toEqual([
+    'longwatch_gap_hours{zone="101",zone_name="store"} 3',
+  ]);
 });
 
 test("two services in one process count apart", async () => {

@@ -22,7 +22,9 @@ import { startHttp } from "./start-http.ts";
 export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
-  api: Partial<Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey"> & { feedPollMs: number }> = {},
+  api: Partial<
+    Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey" | "zones"> & { feedPollMs: number }
+  > = {},
   more: Partial<RouteParts> = {},
 ) {
   const lines: string[] = [];

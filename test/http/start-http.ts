@@ -22,6 +22,8 @@ export async function startHttp(
     metrics,
     readBacklog: async () => ({
       spikesOpen: 0,
+      alerts: [],
+      isKeyMissing: false,
       notificationsPending: 0,
       requestBudget: null,
       channels: [],

@@ -20,7 +20,8 @@ import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
 import { AS_OPTION, describeMark, MAX_NOTE_CHARS, readMark, toMarkJson } from "./mark.ts";
 
 const ACK_HELP = `
-An acknowledged alert is not repeated; when it gets worse that is still told, and it resolves as ever.
+An acknowledged alert is not repeated; when it gets worse that is still told, and it resolves as ever. A second ack with
+another note adds the note.
 
 Examples:
   npm run -s longwatch -- alerts ack 17
@@ -94,6 +95,10 @@ function toJson(id: number, result: Exclude<ActResult, { kind: "unknown" }>, mar
 }
 
 function describe(alertId: number, by: string, result: Exclude<ActResult, { kind: "unknown" }>): string {
+  if (result.kind === "noted") {
+    const whose = result.by === null ? "" : ` by ${toLine(result.by, 100)}`;
+    return `alert #${alertId} is acknowledged${whose} already; the note of ${toLine(by, 100)} was added.\n`;
+  }
   if (result.kind === "unchanged")
     return `alert #${alertId} is ${result.state} already: nothing was changed.\n`;
   const told = result.channels.map((channel) => toLine(channel, 60)).join(", ");

@@ -9,6 +9,7 @@ import type { AlertMessage } from "../../channel/alert-message.ts";
 import { ADVICE_HEADING } from "../../channel/describe-alert.ts";
 import { toLine, toLines } from "../../channel/plain-text.ts";
 import { renderTerminal } from "../../channel/render-terminal.ts";
+import { stripMarkdown } from "../../channel/strip-markdown.ts";
 import { paintColour, paintPlain } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config.ts";
 import { toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
@@ -114,7 +115,7 @@ function draw(message: AlertMessage, { stdout }: StoreIo): string {
 
 function describeAdvice({ advice }: AlertMessage): string {
   if (advice.text === null) return "";
-  const lines = toLines(advice.text, WHOLE_ADVICE);
+  const lines = toLines(stripMarkdown(advice.text), WHOLE_ADVICE);
   const isFramed = advice.text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
   return isFramed ? "" : section(ADVICE_HEADING, lines);
 }

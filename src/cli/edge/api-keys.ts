@@ -9,19 +9,32 @@ interface Flags {
   readonly page?: string;
   readonly perPage?: string;
   readonly pageAll?: true;
+  readonly reveal?: true;
+}
+
+const SHOWN_CHARS = 4;
+/** A shorter key would be guessed from what is shown. */
+const LEAST_CHARS = 16;
+
+/** The key's first characters tell it from the others. */
+function maskKey<Item extends { readonly Key: string }>(item: Item): Item {
+  const shown = item.Key.length < LEAST_CHARS ? "" : item.Key.slice(0, SHOWN_CHARS);
+  return { ...item, Key: `${shown}********` };
 }
 
 /** `api-keys list`. */
 export function addApiKeys(edge: Command, setup: EdgeSetup): void {
   const group = edge.command("api-keys").description("API keys of the account.");
-  addSubcommand(group, "list", "List the account's API keys. The output holds the keys themselves.", [
+  addSubcommand(group, "list", "List the account's API keys. Without --reveal each key is masked.", [
     "api-keys list",
+    "api-keys list --reveal",
     "api-keys list --page 2 --per-page 50",
     "api-keys list --page-all",
   ])
     .option("--page <number>", "page to show, from 1 (default 1)")
     .option("--per-page <number>", "keys per page, 5 to 1000 (default 1000)")
     .option("--page-all", "follow all pages and join them")
+    .option("--reveal", "print the keys themselves")
     .action(
       edgeAction<Flags>(setup, async (flags, { read, io, call }) => {
         const page = read.integer("page", flags.page, "a whole number");
@@ -32,13 +45,13 @@ export function addApiKeys(edge: Command, setup: EdgeSetup): void {
         };
         read.check(ApiKeyListQuery, query);
         await call(async (client) => {
+          const list: typeof client.listApiKeys = async (...asked) => {
+            const page = await client.listApiKeys(...asked);
+            return flags.reveal === true ? page : { ...page, Items: page.Items.map(maskKey) };
+          };
           if (flags.pageAll === true)
-            await writeJoinedPages(
-              io.stdout,
-              "Items",
-              untilStalled(apiKeyPages(client.listApiKeys, query), "Items"),
-            );
-          else await writeJson(io.stdout, await client.listApiKeys(query));
+            await writeJoinedPages(io.stdout, "Items", untilStalled(apiKeyPages(list, query), "Items"));
+          else await writeJson(io.stdout, await list(query));
         });
       }),
     );

@@ -19,7 +19,7 @@ export function addMetrics(
   { metrics, readBacklog, isPublic, timeoutMs, onError }: MetricsRoute,
 ): void {
   const access = isPublic ? ("public" as const) : ({ scope: "read" } as const);
-  app.get("/metrics", { config: { access } }, async ({ caller }, reply) => {
+  app.get("/metrics", { config: { access, takesBearer: true } }, async ({ caller }, reply) => {
     // They name every zone and channel, as the status does for keys of every zone only.
     if (!isPublic && caller?.zoneIds !== null)
       throw new Refusal(403, { detail: "This key is for some zones only, and metrics are of all of them." });

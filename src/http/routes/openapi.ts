@@ -1,8 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import { readVersion } from "../../read-version.ts";
-import { DOCS_CSP, renderDocs } from "../docs-page.ts";
+import { DOCS_CSP, originOf, renderDocs } from "../docs-page.ts";
 import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi.ts";
 import type { KnownRoute } from "../openapi-operation.ts";
+
+/** Stands in the page for the address that it is served from; no text of a route holds it. */
+const PLACE = "http://place.of.the.origin.invalid";
 
 /**
  * `/openapi.json` and `/docs`, of every route that is added after this. Public: they say nothing of this installation that
@@ -11,7 +14,7 @@ import type { KnownRoute } from "../openapi-operation.ts";
 export function addOpenApi(app: FastifyInstance): void {
   const routes: KnownRoute[] = [];
   let document: OpenApi | null = null;
-  let page: string | null = null;
+  let page: readonly string[] | null = null;
   const read = () => (document ??= buildOpenApi(routes, readVersion()));
   app.addHook("onRoute", (route) => void routes.push(...toKnownRoutes(route)));
 
@@ -20,9 +23,10 @@ export function addOpenApi(app: FastifyInstance): void {
     reply.type("application/json; charset=utf-8").send(JSON.stringify(read())),
   );
   const pageDocs = { tag: "Service", summary: "This API for people", responseType: "text/html" };
-  app.get("/docs", { config: { access: "public", docs: pageDocs } }, async (_request, reply) => {
-    page ??= renderDocs(read());
-    return reply.header("content-security-policy", DOCS_CSP).type("text/html; charset=utf-8").send(page);
+  app.get("/docs", { config: { access: "public", docs: pageDocs } }, async (request, reply) => {
+    page ??= renderDocs(read(), PLACE).split(PLACE);
+    const html = page.join(originOf(request));
+    return reply.header("content-security-policy", DOCS_CSP).type("text/html; charset=utf-8").send(html);
   });
   // Whoever opens the address alone in a browser.
   const rootDocs = { tag: "Service", summary: "Leads to the documentation" };

@@ -73,6 +73,22 @@ export function describeFormat(
     });
   });
 
+  test.each(REASONS.filter((reason) => reason !== "resolved"))(
+    "%s has no mark of the recommendation's Markdown",
+    (reason) => {
+      const text = "## Assessment\n**One** _network_ sends `sqlmap` requests.\n* Keep [the rule](x)";
+      const shown = stringsOf(
+        render(messageOf({ reason, advice: { state: "present", text, reason: null } })),
+      );
+      const words = shown.join("\n").replaceAll("> ", "");
+      // A sign in brackets may be escaped for the vendor's own Markdown.
+      expect(words).toMatch(/\bAssessment\s/);
+      expect(words).toContain("One network sends sqlmap requests.");
+      expect(words).toMatch(/\n\s*\\?- Keep the rule \\?\(x\\?\)/);
+      expect(words).not.toContain("## Assessment");
+    },
+  );
+
   test("times that no calendar reaches break nothing", () => {
     check(messageOf({ startedAt: -9e15 }));
     check(messageOf({ reason: "resolved", state: "resolved", startedAt: 9e15, endedAt: 9e15 }));

@@ -15,7 +15,9 @@ const Body = z
 const Answer = z.object({
   id: z.number().int(),
   state: z.enum(ALERT_STATES),
-  result: z.enum(["done", "unchanged"]).describe("unchanged: it stood there already."),
+  result: z
+    .enum(["done", "noted", "unchanged"])
+    .describe("unchanged: the alert had that state already. noted: so it had, and the note was added."),
   channels: z.array(z.string()).describe("Those that are told of it."),
 });
 
@@ -50,7 +52,7 @@ function addAct(
       if (result.kind === "unknown") throw notFound(`alert ${id}`);
       if (name === "ack" && result.kind === "unchanged" && result.state === "resolved")
         throw new Refusal(409, { slug: "alert-resolved", detail: `Alert ${id} is resolved already.` });
-      const channels = result.kind === "done" ? [...result.channels] : [];
+      const channels = result.kind === "unchanged" ? [] : [...result.channels];
       return { id, state: result.state, result: result.kind, channels };
     },
   );

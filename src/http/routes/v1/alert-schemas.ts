@@ -15,6 +15,10 @@ export const AlertItem = z
     severity: z.enum(severities),
     kind: z.string().describe(`One of ${ALERT_KINDS.join(", ")}; self is about Longwatch.`),
     zoneId: z.number().int().nullable(),
+    zoneName: z
+      .string()
+      .nullable()
+      .describe("From the configuration file, as it was when the alert was last told."),
     ruleId: z.string().nullable(),
     ruleTitle: z.string().nullable().describe("What a managed rule is about."),
     headline: z.string().nullable().describe("Text of logs, to be escaped."),

@@ -4,6 +4,7 @@ import type { FeedRow } from "../../../../db/queries/feed-transitions.ts";
 import type { Matchers } from "../../../alert/silence.ts";
 import type { Clock } from "../../../clock.ts";
 import type { RowHub } from "../../../feed/row-hub.ts";
+import type { Zones } from "../../../routing/zones.ts";
 import type { Authenticate } from "../../caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
@@ -28,7 +29,7 @@ type AlertActResult =
   | { readonly kind: "unknown" }
   | { readonly kind: "unchanged"; readonly state: "firing" | "acknowledged" | "resolved" }
   | {
-      readonly kind: "done";
+      readonly kind: "done" | "noted";
       readonly state: "firing" | "acknowledged" | "resolved";
       readonly channels: readonly string[];
     };
@@ -65,6 +66,8 @@ export interface ApiDeps {
   readonly hub: RowHub<FeedRow>;
   /** Asked again while a stream lasts, so that a revoked key hears no more. */
   readonly authenticate: Authenticate;
+  /** Names and labels of zones as they are now. */
+  readonly zones: () => Zones;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
   /** Of a stream without events. Default 15 s. */

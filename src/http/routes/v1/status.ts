@@ -6,6 +6,7 @@ import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts
 import { readReplicas } from "../../../../db/queries/replicas.ts";
 import { describeCircuit } from "../../../delivery/circuit.ts";
 import { assessService, type ServiceLife } from "../../../report/service-life.ts";
+import type { Zones } from "../../../routing/zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, toIso, toIsoOrNull } from "./parts.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
@@ -66,7 +67,7 @@ const Answer = z.object({
 export type StatusAnswer = z.infer<typeof Answer>;
 
 /** `GET /api/v1/status`: what goes on, in the zones that the caller may see. */
-export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+export function addStatus(app: FastifyInstance, { archive, clock, zones: readNames }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/status",
     {
@@ -78,7 +79,7 @@ export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): vo
         response: { 200: Answer },
       },
     },
-    async ({ caller }) => readStatus(archive, known(caller).zoneIds, clock()),
+    async ({ caller }) => readStatus(archive, known(caller).zoneIds, { now: clock(), names: readNames() }),
   );
 }
 
@@ -86,10 +87,10 @@ export function addStatus(app: FastifyInstance, { archive, clock }: ApiDeps): vo
 export async function readStatus(
   archive: ApiDeps["archive"],
   zoneIds: readonly number[] | null,
-  now: number,
+  { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<StatusAnswer> {
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-  const zones = await describeZones(archive, seen, now);
+  const zones = await describeZones(archive, seen, { now, names });
   // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
   const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
   const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>

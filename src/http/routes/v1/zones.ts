@@ -8,6 +8,7 @@ import { readServiceStatus } from "../../../../db/queries/service-status.ts";
 import { readSuspicions } from "../../../../db/queries/zone-suspicions.ts";
 import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../../../coverage/horizon.ts";
 import { hoursToLoss } from "../../../coverage/hours-to-loss.ts";
+import type { Zones } from "../../../routing/zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "./parts.ts";
 
@@ -17,6 +18,8 @@ const RECENT_MS = 4 * DAY_MS;
 export const Zone = z
   .object({
     id: z.number().int(),
+    name: z.string().nullable().describe("From the configuration file."),
+    labels: z.record(z.string(), z.string()),
     firstHour: IsoTime.describe("Start of the first hour anything is known of."),
     newestEventAt: IsoTime.nullable().describe("Null where the last four days hold none."),
     searchedThrough: IsoTime.nullable(),
@@ -37,7 +40,7 @@ export const Zone = z
   .meta({ id: "Zone" });
 
 /** `GET /api/v1/zones`: what is kept and what goes on, zone by zone. */
-export function addZones(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
+export function addZones(app: FastifyInstance, { archive, clock, cursors, zones: readNames }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/zones",
     {
@@ -53,7 +56,7 @@ export function addZones(app: FastifyInstance, { archive, clock, cursors }: ApiD
       const [lastZone] = cursors.readAfter("zones", after) ?? [];
       const zones = await readVisibleZones(archive, known(caller).zoneIds);
       const left = zones.filter(({ zoneId }) => zoneId > Number(lastZone ?? 0)).slice(0, limit + 1);
-      const shown = await describeZones(archive, left, clock());
+      const shown = await describeZones(archive, left, { now: clock(), names: readNames() });
       return toPage(
         shown,
         limit,
@@ -80,7 +83,7 @@ export async function readVisibleZones(
 export async function describeZones(
   archive: ApiDeps["archive"],
   zones: readonly SeenZone[],
-  now: number,
+  { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
   const ids = zones.map(({ zoneId }) => zoneId);
   const status = await readServiceStatus(archive, ids, now - RECENT_MS);
@@ -93,6 +96,8 @@ export async function describeZones(
     const known = stored.get(zoneId);
     described.push({
       id: zoneId,
+      name: names[zoneId]?.name ?? null,
+      labels: { ...names[zoneId]?.labels },
       firstHour: toIso(firstHour),
       newestEventAt: toIsoOrNull(known?.newestAt ?? null),
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),

@@ -1,0 +1,65 @@
+/** Longer than any channel shows; every pattern below reads a line once, so that its time grows with the text alone. */
+const MOST_CHARS = 100_000;
+
+/** Lines that only draw: a fence, a rule, the line below a table's head. */
+const DRAWN =
+  /^(?:(?:`{3,}|~{3,})[^`]*|(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,}|\|?[ \t]*:?-{2,}[-:| \t]*)$/;
+const HEADING = /^#{1,6}[ \t]+/;
+const CLOSED_HEADING = /[ \t]+#{1,6}$/;
+const QUOTE = /^(?:>[ \t]?)+/;
+const BULLET = /^[*+][ \t]+/;
+const CODE = /`([^`]+)`/g;
+/** Stands for code while the rest is read: nothing in code is a mark. */
+const PLACE = "\ue000";
+/** Both ends stand at a word: `942*`, `a * b` and `snake_case` are no emphasis. */
+const STARS =
+  /(?<![\p{L}\p{N}*\\])(\*{1,3})(?=[\p{L}\p{N}"'([_~\ue000])([^*]{1,2000})(?<=\S)\1(?![\p{L}\p{N}*])/gu;
+const UNDERSCORES =
+  /(?<![\p{L}\p{N}_\\])(_{1,3})(?=[\p{L}\p{N}"'([*~\ue000])([^_]{1,2000})(?<=\S)\1(?![\p{L}\p{N}_])/gu;
+const STRUCK = /~~([^~]{1,2000})~~/g;
+const LINK = /!?\[([^[\]]{0,500})\]\(([^()\s]{1,2000})(?:[ \t]+"[^"]{0,500}")?\)/g;
+const ESCAPED = /\\([\\`*_{}[\]()#+.!~>|-])/g;
+
+/**
+ * Returns the text without the marks of Markdown: no channel renders them, because the text is an attacker's to influence.
+ * Words, numbers of lists and the addresses of links stay. The result is still hostile.
+ */
+export function stripMarkdown(text: string): string {
+  return text
+    .slice(0, MOST_CHARS)
+    .split("\n")
+    .filter((line) => !DRAWN.test(line.trim()))
+    .map(stripLine)
+    .join("\n");
+}
+
+function stripLine(line: string): string {
+  const indent = /^[ \t]*/.exec(line)?.[0] ?? "";
+  const bare = line.slice(indent.length).trimEnd().replace(QUOTE, "");
+  const item = bare.replace(BULLET, "- ");
+  const words = HEADING.test(item) ? item.replace(HEADING, "").replace(CLOSED_HEADING, "") : item;
+  return `${indent}${stripInline(stripTable(words))}`;
+}
+
+/** `| a | b |` as `a | b`. */
+function stripTable(line: string): string {
+  return line.length > 2 && line.startsWith("|") && line.endsWith("|") ? line.slice(1, -1).trim() : line;
+}
+
+function stripInline(line: string): string {
+  const codes: string[] = [];
+  const held = line.replaceAll(PLACE, "\\u{e000}").replace(CODE, (_, code: string) => {
+    codes.push(code);
+    return PLACE;
+  });
+  const linked = held.replace(LINK, (_, title: string, url: string) =>
+    title === "" ? url : `${title} (${url})`,
+  );
+  // Twice: one kind may stand in the other.
+  const plain = stripEmphasis(stripEmphasis(linked)).replace(ESCAPED, "$1");
+  return plain.replaceAll(PLACE, () => codes.shift() ?? "");
+}
+
+function stripEmphasis(text: string): string {
+  return text.replace(STARS, "$2").replace(UNDERSCORES, "$2").replace(STRUCK, "$1");
+}

@@ -1,0 +1,113 @@
+import type { Command } from "commander";
+import type { Queryable } from "../../../db/client.ts";
+import { readRaisableSpikes } from "../../../db/queries/alerts.ts";
+import { readActiveSilences } from "../../../jobs/read-active-silences.ts";
+import { toAlertSpike } from "../../alert/alert-spike.ts";
+import type { Scene } from "../../alert/assess-alert.ts";
+import { type ExplainedAlert, explainAlert } from "../../alert/explain-alert.ts";
+import { severities } from "../../channel/alert-message.ts";
+import type { Config } from "../../config.ts";
+import { mannerOf } from "../../routing/manner.ts";
+import type { Routing, Subject } from "../../routing/routing.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { withStore } from "../open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { describeExplained } from "./describe-explained.ts";
+
+const KINDS = ["spike", "new-rule", "self"] as const;
+const MAX_RULE_CHARS = 255;
+
+const HELP = `
+Shows step by step what the service would do with an alert that does not exist: which routes match and why the others do
+not, what mutes the alert, which quiet hours hold channels back, and who is notified of the beginning, of a rise a minute
+later and of the end. The answer comes from the functions that decide in the service. Nothing is sent or stored.
+
+With --live the silences and the spikes of the database count as well; without it the command connects to nothing.
+Exit code 1 when no channel would be notified, now or after its quiet hours.
+
+Examples:
+  npm run -s longwatch -- config routes test --zone 101 --rule 942100 --severity critical
+  npm run -s longwatch -- config routes test --zone shop --rule 942100 --severity error --at 2026-11-22T23:30
+  npm run -s longwatch -- config routes test --kind self --severity error --live --json`;
+
+interface Flags {
+  readonly zone?: string;
+  readonly rule?: string;
+  readonly severity?: string;
+  readonly kind?: string;
+  readonly at?: string;
+  readonly live?: true;
+  readonly json?: true;
+}
+
+/** `longwatch config routes test`. */
+export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("test", "Show who would be notified of an alert, and why.", HELP, io)
+    .option("--zone <zone>", "the shield zone, by number or by name (needed, but for --kind self)")
+    .option("--rule <id>", "the rule (needed, but for --kind self)")
+    .option("--severity <name>", "info, warning, error or critical (needed)")
+    .option("--kind <name>", "spike, new-rule or self (default: spike)")
+    .option("--at <time>", "when: ISO-8601, epoch ms, relative such as +8h (default: now)")
+    .option("--live", "also apply the silences and the spikes in the database")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const config = readConfig();
+        const { routing } = config.alerting;
+        const subject = readSubject(read, flags, routing);
+        const nowMs = flags.at === undefined ? io.clock() : (read.time("at", flags.at) ?? 0);
+        read.finish();
+        const seen =
+          flags.live === true
+            ? await withStore(config, ({ db }) => readLive(db, io, nowMs))
+            : { silences: [], firing: [] };
+        const kinds = new Map(config.alerting.channels.map(({ name, kind }) => [name, kind]));
+        const mannerIn = (channel: string) => mannerOf(kinds.get(channel));
+        const scene: Scene = { nowMs, routing, asks: [], mannerOf: mannerIn, ...seen };
+        const explained = explainAlert(subject, scene);
+        const facts = { subject, nowMs, isLive: flags.live === true, zones: routing.zones };
+        if (flags.json === true)
+          await writeJson(io.stdout, { at: new Date(nowMs).toISOString(), subject, ...explained });
+        else await writeOut(io.stdout, describeExplained(explained, facts));
+        if (!isHeard(explained)) io.setExitCode(1);
+      }),
+    );
+}
+
+function isHeard({ transitions: [first] }: ExplainedAlert): boolean {
+  return first !== undefined && first.notified.length + first.held.length > 0;
+}
+
+function readSubject(read: FlagReader, flags: Flags, { zones = {} }: Routing): Subject {
+  const kind =
+    KINDS.find((one) => one === (flags.kind ?? "spike")) ?? read.wrong("kind", flags.kind, KINDS.join(", "));
+  const severity =
+    severities.find((one) => one === flags.severity) ??
+    read.wrong("severity", flags.severity, `one of ${severities.join(", ")}`);
+  const isSelf = kind === "self";
+  const named = Object.entries(zones).find(([, { name }]) => name !== null && name === flags.zone)?.[0];
+  const zoneId =
+    isSelf && flags.zone === undefined
+      ? null
+      : (read.id("zone", named ?? flags.zone, "a shield zone's number, or a name from zones") ?? null);
+  if (!isSelf && (flags.rule === undefined || flags.rule === "" || flags.rule.length > MAX_RULE_CHARS))
+    read.wrong("rule", flags.rule?.slice(0, 40), "a rule's id");
+  if (isSelf && flags.rule !== undefined) read.mistakes.push("--rule must be left out with --kind self");
+  return { kind: kind ?? "spike", zoneId, ruleId: flags.rule ?? null, severity: severity ?? "info" };
+}
+
+async function readLive(
+  db: Queryable,
+  io: StoreIo,
+  nowMs: number,
+): Promise<Pick<Scene, "silences" | "firing">> {
+  const log = {
+    warn: (facts: object, text: string) =>
+      void io.stderr.write(`longwatch config routes test: ${text} ${JSON.stringify(facts)}\n`),
+  };
+  const spikes = (await readRaisableSpikes(db, { closedAfterMs: nowMs })).map((spike) => toAlertSpike(spike));
+  const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
+  return { silences: await readActiveSilences(db, log as never, nowMs), firing };
+}

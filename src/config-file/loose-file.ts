@@ -1,0 +1,42 @@
+import { z } from "zod";
+
+/** An empty text stands for whatever is not one, so that the others keep their places. */
+const text = z.string().catch("");
+const texts = z.array(text).catch([]);
+const object = z.record(z.string(), z.unknown());
+
+export interface LooseRoute {
+  readonly channels: readonly string[];
+  readonly matchers?: unknown;
+  readonly continue?: unknown;
+  readonly routes: readonly LooseRoute[];
+}
+const NO_ROUTE: LooseRoute = { channels: [], routes: [] };
+const route: z.ZodType<LooseRoute> = z
+  .object({
+    channels: texts,
+    matchers: z.unknown().optional(),
+    continue: z.unknown().optional(),
+    get routes() {
+      return z.array(route).catch([]);
+    },
+  })
+  .catch(NO_ROUTE as never);
+
+/** The parts of a configuration file that refer to each other, of a file that may be wrong everywhere else. Never fails. */
+export const looseFile = z
+  .object({
+    channels: object.catch({}),
+    route,
+    quiet_hours: z
+      .array(z.object({ channels: texts, from: text, to: text }).catch({ channels: [], from: "", to: "" }))
+      .catch([]),
+    links: z
+      .array(
+        z
+          .object({ title: text, matchers: object.default({}).catch({ wrong: true }) })
+          .catch({ title: "", matchers: { wrong: true } }),
+      )
+      .catch([]),
+  })
+  .catch({ channels: {}, route: NO_ROUTE, quiet_hours: [], links: [] });

@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import type { AlertSpike } from "../../src/alert/alert-spike.ts";
+import { buildGroupMessage } from "../../src/alert/group-message.ts";
+import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import {
+  readToldLabels,
+  readToldSeverity,
+  toAlertmanagerAlerts,
+  toToldReference,
+} from "../../src/channel/alertmanager-alerts.ts";
+import { toDiscordMessage } from "../../src/channel/discord-message.ts";
+import { toEmailMessage } from "../../src/channel/email-message.ts";
+import { toOpsgenieRequests } from "../../src/channel/opsgenie-requests.ts";
+import { toPagerDutyEvent } from "../../src/channel/pagerduty-event.ts";
+import { renderTerminal } from "../../src/channel/render-terminal.ts";
+import { toSlackMessage } from "../../src/channel/slack-blocks.ts";
+import { toTeamsMessage } from "../../src/channel/teams-card.ts";
+import { paintPlain } from "../../src/channel/terminal-style.ts";
+import { toWebhookBodies } from "../../src/channel/webhook-body.ts";
+import { rateOf } from "../../src/delivery/channel-rate.ts";
+import { buildDigest } from "../../src/delivery/digest-message.ts";
+import { floodOf, messageOf } from "./support/messages.ts";
+import { NOW } from "./support/receiver.ts";
+
+const ZONE = { zoneName: "shop", zoneLabels: { team: "edge" } } as const;
+const RENDERERS: Readonly<Record<string, (message: AlertMessage) => unknown>> = {
+  terminal: (message) => renderTerminal(message, { columns: 200, paint: paintPlain }),
+  webhook: (message) => toWebhookBodies(message, NOW).first,
+  slack: toSlackMessage,
+  pagerduty: toPagerDutyEvent,
+  teams: toTeamsMessage,
+  discord: toDiscordMessage,
+  alertmanager: (message) => toAlertmanagerAlerts(message, { atMs: NOW, told: null, firingForMs: 1 }),
+  opsgenie: toOpsgenieRequests,
+  email: (message) => toEmailMessage(message, "longwatch.example"),
+};
+
+test.each(Object.entries(RENDERERS))("a %s message names the zone", (_kind, render) => {
+  const text = (message: AlertMessage) => JSON.stringify(render(message));
+  expect(text(messageOf({ ...ZONE, headline: "much more than usual" }))).toContain("shop");
+  expect(text(messageOf({ ...ZONE, kind: "self", ruleId: null, headline: "late" }))).toContain("shop");
+  expect(text(messageOf({ headline: "much more than usual" }))).not.toContain("shop");
+});
+
+test.each(["terminal", "slack", "teams", "discord", "email", "pagerduty", "opsgenie"])(
+  "a flood of two zones names both on %s",
+  (kind) => {
+    const named = (index: number) => (index < 3 ? { zoneName: "shop" } : { zoneId: 102, zoneName: "blog" });
+    const text = JSON.stringify(RENDERERS[kind]?.(floodOf(6, { zoneId: null }, named)));
+    for (const zone of ["zone 101 \\\\?\\(shop\\\\?\\)", "zone 102 \\\\?\\(blog\\\\?\\)"])
+      expect(text.replaceAll("\\\\", "\\")).toMatch(new RegExp(zone));
+  },
+);
+
+test("a digest names the zone of every alert", () => {
+  const messages = [messageOf(ZONE), messageOf({ zoneId: 102, dedupeKey: "other" })];
+  const digest = buildDigest(messages, "key", rateOf("slack"));
+  expect(renderTerminal(digest, { columns: 100, paint: paintPlain })).toContain("zone 101 (shop) · firing");
+  expect(digest.digest?.[1]).not.toHaveProperty("zoneName");
+});
+
+test("PagerDuty, Opsgenie and the webhook carry the zone's labels", () => {
+  const message = messageOf(ZONE);
+  expect(toPagerDutyEvent(message)).toMatchObject({
+    payload: { source: "zone 101 (shop)", custom_details: { zone_labels: { team: "edge" } } },
+  });
+  expect(toOpsgenieRequests(message)[0]?.body["details"]).toMatchObject({
+    zoneName: "shop",
+    zone_team: "edge",
+  });
+  expect(JSON.parse(toWebhookBodies(message, NOW).first).data).toMatchObject(ZONE);
+});
+
+test("Alertmanager has the zone's labels, and an alert whose zone got other labels ends under the old ones", () => {
+  const options = { atMs: NOW, firingForMs: 60_000 };
+  const before = messageOf(ZONE);
+  const [first] = toAlertmanagerAlerts(before, { ...options, told: null });
+  expect(first).toMatchObject({
+    labels: { team: "edge", zone_id: "101" },
+    annotations: { zone_name: "shop" },
+  });
+  const reference = toToldReference(before);
+  const told = { told: readToldSeverity(reference), toldLabels: readToldLabels(reference) };
+  expect(told).toEqual({ told: "critical", toldLabels: { team: "edge" } });
+  expect(toAlertmanagerAlerts(before, { ...options, ...told })).toHaveLength(1);
+  const after = messageOf({ ...ZONE, zoneLabels: { team: "shop" }, reason: "repeat" });
+  const [ended, firing, ...more] = toAlertmanagerAlerts(after, { ...options, ...told });
+  expect(more).toEqual([]);
+  expect(ended).toMatchObject({ labels: { team: "edge" }, endsAt: new Date(NOW).toISOString() });
+  expect(firing).toMatchObject({ labels: { team: "shop" }, endsAt: new Date(NOW + 60_000).toISOString() });
+  const over = messageOf({ ...ZONE, zoneLabels: {}, state: "resolved", reason: "resolved", endedAt: NOW });
+  expect(toAlertmanagerAlerts(over, { ...options, ...told })[0]?.labels).toMatchObject({ team: "edge" });
+  for (const odd of ["critical", "critical {", 'critical {"a":1}', "x {}", null])
+    expect(readToldLabels(odd)).toEqual({});
+});
+
+test("a flood of one zone is named in the headline", () => {
+  const top = { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
+  const spike: AlertSpike = {
+    id: 1,
+    zoneId: 101,
+    zoneName: "shop",
+    ruleId: "942100",
+    kind: "spike",
+    severity: "error",
+    windowMinutes: 5,
+    windowCount: 9,
+    baseline: 1,
+    threshold: 3,
+    score: 4,
+    peak: 9,
+    openedAtMs: NOW,
+    closedAtMs: null,
+    evidence: { top, sparkline: [] },
+  };
+  const alert = {
+    state: "firing",
+    transition: 1,
+    firedAtMs: NOW,
+    resolvedAtMs: null,
+    spikeId: 1,
+    transitions: [],
+  } as const;
+  const message = buildGroupMessage({
+    alertId: 1,
+    fingerprint: "f",
+    alert,
+    reason: "first",
+    spikes: [spike],
+  });
+  expect(message.headline).toMatch(/^Flood: 1 rule in zone 101 \(shop\) /);
+});
