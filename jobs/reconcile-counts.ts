@@ -18,7 +18,7 @@ import type { Clock } from "../src/clock.ts";
 import { type CellCounts, type ComparedHour, compareCounts } from "../src/coverage/compare-counts.ts";
 import { CountsUnreadableError } from "../src/coverage/counts-unreadable-error.ts";
 import type { CoveredHour } from "../src/coverage/covered-hour.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../src/coverage/horizon.ts";
+import { horizonAt, startOfHour } from "../src/coverage/horizon.ts";
 import { countDeficits, isAsSealed, toCountsLook } from "../src/coverage/judge-counts.ts";
 import { nextLook } from "../src/coverage/look.ts";
 import { isSearchedAndSettled } from "../src/coverage/plan-closing-search.ts";
