@@ -142,8 +142,8 @@ async function mergeSurplus(
     const before = known.get(hour.startsAt);
     // An hour that an earlier version sealed may hold doubles that cover losses: it is looked at once.
     const isUnknown = before?.state === "sealed" && before.looks.counts === undefined;
-    if (!isUnknown && (countDeficits(hour).count === 0 || (before !== undefined && isAsSealed(before, hour))))
-      continue;
+    const isAccepted = before?.state === "sealed" && isAsSealed(before, hour);
+    if (!isUnknown && (countDeficits(hour).count === 0 || isAccepted)) continue;
     const reason = "A log id was stored under two times.";
     const merged = await inTransaction(database, async ({ tx }) => {
       const doubles = await mergeDoubles(tx, zoneId, hour.startsAt, at);

@@ -10,6 +10,7 @@ import {
   recordListPage,
   rejectListToken,
 } from "../db/queries/list-passes.ts";
+import { noteWrongTimes } from "../db/queries/merge-doubles.ts";
 import { type StoredPage, storePage } from "../db/queries/store-page.ts";
 import type { Clock } from "../src/clock.ts";
 import { toDay } from "../src/coverage/horizon.ts";
@@ -52,7 +53,7 @@ export interface DayToWalk {
 }
 
 export interface EndedPass extends ListPass {
-  /** Entries that belong to another day, by far. */
+  /** Entries that belong to another day. */
   readonly outsideDay: number;
 }
 
@@ -135,6 +136,10 @@ async function walkPass(
   for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
     const { entries, size, firstAt } = page.content;
     const pageHash = page.content.hash.toString("hex");
+    outsideDay += page.content.outsideDay;
+    const { nearDay } = page.content;
+    if (nearDay.length > 0)
+      outsideDay += await noteWrongTimes(deps.database.db, zoneId, { dayStart, atMs: deps.clock() }, nearDay);
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
     seenPages.add(pageHash);
     const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
@@ -145,7 +150,6 @@ async function walkPass(
     });
     const { stored } = walked;
     current = walked.pass;
-    outsideDay += page.content.outsideDay;
     expectNew = size > 0 && stored.inserted === size;
     if (stored.inserted > 0 && firstAt !== null) {
       earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, firstAt);

@@ -3,6 +3,8 @@ import type { Queryable } from "../client.ts";
 
 /** A platform that shows an event under two times shows it this close together, or it is left to a person. */
 const NEAR = sql.raw("interval '1 hour'");
+/** Only the list can put an event under a time that is wrong by so much: into the day before or behind its own. */
+const FAR = sql.raw("interval '25 hours'");
 /** Aliases outlive everything that the platform can still show. */
 const KEPT = sql.raw("interval '10 days'");
 
@@ -15,8 +17,8 @@ export interface MergedDouble {
 
 /**
  * Makes one event of each log id that is stored in this hour (epoch ms of its start) and under another time within an hour of
- * it. What the search has shown is kept, else the earlier one; the other time is noted, so that it is not stored again. Counts
- * and stale minutes follow.
+ * it, or within a day if only the list has shown it in this hour, and that the search has shown. The search's time is kept; the other time is noted, so that the list does not store it
+ * again. While only the list has shown the event, nobody knows which time is right. Counts and stale minutes follow.
  */
 export async function mergeDoubles(
   tx: Queryable,
@@ -29,13 +31,18 @@ export async function mergeDoubles(
   const { rows } = await tx.execute<{ logId: string; keptAt: number; otherAt: number }>(sql`
     with near as (
       select occurred_at, log_id, feature is null as is_unresolved from waf_events
-      where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${NEAR} and occurred_at < ${to}::timestamptz + ${NEAR}),
+      where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${NEAR} and occurred_at < ${to}::timestamptz + ${NEAR}
+      union
+      select occurred_at, log_id, feature is null from waf_events
+      where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${FAR} and occurred_at < ${to}::timestamptz + ${FAR}
+        and log_id in (select log_id from waf_events
+          where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to} and feature is null)),
     ranked as (
       select log_id, occurred_at, row_number() over one as rank, first_value(occurred_at) over one as kept_at,
         bool_or(occurred_at >= ${from} and occurred_at < ${to}) over (partition by log_id) as is_asked,
-        count(*) over (partition by log_id) as times
+        count(*) over (partition by log_id) as times, bool_or(not is_unresolved) over (partition by log_id) as is_known
       from near window one as (partition by log_id order by is_unresolved, occurred_at)),
-    doubled as (select * from ranked where times > 1 and rank > 1 and is_asked),
+    doubled as (select * from ranked where times > 1 and rank > 1 and is_asked and is_known),
     removed as (
       delete from waf_events e using doubled d
       where e.zone_id = ${zoneId} and e.occurred_at = d.occurred_at and e.log_id = d.log_id
@@ -105,6 +112,29 @@ export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: n
       where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)
     select count(*)::integer as doubles from doubles`);
   if ((found.rows[0]?.doubles ?? 0) > 0) await dropOldAliases(tx, zoneId, at);
+}
+
+/**
+ * Notes entries of a list that lie outside its day (epoch ms of its start) and whose log id is stored within the day: the entry's
+ * time is wrong, and the event is not stored again. Returns how many there are. Reads every log id of the day.
+ */
+export async function noteWrongTimes(
+  tx: Queryable,
+  zoneId: number,
+  { dayStart, atMs }: { dayStart: number; atMs: number },
+  entries: readonly { readonly occurredAt: number; readonly logId: string }[],
+): Promise<number> {
+  const times = sql.param(entries.map(({ occurredAt }) => new Date(occurredAt)));
+  const ids = sql.param(entries.map(({ logId }) => logId));
+  const { rowCount } = await tx.execute(sql`
+    insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
+    select distinct on (g.at, g.log_id) ${zoneId}, g.log_id, g.at, e.occurred_at, ${new Date(atMs)}::timestamptz
+    from unnest(${times}::timestamptz[], ${ids}::text[]) as g(at, log_id)
+    join waf_events e on e.zone_id = ${zoneId} and e.log_id = g.log_id
+      and e.occurred_at >= ${new Date(dayStart)} and e.occurred_at < ${new Date(dayStart + 86_400_000)}
+    order by g.at, g.log_id
+    on conflict (zone_id, other_at, log_id) do update set kept_at = excluded.kept_at`);
+  return rowCount ?? 0;
 }
 
 async function dropOldAliases(tx: Queryable, zoneId: number, at: Date): Promise<void> {

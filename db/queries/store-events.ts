@@ -139,9 +139,9 @@ export async function mergeStaged(
   return { inserted, filled: filled.rows[0]?.filled ?? 0, reopened };
 }
 
-/** What is stored under another time already. */
+/** What the list shows and is stored under another time already. What the search shows has its right time. */
 const DROP_ALIASES = `delete from staged_events s using event_aliases a
-  where a.zone_id = s.zone_id and a.other_at = s.occurred_at and a.log_id = s.log_id`;
+  where a.zone_id = s.zone_id and a.other_at = s.occurred_at and a.log_id = s.log_id and s.feature is null`;
 
 async function insertStaged(
   { tx }: Transaction,

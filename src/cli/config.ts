@@ -55,9 +55,13 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
     listCommand(readers, io),
     tableCommand(io),
     schemaCommand(io),
-    commandGroup("routes", "Try out the routes of the configuration file.", io, [
-      testRoutesCommand(readers.config, io),
-    ]),
+    commandGroup(
+      "routes",
+      "Try out the routes of the configuration file.",
+      io,
+      [testRoutesCommand(readers.config, io)],
+      "config routes",
+    ),
   ]);
 }
 

@@ -14,7 +14,6 @@ const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
   EDGE_CONTRADICTORY: "try again; if it stays, ask the platform's support and name the request",
 };
 
-const TYPED_IDS = "check the ids that were typed, and EDGE_API_URL";
 const IDS_OF_EVENTS = "check EDGE_API_URL and the ids (EDGE_SHIELD_ZONES)";
 const IDS_OF_RULE = "check EDGE_API_URL, the zone and the rule's id";
 
@@ -31,6 +30,14 @@ const IDS: Readonly<Record<EdgeOperation, string>> = {
   "add-container": "check EDGE_API_URL and the application's id",
   "update-application": "check EDGE_API_URL and the application's id",
   "delete-volume-instances": "check EDGE_API_URL, the application's and the volume's id",
+};
+
+const TYPED_IDS_OF_RULE = "check the ids that were typed (the zone and the rule's id), and EDGE_API_URL";
+
+/** The same where a person typed the ids. Operations that are not named here have no other text for it. */
+const TYPED_IDS: Readonly<Partial<Record<EdgeOperation, string>>> = {
+  "get-recommendation": TYPED_IDS_OF_RULE,
+  "get-rule-metrics": TYPED_IDS_OF_RULE,
 };
 
 /** What the platform's own key says is missing. */
@@ -57,7 +64,7 @@ export function findRemedy(error: EdgeError, { typed = false } = {}): string | n
   if (code !== "EDGE_NOT_FOUND") return REMEDIES[code] ?? null;
   return (
     MISSING.find(([key]) => errorKey !== null && key.test(errorKey))?.[1] ??
-    (typed ? TYPED_IDS : IDS[operation])
+    (typed ? (TYPED_IDS[operation] ?? IDS[operation]) : IDS[operation])
   );
 }
 

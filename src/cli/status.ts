@@ -39,8 +39,9 @@ end, ░ begun, · not yet, ! lost in part or whole, - not watched from its begi
 
 Exit codes:
   0   all is well
-  1   something needs attention, and the last lines name it: a role that no live process has, a channel that does not
-      deliver, notifications given up in the last 72 hours, an hour that expires within a day and is not sealed, an
+  1   something needs attention, and the last lines name it: a role that no live process has, a missing pseudonym key,
+      events held back until the key is there, a zone for which the platform answers incompletely, a channel that does
+      not deliver, notifications given up in the last 72 hours, an hour that expires within a day and is not sealed, an
       unresolved alert of Longwatch about itself; also if the database cannot be reached
   2   a mistake in what was typed or set
   3   nothing of that, but an hour of the strip is lost

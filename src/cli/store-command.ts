@@ -38,6 +38,7 @@ export function commandGroup(
   description: string,
   io: StoreIo,
   commands: readonly Command[],
+  path = name,
 ): Command {
   const group = new Command(name)
     .description(description)
@@ -47,7 +48,7 @@ export function commandGroup(
     })
     .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
   for (const command of commands) group.addCommand(command);
-  return addGroupHelp(listAsTyped(group));
+  return addGroupHelp(listAsTyped(group), path);
 }
 
 /**

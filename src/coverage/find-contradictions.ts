@@ -29,6 +29,19 @@ export function findContradictions(route: LookRoute, hours: readonly CoveredHour
   });
 }
 
+/**
+ * A route may once have shown too much, under wrong times for instance. What it shows less of for an hour is what it shows; the
+ * caller asks whether that is also what is stored.
+ */
+function isLowerForGood(look: Look): boolean {
+  return look.count < look.peak && agreedFor(look) >= AGREE_LONG_MS;
+}
+
+/** Whether a look that shows less than an earlier one has to be repeated until it is clear what is true. */
+export function isLowerForNow(look: Look): boolean {
+  return look.count < look.peak && agreedFor(look) < AGREE_LONG_MS;
+}
+
 /** The other routes account for the events, and the look has been the same for long enough. */
 function isExplained(
   route: LookRoute,
@@ -36,6 +49,7 @@ function isExplained(
   { looks, storedCount, missingCells }: CoveredHour,
 ): boolean {
   const { list, search } = looks;
+  if (look.count === storedCount && isLowerForGood(look) && missingCells === 0) return true;
   if (look.count === 0 || missingCells > 0) return false;
   if (route === "list") return agreedFor(look) >= AGREE_LONG_MS && search?.count === storedCount;
   const isDropped =

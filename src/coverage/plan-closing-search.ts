@@ -1,4 +1,5 @@
 import type { CoveredHour } from "./covered-hour.ts";
+import { isLowerForNow } from "./find-contradictions.ts";
 import { firstListedDay, HOUR_MS, horizonAt } from "./horizon.ts";
 import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
 import { agreedFor, type Look } from "./look.ts";
@@ -39,12 +40,13 @@ function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number 
   const { search } = looks;
   if (!isFresh(search, hour, settledAt(hour, settleMs))) return state === "open" ? 0 : null;
   // A sealed hour is searched again only where its latest search showed less than an earlier one.
-  if (state === "sealed") return search.count < search.peak ? repeatAt(search) : null;
+  if (state === "sealed") return isLowerForNow(search) ? repeatAt(search) : null;
   const foundSomething = lastNewAt !== null && lastNewAt >= search.at;
   if (foundSomething && startsAt < firstListedDay(now)) return 0;
   if (storedCount === 0 && search.count === 0)
     return agreedFor(search) >= AGREE_LONG_MS ? null : search.since + AGREE_LONG_MS;
-  if (search.count === storedCount && search.lacks === undefined) return null;
+  if (search.count === storedCount && search.lacks === undefined)
+    return isLowerForNow(search) ? repeatAt(search) : null;
   return repeatAt(search);
 }
 

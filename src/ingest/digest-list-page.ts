@@ -1,5 +1,6 @@
 import { DAY_MS, startOfDay, toDay } from "../coverage/horizon.ts";
 import { hashLogId } from "../coverage/id-digest.ts";
+import { SETTLE_MS } from "../coverage/settle.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";
@@ -39,7 +40,7 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
     schema: EventLogEntry,
     toEvent: toListEvent,
     day,
-    accepted: { ...accepted, list: { from: dayStart, to: dayStart + DAY_MS } },
+    accepted: { ...accepted, list: { from: dayStart - SETTLE_MS, to: dayStart + DAY_MS + SETTLE_MS } },
   });
   const { events, records, quarantined, firstAt, lastAt } = prepared;
   return {
@@ -51,6 +52,11 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
     days: listDays(events),
     records: packRecords(body, records, events),
     idHashes: packLogIdHashes(events.map(({ logId }) => hashLogId(logId))),
+    /** Entries just outside the day, which may be true: a list may be cut by the time at which an event arrived. */
+    nearDay: events.flatMap(({ occurredAt, logId }) =>
+      occurredAt < dayStart || occurredAt >= dayStart + DAY_MS ? [{ occurredAt, logId }] : [],
+    ),
+    /** Entries far outside it, which were set aside. */
     outsideDay: quarantined.filter(({ reason }) => reason === OUTSIDE_DAY).length,
     quarantined,
     firstAt,

@@ -1,4 +1,5 @@
 import type { CoveredHour } from "../coverage/covered-hour.ts";
+import { isLowerForNow } from "../coverage/find-contradictions.ts";
 import { DAY_MS } from "../coverage/horizon.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "../coverage/hour-proof.ts";
 import { agreedFor } from "../coverage/look.ts";
@@ -59,12 +60,12 @@ export function planPass(
 function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
   const { state, looks, lastNewAt, missingCells, storedCount } = hour;
   const { list } = looks;
-  if (state === "sealed") return list !== undefined && list.count < list.peak;
+  if (state === "sealed") return list !== undefined && isLowerForNow(list);
   if (!isFresh(list, hour, settledAt(hour, settleMs)) || missingCells > 0) return true;
   if (lastNewAt !== null && lastNewAt >= list.at) return true;
   if (storedCount === 0 && list.count === 0)
     return agreedFor(list) < AGREE_LONG_MS && now >= list.since + AGREE_LONG_MS;
-  return list.count !== storedCount;
+  return list.count !== storedCount || isLowerForNow(list);
 }
 
 export interface PassTimes {

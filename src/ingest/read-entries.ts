@@ -7,7 +7,7 @@ import type { WafEvent } from "./waf-event.ts";
 export interface AcceptedTimes {
   readonly from: number;
   readonly to: number;
-  /** Of a list: its UTC day. An entry of another time contradicts the list that shows it. */
+  /** Of a list: its UTC day and what is near it. An entry of another time contradicts the list that shows it. */
   readonly list?: { readonly from: number; readonly to: number };
 }
 

@@ -63,10 +63,19 @@ describe.each(["x", "💥"])("a summary of %s", (unit) => {
   });
 });
 
-test("what it hands on holds no markup and no mention of anybody's (F71)", () => {
+test("what it hands on holds no code and no mention of anybody's, and markup only in plain text fields (F71)", () => {
+  const ours = stringsOf(toPagerDutyEvent(messageSaying("x"))).join("\n");
+  expect(ours).not.toMatch(/[<>&`]|@(?=\w)/);
   for (const text of Object.values(HOSTILE)) {
-    const shown = stringsOf(toPagerDutyEvent(messageSaying(text))).join("\n");
-    expect(shown).not.toMatch(/[<>&`]|@(?=\w)/);
+    const event = toPagerDutyEvent(messageSaying(text));
+    expect(stringsOf(event).join("\n")).not.toMatch(/`|@(?=\w)/);
+    if (event.event_action !== "trigger") throw new Error("the event does not trigger");
+    const { links, payload, ...rest } = event;
+    const { summary, component, custom_details, ...others } = payload;
+    const hrefs = links.map(({ href }) => href);
+    expect(stringsOf({ rest, others, hrefs }).join("\n")).not.toMatch(/[<>&]/);
+    const shown = stringsOf({ texts: links.map((link) => link.text), summary, component, custom_details });
+    expect(shown.join("\n")).not.toMatch(/:\/\/|\bwww\.|mailto:/i);
   }
 });
 

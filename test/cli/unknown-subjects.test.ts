@@ -40,6 +40,7 @@ function run(create: Create, typed: string) {
     EDGE_API_URL: "http://127.0.0.1:9",
     EDGE_API_KEY: "key",
     EDGE_SHIELD_ZONES: "103",
+    LONGWATCH_PSEUDONYM_KEY: "a-pseudonym-key-of-this-test-alone",
     LONGWATCH_SLACK_WEBHOOK_URL: "https://hooks.example.com/1",
   };
   return runStoreCommand(create, environment, typed.split(" "), { now: NOW });

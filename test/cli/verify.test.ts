@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRollUpTrendsJob } from "../../jobs/roll-up-trends.ts";
 import { verifyCommand } from "../../src/cli/verify.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
+import { ownCommand } from "../../src/own-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { openChangingPlatform, openIngest, silent } from "../jobs/ingest-support.ts";
@@ -65,6 +66,7 @@ test("what was kept whole is alike in everything, with exit code 0 and nothing b
       "    after 2026-11-20 15:00 UTC: events may still appear",
       "  daily counts      0 counts of a rule on a sealed day: none higher there",
       "  hour counts       6 hours: alike",
+      "  seals             0 sealed hours: alike",
       "  roll-ups          the buckets of 1 day: alike",
       "  raw records       0 events of the list: alike",
       "Everything that was compared is alike.",
@@ -107,7 +109,33 @@ test("every kind of difference is told with its numbers, with exit code 1", asyn
   expect(out).toMatch(
     /2026-11-20 13:00: events of the list \d+, records 0 \(without [^,]+, [^,]+, [^,]+ and \d+ more\)/,
   );
-  expect(out).toMatch(/\n\d+ differences\.\n$/);
+  const copied = ownCommand("backfill --zone 101 --from 2026-11-20T10:00:00Z --to 2026-11-20T11:00:00Z");
+  expect(out).toMatch(/\n\d+ differences\.\n[^\n]+\n$/);
+  expect(out.split("\n").at(-2)).toBe(`Copy the hours again: ${copied}`);
+});
+
+test("a sealed hour whose events changed is named, with the command that copies it again", async () => {
+  await openKept();
+  await database.pool.query(
+    "update coverage_windows set state = 'sealed', sealed_at = now(), evidence = '{}' where starts_at = '2026-11-20 11:00Z'",
+  );
+  expect((await run(null, SPAN)).out).toContain("  seals             1 sealed hour: alike\n");
+  const { rows } = await database.pool.query<{ stored: number }>(
+    "select stored_count as stored from coverage_windows where starts_at = '2026-11-20 11:00Z'",
+  );
+  const stored = rows[0]?.stored ?? 0;
+  await database.pool.query(
+    `delete from waf_events where log_id = (select log_id from waf_events
+       where occurred_at >= '2026-11-20 11:00Z' and occurred_at < '2026-11-20 12:00Z' limit 1)`,
+  );
+  const { code, out } = await run(null, SPAN);
+  expect(code).toBe(1);
+  expect(out).toContain(
+    `  seals             1 sealed hour: 1 differ\n    2026-11-20 11:00: its seal ${stored}, stored ${stored - 1} (other events than at the seal)\n`,
+  );
+  const command = ownCommand("backfill --zone 101 --from 2026-11-20T11:00:00Z --to 2026-11-20T12:00:00Z");
+  expect(out).toMatch(/\n\d+ differences\.\n[^\n]+\n$/);
+  expect(out.split("\n").at(-2)).toBe(`Copy the hours again: ${command}`);
 });
 
 test("hostile rules are printed harmless, in JSON they stay what they are", async () => {

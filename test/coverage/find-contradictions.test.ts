@@ -70,6 +70,18 @@ test("a list that always shows the same less is explained after an hour, where t
   ).toHaveLength(1);
 });
 
+test("what a route once showed too much of is forgotten when its looks agree for an hour with what is stored", () => {
+  const since = START + 2 * HOUR_MS;
+  const lower = (agreedMs: number) => look({ count: 5, ids: "five", since, at: since + agreedMs });
+  for (const route of ["list", "search", "counts"] as const) {
+    const found = (agreedMs: number, storedCount = 5) =>
+      findContradictions(route, [hour({ [route]: lower(agreedMs) }, { storedCount })]);
+    expect(found(HOUR_MS - 1)).toHaveLength(1);
+    expect(found(HOUR_MS)).toEqual([]);
+    expect(found(HOUR_MS, 6)).toHaveLength(1);
+  }
+});
+
 test("a look of 0 is never explained by looks that agree", () => {
   const since = START;
   const none = { count: 0, ids: "none", since, at: START + 9 * HOUR_MS };

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, expect, type TestContext, test } from "vitest";
 import { describePostgresFailure } from "../../src/describe-postgres-failure.ts";
@@ -61,7 +61,7 @@ test("an empty password file, which a start on a full disk has left, is made ane
   const small = use(context);
   small.enlarge(400);
   const dataDir = path.join(small.folder, "longwatch");
-  execFileSync("mkdir", [dataDir]);
+  mkdirSync(dataDir);
   writeFileSync(path.join(dataDir, "postgres-password"), "");
 
   const postgres = await startEmbeddedPostgres({ dataDir });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -104,11 +104,11 @@ test("a data folder that is gone is not made anew by a restart: the service woul
   const postgres = await supervise();
   const pid = postmaster();
   const cluster = findCluster(dataDir);
-  execFileSync("mv", [cluster, `${cluster}.moved`]);
+  renameSync(cluster, `${cluster}.moved`);
   process.kill(pid, "SIGKILL");
 
   await expect.poll(() => postgres.downs.at(-1)?.reason, LOOK).toMatch(/the cluster in .* is gone/);
-  execFileSync("mv", [`${cluster}.moved`, cluster]);
+  renameSync(`${cluster}.moved`, cluster);
   await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
 });
 

@@ -61,7 +61,10 @@ async function live(world: FaultyWorld, url: string, [job, point]: readonly [str
 async function surviveKills(points: Points): Promise<void> {
   const world = await openFaultyWorld({ historyHours: 2, eventsPerSecond: 0.02 });
   const { emulator, database } = world;
-  const forgetful = await openChangingPlatform(emulator, createForgetfulSearch().change);
+  // What an earlier life has seen is not hidden: a search that shows less than before moves no cursor.
+  let hiddenFrom = 0;
+  const search = createForgetfulSearch({ isSteady: true, from: () => hiddenFrom });
+  const forgetful = await openChangingPlatform(emulator, search.change);
   const all = points.flatMap(([job, places]) => places.map((point) => [job, point] as const));
   const sent: string[] = [];
   const survived: string[] = [];
@@ -69,6 +72,7 @@ async function surviveKills(points: Points): Promise<void> {
   for (const [job, point] of all) {
     const isRepair = job === "repair-window";
     // New events and a new episode; for a repair, an hour that both routes have shown in part.
+    hiddenFrom = emulator.now();
     emulator.advance((isRepair ? 80 : 20) * 60_000);
     emulator.addAttack(`zone=101,rule=${942_100 + lives++},start=-7m,duration=4m,rate=1/s`);
     if (isRepair) emulator.addFault({ kind: "dropped-events", share: 0.5, passes: 1_000 });

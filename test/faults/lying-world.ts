@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import { readCoveredHours } from "../../db/queries/covered-hours.ts";
 import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
@@ -153,10 +154,10 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
         return !stored.has(logId) && isJudged(hourOf(timestamp));
       });
       const unresolved = [...stored].filter(([, event]) => !event.isResolved && isJudged(hourOf(event.at)));
+      const known = await readCoveredHours(database.db, ZONE, { fromMs: keptFrom, toMs: now });
+      const why = (at: number) => JSON.stringify(known.find(({ startsAt }) => startsAt === at)?.looks);
       return [
-        ...unsealed.map(
-          ({ at, state, reason }) => `${iso(at)} is ${state}${reason === null ? "" : `: ${reason}`}`,
-        ),
+        ...unsealed.map(({ at, state, reason }) => `${iso(at)} is ${state}: ${reason ?? why(at)}`),
         ...missing.slice(0, 5).map(({ logId, timestamp }) => `${iso(timestamp)} ${logId} is not stored`),
         ...unresolved.slice(0, 5).map(([id, { at }]) => `${iso(at)} ${id} is not resolved`),
       ];

@@ -14,6 +14,8 @@ import { startWebhookReceiver } from "./webhook-receiver.ts";
 const ZONE = 101;
 const HISTORY_HOURS = 12;
 const LOOK = { timeout: 60_000, interval: 200 };
+/** Every replica has a data folder of its own, and all need the same key. */
+const PSEUDONYM_KEY = "pseudonym-key-of-every-replica-in-this-test";
 
 const folder = mkdtempSync(path.join(tmpdir(), "longwatch-replicas-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -45,6 +47,7 @@ async function openStores() {
       EDGE_API_KEY: emulator.accessKey,
       EDGE_SHIELD_ZONES: String(ZONE),
       LONGWATCH_DATA_DIR: path.join(folder, `${name}-${emulator.port}`),
+      LONGWATCH_PSEUDONYM_KEY: PSEUDONYM_KEY,
       LONGWATCH_POLL_SECONDS: "1",
       LONGWATCH_LOG_LEVEL: "error",
       ...receiver.env,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createListPageWorkers } from "../../src/list-page-workers.ts";
 
-const SOURCE = { zoneId: 101, day: "2026-11-20", accepted: { from: 0, to: 10_000 } };
+const SOURCE = { zoneId: 101, day: "1970-01-01", accepted: { from: 0, to: 10_000 } };
 
 function open(threads: number) {
   const workers = createListPageWorkers({ threads });

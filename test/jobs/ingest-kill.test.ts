@@ -212,11 +212,7 @@ test.each(["poll", "walk"] as const)(
       takeOver(child);
       await released;
       // Nobody else has seen this event, so nobody else can have stored it.
-      const mark = `{"logId":"zombie","timestamp":${NOW - 30 * HOUR_MS}}`;
-      return body.replace(
-        /"(rows|logs)":\[(?=(\{?))/,
-        (open, _name, more) => open + mark + (more === "" ? "" : ","),
-      );
+      return body.replace(/"logId":"[^"]+"/, '"logId":"zombie"');
     });
     const child = await inHand;
     // It waits for the answer; what it had read before is stored.
@@ -238,7 +234,7 @@ test.each(["poll", "walk"] as const)(
     expect(Number(lease?.fence)).toBeGreaterThan(1);
     child.kill("SIGCONT");
     const ended = await zombie.ended;
-    expect(ended?.failures.every((code) => code === "FENCE_LOST")).toBe(true);
+    expect(ended?.failures.filter((code) => code !== "FENCE_LOST")).toEqual([]);
     expect(await digest(database)).toEqual(before);
   },
 );

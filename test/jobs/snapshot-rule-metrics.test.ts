@@ -191,7 +191,7 @@ test("asked for a pause, a run ends and everything stays due; refused, no other 
 });
 
 test("a sealed day of which the platform counts more is named in a warning; an unsealed one is not", async () => {
-  const { edge } = await openPlatform();
+  const { edge } = await openPlatform({ historyHours: 72 });
   await see("942100", [1, 2]);
   for (const [daysAgo, state] of [
     [1, "sealed"],

@@ -101,6 +101,8 @@ test("S24: nothing else in the program opens connections than what is known to",
     "db/cancellable.ts",
     "db/client.ts",
     "db/migrate.ts",
+    // Only listens: whether the port of HTTP is free.
+    "src/app/check-port.ts",
     // To the channels, guarded.
     "src/channel/email.ts",
     "src/channel/guarded-dispatcher.ts",
@@ -115,6 +117,8 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/emulator/server.ts",
     // Texts of attacks.
     "src/emulator/traffic/payloads.ts",
+    // Only listens, and has the kinds of addresses of those that connect.
+    "src/http/limit-connections.ts",
     // Names of status codes.
     "src/http/problem.ts",
     "src/http/routes/platform/platform-answer.ts",

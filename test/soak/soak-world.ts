@@ -83,6 +83,8 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     EDGE_SHIELD_ZONES: ZONES.join(","),
     LONGWATCH_POLL_SECONDS: "2",
     LONGWATCH_LOG_LEVEL: "warn",
+    // Every replica has a data folder of its own, and all need the same key.
+    LONGWATCH_PSEUDONYM_KEY: "pseudonym-key-of-every-replica-of-the-soak",
     NODE_COMPILE_CACHE: path.join(folder, "compiled"),
     ...receiver.env,
   };

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { findProgram } from "./find-program.ts";
 
 /** A disk of its own, in memory. */
 export interface SmallDisk {
@@ -12,9 +13,11 @@ export interface SmallDisk {
 
 /** Mounts a disk of so many megabytes; null where this user or this machine may not mount. */
 export function mountSmallDisk(megabytes: number): SmallDisk | null {
+  const [mounter, unmounter] = [findProgram("mount"), findProgram("umount")];
+  if (mounter === null || unmounter === null) return null;
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-disk-"));
   const mount = (options: string) =>
-    execFileSync("mount", ["-t", "tmpfs", "-o", `${options},mode=0755`, "tmpfs", folder], {
+    execFileSync(mounter, ["-t", "tmpfs", "-o", `${options},mode=0755`, "tmpfs", folder], {
       stdio: "ignore",
     });
   try {
@@ -28,7 +31,7 @@ export function mountSmallDisk(megabytes: number): SmallDisk | null {
     enlarge: (larger) => void mount(`remount,size=${larger}m`),
     remove() {
       // Lazily: a server that is just ending may hold a file of it.
-      execFileSync("umount", ["-l", folder]);
+      execFileSync(unmounter, ["-l", folder]);
       rmSync(folder, { recursive: true, force: true });
     },
   };

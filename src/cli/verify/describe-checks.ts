@@ -1,5 +1,6 @@
 import { HOUR_MS, horizonAt } from "../../coverage/horizon.ts";
 import { escapeText, shortenText } from "../../edge/escape-text.ts";
+import { ownCommand } from "../../own-command.ts";
 import { count, many } from "../progress-bar.ts";
 import { type Span, showTime } from "../read-span.ts";
 import type { Check, Difference } from "./check.ts";
@@ -65,7 +66,7 @@ function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): st
     ...(askable.length === 0
       ? []
       : [
-          `Copy the hours again: longwatch backfill --zone ${zoneId} --from ${toIso(Math.min(...askable))} --to ${toIso(Math.max(...askable) + HOUR_MS)}\n`,
+          `Copy the hours again: ${ownCommand(`backfill --zone ${zoneId} --from ${toIso(Math.min(...askable))} --to ${toIso(Math.max(...askable) + HOUR_MS)}`)}\n`,
         ]),
     ...(forgotten.size === 0
       ? []
