@@ -32,6 +32,7 @@ const TABLES = [
   "pseudonymised_days",
   "quarantined_entries",
   "raw_blocks",
+  "replicas",
   "request_budgets",
   "rule_buckets",
   "rule_metrics",
