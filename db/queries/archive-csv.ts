@@ -75,7 +75,7 @@ function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: 
     if (typeof value === "string" && MOMENT.test(value)) return `'${value}'`;
     const name = `longwatch.p${place}`;
     settings.push([name, toText(value)]);
-    // Of a list, a subquery: it is read once, not per event. The second cast keeps `any` from taking it for rows.
+    // A subquery reads the list once, not once per event. The second cast keeps `any` from taking it for rows.
     return list === undefined
       ? `current_setting('${name}')`
       : `(select current_setting('${name}')${list})${list}`;

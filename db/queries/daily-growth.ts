@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** What the disk of the server takes within a day, in bytes. */
+/** How much the data of the server grows within a day, in bytes. */
 export interface DailyGrowth {
-  /** Of the largest of the last days: events and records, with their indexes. */
+  /** The largest of the last days: events and records, with their indexes. */
   readonly dayBytes: number;
   /** Files that the server's log may still add before it uses old ones again. */
   readonly logBytes: number;

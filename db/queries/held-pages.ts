@@ -8,7 +8,7 @@ import { assertFence } from "./leases.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
 import { holdTombstones } from "./tombstones.ts";
 
-/** What is held back of one zone because the pseudonym key is missing. */
+/** Counts of one zone that are held back because the pseudonym key is missing. */
 export interface HeldCounts {
   readonly zoneId: number;
   readonly events: number;

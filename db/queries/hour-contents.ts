@@ -13,7 +13,7 @@ export interface HourContents {
   readonly doubled: number;
 }
 
-/** What is stored of one hour (epoch ms of its start). Reads every event of the hour. */
+/** Returns the contents of one hour (epoch ms of its start). Reads every event of the hour. */
 export async function readHourContents(
   db: Queryable,
   zoneId: number,

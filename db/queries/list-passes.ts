@@ -149,7 +149,7 @@ export async function recordListPage(
   };
 }
 
-/** What each page of a pass showed by hour, in order; null in place of a page that an earlier version entered. */
+/** Returns the hours of each page of a pass, in order; null in place of a page that an earlier version entered. */
 export async function readPassHours(
   db: Queryable,
   zoneId: number,

@@ -16,9 +16,10 @@ export interface MergedDouble {
 }
 
 /**
- * Makes one event of each log id that is stored in this hour (epoch ms of its start) and under another time within an hour of
- * it, or within a day if only the list has shown it in this hour, and that the search has shown. The search's time is kept; the other time is noted, so that the list does not store it
- * again. While only the list has shown the event, nobody knows which time is right. Counts and stale minutes follow.
+ * Merges the rows of each log id that is stored in this hour (epoch ms of its start) and under another time. The other time may
+ * be an hour away, or a day if only the list has shown the event in this hour. The search's time is kept. The other time is
+ * noted, so that the list does not store it again. If only the list has shown the event, no time is known to be right and
+ * nothing is merged. Counts and stale minutes follow.
  */
 export async function mergeDoubles(
   tx: Queryable,

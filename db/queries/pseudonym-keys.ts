@@ -38,7 +38,7 @@ export async function recordMissingKey(db: Queryable, because: string): Promise<
     .where(isNull(pseudonymKeys.retiredAt));
 }
 
-/** What a process has reported of the key in use within the last `sinceMs`; null where nothing is wrong. */
+/** Returns the problem with the key that a process has reported within the last `sinceMs`; null where nothing is wrong. */
 export async function readKeyProblem(db: Queryable, sinceMs: number): Promise<string | null> {
   const [row] = await db
     .select({ because: pseudonymKeys.missingBecause })

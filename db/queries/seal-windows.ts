@@ -11,7 +11,7 @@ export interface HourVerdict {
   /** Of a gap. */
   readonly reason: string | null;
   readonly evidence: unknown;
-  /** Of a seal: the looks that its routes have to go on showing. */
+  /** The looks that the routes of a sealed hour have to go on showing; null for a gap. */
   readonly looks: HourLooks | null;
 }
 

@@ -139,7 +139,7 @@ export async function mergeStaged(
   return { inserted, filled: filled.rows[0]?.filled ?? 0, reopened };
 }
 
-/** What the list shows and is stored under another time already. What the search shows has its right time. */
+/** Drops list rows whose event is stored under another time. A search row has its right time, so it stays. */
 const DROP_ALIASES = `delete from staged_events s using event_aliases a
   where a.zone_id = s.zone_id and a.other_at = s.occurred_at and a.log_id = s.log_id and s.feature is null`;
 
