@@ -148,7 +148,7 @@ async function waitForCalm(
   world.receiver.answer(200);
   const expected = await readShownEvents(world);
   for (let isFirst = true; ; isFirst = false) {
-    await pullTimesForward(world, isFirst ? 0 : PASS_STANDS_MS);
+    await pullTimesForward(world, isFirst ? 0 : PASS_STANDS_MS, startedAt);
     await delay(15_000);
     const checks = await runFinalChecks(world, expected);
     const calmMs = Date.now() - startedAt;
@@ -164,18 +164,29 @@ async function waitForCalm(
 }
 
 /**
- * What a quarter of an hour would do, so that nobody waits for it: what is to be tried again later is due now, and the
- * list passes are older than they are. A pass that looks older proves less, never more; one that has just been made is
- * left alone for as long as the other proofs need.
+ * Does to the database what an hour of waiting would do: whatever is to be tried again later is due now, list passes are
+ * older than they are, and looks that began after the last fault have agreed for an hour. An older pass proves less,
+ * never more. A pass younger than `passStandsMs` is left alone, because the other proofs need it.
  */
-async function pullTimesForward({ postgres }: SoakWorld, passStandsMs: number): Promise<void> {
+async function pullTimesForward(
+  { postgres }: SoakWorld,
+  passStandsMs: number,
+  calmSince: number,
+): Promise<void> {
   const earlier = (column: string) => `${column} = ${column} - interval '15 minutes'`;
   await postgres.query(`
     update leases set due_at = now() where name like 'tick.%';
     update differing_cells set next_repair_at = now() where resolved_at is null and next_repair_at > now();
     update notifications set next_attempt_at = now() where state = 'pending' and next_attempt_at > now();
     update ingest_cursors set ${["started_at", "full_pass_started_at", "quiet_pass_started_at"].map(earlier).join(", ")}
-      where pass_result is not null and started_at < now() - interval '${passStandsMs} milliseconds'`);
+      where pass_result is not null and started_at < now() - interval '${passStandsMs} milliseconds';
+    update zone_suspicions set ${earlier("agreed_since")}
+      where cleared_at is null and agreed_since >= to_timestamp(${calmSince} / 1000.0);
+    update coverage_windows set looks = (
+      select jsonb_object_agg(route, case when (look->>'since')::float8 < ${calmSince} then look
+        else jsonb_set(look, '{since}', to_jsonb((look->>'since')::float8 - 3600000)) end)
+      from jsonb_each(looks) as looked (route, look))
+    where looks <> '{}' and state = 'open'`);
 }
 
 /** As the service asked them: the liar asks the emulator more than that. */
