@@ -38,7 +38,7 @@ USER node
 VOLUME /var/lib/longwatch
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/src/check-health.ts"]
-# The options, and the two for malloc above, are those of src/launch.json: half the memory.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/src/app/check-health.ts"]
+# The options, and the two for malloc above, are those of src/app/launch.json: half the memory.
 ENTRYPOINT ["tini", "--", "node", "--max-semi-space-size=4", "--heap-growing-percent=100", "/app/src/main.ts"]
 CMD ["start"]

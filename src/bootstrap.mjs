@@ -23,7 +23,7 @@ const stampFile = path.join(root, "node_modules", ".installed-lock");
  * a nursery of 32 MiB, twice, an old generation that may double before it is looked at, and an allocator that keeps what
  * was freed only make it larger. With its types stripped by an earlier start no thread loads the stripper.
  */
-const launch = JSON.parse(readFileSync(path.join(root, "src", "launch.json"), "utf8"));
+const launch = JSON.parse(readFileSync(path.join(root, "src", "app", "launch.json"), "utf8"));
 
 const print = (text) => process.stdout.write(`${text}\n`);
 const complain = (text) => process.stderr.write(`${text}\n`);

@@ -1,5 +1,5 @@
 import { bigint, boolean, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /** Longwatch's own keys; the key itself is shown once and never stored. Written by the key commands, read by http. */
 export const apiKeys = pgTable("api_keys", {

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, date, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /**
  * What is counted in advance of one closed UTC day of one zone. Written by build-cubes and, on every change of the
@@ -19,7 +19,7 @@ export const cubeDays = pgTable(
     builtMarks: integer(),
     /** The day's events. */
     total: integer().notNull().default(0),
-    /** When they were, ascending; null until the day is counted. `db/tally-day.ts` says how. */
+    /** When they were, ascending; null until the day is counted. `db/search/tally-day.ts` says how. */
     times: bytea(),
   },
   (t) => [

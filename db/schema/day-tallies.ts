@@ -1,10 +1,10 @@
 import { date, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /**
  * What one closed UTC day's events of each value of one dimension have in common: the groups of a search by that dimension
  * alone. Written by build-cubes and true when cube_days says so; read by the archive API. Packed, because a row per value
- * and text would be more than the events: `db/tally-day.ts` says how. Texts are codes, places in
+ * and text would be more than the events: `db/search/tally-day.ts` says how. Texts are codes, places in
  * tally_texts.
  */
 export const dayTallies = pgTable(

@@ -11,7 +11,7 @@ import {
   timestamp,
   unique,
 } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /** What an erasure changed: rows, and records inside raw blocks. */
 export interface ErasedCounts {

@@ -1,5 +1,5 @@
 import { integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
-import { bytewiseText } from "../column-types.ts";
+import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * A second time under which the platform has shown an event. The event is stored once, at `kept_at`. Written by

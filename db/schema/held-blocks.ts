@@ -1,5 +1,5 @@
 import { date, index, integer, pgTable, primaryKey, timestamp, uuid } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /**
  * Raw blocks with records that an erasure may cover and that could not be judged, because the pseudonym key was missing.

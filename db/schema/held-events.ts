@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-import { bytewiseText } from "../column-types.ts";
+import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by

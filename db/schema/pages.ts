@@ -1,5 +1,5 @@
 import { date, integer, jsonb, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /**
  * The ledger of what the platform showed, page by page. Written by walk-days with the page's events; read by

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, date, index, integer, pgTable, primaryKey, timestamp, uuid } from "drizzle-orm/pg-core";
-import { bytea } from "../column-types.ts";
+import { bytea } from "../postgres/column-types.ts";
 
 /**
  * Entries exactly as received, many per block, zstd-compressed. Written by walk-days and poll-events, merged when

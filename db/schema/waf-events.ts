@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-import { bytewiseText } from "../column-types.ts";
+import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * One WAF event, once. Written by poll-events, walk-days and repair-window; read by roll-up-trends,

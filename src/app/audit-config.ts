@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import type { Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
-import { readLatestAct } from "../../db/queries/audit-trail.ts";
-import type { Config } from "../config.ts";
-import type { Alerting } from "../config-file.ts";
-import { isObject } from "../is-object.ts";
-import { whoRuns } from "../who-runs.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { readLatestAct } from "../../db/keys/audit-trail.ts";
+import type { Config } from "../config/config.ts";
+import type { Alerting } from "../config/file/config-file.ts";
+import { isObject } from "../lib/is-object.ts";
+import { whoRuns } from "../lib/who-runs.ts";
 
 const ACTION = "config.changed";
 

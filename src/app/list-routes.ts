@@ -1,20 +1,20 @@
 import type { FastifyInstance } from "fastify";
 import type { Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
-import { areWritersAtWork } from "../../db/queries/writers.ts";
-import { createOpenedBlocks } from "../archive/opened-blocks.ts";
-import { type Clock, systemClock } from "../clock.ts";
-import { createAuditExport } from "../http/audit-export.ts";
-import type { CostlyGate } from "../http/costly-gate.ts";
+import { areWritersAtWork } from "../../db/ingest/writers.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { createOpenedBlocks } from "../archive/records/opened-blocks.ts";
+import { createAuditExport } from "../http/keys/audit-export.ts";
+import type { CostlyGate } from "../http/limits/costly-gate.ts";
+import type { RefuseCostly } from "../http/limits/refuse-costly.ts";
+import { createTakeTurn } from "../http/limits/take-turn.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
-import type { RefuseCostly } from "../http/refuse-costly.ts";
-import { addPlatform } from "../http/routes/platform/add-platform.ts";
-import { addListApiKeys } from "../http/routes/platform/list-api-keys.ts";
-import type { AskAdvice } from "../http/routes/platform/platform-deps.ts";
+import { addPlatform } from "../http/routes/edge/add-platform.ts";
+import { addListApiKeys } from "../http/routes/edge/list-api-keys.ts";
+import type { AskAdvice } from "../http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
-import { createTakeTurn } from "../http/take-turn.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { openCostlyGate } from "./open-costly-gate.ts";
 
 /** Of records that were opened for searches and lists, for those that turn their pages. */

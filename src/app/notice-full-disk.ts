@@ -1,9 +1,9 @@
-import type { Clock } from "../clock.ts";
-import { readDiskSpace } from "../disk-space.ts";
 import { findCluster } from "../embedded/place-cluster.ts";
-import { toError } from "../errors.ts";
-import { describeDisk, isFullDisk } from "../full-disk.ts";
-import type { Log } from "../log.ts";
+import type { Clock } from "../lib/clock.ts";
+import { readDiskSpace } from "../lib/disk-space.ts";
+import { toError } from "../lib/errors.ts";
+import { describeDisk, isFullDisk } from "../lib/full-disk.ts";
+import type { Log } from "../lib/log.ts";
 import type { AnyJob } from "../queue/define-job.ts";
 import { createTellSeldom } from "./tell-seldom.ts";
 import type { DatabaseWatch } from "./watch-database.ts";

@@ -1,12 +1,12 @@
 import type { Database } from "../../db/client.ts";
-import { insertFirstApiKey, keepApiKey } from "../../db/queries/api-keys.ts";
-import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
-import { inTransaction } from "../../db/transaction.ts";
-import { UsageError } from "../errors.ts";
-import { createAccessKey, hashAccessKey, readKeyId } from "../http/access-key.ts";
-import { toRow } from "../http/issue-key.ts";
-import type { WantedKey } from "../http/wanted-key.ts";
-import { createSecret, type Secret } from "../secret.ts";
+import { insertFirstApiKey, keepApiKey } from "../../db/keys/api-keys.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { toRow } from "../http/keys/issue-key.ts";
+import type { WantedKey } from "../http/keys/wanted-key.ts";
+import { UsageError } from "../lib/errors.ts";
+import { createSecret, type Secret } from "../lib/secret.ts";
+import { createAccessKey, hashAccessKey, readKeyId } from "../model/access-key.ts";
 
 const ACTOR = "longwatch start";
 

@@ -1,13 +1,13 @@
 import type { Notifier } from "../channel/notifier.ts";
 import { openNotifier } from "../channel/open-notifier.ts";
 import type { TerminalStream } from "../channel/terminal.ts";
-import type { Clock } from "../clock.ts";
-import type { Config } from "../config.ts";
-import type { Alerting } from "../config-file.ts";
-import { UsageError } from "../errors.ts";
+import type { Config } from "../config/config.ts";
+import type { Alerting } from "../config/file/config-file.ts";
+import { lowestFloor, sensitivityOf } from "../detection/detection-settings.ts";
 import type { Metrics } from "../http/metrics.ts";
-import type { Log } from "../log.ts";
-import { lowestFloor, sensitivityOf } from "../routing/detection.ts";
+import type { Clock } from "../lib/clock.ts";
+import { UsageError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
 import { measureNotifier } from "./measure-notifier.ts";
 
 export interface AlertingParts {

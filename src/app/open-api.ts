@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
+import { readFeed, readFeedEnd } from "../../db/alerting/feed-transitions.ts";
 import type { Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
-import { type Replayed, replayDeliveries } from "../../db/queries/deliveries.ts";
-import { readFeed, readFeedEnd } from "../../db/queries/feed-transitions.ts";
-import { readServerSecret } from "../../db/queries/server-secrets.ts";
-import { inTransaction } from "../../db/transaction.ts";
-import { acknowledgeByHand, resolveAlert } from "../../jobs/act-on-alert.ts";
-import { addSilence, endSilence, planSilence } from "../../jobs/act-on-silence.ts";
-import { createRowHub } from "../feed/row-hub.ts";
+import { type Replayed, replayDeliveries } from "../../db/delivery/deliveries.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { readServerSecret } from "../../db/service/server-secrets.ts";
+import { createRowHub } from "../http/feed/row-hub.ts";
 import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
-import type { Log } from "../log.ts";
-import type { Zones } from "../routing/zones.ts";
+import type { Log } from "../lib/log.ts";
+import type { Zones } from "../model/zones.ts";
+import { acknowledgeByHand, resolveAlert } from "../operations/act-on-alert.ts";
+import { addSilence, endSilence, planSilence } from "../operations/act-on-silence.ts";
 
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;

@@ -1,5 +1,5 @@
 import type { Database } from "../../db/client.ts";
-import { type CostlyGate, createCostlyGate } from "../http/costly-gate.ts";
+import { type CostlyGate, createCostlyGate } from "../http/limits/costly-gate.ts";
 
 /** The longest that a costly search waits for its turn: with the time it may take itself, about as long as clients wait. */
 const MAX_WAIT_MS = 15_000;

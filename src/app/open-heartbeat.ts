@@ -1,7 +1,7 @@
 import { openEndpoint } from "../channel/endpoint.ts";
 import { POST_TIMEOUT_MS, post } from "../channel/post.ts";
-import type { Clock } from "../clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../lib/clock.ts";
 
 /**
  * What tells the watcher outside that all is well; null where none is configured. Posts to public addresses only, like a

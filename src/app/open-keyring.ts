@@ -1,10 +1,10 @@
 import type { Database } from "../../db/client.ts";
-import type { Config } from "../config.ts";
-import { UsageError } from "../errors.ts";
-import type { Log } from "../log.ts";
+import type { Config } from "../config/config.ts";
+import { UsageError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
+import type { StopStack } from "../lib/stop-stack.ts";
 import { PseudonymKeyError } from "../privacy/erasure-guard.ts";
-import { createPseudonymKeyring, type PseudonymKeyring } from "../pseudonym-keyring.ts";
-import type { StopStack } from "../stop-stack.ts";
+import { createPseudonymKeyring, type PseudonymKeyring } from "./pseudonym-keyring.ts";
 import { watchKey } from "./watch-key.ts";
 
 /** The roles whose work needs the pseudonym key. */

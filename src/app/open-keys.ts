@@ -1,13 +1,13 @@
 import { createDatabase, type Database } from "../../db/client.ts";
-import { findApiKey, touchApiKey } from "../../db/queries/api-keys.ts";
-import { systemClock } from "../clock.ts";
-import { toError } from "../errors.ts";
-import { createAuthenticate } from "../http/authenticate.ts";
-import type { Authenticate } from "../http/caller.ts";
-import { createLastUsed } from "../http/last-used.ts";
-import type { Log } from "../log.ts";
-import type { Secret } from "../secret.ts";
-import type { StopStack } from "../stop-stack.ts";
+import { findApiKey, touchApiKey } from "../../db/keys/api-keys.ts";
+import { createAuthenticate } from "../http/keys/authenticate.ts";
+import type { Authenticate } from "../http/keys/caller.ts";
+import { createLastUsed } from "../http/keys/last-used.ts";
+import { systemClock } from "../lib/clock.ts";
+import { toError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
+import type { Secret } from "../lib/secret.ts";
+import type { StopStack } from "../lib/stop-stack.ts";
 
 const CONNECTIONS = 3;
 const TIMEOUT_MS = 5_000;

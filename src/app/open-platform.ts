@@ -1,9 +1,9 @@
 import path from "node:path";
-import type { Config } from "../config.ts";
-import { startEmulatorProcess } from "../emulator-process.ts";
-import type { Log } from "../log.ts";
-import type { Secret } from "../secret.ts";
-import type { StopStack } from "../stop-stack.ts";
+import type { Config } from "../config/config.ts";
+import type { Log } from "../lib/log.ts";
+import type { Secret } from "../lib/secret.ts";
+import type { StopStack } from "../lib/stop-stack.ts";
+import { startEmulatorProcess } from "./emulator-process.ts";
 
 const EMULATED_ZONES = [101, 102] as const;
 /** A demonstration's past is copied in seconds: beside this process nobody has to be spared. */

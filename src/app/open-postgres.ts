@@ -1,11 +1,11 @@
 import { createDatabase } from "../../db/client.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { superviseEmbeddedPostgres } from "../embedded/supervise-postgres.ts";
-import { UsageError } from "../errors.ts";
-import { readRuntimeFile } from "../runtime-file.ts";
-import { createSecret, type Secret } from "../secret.ts";
-import type { StopStack } from "../stop-stack.ts";
+import { UsageError } from "../lib/errors.ts";
+import { createSecret, type Secret } from "../lib/secret.ts";
+import type { StopStack } from "../lib/stop-stack.ts";
 import type { OutageReports } from "./report-outages.ts";
+import { readRuntimeFile } from "./runtime-file.ts";
 
 /** @throws {UsageError} when a service that runs here has the folder's Postgres already. */
 export async function checkDataFolder({

@@ -1,14 +1,14 @@
-import { systemClock } from "../clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Health } from "../http/readiness.ts";
-import type { Log } from "../log.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Secret } from "../lib/secret.ts";
+import { explainTlsFailure } from "../lib/tls-failure-error.ts";
 import { createQueueBackend } from "../queue/backend.ts";
 import { type Bell, createBell } from "../queue/bell.ts";
 import type { AnyJob, QueueName } from "../queue/define-job.ts";
 import { createDoorbell } from "../queue/doorbell.ts";
-import type { Secret } from "../secret.ts";
-import { explainTlsFailure } from "../tls-failure-error.ts";
 import { createTellSeldom } from "./tell-seldom.ts";
 
 const RING_TIMEOUT_MS = 2_000;

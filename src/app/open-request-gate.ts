@@ -4,9 +4,9 @@ import {
   pauseBudget,
   type RequestBudget,
   takeTokens,
-} from "../../db/queries/request-budgets.ts";
-import type { RequestGate, RequestPriority } from "../edge/request-gate.ts";
-import type { Secret } from "../secret.ts";
+} from "../../db/service/request-budgets.ts";
+import type { RequestGate, RequestPriority } from "../edge/transport/request-gate.ts";
+import type { Secret } from "../lib/secret.ts";
 import { createSharedGate } from "./shared-gate.ts";
 
 const STATEMENT_TIMEOUT_MS = 2_000;

@@ -1,7 +1,7 @@
 import type { Database } from "../../db/client.ts";
-import { recordAnswer, recordRefusal } from "../../db/queries/platform-health.ts";
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
+import { recordAnswer, recordRefusal } from "../../db/service/platform-health.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 import type { EdgeObserver } from "./watch-edge.ts";
 
 /** What has not changed is written this often: answers come many to the second. */

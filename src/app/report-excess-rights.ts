@@ -1,9 +1,9 @@
 import type { Database } from "../../db/client.ts";
-import { type RoleRights, readRoleRights } from "../../db/queries/role-rights.ts";
-import type { Config } from "../config.ts";
-import { toError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { trustsAnyServer } from "../read-database-url.ts";
+import { type RoleRights, readRoleRights } from "../../db/service/role-rights.ts";
+import type { Config } from "../config/config.ts";
+import { trustsAnyServer } from "../config/read-database-url.ts";
+import { toError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
 
 type RightsConfig = Pick<Config, "databaseUrl" | "redisUrl" | "roles">;
 

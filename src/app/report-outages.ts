@@ -1,11 +1,11 @@
-import type { Clock } from "../clock.ts";
-import { formatBytes, readDiskSpace } from "../disk-space.ts";
 import { openOutageFile } from "../embedded/outage-file.ts";
 import { findCluster } from "../embedded/place-cluster.ts";
 import type { PostgresOutage } from "../embedded/supervise-postgres.ts";
-import { toError } from "../errors.ts";
-import { describeDisk } from "../full-disk.ts";
-import type { Log } from "../log.ts";
+import type { Clock } from "../lib/clock.ts";
+import { formatBytes, readDiskSpace } from "../lib/disk-space.ts";
+import { toError } from "../lib/errors.ts";
+import { describeDisk } from "../lib/full-disk.ts";
+import type { Log } from "../lib/log.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 export interface OutageReports {

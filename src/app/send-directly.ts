@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { notificationKeyOf } from "../alert/dedupe-key.ts";
-import { routeSelf } from "../alert/route-self.ts";
-import type { AlertMessage } from "../channel/alert-message.ts";
+import type { Routing } from "../alerting/routing/routing.ts";
+import { routeSelf } from "../alerting/self/route-self.ts";
 import { describeFailure } from "../channel/describe-failure.ts";
 import type { Notifier } from "../channel/notifier.ts";
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
-import type { Routing } from "../routing/routing.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import { notificationKeyOf } from "../model/dedupe-key.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;

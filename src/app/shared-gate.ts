@@ -1,4 +1,4 @@
-import type { RequestGate, RequestPriority } from "../edge/request-gate.ts";
+import type { RequestGate, RequestPriority } from "../edge/transport/request-gate.ts";
 import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 

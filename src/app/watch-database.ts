@@ -1,5 +1,5 @@
-import type { DatabaseTrouble } from "../alert/database-alert.ts";
-import type { Clock } from "../clock.ts";
+import type { DatabaseTrouble } from "../alerting/self/database-alert.ts";
+import type { Clock } from "../lib/clock.ts";
 
 /** A restart, or a primary that moves, is nobody's business; an outage that lasts longer hides attacks. */
 const GRACE_MS = 2 * 60_000;

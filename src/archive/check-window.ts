@@ -1,5 +1,5 @@
-import { DAY_MS, startOfDay } from "../coverage/horizon.ts";
-import type { Mistakes, Search } from "../search/search.ts";
+import { DAY_MS, startOfDay } from "../model/horizon.ts";
+import type { Mistakes, Search } from "./query/search.ts";
 
 /** How far a window may reach into the future: clocks differ. */
 const FUTURE_TOLERANCE_MS = 5 * 60_000;

@@ -1,4 +1,4 @@
-import { startOfDay, toDay } from "../coverage/horizon.ts";
+import { startOfDay, toDay } from "../model/horizon.ts";
 
 /** Records this close together are looked for in one go. */
 const JOINED_MS = 60_000;

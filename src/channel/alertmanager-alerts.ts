@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { type AlertMessage, severities } from "./alert-message.ts";
+import { type AlertMessage, severities } from "../model/alert-message.ts";
 import { formatIso } from "./describe-alert.ts";
 import { describeMember } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";

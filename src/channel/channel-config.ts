@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { createSecret } from "../secret.ts";
+import { createSecret } from "../lib/secret.ts";
 
 /** A channel is named in routes, in the outbox and in metrics. */
 const name = z

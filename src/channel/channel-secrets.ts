@@ -1,4 +1,4 @@
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../lib/secret.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 
 /** Every credential of these channels, wherever in their configuration it is. */

@@ -1,4 +1,4 @@
-import type { Disposition } from "../errors.ts";
+import type { Disposition } from "../lib/errors.ts";
 import type { DeliveryErrorCode } from "./delivery-error.ts";
 
 interface StatusVerdict {

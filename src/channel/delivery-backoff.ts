@@ -1,4 +1,4 @@
-import type { Disposition } from "../errors.ts";
+import type { Disposition } from "../lib/errors.ts";
 
 const FIRST_CEILING_MS = 5_000;
 /** A page that could not leave is tried again in minutes, not in days. */

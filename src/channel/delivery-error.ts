@@ -1,4 +1,4 @@
-import { type Disposition, ServiceError } from "../errors.ts";
+import { type Disposition, ServiceError } from "../lib/errors.ts";
 
 /**
  * What went wrong, as a bounded set.

@@ -1,5 +1,5 @@
-import { nameZone } from "../routing/zones.ts";
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import { nameZone } from "../model/zones.ts";
 import { toLine } from "./plain-text.ts";
 
 const NAME_CHARS = 80;

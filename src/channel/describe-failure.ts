@@ -1,4 +1,4 @@
-import { type Disposition, ServiceError, toError } from "../errors.ts";
+import { type Disposition, ServiceError, toError } from "../lib/errors.ts";
 import { cutText, toLine } from "./plain-text.ts";
 
 export interface Failure {

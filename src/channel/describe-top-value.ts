@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import { cutText, toLine } from "./plain-text.ts";
 
 const MAX_CHARS = 300;

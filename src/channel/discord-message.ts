@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import { describeCount, formatIso } from "./describe-alert.ts";
 import { toDiscord, toDiscordCode, toDiscordQuote } from "./discord-text.ts";
 import { tellsMembers, toMembersFile } from "./group-members.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { Clock } from "../clock.ts";
-import type { Secret } from "../secret.ts";
-import type { AlertMessage } from "./alert-message.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Secret } from "../lib/secret.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import {
   DISCORD_FILE,
   type DiscordMessage,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import { describeReason } from "./describe-alert.ts";
 import { tellsMembers, toMembersFile } from "./group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "./outline-alert.ts";

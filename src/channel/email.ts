@@ -1,9 +1,9 @@
 import nodemailer from "nodemailer";
 import type SMTPTransport from "nodemailer/lib/smtp-transport/index.js";
-import type { Clock } from "../clock.ts";
-import { startDeadline } from "../edge/deadline.ts";
-import { UsageError } from "../errors.ts";
-import type { Secret } from "../secret.ts";
+import { startDeadline } from "../edge/transport/deadline.ts";
+import type { Clock } from "../lib/clock.ts";
+import { UsageError } from "../lib/errors.ts";
+import type { Secret } from "../lib/secret.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import { toEmailMessage } from "./email-message.ts";
 import { ALLOWED_BY } from "./endpoint.ts";

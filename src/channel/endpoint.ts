@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
-import { UsageError } from "../errors.ts";
-import { createSecret, type Secret } from "../secret.ts";
+import { UsageError } from "../lib/errors.ts";
+import { createSecret, type Secret } from "../lib/secret.ts";
 import { createGuardedDispatcher } from "./guarded-dispatcher.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import { refuseHost } from "./refuse-address.ts";

@@ -1,5 +1,5 @@
-import { nameZone } from "../routing/zones.ts";
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import { nameZone } from "../model/zones.ts";
 import { formatNumber } from "./describe-alert.ts";
 import { nameMember } from "./describe-digest.ts";
 import { cutText, toLine } from "./plain-text.ts";

@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 
 /**
  * Whether someone has to hear of a transition although its message is only edited: it got worse, or opened again, or is a

@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 
 export interface SendOptions {
   /** Ends the attempt; the notifier rejects with its reason. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import { createAlertmanagerNotifier } from "./alertmanager.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 import { createDiscordNotifier } from "./discord.ts";

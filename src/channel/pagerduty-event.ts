@@ -1,5 +1,5 @@
-import { nameZone } from "../routing/zones.ts";
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import { nameZone } from "../model/zones.ts";
 import { describeBriefly, describeReason, formatIso } from "./describe-alert.ts";
 import { partMembers } from "./group-members.ts";
 import { FULL_CAPS, outlineAlert } from "./outline-alert.ts";

@@ -1,9 +1,9 @@
 import type { Dispatcher } from "undici";
-import type { Clock } from "../clock.ts";
-import { startDeadline } from "../edge/deadline.ts";
-import { readBody } from "../edge/read-body.ts";
-import { parseRetryAfter } from "../edge/retry-timing.ts";
-import type { Secret } from "../secret.ts";
+import { startDeadline } from "../edge/transport/deadline.ts";
+import { readBody } from "../edge/transport/read-body.ts";
+import { parseRetryAfter } from "../edge/transport/retry-timing.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Secret } from "../lib/secret.ts";
 import { classifyStatus } from "./classify-status.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import type { Endpoint } from "./endpoint.ts";

@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,

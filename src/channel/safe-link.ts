@@ -1,5 +1,5 @@
-import { MAX_URL_CHARS } from "../alert/link-template.ts";
-import { type AlertMessage, MAX_LINKS } from "./alert-message.ts";
+import { MAX_URL_CHARS } from "../alerting/message/link-template.ts";
+import { type AlertMessage, MAX_LINKS } from "../model/alert-message.ts";
 import { toLine } from "./plain-text.ts";
 
 const TITLE_CHARS = 60;

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Clock } from "../clock.ts";
-import { createSecret, type Secret } from "../secret.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createSecret, type Secret } from "../lib/secret.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";

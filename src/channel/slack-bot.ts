@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import { mustRing } from "./must-ring.ts";
 import type { Notifier } from "./notifier.ts";
 import { sendParts } from "./send-parts.ts";

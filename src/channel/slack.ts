@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import type { Secret } from "../secret.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Secret } from "../lib/secret.ts";
 import { openEndpoint } from "./endpoint.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";

@@ -1,4 +1,4 @@
-import { toError } from "../errors.ts";
+import { toError } from "../lib/errors.ts";
 import { DeliveryError } from "./delivery-error.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import { describeBriefly } from "./describe-alert.ts";
 import { partMembers, tellsMembers } from "./group-members.ts";
 import { FULL_CAPS, type Outline, type OutlineCaps, outlineAlert } from "./outline-alert.ts";

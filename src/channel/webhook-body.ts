@@ -1,4 +1,4 @@
-import type { AlertMessage } from "./alert-message.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 import { tellsMembers } from "./group-members.ts";
 import { cutText } from "./plain-text.ts";
 import { toSafeLinks } from "./safe-link.ts";

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../lib/secret.ts";
 
 const PREFIX = "whsec_";
 const MIN_BYTES = 24;

@@ -1,31 +1,38 @@
 import type { Command } from "commander";
-import { readChannelStandings } from "../../db/queries/channel-states.ts";
+import { readChannelStandings } from "../../db/delivery/channel-states.ts";
 import {
   DELIVERY_STATES,
   type Delivery,
   type DeliveryState,
   listDeliveries,
   replayDeliveries,
-} from "../../db/queries/deliveries.ts";
+} from "../../db/delivery/deliveries.ts";
 import type { Paint, Style } from "../channel/terminal-style.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { describeCircuit } from "../delivery/circuit.ts";
-import { shortenText } from "../edge/escape-text.ts";
-import { UsageError } from "../errors.ts";
 import { toDelivery } from "../http/routes/v1/deliveries.ts";
 import { readChannels } from "../http/routes/v1/status.ts";
-import { showAge } from "./ago.ts";
-import { type Cell, drawTable } from "./draw-table.ts";
+import { UsageError } from "../lib/errors.ts";
+import { shortenText } from "../lib/escape-text.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
-import { withStore } from "./open-store.ts";
-import { pickPaint } from "./pick-paint.ts";
-import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "./read-page.ts";
-import { readRowId } from "./read-row-id.ts";
-import { readZone, showTime } from "./read-span.ts";
-import { requireAlert, requireChannel, requireZones } from "./require-known.ts";
-import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+import {
+  AFTER_OPTION,
+  describeNext,
+  oneMore,
+  type PageFlags,
+  readPage,
+  toListPage,
+} from "./options/read-page.ts";
+import { readRowId } from "./options/read-row-id.ts";
+import { readZone, showTime } from "./options/read-span.ts";
+import { requireAlert, requireChannel, requireZones } from "./options/require-known.ts";
+import { withStore } from "./store/open-store.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { showAge } from "./terminal/ago.ts";
+import { type Cell, drawTable } from "./terminal/draw-table.ts";
+import { pickPaint } from "./terminal/pick-paint.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_TEXT_CHARS = 160;

@@ -1,19 +1,19 @@
 import type { Command } from "commander";
-import type { Config } from "../config.ts";
-import { shortenText } from "../edge/escape-text.ts";
+import type { Config } from "../config/config.ts";
+import { type Gap, joinGaps } from "../coverage/join-gaps.ts";
 import { toGap } from "../http/routes/v1/gaps.ts";
 import { toIso } from "../http/routes/v1/parts.ts";
-import { type Gap, joinGaps } from "../report/join-gaps.ts";
-import { readZones } from "../report/read-zones.ts";
-import { nameZone, type Zones } from "../routing/zones.ts";
-import { describeNothing, GAP_EXIT_CODE } from "./coverage.ts";
+import { shortenText } from "../lib/escape-text.ts";
+import { count, many } from "../lib/progress-bar.ts";
+import { nameZone, type Zones } from "../model/zones.ts";
+import { readZones } from "../operations/read-zones.ts";
+import { describeNothing, GAP_EXIT_CODE } from "./coverage/coverage.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
-import { withStore } from "./open-store.ts";
-import { count, many } from "./progress-bar.ts";
-import { readSpan, readZone, type SpanFlags, showTime } from "./read-span.ts";
-import { requireZones } from "./require-known.ts";
-import { type StoreIo, storeAction, storeCommand } from "./store-command.ts";
+import { readSpan, readZone, type SpanFlags, showTime } from "./options/read-span.ts";
+import { requireZones } from "./options/require-known.ts";
+import { withStore } from "./store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 /** Reasons are short; what has become of them elsewhere must not fill a screen. */
 const MAX_REASON_CHARS = 200;

@@ -1,7 +1,7 @@
 import { EventGroup } from "../edge/contract/event-logs-search.ts";
-import { cleanText, MAX_DIMENSION_CHARS } from "../ingest/clean-text.ts";
+import { cleanText, MAX_DIMENSION_CHARS } from "../lib/clean-text.ts";
+import { HOUR_MS } from "../model/horizon.ts";
 import { CountsUnreadableError } from "./counts-unreadable-error.ts";
-import { HOUR_MS } from "./horizon.ts";
 import type { Comparison } from "./plan-comparison.ts";
 
 /** What the pages of one grouped search have said so far. */

@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../lib/errors.ts";
 
 /** The platform's counts contradict themselves: nothing can be proven by them, and asking again may help. */
 export class CountsUnreadableError extends ServiceError {

@@ -1,4 +1,4 @@
-import type { CoveredHour } from "./covered-hour.ts";
+import type { CoveredHour } from "../model/covered-hour.ts";
 
 /**
  * Where an hour stands. open: not decided. suspect: not decided, and a route of its zone shows less than before. reopened: its

@@ -1,7 +1,7 @@
-import type { CoveredHour } from "./covered-hour.ts";
-import { HOUR_MS } from "./horizon.ts";
+import type { CoveredHour } from "../model/covered-hour.ts";
+import { HOUR_MS } from "../model/horizon.ts";
+import { agreedFor, isSameCounts, type Look, type LookRoute } from "../model/look.ts";
 import { AGREE_LONG_MS, AGREE_MS } from "./hour-proof.ts";
-import { agreedFor, isSameCounts, type Look, type LookRoute } from "./look.ts";
 
 /** A route whose latest look at an hour shows less than it showed before, and nothing explains it. */
 export interface Contradiction {

@@ -1,6 +1,6 @@
-import type { CoveredHour } from "./covered-hour.ts";
-import { HOUR_MS } from "./horizon.ts";
-import { agreedFor, isSameCounts, type Look } from "./look.ts";
+import type { CoveredHour } from "../model/covered-hour.ts";
+import { HOUR_MS } from "../model/horizon.ts";
+import { agreedFor, isSameCounts, type Look } from "../model/look.ts";
 
 /** Two looks at least this far apart that show the same make a difference a fact of the platform. */
 export const AGREE_MS = 10 * 60_000;

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
+import type { CoveredHour } from "../model/covered-hour.ts";
+import { isSameCounts, type SeenHour } from "../model/look.ts";
 import type { CellCounts, ComparedHour } from "./compare-counts.ts";
-import type { CoveredHour } from "./covered-hour.ts";
-import { isSameCounts, type SeenHour } from "./look.ts";
 
 const MAX_RULES = 200;
 

@@ -1,5 +1,6 @@
-import type { CoveredHour } from "./covered-hour.ts";
-import { firstListedDay, HOUR_MS, horizonAt, startOfDay, toDay } from "./horizon.ts";
+import type { CoveredHour } from "../model/covered-hour.ts";
+import { firstListedDay, HOUR_MS, horizonAt, startOfDay, toDay } from "../model/horizon.ts";
+import type { HourLooks, Look } from "../model/look.ts";
 import {
   AGREE_LONG_MS,
   findLacking,
@@ -11,7 +12,6 @@ import {
   settledAt,
 } from "./hour-proof.ts";
 import type { MetricAbove } from "./judge-metrics.ts";
-import type { HourLooks, Look } from "./look.ts";
 
 export const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
 const SOON_FORGOTTEN =

@@ -1,8 +1,8 @@
-import type { CoveredHour } from "./covered-hour.ts";
+import type { CoveredHour } from "../model/covered-hour.ts";
+import { firstListedDay, HOUR_MS, horizonAt } from "../model/horizon.ts";
+import { agreedFor, type Look } from "../model/look.ts";
 import { isLowerForNow } from "./find-contradictions.ts";
-import { firstListedDay, HOUR_MS, horizonAt } from "./horizon.ts";
 import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
-import { agreedFor, type Look } from "./look.ts";
 import type { SearchSpan } from "./plan-search.ts";
 
 /** A search that did not show what is stored is repeated after this; it may have raced with the list. */

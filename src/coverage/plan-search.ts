@@ -1,4 +1,4 @@
-import { HOUR_MS, horizonAt, startOfHour } from "./horizon.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../model/horizon.ts";
 
 export interface SearchedHour {
   readonly startsAt: number;

@@ -1,9 +1,9 @@
-import { digest } from "../alert/fingerprint.ts";
-import { isGraver } from "../alert/severity.ts";
-import type { AlertMessage } from "../channel/alert-message.ts";
 import { describeMembers, nameMember } from "../channel/describe-digest.ts";
 import { NO_EVENTS } from "../channel/no-events.ts";
 import { cutText } from "../channel/plain-text.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import { digest } from "../model/fingerprint.ts";
+import { isGraver } from "../model/severity.ts";
 import type { ChannelRate, DigestRoom } from "./channel-rate.ts";
 
 export type DigestMember = NonNullable<AlertMessage["digest"]>[number];

@@ -1,5 +1,5 @@
-import { UsageError } from "../errors.ts";
-import type { Secret } from "../secret.ts";
+import { UsageError } from "../lib/errors.ts";
+import type { Secret } from "../lib/secret.ts";
 
 /** Splits the base address into origin and path prefix. Throws a UsageError naming every mistake, never the key. */
 export function checkConnection(baseUrl: string, accessKey: Secret): { origin: string; basePath: string } {

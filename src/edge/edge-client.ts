@@ -1,16 +1,16 @@
-import { addContainer } from "./add-container.ts";
-import { checkDnsZone } from "./check-dns-zone.ts";
-import { deleteVolumeInstances } from "./delete-volume-instances.ts";
+import { addContainer } from "./account/add-container.ts";
+import { checkDnsZone } from "./account/check-dns-zone.ts";
+import { deleteVolumeInstances } from "./account/delete-volume-instances.ts";
+import { listApiKeys } from "./account/list-api-keys.ts";
+import { setHostnameKeyType } from "./account/set-hostname-key-type.ts";
+import { updateApplication } from "./account/update-application.ts";
 import { exportEventLogs } from "./export-event-logs.ts";
 import { getRecommendation } from "./get-recommendation.ts";
 import { getRuleMetrics } from "./get-rule-metrics.ts";
-import { listApiKeys } from "./list-api-keys.ts";
 import { type ListEventLogsParams, listEventLogs, type ReadPage, readEventLogs } from "./list-event-logs.ts";
-import type { RequestPriority } from "./request-gate.ts";
 import { searchEventLogs } from "./search-event-logs.ts";
-import { setHostnameKeyType } from "./set-hostname-key-type.ts";
-import type { EdgeTransport } from "./transport.ts";
-import { updateApplication } from "./update-application.ts";
+import type { RequestPriority } from "./transport/request-gate.ts";
+import type { EdgeTransport } from "./transport/transport.ts";
 
 type Operation<Params, Result> = (
   transport: EdgeTransport,

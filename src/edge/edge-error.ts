@@ -1,6 +1,6 @@
-import { type Disposition, ServiceError } from "../errors.ts";
+import { type Disposition, ServiceError } from "../lib/errors.ts";
+import { escapeText, shortenText } from "../lib/escape-text.ts";
 import type { EdgeOperation } from "./edge-operation.ts";
-import { escapeText, shortenText } from "./escape-text.ts";
 
 /**
  * What went wrong, as a bounded set.

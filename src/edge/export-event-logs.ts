@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { checkRequest } from "./check-request.ts";
 import { EventLogsExportRequest } from "./contract/event-logs-export.ts";
 import { Int32Id } from "./contract/int32.ts";
-import type { EdgeCall } from "./edge-call.ts";
-import type { EdgeTransport, StreamLimits } from "./transport.ts";
+import { checkRequest } from "./transport/check-request.ts";
+import type { EdgeCall } from "./transport/edge-call.ts";
+import type { EdgeTransport, StreamLimits } from "./transport/transport.ts";
 
 const Params = z.strictObject({ shieldZoneId: Int32Id, request: EventLogsExportRequest });
 

@@ -1,4 +1,4 @@
-import { isObject } from "../is-object.ts";
+import { isObject } from "../lib/is-object.ts";
 import type { EventLogsSearchRequest, EventLogsSearchResponse } from "./contract/event-logs-search.ts";
 import { isOutsideWindow } from "./entry-outside.ts";
 

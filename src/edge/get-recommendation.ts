@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { checkRequest } from "./check-request.ts";
 import { AiRecommendationResponse } from "./contract/ai-recommendation.ts";
-import type { EdgeCall } from "./edge-call.ts";
-import { PathText, toSegment } from "./path-segment.ts";
-import { readAnswer } from "./read-answer.ts";
-import type { EdgeTransport } from "./transport.ts";
+import { checkRequest } from "./transport/check-request.ts";
+import type { EdgeCall } from "./transport/edge-call.ts";
+import { PathText, toSegment } from "./transport/path-segment.ts";
+import { readAnswer } from "./transport/read-answer.ts";
+import type { EdgeTransport } from "./transport/transport.ts";
 
 /** An int64 here, unlike everywhere else. */
 const Params = z.strictObject({ shieldZoneId: z.int().min(1), ruleId: PathText });

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { checkRequest } from "./check-request.ts";
 import { Int32Id } from "./contract/int32.ts";
 import { WafRuleMetricsResponse } from "./contract/waf-rule-metrics.ts";
-import type { EdgeCall } from "./edge-call.ts";
-import { toSegment } from "./path-segment.ts";
-import { readAnswer } from "./read-answer.ts";
-import type { EdgeTransport } from "./transport.ts";
+import { checkRequest } from "./transport/check-request.ts";
+import type { EdgeCall } from "./transport/edge-call.ts";
+import { toSegment } from "./transport/path-segment.ts";
+import { readAnswer } from "./transport/read-answer.ts";
+import type { EdgeTransport } from "./transport/transport.ts";
 
 const Params = z.strictObject({ shieldZoneId: Int32Id, ruleId: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/) });
 

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { checkRequest } from "./check-request.ts";
 import { EventLogListResponse } from "./contract/event-log-list.ts";
 import { Int32Id } from "./contract/int32.ts";
-import type { EdgeCall } from "./edge-call.ts";
 import { LogDay } from "./log-day.ts";
-import { PathText, toSegment } from "./path-segment.ts";
-import { readAnswer } from "./read-answer.ts";
-import type { EdgeTransport } from "./transport.ts";
+import { checkRequest } from "./transport/check-request.ts";
+import type { EdgeCall } from "./transport/edge-call.ts";
+import { PathText, toSegment } from "./transport/path-segment.ts";
+import { readAnswer } from "./transport/read-answer.ts";
+import type { EdgeTransport } from "./transport/transport.ts";
 
 const Params = z.strictObject({
   shieldZoneId: Int32Id,

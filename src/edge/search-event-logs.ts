@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { checkRequest } from "./check-request.ts";
 import {
   EventLogsSearchRequest,
   type EventLogsSearchResponse,
   SEARCH_RESPONSES,
 } from "./contract/event-logs-search.ts";
 import { Int32Id } from "./contract/int32.ts";
-import type { EdgeCall } from "./edge-call.ts";
-import { readAnswer } from "./read-answer.ts";
-import type { EdgeTransport } from "./transport.ts";
+import { checkRequest } from "./transport/check-request.ts";
+import type { EdgeCall } from "./transport/edge-call.ts";
+import { readAnswer } from "./transport/read-answer.ts";
+import type { EdgeTransport } from "./transport/transport.ts";
 
 const Params = z.strictObject({ shieldZoneId: Int32Id, request: EventLogsSearchRequest });
 

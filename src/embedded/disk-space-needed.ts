@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
-import { formatBytes, readDiskSpace } from "../disk-space.ts";
-import { describeDisk, FullDiskError } from "../full-disk.ts";
+import { formatBytes, readDiskSpace } from "../lib/disk-space.ts";
+import { describeDisk, FullDiskError } from "../lib/full-disk.ts";
 import { findCluster } from "./place-cluster.ts";
 
 /** A new cluster takes 47 MB, the tables 15 MB, and Postgres keeps up to 80 MB of its log for later. */

@@ -6,7 +6,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
-import { isFullDisk } from "../full-disk.ts";
+import { isFullDisk } from "../lib/full-disk.ts";
 import { findPostgresHome } from "./binaries.ts";
 import { fullDiskOf, requireSpace } from "./disk-space-needed.ts";
 import { placeCluster } from "./place-cluster.ts";

@@ -1,4 +1,4 @@
-import { saysFullDisk } from "../full-disk.ts";
+import { saysFullDisk } from "../lib/full-disk.ts";
 
 const MAX_CHARS = 20_000;
 const MAX_LINES = 5;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Clock } from "../clock.ts";
-import { isFullDisk, saysFullDisk } from "../full-disk.ts";
+import type { Clock } from "../lib/clock.ts";
+import { isFullDisk, saysFullDisk } from "../lib/full-disk.ts";
 import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../lib/clock.ts";
 
 /** A clock that tests can stop, set and move; it follows its base until they do. */
 export function createDrivenClock(base: Clock) {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { toError, UsageError } from "../errors.ts";
+import { toError, UsageError } from "../lib/errors.ts";
 import { Attack } from "./traffic/attack.ts";
 import { MINUTE_MS } from "./traffic/rhythm.ts";
 import type { ZonePlan } from "./traffic/traffic.ts";

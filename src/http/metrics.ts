@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { readVersion } from "../read-version.ts";
-import { type Zones, zoneFactsOf } from "../routing/zones.ts";
+import { readVersion } from "../config/read-version.ts";
+import { type Zones, zoneFactsOf } from "../model/zones.ts";
 
 /** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
 export interface Backlog {

@@ -1,5 +1,5 @@
-import { toError } from "../errors.ts";
-import { within } from "../queue/within.ts";
+import { toError } from "../lib/errors.ts";
+import { within } from "../lib/within.ts";
 
 export interface Health {
   readonly state: "ok" | "degraded" | "failing";

@@ -1,4 +1,4 @@
-import type { WafEvent } from "./waf-event.ts";
+import type { WafEvent } from "../model/waf-event.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

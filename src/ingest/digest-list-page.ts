@@ -1,10 +1,10 @@
-import { DAY_MS, startOfDay, toDay } from "../coverage/horizon.ts";
 import { hashLogId } from "../coverage/id-digest.ts";
 import { SETTLE_MS } from "../coverage/settle.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
+import { DAY_MS, startOfDay, toDay } from "../model/horizon.ts";
+import { packLogIdHashes } from "../model/log-id-hash.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";
-import { packLogIdHashes } from "./log-id-hash.ts";
 import { cutPage, type OpenedPage, openPage } from "./open-page.ts";
 import { packRecords } from "./packed-records.ts";
 import { preparePage } from "./prepare-page.ts";

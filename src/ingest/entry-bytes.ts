@@ -1,4 +1,4 @@
-import { sliceEntries } from "./slice-entries.ts";
+import { sliceEntries } from "../model/slice-entries.ts";
 
 /** The entries of a page as bytes; written again where the answer's form does not allow to cut them out. */
 export function entryBytes(body: Buffer, member: string, entries: readonly unknown[]): readonly Buffer[] {

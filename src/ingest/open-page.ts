@@ -1,6 +1,6 @@
-import { parseJson } from "../edge/parse-json.ts";
-import { isObject } from "../is-object.ts";
-import { sliceEntries } from "./slice-entries.ts";
+import { parseJson } from "../edge/transport/parse-json.ts";
+import { isObject } from "../lib/is-object.ts";
+import { sliceEntries } from "../model/slice-entries.ts";
 
 /** A page as received, opened into its entries. */
 export interface OpenedPage {

@@ -1,5 +1,5 @@
-import { hashEventKey, packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
-import type { RawEntry } from "./raw-block.ts";
+import { hashEventKey, packLogIdHashes, unpackLogIdHashes } from "../model/log-id-hash.ts";
+import type { RawEntry } from "../model/raw-block.ts";
 
 /** Records of a page in few pieces of memory, fit to be handed from thread to thread. */
 export interface PackedRecords {

@@ -1,8 +1,8 @@
-import type { CoveredHour } from "../coverage/covered-hour.ts";
 import { isLowerForNow } from "../coverage/find-contradictions.ts";
-import { DAY_MS } from "../coverage/horizon.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "../coverage/hour-proof.ts";
-import { agreedFor } from "../coverage/look.ts";
+import type { CoveredHour } from "../model/covered-hour.ts";
+import { DAY_MS } from "../model/horizon.ts";
+import { agreedFor } from "../model/look.ts";
 
 export interface PassState {
   /** Start of the pass that `passResult` is of. */

@@ -1,6 +1,6 @@
+import type { WafEvent } from "../model/waf-event.ts";
 import type { OpenedPage } from "./open-page.ts";
 import { type AcceptedTimes, type EntryReader, readEntries } from "./read-entries.ts";
-import type { WafEvent } from "./waf-event.ts";
 
 export interface PageSource<Entry> extends EntryReader<Entry> {
   readonly route: "search" | "list";

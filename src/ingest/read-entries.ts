@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { MAX_DIMENSION_CHARS } from "./clean-text.ts";
+import { MAX_DIMENSION_CHARS } from "../lib/clean-text.ts";
+import type { WafEvent } from "../model/waf-event.ts";
 import type { OpenedPage } from "./open-page.ts";
-import type { WafEvent } from "./waf-event.ts";
 
 /** Events of another time than this are set aside: no partition is made for a day nobody can have asked for. */
 export interface AcceptedTimes {

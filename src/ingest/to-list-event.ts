@@ -1,8 +1,8 @@
 import { EventLog, type EventLogEntry } from "../edge/contract/event-log-list.ts";
-import { parseJson } from "../edge/parse-json.ts";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
+import { parseJson } from "../edge/transport/parse-json.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../lib/clean-text.ts";
+import type { WafEvent } from "../model/waf-event.ts";
 import { readAction } from "./read-action.ts";
-import type { WafEvent } from "./waf-event.ts";
 
 /**
  * An entry of the date-paged list (platform API spec 2.7) as an event. The list does not know feature and JA4, often

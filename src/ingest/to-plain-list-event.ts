@@ -1,7 +1,7 @@
-import { isObject } from "../is-object.ts";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../lib/clean-text.ts";
+import { isObject } from "../lib/is-object.ts";
+import type { WafEvent } from "../model/waf-event.ts";
 import { readAction } from "./read-action.ts";
-import type { WafEvent } from "./waf-event.ts";
 
 /** The last millisecond a JavaScript Date can hold. */
 const LAST_DATE_MS = 8_640_000_000_000_000;

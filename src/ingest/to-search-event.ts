@@ -1,8 +1,8 @@
 import { EventLog } from "../edge/contract/event-log-list.ts";
 import type { EventRow } from "../edge/contract/event-logs-search.ts";
-import { parseJson } from "../edge/parse-json.ts";
-import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "./clean-text.ts";
-import type { WafEvent } from "./waf-event.ts";
+import { parseJson } from "../edge/transport/parse-json.ts";
+import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../lib/clean-text.ts";
+import type { WafEvent } from "../model/waf-event.ts";
 
 /**
  * A row of a flat search (platform API spec 2.4) as an event. The search resolves every dimension, so a field it does

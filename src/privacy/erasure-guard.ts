@@ -1,6 +1,6 @@
-import { ServiceError } from "../errors.ts";
-import { hashEventKey, unpackLogIdHashes } from "../ingest/log-id-hash.ts";
-import { rewriteRawBlock } from "../ingest/raw-block.ts";
+import { ServiceError } from "../lib/errors.ts";
+import { hashEventKey, unpackLogIdHashes } from "../model/log-id-hash.ts";
+import { rewriteRawBlock } from "../model/raw-block.ts";
 import { eraseRecord } from "./erase-record.ts";
 import { matchTombstones, type Tombstone } from "./match-tombstones.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";

@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync } from "node:crypto";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../lib/secret.ts";
 
 /** What a keyed hash is for: the same text never has the same hash for two purposes. */
 type Purpose = "address" | "network" | "tombstone" | "masked" | "content" | "fingerprint";

@@ -1,6 +1,6 @@
 import type { JobsOptions, Processor, WorkerOptions } from "bullmq";
 import { createRedisBackend, Queue, Worker, withBackend } from "bullmq";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../lib/secret.ts";
 import { findStoreMistake } from "./find-store-mistake.ts";
 import { createGuardedPostgres } from "./guarded-postgres.ts";
 import type { Part } from "./lasting.ts";

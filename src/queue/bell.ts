@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { toError } from "../errors.ts";
+import { toError } from "../lib/errors.ts";
+import { within } from "../lib/within.ts";
 import type { AnyJob } from "./define-job.ts";
 import type { Doorbell } from "./doorbell.ts";
-import { within } from "./within.ts";
 
 export interface BellOptions {
   readonly doorbell: Doorbell;

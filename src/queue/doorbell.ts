@@ -1,11 +1,11 @@
-import { toError } from "../errors.ts";
+import { toError } from "../lib/errors.ts";
+import { within } from "../lib/within.ts";
 import type { QueueBackend, QueuedJob } from "./backend.ts";
 import { createBatch } from "./batch.ts";
 import { type AnyJob, QUEUES, type QueueName } from "./define-job.ts";
 import { type Lasting, openLasting, type Part } from "./lasting.ts";
 import { runAttempt } from "./run-attempt.ts";
 import { createWorkerWatch } from "./watch-worker.ts";
-import { within } from "./within.ts";
 
 /** Rows are named by ids; whatever is longer carries content, which has no business where dashboards show it. */
 const MAX_PAYLOAD_BYTES = 1_000;

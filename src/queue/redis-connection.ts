@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../lib/secret.ts";
 
 export interface RedisAddress {
   readonly url: Secret;

@@ -1,6 +1,6 @@
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
-import { type Disposition, toError } from "../errors.ts";
-import { isFailedQuery, messageOf } from "../message-of.ts";
+import { type Disposition, toError } from "../lib/errors.ts";
+import { isFailedQuery, messageOf } from "../lib/message-of.ts";
 import type { AnyJob } from "./define-job.ts";
 
 const DEFAULT_WAIT_MS = 60_000;

@@ -1,7 +1,7 @@
 import { schedule } from "node-cron";
-import { type Clock, systemClock } from "../clock.ts";
-import { toError } from "../errors.ts";
-import { within } from "./within.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { toError } from "../lib/errors.ts";
+import { within } from "../lib/within.ts";
 
 const EVERY_SECOND = "* * * * * *";
 /** node-cron waits for a wall clock time: set back by ten minutes, it says nothing for as long. An interval does not. */

@@ -6,8 +6,8 @@ import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../db/client.ts";
-import { compareBuckets } from "../../db/queries/compare-buckets.ts";
-import { readRuntimeFile } from "../../src/runtime-file.ts";
+import { compareBuckets } from "../../db/detection/compare-buckets.ts";
+import { readRuntimeFile } from "../../src/app/runtime-file.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 /** Looks cost both processes what they look at: a quarter of a million events. */

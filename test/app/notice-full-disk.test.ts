@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { createFullDiskNotice } from "../../src/app/notice-full-disk.ts";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 

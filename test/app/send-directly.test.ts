@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { buildDatabaseMessage } from "../../src/alert/database-alert.ts";
+import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
+import { buildDatabaseMessage } from "../../src/alerting/self/database-alert.ts";
 import { createDirectSender } from "../../src/app/send-directly.ts";
-import { systemClock } from "../../src/clock.ts";
-import { type Routing, routeToAll } from "../../src/routing/routing.ts";
-import { type Receiver, startReceiver, webhooksOf } from "../jobs/deliver-world.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { type Receiver, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
 
 const LOOK = { timeout: 10_000, interval: 10 };
 const SINCE = Date.UTC(2026, 10, 20, 12);

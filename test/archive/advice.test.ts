@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished } from "vitest";
-import { createAskAdvice } from "../../jobs/ask-advice.ts";
+import { createAskAdvice } from "../../jobs/alerting/ask-advice.ts";
 import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport.ts";
+import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createSecret } from "../../src/lib/secret.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { createClient, HOUR_MS, openArchive, serve } from "./support.ts";

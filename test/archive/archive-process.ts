@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { createDatabase } from "../../db/client.ts";
-import { createOpenedBlocks } from "../../src/archive/opened-blocks.ts";
+import { createOpenedBlocks } from "../../src/archive/records/opened-blocks.ts";
 import { createHttp } from "../../src/http/http.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createPageCursors } from "../../src/http/page-cursor.ts";
-import { addPlatform } from "../../src/http/routes/platform/add-platform.ts";
-import { createLog } from "../../src/log.ts";
+import { addPlatform } from "../../src/http/routes/edge/add-platform.ts";
+import { createLog } from "../../src/lib/log.ts";
 import { NOW } from "./now.ts";
 
 /** The archive's HTTP in a process of its own, so that its memory is its own: tells its URL, and its peak when asked. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { findRecords } from "../../src/archive/find-records.ts";
-import { createOpenedBlocks } from "../../src/archive/opened-blocks.ts";
 import { planSpans, type Span } from "../../src/archive/plan-spans.ts";
-import { hashEventKey } from "../../src/ingest/log-id-hash.ts";
-import { packRawBlocks } from "../../src/ingest/raw-block.ts";
+import { findRecords } from "../../src/archive/records/find-records.ts";
+import { createOpenedBlocks } from "../../src/archive/records/opened-blocks.ts";
+import { hashEventKey } from "../../src/model/log-id-hash.ts";
+import { packRawBlocks } from "../../src/model/raw-block.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
 const MINUTE_MS = 60_000;

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { eraseAddress } from "../../jobs/erase-address.ts";
 import { EventLog, EventLogEntry } from "../../src/edge/contract/event-log-list.ts";
-import { hashEventKey } from "../../src/ingest/log-id-hash.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import { hashEventKey } from "../../src/model/log-id-hash.ts";
+import { eraseAddress } from "../../src/operations/erase-address.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
-import { createSecret } from "../../src/secret.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { type Ask, createClient, openArchive, post } from "./support.ts";

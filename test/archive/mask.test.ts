@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { escapeCsvControls } from "../../db/escape-csv-controls.ts";
-import { toCsvLine } from "../../src/archive/csv-line.ts";
-import { maskAddress, maskRecord } from "../../src/archive/mask.ts";
-import { toListEntry } from "../../src/archive/to-list-entry.ts";
-import { toSearchRow } from "../../src/archive/to-search-row.ts";
+import { escapeCsvControls } from "../../db/search/escape-csv-controls.ts";
+import { toCsvLine } from "../../src/archive/csv/csv-line.ts";
+import { maskAddress, maskRecord } from "../../src/archive/mask/mask.ts";
+import { toListEntry } from "../../src/archive/records/to-list-entry.ts";
+import { toSearchRow } from "../../src/archive/records/to-search-row.ts";
 
 const FIELDS = {
   feature: "waf",

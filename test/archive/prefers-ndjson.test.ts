@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { prefersNdjson } from "../../src/archive/prefers-ndjson.ts";
+import { prefersNdjson } from "../../src/archive/csv/prefers-ndjson.ts";
 
 test.each([
   "application/x-ndjson",

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { DIMENSIONS } from "../../src/search/search.ts";
+import { DIMENSIONS } from "../../src/archive/query/search.ts";
 import { HOUR_MS, NOW, post } from "./support.ts";
 
 /** One request of the matrix: what it is about, and how it is sent. */

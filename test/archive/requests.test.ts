@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createEmulator } from "../../src/emulator/emulator.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
-import { ZONE } from "../jobs/ingest-support.ts";
+import { ZONE } from "../ingest/ingest-support.ts";
 import { createClient, HOUR_MS, NOW, openArchive, post, serve } from "./support.ts";
 
 const SEARCH = `/shield/event-logs/${ZONE}/search`;

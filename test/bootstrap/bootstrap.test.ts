@@ -25,8 +25,8 @@ function makeCheckout() {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-bootstrap-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const at = (...parts: string[]) => path.join(folder, ...parts);
-  for (const name of ["src", "bin", "node_modules/.bin"]) mkdirSync(at(name), { recursive: true });
-  for (const name of ["bootstrap.mjs", "launch.json"]) {
+  for (const name of ["src/app", "bin", "node_modules/.bin"]) mkdirSync(at(name), { recursive: true });
+  for (const name of ["bootstrap.mjs", "app/launch.json"]) {
     copyFileSync(path.join(root, "src", name), at("src", name));
   }
   writeFileSync(at("package.json"), '{"type":"module"}');

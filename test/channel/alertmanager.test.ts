@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { createAlertmanagerNotifier } from "../../src/channel/alertmanager.ts";
 import { toAlertmanagerAlerts } from "../../src/channel/alertmanager-alerts.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { findAlertmanager, startAlertmanager } from "./support/alertmanager-process.ts";
 import { stringsOf } from "./support/characters.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { DISCORD_LIMITS, toDiscordMessage, toDiscordNote } from "../../src/channel/discord-message.ts";
 import { toDiscord, toDiscordCode, toDiscordQuote } from "../../src/channel/discord-text.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { stringsOf } from "./support/characters.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";

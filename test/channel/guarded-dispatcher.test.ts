@@ -13,7 +13,7 @@ import { openEndpoint } from "../../src/channel/endpoint.ts";
 import { guardConnector, guardLookup } from "../../src/channel/guarded-dispatcher.ts";
 import type { NetworkPolicy } from "../../src/channel/network-policy.ts";
 import { post } from "../../src/channel/post.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createSecret } from "../../src/lib/secret.ts";
 import { CANARY, failureOf, scriptedLookup } from "./support/receiver.ts";
 import { createSelfSigned } from "./support/self-signed.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { addLinks } from "../../src/alert/add-links.ts";
-import { type AlertMessage, MAX_LINKS } from "../../src/channel/alert-message.ts";
+import { addLinks } from "../../src/alerting/message/add-links.ts";
+import type { LinkRule } from "../../src/alerting/routing/routing.ts";
 import { toAlertmanagerAlerts } from "../../src/channel/alertmanager-alerts.ts";
 import { toDiscordMessage } from "../../src/channel/discord-message.ts";
 import { toEmailMessage } from "../../src/channel/email-message.ts";
@@ -11,7 +11,7 @@ import { toSlackMessage } from "../../src/channel/slack-blocks.ts";
 import { toTeamsMessage } from "../../src/channel/teams-card.ts";
 import { paintPlain } from "../../src/channel/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
-import type { LinkRule } from "../../src/routing/routing.ts";
+import { type AlertMessage, MAX_LINKS } from "../../src/model/alert-message.ts";
 import { stringsOf } from "./support/characters.ts";
 import { ENDED } from "./support/format-promises.ts";
 import { FORMS } from "./support/forms.ts";

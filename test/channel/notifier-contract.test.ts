@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createTerminalNotifier } from "../../src/channel/terminal.ts";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/lib/errors.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { messageOf } from "./support/messages.ts";
 import {

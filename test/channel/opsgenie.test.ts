@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { OPSGENIE_LIMITS, toOpsgenieRequests } from "../../src/channel/opsgenie-requests.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
 import { stringsOf } from "./support/characters.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";

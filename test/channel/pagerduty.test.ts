@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { createPagerDutyNotifier } from "../../src/channel/pagerduty.ts";
 import { PAGERDUTY_LIMITS, toPagerDutyEvent } from "../../src/channel/pagerduty-event.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
 import { stringsOf } from "./support/characters.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";

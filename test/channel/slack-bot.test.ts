@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { toWholeSlackMessage } from "../../src/channel/slack-blocks.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { describeFormat, ENDED } from "./support/format-promises.ts";
 import { messageOf } from "./support/messages.ts";

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { SLACK_LIMITS } from "../../src/channel/slack-block.ts";
 import { toSlackMessage } from "../../src/channel/slack-blocks.ts";
 import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "../../src/channel/slack-text.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { HOSTILE } from "./support/hostile.ts";
 import { CONSOLE, hostileMessage, messageOf, messageSaying } from "./support/messages.ts";

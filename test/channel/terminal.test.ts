@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
 import { renderTerminal } from "../../src/channel/render-terminal.ts";
 import { createTerminalNotifier } from "../../src/channel/terminal.ts";
 import { paintPlain } from "../../src/channel/terminal-style.ts";
 import { measureWidth } from "../../src/channel/text-width.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { HOSTILE } from "./support/hostile.ts";
 import { CONSOLE, hostileMessage, messageOf, messageSaying } from "./support/messages.ts";
 import { sendOptions } from "./support/receiver.ts";

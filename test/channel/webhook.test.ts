@@ -1,10 +1,10 @@
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type AlertMessage, alertMessage } from "../../src/channel/alert-message.ts";
 import type { SendOptions } from "../../src/channel/notifier.ts";
 import { createWebhookNotifier } from "../../src/channel/webhook.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { HOSTILE } from "./support/hostile.ts";
 import { hostileMessage, messageOf, messageSaying } from "./support/messages.ts";

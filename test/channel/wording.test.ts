@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { alertMessage } from "../../src/channel/alert-message.ts";
 import { DeliveryError } from "../../src/channel/delivery-error.ts";
 import { formatDuration, formatNumber } from "../../src/channel/describe-alert.ts";
 import { describeFailure } from "../../src/channel/describe-failure.ts";
@@ -8,6 +7,7 @@ import { drawSparkline } from "../../src/channel/draw-sparkline.ts";
 import { cutText, toLine, toLines } from "../../src/channel/plain-text.ts";
 import { toSafeLinks } from "../../src/channel/safe-link.ts";
 import { cutToWidth, measureWidth, wrapText } from "../../src/channel/text-width.ts";
+import { alertMessage } from "../../src/model/alert-message.ts";
 import { messageOf } from "./support/messages.ts";
 import { CANARY } from "./support/receiver.ts";
 

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import type { AlertSpike } from "../../src/alert/alert-spike.ts";
-import { buildGroupMessage } from "../../src/alert/group-message.ts";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
+import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
 import {
   readToldLabels,
   readToldSeverity,
@@ -19,6 +18,7 @@ import { paintPlain } from "../../src/channel/terminal-style.ts";
 import { toWebhookBodies } from "../../src/channel/webhook-body.ts";
 import { rateOf } from "../../src/delivery/channel-rate.ts";
 import { buildDigest } from "../../src/delivery/digest-message.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { floodOf, messageOf } from "./support/messages.ts";
 import { NOW } from "./support/receiver.ts";
 

@@ -1,7 +1,7 @@
 import { alerts } from "../../db/schema/alerts.ts";
 import { auditEntries } from "../../db/schema/audit-entries.ts";
 import { notifications } from "../../db/schema/notifications.ts";
-import { createAlertWorld } from "../alert/alert-world.ts";
+import { createAlertWorld } from "../alerting/alert-world.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** A database with alerts as the service raises them, and what became of them. */

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { NOT_SHOWN } from "../../db/queries/last-errors.ts";
 import { alerts } from "../../db/schema/alerts.ts";
 import { notifications } from "../../db/schema/notifications.ts";
-import { alertsCommand } from "../../src/cli/alerts.ts";
-import { at } from "../alert/alert-world.ts";
-import { MINUTE_MS, NOW } from "../alert/support.ts";
+import { NOT_SHOWN } from "../../db/service/last-errors.ts";
+import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
+import { at } from "../alerting/alert-world.ts";
+import { MINUTE_MS, NOW } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
 import { clearAudit } from "./clear-audit.ts";

@@ -2,8 +2,8 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { readSearchedHours } from "../../db/queries/search-coverage.ts";
-import { backfillCommand } from "../../src/cli/backfill.ts";
+import { readSearchedHours } from "../../db/search/search-coverage.ts";
+import { backfillCommand } from "../../src/cli/backfill/backfill.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -15,7 +15,7 @@ import {
   storedRows,
   withoutRoute,
   ZONE,
-} from "../jobs/ingest-support.ts";
+} from "../ingest/ingest-support.ts";
 import { type Ran, runStoreCommand } from "./run-store-command.ts";
 
 const PROGRAM = fileURLToPath(new URL("./backfill-process.ts", import.meta.url));

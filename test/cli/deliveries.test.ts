@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { deliveriesCommand } from "../../src/cli/deliveries.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../jobs/deliver-world.ts";
+import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;

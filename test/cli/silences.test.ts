@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { beatReplica } from "../../db/queries/replicas.ts";
 import { silences } from "../../db/schema/silences.ts";
-import { silenceCommand } from "../../src/alert/silence-command.ts";
+import { beatReplica } from "../../db/service/replicas.ts";
+import { silenceCommand } from "../../src/alerting/message/silence-command.ts";
 import { toLine } from "../../src/channel/plain-text.ts";
-import { silencesCommand } from "../../src/cli/silences.ts";
+import { silencesCommand } from "../../src/cli/silences/silences.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
 import { clearAudit } from "./clear-audit.ts";

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createRollUpTrendsJob } from "../../jobs/roll-up-trends.ts";
-import { verifyCommand } from "../../src/cli/verify.ts";
+import { createRollUpTrendsJob } from "../../jobs/detection/roll-up-trends.ts";
+import { verifyCommand } from "../../src/cli/verify/verify.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import { ownCommand } from "../../src/own-command.ts";
+import { ownCommand } from "../../src/lib/own-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
-import { openChangingPlatform, openIngest, silent } from "../jobs/ingest-support.ts";
+import { openChangingPlatform, openIngest, silent } from "../ingest/ingest-support.ts";
 import { type Ran, runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;

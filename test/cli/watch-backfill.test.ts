@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { advanceSearch } from "../../db/queries/search-coverage.ts";
-import { createProgressLine } from "../../src/cli/progress-bar.ts";
-import { describeBackfill, watchBackfill } from "../../src/cli/watch-backfill.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../src/coverage/horizon.ts";
+import { advanceSearch } from "../../db/search/search-coverage.ts";
+import { describeBackfill, watchBackfill } from "../../src/cli/start/watch-backfill.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
+import { createProgressLine } from "../../src/lib/progress-bar.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 10);

@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { writeRuntimeFile } from "../../src/runtime-file.ts";
+import { writeRuntimeFile } from "../../src/app/runtime-file.ts";
 
-const PROGRAM = path.join(import.meta.dirname, "../../src/check-health.ts");
+const PROGRAM = path.join(import.meta.dirname, "../../src/app/check-health.ts");
 
 function makeDataDir(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-health-"));

@@ -69,7 +69,7 @@ test("the image has the repository's Node, runs unprivileged, and leaves out dev
 });
 
 test("the image runs the service with the options and the allocator that npm start runs it with", () => {
-  const { nodeOptions, environment } = JSON.parse(read("src/launch.json")) as {
+  const { nodeOptions, environment } = JSON.parse(read("src/app/launch.json")) as {
     nodeOptions: string[];
     environment: Record<string, string>;
   };
@@ -80,6 +80,6 @@ test("the image runs the service with the options and the allocator that npm sta
 
 test("every program the image starts exists", () => {
   const programs = [...dockerfile.matchAll(/"\/app\/([^"]+)"/g)].map(([, file = ""]) => file);
-  expect(programs.sort()).toEqual(["src/check-health.ts", "src/main.ts"]);
+  expect(programs.sort()).toEqual(["src/app/check-health.ts", "src/main.ts"]);
   for (const program of programs) expect(files).toContain(program);
 });

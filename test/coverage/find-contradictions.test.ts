@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
 import { findContradictions, findSilence } from "../../src/coverage/find-contradictions.ts";
-import { HOUR_MS } from "../../src/coverage/horizon.ts";
-import type { Look } from "../../src/coverage/look.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { HOUR_MS } from "../../src/model/horizon.ts";
+import type { Look } from "../../src/model/look.ts";
 import { openHour } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);

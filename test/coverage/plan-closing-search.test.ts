@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
-import { DAY_MS, HOUR_MS, horizonAt } from "../../src/coverage/horizon.ts";
-import type { Look } from "../../src/coverage/look.ts";
 import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { DAY_MS, HOUR_MS, horizonAt } from "../../src/model/horizon.ts";
+import type { Look } from "../../src/model/look.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);

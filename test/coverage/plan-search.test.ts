@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { HOUR_MS, horizonAt, startOfHour } from "../../src/coverage/horizon.ts";
 import { isBackfilled, planSearch, type SearchedHour } from "../../src/coverage/plan-search.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
 
 const MINUTE_MS = 60_000;
 const KEPT_MS = 72 * HOUR_MS;

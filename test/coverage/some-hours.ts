@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
-import { HOUR_MS, startOfHour } from "../../src/coverage/horizon.ts";
 import type { JudgedZone } from "../../src/coverage/judge-hour.ts";
-import type { HourLooks, Look } from "../../src/coverage/look.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { HOUR_MS, startOfHour } from "../../src/model/horizon.ts";
+import type { HourLooks, Look } from "../../src/model/look.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 export const SETTLE_MS = 15 * 60_000;

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "../../db/client.ts";
-import { type NewEvent, toEventRows } from "../../db/event-rows.ts";
-import { acquireLease } from "../../db/queries/leases.ts";
-import type { NewEvents, StoredEvents } from "../../db/queries/store-events.ts";
-import { storePage } from "../../db/queries/store-page.ts";
+import { type NewEvent, toEventRows } from "../../db/ingest/event-rows.ts";
+import type { NewEvents, StoredEvents } from "../../db/ingest/store-events.ts";
+import { storePage } from "../../db/ingest/store-page.ts";
+import { acquireLease } from "../../db/service/leases.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 
 function toNewEvents(zoneId: number, events: readonly NewEvent[]): NewEvents {

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDatabase } from "../../db/client.ts";
-import { dropPartitionsBefore, ensurePartitions } from "../../db/partitions.ts";
+import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
 import { wafEvents } from "../../db/schema/waf-events.ts";
-import { readSqlState } from "../../db/sql-state.ts";
+import { readSqlState } from "../../src/lib/sql-state.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

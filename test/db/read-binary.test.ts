@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { readBinary } from "../../db/read-binary.ts";
+import { readBinary } from "../../db/search/read-binary.ts";
 import { createMigratedDatabase } from "./migrated-database.ts";
 
 test("bytes of every value, of none and of many arrive as they are, and null as null", async () => {

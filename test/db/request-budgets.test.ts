@@ -1,14 +1,14 @@
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { requestBudgets } from "../../db/schema/request-budgets.ts";
 import {
   MAX_PAUSE_MS,
   pauseBudget,
   type RequestBudget,
   readBudget,
   takeTokens,
-} from "../../db/queries/request-budgets.ts";
-import { requestBudgets } from "../../db/schema/request-budgets.ts";
+} from "../../db/service/request-budgets.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 /** Slow enough that a test adds nothing to it. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { NewEvent } from "../../db/event-rows.ts";
-import { ensurePartitions } from "../../db/partitions.ts";
-import { quarantineEntries } from "../../db/queries/quarantine.ts";
-import { inTransaction } from "../../db/transaction.ts";
-import { cleanText } from "../../src/ingest/clean-text.ts";
+import type { NewEvent } from "../../db/ingest/event-rows.ts";
+import { quarantineEntries } from "../../db/ingest/quarantine.ts";
+import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { cleanText } from "../../src/lib/clean-text.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 import { storeEvents } from "./new-events.ts";
 

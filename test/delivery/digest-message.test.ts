@@ -1,6 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { type AlertMessage, alertMessage } from "../../src/channel/alert-message.ts";
 import { describeMembers } from "../../src/channel/describe-digest.ts";
 import { toDiscordMessage } from "../../src/channel/discord-message.ts";
 import { toEmailMessage } from "../../src/channel/email-message.ts";
@@ -12,6 +11,7 @@ import { paintPlain } from "../../src/channel/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
 import { rateOf } from "../../src/delivery/channel-rate.ts";
 import { buildDigest, countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
+import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
 import { stringsOf } from "../channel/support/characters.ts";
 import { messageOf } from "../channel/support/messages.ts";
 import { discordRequest } from "../channel/support/schemas/discord.ts";

@@ -1,11 +1,11 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { lockChannelState, saveChannelState } from "../../db/queries/channel-states.ts";
-import { inTransaction } from "../../db/transaction.ts";
-import { claimDeliveries } from "../../jobs/claim-delivery.ts";
-import type { DeliverAlertsDeps } from "../../jobs/deliver-alerts.ts";
+import { lockChannelState, saveChannelState } from "../../db/delivery/channel-states.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { claimDeliveries } from "../../jobs/delivery/claim-delivery.ts";
+import type { DeliverAlertsDeps } from "../../jobs/delivery/deliver-alerts.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../jobs/deliver-world.ts";
+import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
 
 let database: MigratedDatabase;
 let receiver: Receiver;

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { apiKeyPages } from "../../src/edge/api-key-pages.ts";
+import { apiKeyPages } from "../../src/edge/account/api-key-pages.ts";
 import { eventLogPages } from "../../src/edge/event-log-pages.ts";
 import { searchPages } from "../../src/edge/search-pages.ts";
 import { collect } from "./support/collect.ts";

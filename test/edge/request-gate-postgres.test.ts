@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { MAX_PAUSE_MS, pauseBudget, readBudget, takeTokens } from "../../db/queries/request-budgets.ts";
 import { requestBudgets } from "../../db/schema/request-budgets.ts";
+import { MAX_PAUSE_MS, pauseBudget, readBudget, takeTokens } from "../../db/service/request-budgets.ts";
 import { openRequestGate, type RequestGateParts, toRequestBudget } from "../../src/app/open-request-gate.ts";
 import { createSharedGate } from "../../src/app/shared-gate.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createSecret } from "../../src/lib/secret.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startCutProxy } from "./support/cut-proxy.ts";
 

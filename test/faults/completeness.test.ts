@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { gapFingerprint, lossFingerprint } from "../../src/alert/coverage-alert.ts";
+import { gapFingerprint, lossFingerprint } from "../../src/alerting/self/coverage-alert.ts";
 import { HOUR_MS, MINUTE_MS } from "../emulator/support.ts";
-import { openChangingPlatform } from "../jobs/ingest-support.ts";
+import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
 import { createForgetfulSearch } from "./forgetful-search.ts";
 import { type Replica, ZONE } from "./replica.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { openChangingPlatform } from "../jobs/ingest-support.ts";
+import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
 import { createForgetfulSearch } from "./forgetful-search.ts";
 

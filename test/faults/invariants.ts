@@ -1,6 +1,6 @@
 import type pg from "pg";
 import type { Database } from "../../db/client.ts";
-import { compareBuckets } from "../../db/queries/compare-buckets.ts";
+import { compareBuckets } from "../../db/detection/compare-buckets.ts";
 
 /** What the platform ever showed, as `GET /_emulator/events/<zone>` tells it. */
 export interface ShownEvent {

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { readCoveredHours } from "../../db/queries/covered-hours.ts";
+import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";

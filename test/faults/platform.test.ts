@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { openRawBlock } from "../../src/ingest/raw-block.ts";
-import { openChangingPlatform } from "../jobs/ingest-support.ts";
+import { openRawBlock } from "../../src/model/raw-block.ts";
+import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { openFaultyWorld, runUntilQuiet } from "./faulty-world.ts";
 import { findBreaches, readShown } from "./invariants.ts";
 import { ZONE } from "./replica.ts";

@@ -1,17 +1,17 @@
 import pino from "pino";
 import { createDatabase, type Database } from "../../db/client.ts";
-import { createPartitionKeeper } from "../../db/partition-keeper.ts";
+import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { createJobs, type JobSettings, type JobsDeps } from "../../jobs/index.ts";
-import type { AlertMessage } from "../../src/channel/alert-message.ts";
+import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
+import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import type { Notifier } from "../../src/channel/notifier.ts";
-import type { Clock } from "../../src/clock.ts";
 import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport.ts";
-import { createListPageWorkers } from "../../src/list-page-workers.ts";
+import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
-import { routeToAll } from "../../src/routing/routing.ts";
-import { createSecret } from "../../src/secret.ts";
 
 export const ZONE = 101;
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createCostlyGate } from "../../src/http/costly-gate.ts";
+import { createCostlyGate } from "../../src/http/limits/costly-gate.ts";
 
 const { signal: never } = new AbortController();
 const OPTIONS = { places: 2, perKey: 4, waiting: 6, maxWaitMs: 15_000 };

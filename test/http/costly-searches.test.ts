@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../db/client.ts";
-import { createPartitionKeeper } from "../../db/partition-keeper.ts";
-import { inSearchTransaction } from "../../db/queries/search-transaction.ts";
-import { areWritersAtWork } from "../../db/queries/writers.ts";
+import { areWritersAtWork } from "../../db/ingest/writers.ts";
+import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import { inSearchTransaction } from "../../db/search/search-transaction.ts";
 import { closeHttp } from "../../src/app/close-http.ts";
 import { openCostlyGate } from "../../src/app/open-costly-gate.ts";
-import { createCostlyGate } from "../../src/http/costly-gate.ts";
-import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
-import { createTakeTurn } from "../../src/http/take-turn.ts";
+import { createCostlyGate } from "../../src/http/limits/costly-gate.ts";
+import { createRefuseCostly } from "../../src/http/limits/refuse-costly.ts";
+import { createTakeTurn } from "../../src/http/limits/take-turn.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 

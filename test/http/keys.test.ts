@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openAdminKey } from "../../src/app/open-admin-key.ts";
-import { createAccessKey, hashAccessKey, isSameKey } from "../../src/http/access-key.ts";
-import { createAuthenticate } from "../../src/http/authenticate.ts";
-import { createLastUsed } from "../../src/http/last-used.ts";
-import { readExpiry } from "../../src/http/wanted-key.ts";
-import { createSecret } from "../../src/secret.ts";
+import { createAuthenticate } from "../../src/http/keys/authenticate.ts";
+import { createLastUsed } from "../../src/http/keys/last-used.ts";
+import { readExpiry } from "../../src/http/keys/wanted-key.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import { createAccessKey, hashAccessKey, isSameKey } from "../../src/model/access-key.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";

@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { HttpOptions } from "../../src/http/http.ts";
-import type { ConnectionLimits } from "../../src/http/limit-connections.ts";
-import { scopesOf } from "../../src/http/roles.ts";
+import { scopesOf } from "../../src/http/keys/roles.ts";
+import type { ConnectionLimits } from "../../src/http/limits/limit-connections.ts";
 import { startHttp } from "./start-http.ts";
 
 const LIMITS: ConnectionLimits = {

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { Access } from "../../src/http/access.ts";
+import type { Access } from "../../src/http/keys/access.ts";
 import { startHttp } from "./start-http.ts";
 
 const OPEN: { config: { access: Access } } = { config: { access: "public" } };

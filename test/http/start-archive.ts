@@ -1,21 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/queries/audit-entries.ts";
-import { readServerSecret } from "../../db/queries/server-secrets.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { readServerSecret } from "../../db/service/server-secrets.ts";
 import { listRoutes, type RouteParts } from "../../src/app/list-routes.ts";
 import { openApi } from "../../src/app/open-api.ts";
 import { openKeys } from "../../src/app/open-keys.ts";
-import { systemClock } from "../../src/clock.ts";
 import type { HttpOptions } from "../../src/http/http.ts";
-import { issueKey } from "../../src/http/issue-key.ts";
+import { issueKey } from "../../src/http/keys/issue-key.ts";
+import type { Role } from "../../src/http/keys/roles.ts";
+import { createRefuseCostly } from "../../src/http/limits/refuse-costly.ts";
 import { createPageCursors } from "../../src/http/page-cursor.ts";
-import { createRefuseCostly } from "../../src/http/refuse-costly.ts";
-import type { Role } from "../../src/http/roles.ts";
 import type { ApiDeps } from "../../src/http/routes/v1/api-deps.ts";
-import { createLog } from "../../src/log.ts";
-import { createSecret } from "../../src/secret.ts";
-import { createStopStack } from "../../src/stop-stack.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import { createStopStack } from "../../src/lib/stop-stack.ts";
 import { startHttp } from "./start-http.ts";
 
 /** A replica of the service's HTTP with its real routes and keys, on this database. */

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import { createHttp, type HttpOptions } from "../../src/http/http.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/lib/log.ts";
 
 export const LIMITS = {
   perKeyAndMinute: 10_000,

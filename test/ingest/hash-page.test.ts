@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { entryBytes } from "../../src/ingest/entry-bytes.ts";
 import { hashPage } from "../../src/ingest/hash-page.ts";
-import { sliceEntries } from "../../src/ingest/slice-entries.ts";
+import { sliceEntries } from "../../src/model/slice-entries.ts";
 
 const texts = fc.array(
   fc.jsonValue().map((value) => JSON.stringify(value)),

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { CoveredHour } from "../../src/coverage/covered-hour.ts";
-import { HOUR_MS } from "../../src/coverage/horizon.ts";
-import type { Look } from "../../src/coverage/look.ts";
 import { isPassedNews, type PassState, planPass } from "../../src/ingest/plan-pass.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { HOUR_MS } from "../../src/model/horizon.ts";
+import type { Look } from "../../src/model/look.ts";
 import { openHour } from "../coverage/some-hours.ts";
 
 const MINUTE_MS = 60_000;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { acceptedAt } from "../../src/ingest/accepted-times.ts";
 import { openPage } from "../../src/ingest/open-page.ts";
 import { preparePage } from "../../src/ingest/prepare-page.ts";
-import type { WafEvent } from "../../src/ingest/waf-event.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 
 test("each event keeps its own record, and each refused entry its reason and bytes", () => {
   const now = Date.UTC(2026, 10, 20, 12);

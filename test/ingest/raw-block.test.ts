@@ -1,8 +1,8 @@
 import zlib from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { hashEventKey, unpackLogIdHashes } from "../../src/ingest/log-id-hash.ts";
-import { openRawBlock, packRawBlocks, type RawEntry } from "../../src/ingest/raw-block.ts";
+import { hashEventKey, unpackLogIdHashes } from "../../src/model/log-id-hash.ts";
+import { openRawBlock, packRawBlocks, type RawEntry } from "../../src/model/raw-block.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 20);
 const DAY_MS = 86_400_000;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
+import { createSecret } from "../../src/lib/secret.ts";
 import {
   createErasureTarget,
   type Network,
@@ -11,7 +12,6 @@ import { readAddress } from "../../src/privacy/ip-address.ts";
 import { matchTombstones } from "../../src/privacy/match-tombstones.ts";
 import { toPseudonym } from "../../src/privacy/pseudonym.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
-import { createSecret } from "../../src/secret.ts";
 
 const KEY = createPseudonymKey(createSecret("a key of thirty-two characters!!"));
 

@@ -1,17 +1,17 @@
 import { expect } from "vitest";
-import { createRollUpTrendsJob } from "../../jobs/roll-up-trends.ts";
-import { auditCommand } from "../../src/cli/audit.ts";
-import { eraseCommand } from "../../src/cli/erase.ts";
-import { privacyCommand } from "../../src/cli/privacy.ts";
-import { verifyCommand } from "../../src/cli/verify.ts";
+import { createRollUpTrendsJob } from "../../jobs/detection/roll-up-trends.ts";
+import { auditCommand } from "../../src/cli/audit/audit.ts";
+import { eraseCommand } from "../../src/cli/erase/erase.ts";
+import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
+import { verifyCommand } from "../../src/cli/verify/verify.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import { openRawBlock } from "../../src/ingest/raw-block.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import { openRawBlock } from "../../src/model/raw-block.ts";
 import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
-import { createSecret } from "../../src/secret.ts";
 import { type Ran, runStoreCommand } from "../cli/run-store-command.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { silent } from "../jobs/ingest-support.ts";
+import { silent } from "../ingest/ingest-support.ts";
 
 export const KEY_TEXT = "a-key-of-thirty-two-characters-or-more";
 export const KEY = createPseudonymKey(createSecret(KEY_TEXT));

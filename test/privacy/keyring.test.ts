@@ -2,15 +2,15 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { replaceKeyId } from "../../db/queries/pseudonym-keys.ts";
+import { replaceKeyId } from "../../db/privacy/pseudonym-keys.ts";
 import { openKeyring } from "../../src/app/open-keyring.ts";
-import { privacyCommand } from "../../src/cli/privacy.ts";
-import { createPseudonymKeyring, prepareKey } from "../../src/pseudonym-keyring.ts";
-import { createSecret } from "../../src/secret.ts";
-import { createStopStack } from "../../src/stop-stack.ts";
+import { createPseudonymKeyring, prepareKey } from "../../src/app/pseudonym-keyring.ts";
+import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import { createStopStack } from "../../src/lib/stop-stack.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { silent } from "../jobs/ingest-support.ts";
+import { silent } from "../ingest/ingest-support.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { maskText } from "../../src/archive/mask-text.ts";
+import { maskText } from "../../src/archive/mask/mask-text.ts";
 import { eraseRecord } from "../../src/privacy/erase-record.ts";
 import { readAddress } from "../../src/privacy/ip-address.ts";
 import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ensurePartitions } from "../../db/partitions.ts";
-import { createManagePartitionsJob } from "../../jobs/manage-partitions.ts";
-import { parseConfig } from "../../src/config.ts";
-import { insertSpike } from "../alert/insert-spike.ts";
+import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { createManagePartitionsJob } from "../../jobs/service/manage-partitions.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
-import { silent } from "../jobs/ingest-support.ts";
+import { silent } from "../ingest/ingest-support.ts";
 import { rollUp, runCommand } from "./erasure-world.ts";
 import { personalEvent } from "./some-events.ts";
 

@@ -1,4 +1,4 @@
-import type { NewEvent } from "../../db/event-rows.ts";
+import type { NewEvent } from "../../db/ingest/event-rows.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** An event of the search, full of a person. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FenceLostError } from "../../db/fence-lost-error.ts";
-import { ServiceError } from "../../src/errors.ts";
+import { FenceLostError } from "../../db/postgres/fence-lost-error.ts";
+import { ServiceError } from "../../src/lib/errors.ts";
 import type { AnyJob } from "../../src/queue/define-job.ts";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { claimDue } from "../../db/queries/leases.ts";
 import { leases } from "../../db/schema/leases.ts";
+import { claimDue } from "../../db/service/leases.ts";
 import { createSchedule } from "../../src/queue/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { within } from "../../src/queue/within.ts";
+import { within } from "../../src/lib/within.ts";
 
 test("what ends in time is done, what does not is late", async () => {
   expect(await within(Promise.resolve("anything"), 60_000)).toBe("done");

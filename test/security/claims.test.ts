@@ -98,7 +98,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     /^(?:import (?!type).*|}) from "(?:undici|pg|ioredis|bullmq|nodemailer|node:(?:net|tls|http|https|http2|dgram|dns))";|(?<![.\w])fetch\(|new (?:WebSocket|EventSource)\(/m;
   expect(SOURCES.filter((file) => connects.test(read(file))).sort()).toEqual([
     // To Postgres.
-    "db/cancellable.ts",
+    "db/postgres/cancellable.ts",
     "db/client.ts",
     "db/migrate.ts",
     // Only listens: whether the port of HTTP is free.
@@ -107,9 +107,9 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/channel/email.ts",
     "src/channel/guarded-dispatcher.ts",
     // To this service itself.
-    "src/check-health.ts",
+    "src/app/check-health.ts",
     // To the platform.
-    "src/edge/transport.ts",
+    "src/edge/transport/transport.ts",
     // The embedded Postgres, and the emulator, which only listens.
     "src/embedded/postgres.ts",
     // What kind of address a network is.
@@ -118,10 +118,10 @@ test("S24: nothing else in the program opens connections than what is known to",
     // Texts of attacks.
     "src/emulator/traffic/payloads.ts",
     // Only listens, and has the kinds of addresses of those that connect.
-    "src/http/limit-connections.ts",
+    "src/http/limits/limit-connections.ts",
     // Names of status codes.
-    "src/http/problem.ts",
-    "src/http/routes/platform/platform-answer.ts",
+    "src/http/errors/problem.ts",
+    "src/http/routes/edge/platform-answer.ts",
     // The queues, in Redis or Postgres.
     "src/queue/backend.ts",
     "src/queue/find-store-mistake.ts",
@@ -130,6 +130,6 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/queue/redis-connection.ts",
     "src/queue/run-attempt.ts",
     // What kind of address a network is.
-    "src/search/network.ts",
+    "src/archive/query/network.ts",
   ]);
 });

@@ -1,22 +1,22 @@
 import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
+import { toLine } from "../../channel/plain-text.ts";
+import type { Config } from "../../config/config.ts";
 import {
   type ActResult,
   type AlertAct,
   acknowledgeByHand,
   resolveAlert,
-} from "../../../jobs/act-on-alert.ts";
-import { type MarkResult, markAlert } from "../../../jobs/mark-alert.ts";
-import { toLine } from "../../channel/plain-text.ts";
-import type { Config } from "../../config.ts";
+} from "../../operations/act-on-alert.ts";
+import { type MarkResult, markAlert } from "../../operations/mark-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { NotFoundError } from "../not-found-error.ts";
-import { withStore } from "../open-store.ts";
-import { readActor, readText } from "../read-actor.ts";
-import { readRowId } from "../read-row-id.ts";
-import { readServiceClock } from "../service-clock.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { NotFoundError } from "../options/not-found-error.ts";
+import { readActor, readText } from "../options/read-actor.ts";
+import { readRowId } from "../options/read-row-id.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { AS_OPTION, describeMark, MAX_NOTE_CHARS, readMark, toMarkJson } from "./mark.ts";
 
 const ACK_HELP = `

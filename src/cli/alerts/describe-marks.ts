@@ -1,8 +1,8 @@
-import type { AlertMarks } from "../../../db/queries/marks.ts";
-import type { Sensitivity } from "../../routing/detection.ts";
-import { suggestZ } from "../../spike/suggest-z.ts";
-import { many } from "../progress-bar.ts";
-import { showTime } from "../read-span.ts";
+import type { AlertMarks } from "../../../db/alerting/marks.ts";
+import { suggestZ } from "../../detection/backtest/suggest-z.ts";
+import type { Sensitivity } from "../../detection/detection-settings.ts";
+import { many } from "../../lib/progress-bar.ts";
+import { showTime } from "../options/read-span.ts";
 
 /** A longer one, or one with other characters, is not written into a configuration unseen. */
 const PLAIN_RULE = /^[A-Za-z0-9_.:-]{1,64}$/;

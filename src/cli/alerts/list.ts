@@ -1,19 +1,15 @@
 import type { Command } from "commander";
-import { type AlertFilter, listAlerts } from "../../../db/queries/alert-reports.ts";
-import { severities } from "../../channel/alert-message.ts";
+import { type AlertFilter, listAlerts } from "../../../db/alerting/alert-reports.ts";
 import { toLine } from "../../channel/plain-text.ts";
 import type { Paint, Style } from "../../channel/terminal-style.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
 import { ALERT_KINDS } from "../../http/routes/v1/alert-schemas.ts";
 import { toAlertItem } from "../../http/routes/v1/to-alert-item.ts";
-import { showAge } from "../ago.ts";
-import { type Cell, drawTable } from "../draw-table.ts";
+import { severities } from "../../model/alert-message.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { pickPaint } from "../pick-paint.ts";
-import { gather, readRulePattern, readWords } from "../read-list.ts";
+import { gather, readRulePattern, readWords } from "../options/read-list.ts";
 import {
   AFTER_OPTION,
   type AskedPage,
@@ -22,11 +18,15 @@ import {
   type PageFlags,
   readPage,
   toListPage,
-} from "../read-page.ts";
-import { readRowId } from "../read-row-id.ts";
-import { readZone, showTime } from "../read-span.ts";
-import { requireAlert, requireZones } from "../require-known.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+} from "../options/read-page.ts";
+import { readRowId } from "../options/read-row-id.ts";
+import { readZone, showTime } from "../options/read-span.ts";
+import { requireAlert, requireZones } from "../options/require-known.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { showAge } from "../terminal/ago.ts";
+import { type Cell, drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
 
 const STATES = ["firing", "acknowledged", "resolved"] as const;
 const DEFAULT_LIMIT = 100;

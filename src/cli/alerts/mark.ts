@@ -1,18 +1,18 @@
 import type { Command } from "commander";
-import type { Mark } from "../../../db/queries/marks.ts";
-import { type MarkResult, markAlert } from "../../../jobs/mark-alert.ts";
+import type { Mark } from "../../../db/alerting/marks.ts";
 import { toLine } from "../../channel/plain-text.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
+import { many } from "../../lib/progress-bar.ts";
+import { type MarkResult, markAlert } from "../../operations/mark-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { NotFoundError } from "../not-found-error.ts";
-import { withStore } from "../open-store.ts";
-import { many } from "../progress-bar.ts";
-import { readActor, readText } from "../read-actor.ts";
-import { readRowId } from "../read-row-id.ts";
-import { readServiceClock } from "../service-clock.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { NotFoundError } from "../options/not-found-error.ts";
+import { readActor, readText } from "../options/read-actor.ts";
+import { readRowId } from "../options/read-row-id.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 export const MAX_NOTE_CHARS = 500;
 export const AS_OPTION = ["--as <what>", "attack or noise: what it was"] as const;

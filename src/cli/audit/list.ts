@@ -1,16 +1,23 @@
 import type { Command } from "commander";
-import { type AuditedAct, listAudit } from "../../../db/queries/audit-trail.ts";
-import type { Config } from "../../config.ts";
-import { shortenText } from "../../edge/escape-text.ts";
-import { showAge } from "../ago.ts";
-import { type Cell, drawTable } from "../draw-table.ts";
+import { type AuditedAct, listAudit } from "../../../db/keys/audit-trail.ts";
+import type { Config } from "../../config/config.ts";
+import { shortenText } from "../../lib/escape-text.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { pickPaint } from "../pick-paint.ts";
-import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "../read-page.ts";
-import { showTime } from "../read-span.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import {
+  AFTER_OPTION,
+  describeNext,
+  oneMore,
+  type PageFlags,
+  readPage,
+  toListPage,
+} from "../options/read-page.ts";
+import { showTime } from "../options/read-span.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { showAge } from "../terminal/ago.ts";
+import { type Cell, drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_NAME_CHARS = 64;

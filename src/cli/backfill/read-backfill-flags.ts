@@ -1,7 +1,7 @@
-import type { BackfillRoute } from "../../../db/queries/backfills.ts";
-import { firstListedDay, HOUR_MS } from "../../coverage/horizon.ts";
+import type { BackfillRoute } from "../../../db/ingest/backfills.ts";
+import { firstListedDay, HOUR_MS } from "../../model/horizon.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { readSpan, readZone, type Span, type SpanFlags } from "../read-span.ts";
+import { readSpan, readZone, type Span, type SpanFlags } from "../options/read-span.ts";
 
 export interface BackfillFlags extends SpanFlags {
   readonly route?: string;

@@ -1,9 +1,9 @@
-import { shortenText } from "../../edge/escape-text.ts";
-import type { BacktestAlert, BacktestReport } from "../../spike/backtest.ts";
-import { FLOOR } from "../../spike/policy.ts";
-import { MINUTE_MS } from "../../trend/bucket.ts";
-import { count, many } from "../progress-bar.ts";
-import { showTime } from "../read-span.ts";
+import type { BacktestAlert, BacktestReport } from "../../detection/backtest/backtest.ts";
+import { MINUTE_MS } from "../../detection/bucket.ts";
+import { FLOOR } from "../../detection/policy.ts";
+import { shortenText } from "../../lib/escape-text.ts";
+import { count, many } from "../../lib/progress-bar.ts";
+import { showTime } from "../options/read-span.ts";
 
 const SHOWN = 20;
 const MAX_SERIES_CHARS = 48;

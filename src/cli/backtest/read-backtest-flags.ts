@@ -1,7 +1,7 @@
-import { DEFAULT_Z, FLOOR } from "../../spike/policy.ts";
+import { DEFAULT_Z, FLOOR } from "../../detection/policy.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
-import { readZone } from "../read-span.ts";
+import { readZone } from "../options/read-span.ts";
 
 export interface BacktestFlags {
   readonly counts?: string;

@@ -1,5 +1,5 @@
-import { escapeText } from "../../edge/escape-text.ts";
-import { splitRecord } from "../backfill/read-csv.ts";
+import { escapeText } from "../../lib/escape-text.ts";
+import { splitRecord } from "../../operations/backfill/read-csv.ts";
 
 /** A line that does not end is no line of counts; without a bound it would be held in memory as a whole. */
 const MAX_LINE_CHARS = 65_536;

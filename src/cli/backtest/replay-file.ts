@@ -1,9 +1,13 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { toError, UsageError } from "../../errors.ts";
-import { type BacktestOptions, type BacktestReport, createBacktest } from "../../spike/backtest.ts";
-import { count, createProgressLine, drawBar } from "../progress-bar.ts";
-import type { StoreIo } from "../store-command.ts";
+import {
+  type BacktestOptions,
+  type BacktestReport,
+  createBacktest,
+} from "../../detection/backtest/backtest.ts";
+import { toError, UsageError } from "../../lib/errors.ts";
+import { count, createProgressLine, drawBar } from "../../lib/progress-bar.ts";
+import type { StoreIo } from "../store/store-command.ts";
 import { readCounts, type TakeRow } from "./read-counts.ts";
 import { createRowSorter } from "./row-sorter.ts";
 

@@ -1,14 +1,14 @@
 import type { Queryable } from "../../../db/client.ts";
-import { readActiveRules, readReplayCounts } from "../../../db/queries/replay-counts.ts";
-import { readDaysBefore } from "../../../db/queries/rule-metrics.ts";
-import { readAttacks, readSearchedThrough } from "../../../db/queries/spikes.ts";
-import { toAttackHours } from "../../spike/attack-hours.ts";
-import { type BacktestReport, createBacktest } from "../../spike/backtest.ts";
-import type { SpikePolicy } from "../../spike/policy.ts";
-import { toRulePrior } from "../../spike/rule-prior.ts";
-import { HISTORY_HOURS } from "../../spike/thresholds.ts";
-import { viewZone } from "../../spike/zone-view.ts";
-import { HOUR_MS, MINUTE_MS } from "../../trend/bucket.ts";
+import { readActiveRules, readReplayCounts } from "../../../db/detection/replay-counts.ts";
+import { readDaysBefore } from "../../../db/detection/rule-metrics.ts";
+import { readAttacks, readSearchedThrough } from "../../../db/detection/spikes.ts";
+import { toAttackHours } from "../../detection/backtest/attack-hours.ts";
+import { type BacktestReport, createBacktest } from "../../detection/backtest/backtest.ts";
+import { HOUR_MS, MINUTE_MS } from "../../detection/bucket.ts";
+import type { SpikePolicy } from "../../detection/policy.ts";
+import { toRulePrior } from "../../detection/thresholds/rule-prior.ts";
+import { HISTORY_HOURS } from "../../detection/thresholds/thresholds.ts";
+import { viewZone } from "../../detection/zone-view.ts";
 
 export interface StoredReplay {
   readonly zoneId: number;

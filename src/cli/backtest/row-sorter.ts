@@ -1,4 +1,4 @@
-import { escapeText } from "../../edge/escape-text.ts";
+import { escapeText } from "../../lib/escape-text.ts";
 import type { TakeRow } from "./read-counts.ts";
 
 /** Above every count; a minute and a count then fit one number exactly. */

@@ -2,7 +2,7 @@ import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { BacktestAlert } from "../../spike/backtest.ts";
+import type { BacktestAlert } from "../../detection/backtest/backtest.ts";
 
 /** Writes `series,timestamp` for every minute in alert; the file is there as a whole or not at all. */
 export async function writeAlertMinutes(path: string, alerts: readonly BacktestAlert[]): Promise<void> {

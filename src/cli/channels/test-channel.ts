@@ -1,8 +1,8 @@
-import { notificationKeyOf } from "../../alert/dedupe-key.ts";
-import { buildTestMessage } from "../../alert/test-message.ts";
-import type { AlertMessage } from "../../channel/alert-message.ts";
+import { buildTestMessage } from "../../alerting/message/test-message.ts";
 import { describeFailure } from "../../channel/describe-failure.ts";
 import type { Notifier } from "../../channel/notifier.ts";
+import type { AlertMessage } from "../../model/alert-message.ts";
+import { notificationKeyOf } from "../../model/dedupe-key.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;

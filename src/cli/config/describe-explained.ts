@@ -3,12 +3,12 @@ import type {
   ExplainedQuietHours,
   ExplainedRoute,
   ExplainedTransition,
-} from "../../alert/explain-alert.ts";
+} from "../../alerting/explain-alert.ts";
+import type { Subject } from "../../alerting/routing/routing.ts";
 import { formatDuration } from "../../channel/describe-alert.ts";
 import { toLine } from "../../channel/plain-text.ts";
-import type { Subject } from "../../routing/routing.ts";
-import { nameZone, type Zones } from "../../routing/zones.ts";
-import { showTime } from "../read-span.ts";
+import { nameZone, type Zones } from "../../model/zones.ts";
+import { showTime } from "../options/read-span.ts";
 
 export interface ExplainedFacts {
   readonly subject: Subject;

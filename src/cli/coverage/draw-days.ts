@@ -1,6 +1,6 @@
 import type { Paint, Style } from "../../channel/terminal-style.ts";
-import { DAY_MS, HOUR_MS, startOfDay, toDay } from "../../coverage/horizon.ts";
-import type { Standing, StandingHour } from "../../report/hour-standing.ts";
+import type { Standing, StandingHour } from "../../coverage/hour-status.ts";
+import { DAY_MS, HOUR_MS, startOfDay, toDay } from "../../model/horizon.ts";
 
 const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> = {
   sealed: { cell: "█", style: "green" },

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { apiKeyPages } from "../../edge/api-key-pages.ts";
+import { apiKeyPages } from "../../edge/account/api-key-pages.ts";
 import { ApiKeyListQuery } from "../../edge/contract/api-key-list.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { untilStalled } from "./until-stalled.ts";

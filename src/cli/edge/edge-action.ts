@@ -1,14 +1,14 @@
 import type { Command } from "commander";
 import { createEdgeClient, type EdgeClient } from "../../edge/edge-client.ts";
 import { EdgeError } from "../../edge/edge-error.ts";
-import { escapeText } from "../../edge/escape-text.ts";
-import { createEdgeTransport } from "../../edge/transport.ts";
-import { toError, UsageError } from "../../errors.ts";
-import type { Secret } from "../../secret.ts";
-import { findRemedy } from "../describe-platform-failure.ts";
-import { describeUnknown } from "../describe-unknown.ts";
-import { many } from "../progress-bar.ts";
-import { addHelp } from "../shape-help.ts";
+import { createEdgeTransport } from "../../edge/transport/transport.ts";
+import { toError, UsageError } from "../../lib/errors.ts";
+import { escapeText } from "../../lib/escape-text.ts";
+import { many } from "../../lib/progress-bar.ts";
+import type { Secret } from "../../lib/secret.ts";
+import { describeUnknown } from "../options/describe-unknown.ts";
+import { findRemedy } from "../start/describe-platform-failure.ts";
+import { addHelp } from "../terminal/shape-help.ts";
 import { type EdgeIo, OutputClosedError } from "./edge-io.ts";
 import { createFlagReader, type FlagReader } from "./flag-reader.ts";
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { type Clock, systemClock } from "../../clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 
 /** The command's surroundings; tests hand in their own. */
 export interface EdgeIo {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { EventLogsExportRequest } from "../../edge/contract/event-logs-export.ts";
-import type { StreamLimits } from "../../edge/transport.ts";
-import { readCsv } from "../backfill/read-csv.ts";
+import type { StreamLimits } from "../../edge/transport/transport.ts";
+import { readCsv } from "../../operations/backfill/read-csv.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts";
 import { writeCsv } from "./write-csv.ts";

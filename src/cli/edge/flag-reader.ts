@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { describeIssue } from "../../edge/describe-issue.ts";
-import { escapeText } from "../../edge/escape-text.ts";
 import { parseLogDay, toLogDay } from "../../edge/log-day.ts";
-import { UsageError } from "../../errors.ts";
+import { describeIssue } from "../../edge/transport/describe-issue.ts";
+import { UsageError } from "../../lib/errors.ts";
+import { escapeText } from "../../lib/escape-text.ts";
 import { FILTER_RULE, parseFilter } from "./parse-filter.ts";
 import { parseTime, TIME_RULE } from "./parse-time.ts";
 

@@ -1,4 +1,4 @@
-import { escapeText } from "../../edge/escape-text.ts";
+import { escapeText } from "../../lib/escape-text.ts";
 import { type EdgeIo, writeOut } from "./edge-io.ts";
 
 function escapeLines(text: string): string {

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { NETWORK_RULE, readNetwork, singleAddress } from "../../privacy/erasure-target.ts";
 import { replaceAddresses } from "../../privacy/replace-addresses.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { readActor, readText } from "../read-actor.ts";
+import { readActor, readText } from "../options/read-actor.ts";
 
 const MAX_REASON_CHARS = 500;
 

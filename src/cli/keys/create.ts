@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { Config } from "../../config.ts";
-import { issueKey } from "../../http/issue-key.ts";
-import { toKeyItem } from "../../http/key-item.ts";
-import { isRole, ROLES, type Role } from "../../http/roles.ts";
+import type { Config } from "../../config/config.ts";
+import { issueKey } from "../../http/keys/issue-key.ts";
+import { toKeyItem } from "../../http/keys/key-item.ts";
+import { isRole, ROLES, type Role } from "../../http/keys/roles.ts";
 import {
   ADMIN_RULE,
   EXPIRY_RULE,
@@ -10,14 +10,14 @@ import {
   MAX_NAME_CHARS,
   readExpiry,
   type WantedKey,
-} from "../../http/wanted-key.ts";
+} from "../../http/keys/wanted-key.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { readActor, readText } from "../read-actor.ts";
-import { gather, readZones } from "../read-list.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { readActor, readText } from "../options/read-actor.ts";
+import { gather, readZones } from "../options/read-list.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { describeKey } from "./describe-key.ts";
 
 const HELP = `

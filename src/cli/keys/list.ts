@@ -1,16 +1,23 @@
 import type { Command } from "commander";
-import { type ListedApiKey, listApiKeys } from "../../../db/queries/api-keys.ts";
-import type { Config } from "../../config.ts";
-import { escapeText } from "../../edge/escape-text.ts";
-import { toKeyItem } from "../../http/key-item.ts";
-import { ago } from "../ago.ts";
-import { type Cell, drawTable } from "../draw-table.ts";
+import { type ListedApiKey, listApiKeys } from "../../../db/keys/api-keys.ts";
+import type { Config } from "../../config/config.ts";
+import { toKeyItem } from "../../http/keys/key-item.ts";
+import { escapeText } from "../../lib/escape-text.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { pickPaint } from "../pick-paint.ts";
-import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "../read-page.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import {
+  AFTER_OPTION,
+  describeNext,
+  oneMore,
+  type PageFlags,
+  readPage,
+  toListPage,
+} from "../options/read-page.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { ago } from "../terminal/ago.ts";
+import { type Cell, drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
 import { standingOf } from "./describe-key.ts";
 
 const DEFAULT_LIMIT = 1_000;

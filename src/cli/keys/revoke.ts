@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
-import { findApiKeyIds } from "../../../db/queries/api-keys.ts";
-import type { Config } from "../../config.ts";
-import { escapeText } from "../../edge/escape-text.ts";
-import { UsageError } from "../../errors.ts";
-import { withdrawKey } from "../../http/issue-key.ts";
+import { findApiKeyIds } from "../../../db/keys/api-keys.ts";
+import type { Config } from "../../config/config.ts";
+import { withdrawKey } from "../../http/keys/issue-key.ts";
+import { UsageError } from "../../lib/errors.ts";
+import { escapeText } from "../../lib/escape-text.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { NotFoundError } from "../not-found-error.ts";
-import { withStore } from "../open-store.ts";
-import { readActor } from "../read-actor.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { NotFoundError } from "../options/not-found-error.ts";
+import { readActor } from "../options/read-actor.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
 From the next request on the key is refused, by every replica, and it never becomes good again.

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import type { Config } from "../../config.ts";
+import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
+import type { Config } from "../../config/config.ts";
 import { readAddress } from "../../privacy/ip-address.ts";
 import { toPseudonym } from "../../privacy/pseudonym.ts";
-import { createPseudonymKeyring } from "../../pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
 To find a person's events of days whose addresses were replaced: search for this in the address's place.

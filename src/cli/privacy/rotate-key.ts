@@ -1,29 +1,29 @@
 import type { Command } from "commander";
 import type { Database, Queryable } from "../../../db/client.ts";
-import { writeAuditEntry } from "../../../db/queries/audit-entries.ts";
+import { readHeldCounts } from "../../../db/ingest/held-pages.ts";
+import { writeAuditEntry } from "../../../db/keys/audit-entries.ts";
+import { inTransaction } from "../../../db/postgres/transaction.ts";
 import {
   countErasuresInEffect,
   type EndedErasure,
   endErasuresOf,
   lastErasureUntil,
-} from "../../../db/queries/erasures.ts";
-import { readHeldCounts } from "../../../db/queries/held-pages.ts";
-import { readKeyId, replaceKeyId } from "../../../db/queries/pseudonym-keys.ts";
-import { waitForIngest } from "../../../db/queries/tombstones.ts";
-import { inTransaction } from "../../../db/transaction.ts";
-import type { Config } from "../../config.ts";
-import { KEPT_MS } from "../../coverage/horizon.ts";
-import { escapeText } from "../../edge/escape-text.ts";
-import { UsageError } from "../../errors.ts";
-import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "../../pseudonym-keyring.ts";
+} from "../../../db/privacy/erasures.ts";
+import { readKeyId, replaceKeyId } from "../../../db/privacy/pseudonym-keys.ts";
+import { waitForIngest } from "../../../db/privacy/tombstones.ts";
+import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "../../app/pseudonym-keyring.ts";
+import type { Config } from "../../config/config.ts";
+import { UsageError } from "../../lib/errors.ts";
+import { escapeText } from "../../lib/escape-text.ts";
+import { many } from "../../lib/progress-bar.ts";
+import { KEPT_MS } from "../../model/horizon.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { many } from "../progress-bar.ts";
-import { readActor } from "../read-actor.ts";
-import { showTime } from "../read-span.ts";
-import { readServiceClock } from "../service-clock.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { readActor } from "../options/read-actor.ts";
+import { showTime } from "../options/read-span.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
 What was replaced before can then no longer be traced to an address by anyone, nor be found for an erasure. With

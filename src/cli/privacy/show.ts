@@ -1,18 +1,18 @@
 import type { Command } from "commander";
-import { readKeyId } from "../../../db/queries/pseudonym-keys.ts";
-import { type OldestRows, readOldestRows } from "../../../db/queries/retention.ts";
+import { readKeyId } from "../../../db/privacy/pseudonym-keys.ts";
+import { type OldestRows, readOldestRows } from "../../../db/privacy/retention.ts";
 import type { Paint } from "../../channel/terminal-style.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
+import { many } from "../../lib/progress-bar.ts";
 import type { Retention } from "../../privacy/retention.ts";
-import { showAge } from "../ago.ts";
-import { drawTable } from "../draw-table.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { pickPaint } from "../pick-paint.ts";
-import { many } from "../progress-bar.ts";
-import { showTime } from "../read-span.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { showTime } from "../options/read-span.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { showAge } from "../terminal/ago.ts";
+import { drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
 
 const HELP = `
 A class goes when a UTC day is wholly past its retention; the service sees to it once an hour. Reads the database only.

@@ -1,4 +1,4 @@
-import { Matchers } from "../../alert/silence.ts";
+import { Matchers } from "../../alerting/silence.ts";
 import { toLine } from "../../channel/plain-text.ts";
 
 /** `zone 101 and rule 942100 or 941*`. */

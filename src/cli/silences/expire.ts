@@ -1,14 +1,14 @@
 import type { Command } from "commander";
-import { endSilence } from "../../../jobs/act-on-silence.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
+import { endSilence } from "../../operations/act-on-silence.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { NotFoundError } from "../not-found-error.ts";
-import { withStore } from "../open-store.ts";
-import { readActor } from "../read-actor.ts";
-import { readRowId } from "../read-row-id.ts";
-import { readServiceClock } from "../service-clock.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { NotFoundError } from "../options/not-found-error.ts";
+import { readActor } from "../options/read-actor.ts";
+import { readRowId } from "../options/read-row-id.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
 What still goes on and was held back is told when alerts are next raised.

@@ -1,21 +1,28 @@
 import type { Command } from "commander";
-import { pageSilences } from "../../../db/queries/silences.ts";
+import { pageSilences } from "../../../db/alerting/silences.ts";
 import { toLine } from "../../channel/plain-text.ts";
 import type { Paint, Style } from "../../channel/terminal-style.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
 import { SILENCE_STATES, STANDING_OF } from "../../http/routes/v1/silence-schemas.ts";
 import { toSilence } from "../../http/routes/v1/silences.ts";
-import { showAge } from "../ago.ts";
-import { type Cell, drawTable } from "../draw-table.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { withStore } from "../open-store.ts";
-import { pickPaint } from "../pick-paint.ts";
-import { gather, readWords } from "../read-list.ts";
-import { AFTER_OPTION, describeNext, oneMore, type PageFlags, readPage, toListPage } from "../read-page.ts";
-import { showTime } from "../read-span.ts";
-import { readServiceClock } from "../service-clock.ts";
-import { type StoreIo, storeAction, storeCommand } from "../store-command.ts";
+import { gather, readWords } from "../options/read-list.ts";
+import {
+  AFTER_OPTION,
+  describeNext,
+  oneMore,
+  type PageFlags,
+  readPage,
+  toListPage,
+} from "../options/read-page.ts";
+import { showTime } from "../options/read-span.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { showAge } from "../terminal/ago.ts";
+import { type Cell, drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeMatchers } from "./describe-silence.ts";
 
 const DEFAULT_LIMIT = 1_000;

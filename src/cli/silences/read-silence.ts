@@ -1,9 +1,9 @@
-import { Matchers } from "../../alert/silence.ts";
-import { severities } from "../../channel/alert-message.ts";
+import { Matchers } from "../../alerting/silence.ts";
+import { severities } from "../../model/alert-message.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { readText } from "../read-actor.ts";
-import { readRulePattern, readWords, readZones } from "../read-list.ts";
-import { readRowId } from "../read-row-id.ts";
+import { readText } from "../options/read-actor.ts";
+import { readRulePattern, readWords, readZones } from "../options/read-list.ts";
+import { readRowId } from "../options/read-row-id.ts";
 
 /** Longwatch's own alerts are held back where their kind is named, and by nothing else. */
 const KINDS = ["spike", "new-rule", "self"] as const;

@@ -1,9 +1,9 @@
 import { toLine } from "../../channel/plain-text.ts";
 import type { Paint, Style } from "../../channel/terminal-style.ts";
-import type { ReplicaLife, ReplicaState, ServiceLife } from "../../report/service-life.ts";
-import { ago } from "../ago.ts";
-import { drawTable } from "../draw-table.ts";
-import { showTime } from "../read-span.ts";
+import type { ReplicaLife, ReplicaState, ServiceLife } from "../../operations/service-life.ts";
+import { showTime } from "../options/read-span.ts";
+import { ago } from "../terminal/ago.ts";
+import { drawTable } from "../terminal/draw-table.ts";
 
 /** A process that has ended is shown for so long, and the last one always. */
 const SHOWN_MS = 24 * 3_600_000;

@@ -1,9 +1,9 @@
-import { HOUR_MS, horizonAt } from "../../coverage/horizon.ts";
-import { escapeText, shortenText } from "../../edge/escape-text.ts";
-import { ownCommand } from "../../own-command.ts";
-import { count, many } from "../progress-bar.ts";
-import { type Span, showTime } from "../read-span.ts";
-import type { Check, Difference } from "./check.ts";
+import { escapeText, shortenText } from "../../lib/escape-text.ts";
+import { ownCommand } from "../../lib/own-command.ts";
+import { count, many } from "../../lib/progress-bar.ts";
+import { HOUR_MS, horizonAt } from "../../model/horizon.ts";
+import type { Check, Difference } from "../../operations/verify/check.ts";
+import { type Span, showTime } from "../options/read-span.ts";
 
 const MAX_SHOWN = 40;
 const MAX_RULE_CHARS = 60;

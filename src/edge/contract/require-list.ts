@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "../../is-object.ts";
+import { isObject } from "../../lib/is-object.ts";
 
 /**
  * A preprocessing step that refuses everything but an object with a list in at least one of `members`. A failure of the

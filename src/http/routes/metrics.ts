@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
-import { toError } from "../../errors.ts";
-import { within } from "../../queue/within.ts";
+import { toError } from "../../lib/errors.ts";
+import { within } from "../../lib/within.ts";
+import { Refusal } from "../errors/refusal.ts";
 import type { Backlog, Metrics } from "../metrics.ts";
-import { Refusal } from "../refusal.ts";
 
 export interface MetricsRoute {
   readonly metrics: Metrics;

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
-import { readVersion } from "../../read-version.ts";
-import { DOCS_CSP, originOf, renderDocs } from "../docs-page.ts";
-import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi.ts";
-import type { KnownRoute } from "../openapi-operation.ts";
+import { readVersion } from "../../config/read-version.ts";
+import { DOCS_CSP, originOf, renderDocs } from "../openapi/docs-page.ts";
+import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi/openapi.ts";
+import type { KnownRoute } from "../openapi/openapi-operation.ts";
 
 /** Stands in the page for the address that it is served from; no text of a route holds it. */
 const PLACE = "http://place.of.the.origin.invalid";

@@ -1,4 +1,4 @@
-import { createFractions, drawPoisson } from "../../spike/support/histories.ts";
+import { createFractions, drawPoisson } from "../../detection/support/histories.ts";
 
 const DAYS = 21;
 const DAY = 1_440;

@@ -1,6 +1,6 @@
-import { putHour } from "../../../src/spike/hour-history.ts";
-import { createSeriesWatch, takeMinute } from "../../../src/spike/series-watch.ts";
-import { createFractions } from "../../spike/support/histories.ts";
+import { createSeriesWatch, takeMinute } from "../../../src/detection/series-watch.ts";
+import { putHour } from "../../../src/detection/thresholds/hour-history.ts";
+import { createFractions } from "../../detection/support/histories.ts";
 import { type Spread, toSpread } from "../spread.ts";
 
 const FIRST_MINUTE = 20_000 * 1_440;

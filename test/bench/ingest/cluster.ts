@@ -4,7 +4,7 @@ import path from "node:path";
 import pg from "pg";
 import { createDatabase } from "../../../db/client.ts";
 import { migrate } from "../../../db/migrate.ts";
-import { ensurePartitions } from "../../../db/partitions.ts";
+import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { startEmbeddedPostgres } from "../../../src/embedded/postgres.ts";
 
 /**

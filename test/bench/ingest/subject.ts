@@ -3,14 +3,14 @@
  * The parent sends one command at a time and gets one answer: `walk` a database's zones, or report memory and end.
  */
 import { createDatabase } from "../../../db/client.ts";
-import { createPartitionKeeper } from "../../../db/partition-keeper.ts";
-import { WORK_SESSIONS } from "../../../db/session-names.ts";
-import { createWalkDaysJob } from "../../../jobs/walk-days.ts";
+import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
+import { WORK_SESSIONS } from "../../../db/postgres/session-names.ts";
+import { createListPageWorkers } from "../../../jobs/ingest/list-page-workers.ts";
+import { createWalkDaysJob } from "../../../jobs/ingest/walk-days.ts";
 import { createEdgeClient } from "../../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../../src/edge/transport.ts";
-import { createListPageWorkers } from "../../../src/list-page-workers.ts";
-import { createLog } from "../../../src/log.ts";
-import { createSecret } from "../../../src/secret.ts";
+import { createEdgeTransport } from "../../../src/edge/transport/transport.ts";
+import { createLog } from "../../../src/lib/log.ts";
+import { createSecret } from "../../../src/lib/secret.ts";
 
 const MINUTE_MS = 60_000;
 /** As many threads as the service has. */

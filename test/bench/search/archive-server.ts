@@ -9,7 +9,7 @@ import { openApi } from "../../../src/app/open-api.ts";
 import { createHttp } from "../../../src/http/http.ts";
 import { createMetrics } from "../../../src/http/metrics.ts";
 import { createPageCursors } from "../../../src/http/page-cursor.ts";
-import { createLog } from "../../../src/log.ts";
+import { createLog } from "../../../src/lib/log.ts";
 
 export interface ServedArchive {
   readonly url: string;

@@ -1,8 +1,8 @@
 import type { Database } from "../../../db/client.ts";
-import { searchGroups } from "../../../db/queries/search-groups.ts";
-import { searchRows } from "../../../db/queries/search-rows.ts";
-import { planSearch } from "../../../src/search/plan-search.ts";
-import type { Search } from "../../../src/search/search.ts";
+import { searchGroups } from "../../../db/search/search-groups.ts";
+import { searchRows } from "../../../db/search/search-rows.ts";
+import { planSearch } from "../../../src/archive/query/plan-search.ts";
+import type { Search } from "../../../src/archive/query/search.ts";
 import type { Answer } from "./answer.ts";
 
 /** The archive's answer, as its routes get it, and where it came from. */

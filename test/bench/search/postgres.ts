@@ -3,13 +3,13 @@ import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { from as copyFrom } from "pg-copy-streams";
 import { createDatabase, type Database } from "../../../db/client.ts";
+import { compareBuckets } from "../../../db/detection/compare-buckets.ts";
 import { migrate } from "../../../db/migrate.ts";
-import { createPartitionKeeper } from "../../../db/partition-keeper.ts";
-import { compareBuckets } from "../../../db/queries/compare-buckets.ts";
-import { createBuildCubesJob } from "../../../jobs/build-cubes.ts";
-import { createCloseDaysJob } from "../../../jobs/close-days.ts";
+import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
+import { createBuildCubesJob } from "../../../jobs/archive/build-cubes.ts";
+import { createCloseDaysJob } from "../../../jobs/archive/close-days.ts";
 import { startEmbeddedPostgres } from "../../../src/embedded/postgres.ts";
-import { createLog } from "../../../src/log.ts";
+import { createLog } from "../../../src/lib/log.ts";
 
 /** Durable as in production; nothing falls on one contestant or the other by chance. */
 const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=1h", "autovacuum=off"];

@@ -1,4 +1,4 @@
-import type { Search } from "../../../src/search/search.ts";
+import type { Search } from "../../../src/archive/query/search.ts";
 import { SEARCH_NOW } from "./data-set.ts";
 import { RARE_TEXT } from "./day-events.ts";
 

@@ -1,4 +1,3 @@
-import type { AlertMessage } from "../../../src/channel/alert-message.ts";
 import { toAlertmanagerAlerts } from "../../../src/channel/alertmanager-alerts.ts";
 import { toDiscordMessage } from "../../../src/channel/discord-message.ts";
 import { toEmailMessage } from "../../../src/channel/email-message.ts";
@@ -10,7 +9,8 @@ import { toSlackMessage, toWholeSlackMessage } from "../../../src/channel/slack-
 import { toTeamsMessage } from "../../../src/channel/teams-card.ts";
 import { paintPlain } from "../../../src/channel/terminal-style.ts";
 import { toWebhookBodies } from "../../../src/channel/webhook-body.ts";
-import { channelFields } from "../../../src/config-file/channel-entry.ts";
+import { channelFields } from "../../../src/config/file/channel-entry.ts";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
 import { messageOf } from "./messages.ts";
 import { NOW } from "./receiver.ts";
 

@@ -1,6 +1,5 @@
 import { expect } from "vitest";
 import type { z } from "zod";
-import type { AlertMessage } from "../../../src/channel/alert-message.ts";
 import {
   MAX_BODY_BYTES as POST_BYTES,
   toAlertmanagerAlerts,
@@ -16,6 +15,7 @@ import { toSlackMessage, toSlackParts, toWholeSlackMessage } from "../../../src/
 import { toTeamsMessage, toTeamsParts } from "../../../src/channel/teams-card.ts";
 import { paintPlain } from "../../../src/channel/terminal-style.ts";
 import { MAX_BODY_BYTES, toWebhookBodies } from "../../../src/channel/webhook-body.ts";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
 import { stringsOf } from "./characters.ts";
 import { NOW } from "./receiver.ts";
 import { alertmanagerRequest } from "./schemas/alertmanager.ts";

@@ -1,4 +1,4 @@
-import type { AlertMessage } from "../../../src/channel/alert-message.ts";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);

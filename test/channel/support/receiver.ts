@@ -8,7 +8,7 @@ import { createSlackNotifier } from "../../../src/channel/slack.ts";
 import { createSlackBotNotifier } from "../../../src/channel/slack-bot.ts";
 import { createTeamsNotifier } from "../../../src/channel/teams.ts";
 import { createWebhookNotifier } from "../../../src/channel/webhook.ts";
-import { createSecret } from "../../../src/secret.ts";
+import { createSecret } from "../../../src/lib/secret.ts";
 
 /** Must show up in no error, log line or row. */
 export const CANARY = "xoxcanary-Zm9vYmFy";

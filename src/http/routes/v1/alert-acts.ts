@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { Refusal } from "../../refusal.ts";
+import { Refusal } from "../../errors/refusal.ts";
 import { ALERT_STATES } from "./alert-schemas.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiActs, ApiDeps } from "./api-deps.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { severities } from "../../../channel/alert-message.ts";
+import { severities } from "../../../model/alert-message.ts";
 import { IsoTime } from "./parts.ts";
 
 export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { Refusal } from "../../refusal.ts";
+import { Refusal } from "../../errors/refusal.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { type AlertStream, openAlertStream } from "./open-alert-stream.ts";
 import { known, visibleZones, ZoneId } from "./parts.ts";

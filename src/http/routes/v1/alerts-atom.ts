@@ -1,16 +1,16 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listAlerts } from "../../../../db/queries/alert-reports.ts";
-import type { AlertRow } from "../../../../db/queries/alerts.ts";
-import { toAlertRecord } from "../../../alert/to-alert-record.ts";
-import { maskNullable } from "../../../archive/mask-text.ts";
+import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
+import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import { toAlertRecord } from "../../../alerting/to-alert-record.ts";
+import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { outlineAlert } from "../../../channel/outline-alert.ts";
 import { toPlainLines } from "../../../channel/outline-lines.ts";
 import { toLine } from "../../../channel/plain-text.ts";
-import { type AtomEntry, renderAtom } from "../../../feed/atom-feed.ts";
-import { readAlertMessage, summariseAlert } from "../../../report/summarise-alert.ts";
-import { maskMessage } from "../../mask-address.ts";
+import { readAlertMessage, summariseAlert } from "../../../operations/summarise-alert.ts";
+import { type AtomEntry, renderAtom } from "../../feed/atom-feed.ts";
+import { maskMessage } from "../../keys/mask-address.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { known, visibleZones, ZoneId } from "./parts.ts";
 

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listAlerts, readAlert, readAlertDeliveries } from "../../../../db/queries/alert-reports.ts";
-import type { AlertRow } from "../../../../db/queries/alerts.ts";
-import { severities } from "../../../channel/alert-message.ts";
+import { listAlerts, readAlert, readAlertDeliveries } from "../../../../db/alerting/alert-reports.ts";
+import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import { severities } from "../../../model/alert-message.ts";
 import { ALERT_KINDS, ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {

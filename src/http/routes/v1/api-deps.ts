@@ -1,11 +1,11 @@
+import type { FeedRow } from "../../../../db/alerting/feed-transitions.ts";
 import type { Queryable } from "../../../../db/client.ts";
-import type { Replayed } from "../../../../db/queries/deliveries.ts";
-import type { FeedRow } from "../../../../db/queries/feed-transitions.ts";
-import type { Matchers } from "../../../alert/silence.ts";
-import type { Clock } from "../../../clock.ts";
-import type { RowHub } from "../../../feed/row-hub.ts";
-import type { Zones } from "../../../routing/zones.ts";
-import type { Authenticate } from "../../caller.ts";
+import type { Replayed } from "../../../../db/delivery/deliveries.ts";
+import type { Matchers } from "../../../alerting/silence.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import type { Zones } from "../../../model/zones.ts";
+import type { RowHub } from "../../feed/row-hub.ts";
+import type { Authenticate } from "../../keys/caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
 interface Act {

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listKnownZones, readCoverageHours } from "../../../../db/queries/coverage-report.ts";
-import { DAY_MS, HOUR_MS, startOfDay, startOfHour } from "../../../coverage/horizon.ts";
-import { assessHours, type StandingHour } from "../../../report/hour-standing.ts";
+import { listKnownZones, readCoverageHours } from "../../../../db/coverage/coverage-report.ts";
+import { assessHours, type StandingHour } from "../../../coverage/hour-status.ts";
+import { DAY_MS, HOUR_MS, startOfDay, startOfHour } from "../../../model/horizon.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   IsoTime,

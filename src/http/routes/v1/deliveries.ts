@@ -6,9 +6,9 @@ import {
   type Delivery,
   listDeliveries,
   readDeliveryZone,
-} from "../../../../db/queries/deliveries.ts";
-import { maskNullable } from "../../../archive/mask-text.ts";
-import { Refusal } from "../../refusal.ts";
+} from "../../../../db/delivery/deliveries.ts";
+import { maskNullable } from "../../../archive/mask/mask-text.ts";
+import { Refusal } from "../../errors/refusal.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   actOf,

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listKnownZones } from "../../../../db/queries/coverage-report.ts";
-import { DAY_MS } from "../../../coverage/horizon.ts";
-import { type Gap, joinGaps } from "../../../report/join-gaps.ts";
-import { readZones } from "../../../report/read-zones.ts";
+import { listKnownZones } from "../../../../db/coverage/coverage-report.ts";
+import { type Gap, joinGaps } from "../../../coverage/join-gaps.ts";
+import { DAY_MS } from "../../../model/horizon.ts";
+import { readZones } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";
 import { checkSpan } from "./span.ts";

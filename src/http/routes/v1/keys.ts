@@ -2,14 +2,20 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Database, Queryable } from "../../../../db/client.ts";
-import { listApiKeys } from "../../../../db/queries/api-keys.ts";
-import { actorOf } from "../../caller.ts";
-import { issueKey, withdrawKey } from "../../issue-key.ts";
-import { KeyItem, toKeyItem } from "../../key-item.ts";
+import { listApiKeys } from "../../../../db/keys/api-keys.ts";
+import { Refusal } from "../../errors/refusal.ts";
+import { actorOf } from "../../keys/caller.ts";
+import { issueKey, withdrawKey } from "../../keys/issue-key.ts";
+import { KeyItem, toKeyItem } from "../../keys/key-item.ts";
+import { ROLES } from "../../keys/roles.ts";
+import {
+  ADMIN_RULE,
+  EXPIRY_RULE,
+  isRestrictedAdmin,
+  MAX_NAME_CHARS,
+  readExpiry,
+} from "../../keys/wanted-key.ts";
 import type { PageCursors } from "../../page-cursor.ts";
-import { Refusal } from "../../refusal.ts";
-import { ROLES } from "../../roles.ts";
-import { ADMIN_RULE, EXPIRY_RULE, isRestrictedAdmin, MAX_NAME_CHARS, readExpiry } from "../../wanted-key.ts";
 import { pageOf, pageQuery, toPage } from "./parts.ts";
 
 const access = { scope: "admin" } as const;

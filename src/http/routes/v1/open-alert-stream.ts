@@ -1,8 +1,8 @@
 import type { FastifyReply } from "fastify";
-import { type FeedRow, readFeed, readFeedEnd } from "../../../../db/queries/feed-transitions.ts";
-import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../../feed/sse-block.ts";
-import { toFeedEvent } from "../../../feed/to-feed-event.ts";
-import type { Caller } from "../../caller.ts";
+import { type FeedRow, readFeed, readFeedEnd } from "../../../../db/alerting/feed-transitions.ts";
+import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../feed/sse-block.ts";
+import { toFeedEvent } from "../../feed/to-feed-event.ts";
+import type { Caller } from "../../keys/caller.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { maySee, visibleZones } from "./parts.ts";
 

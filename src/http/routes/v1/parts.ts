@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { actorOf, type Caller, maySeeZone } from "../../caller.ts";
-import { Refusal } from "../../refusal.ts";
+import { Refusal } from "../../errors/refusal.ts";
+import { actorOf, type Caller, maySeeZone } from "../../keys/caller.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
 const MAX_ROW_ID = 999_999_999_999_999;

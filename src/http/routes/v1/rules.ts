@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { RULE_SORTS, type RuleRow, readRules } from "../../../../db/queries/rules.ts";
-import { ruleTitle } from "../../../alert/rule-title.ts";
-import { DAY_MS, HOUR_MS } from "../../../coverage/horizon.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "../../../trend/bucket.ts";
+import { RULE_SORTS, type RuleRow, readRules } from "../../../../db/detection/rules.ts";
+import { ruleTitle } from "../../../alerting/message/rule-title.ts";
+import { type BucketWidth, bucketEnd, bucketStart } from "../../../detection/bucket.ts";
+import { DAY_MS, HOUR_MS } from "../../../model/horizon.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";
 import { checkSpan } from "./span.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { severities } from "../../../channel/alert-message.ts";
+import { severities } from "../../../model/alert-message.ts";
 import { IsoTime, lineOf } from "./parts.ts";
 
 /** Alertmanager's words. */

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { pageSilences, readSilence, type SilenceRow } from "../../../../db/queries/silences.ts";
-import { Matchers } from "../../../alert/silence.ts";
-import { maskText } from "../../../archive/mask-text.ts";
-import { standingOf } from "../../../report/silence-standing.ts";
-import type { Caller } from "../../caller.ts";
-import { Refusal } from "../../refusal.ts";
+import { pageSilences, readSilence, type SilenceRow } from "../../../../db/alerting/silences.ts";
+import { Matchers } from "../../../alerting/silence.ts";
+import { maskText } from "../../../archive/mask/mask-text.ts";
+import { standingOf } from "../../../model/silence-status.ts";
+import { Refusal } from "../../errors/refusal.ts";
+import type { Caller } from "../../keys/caller.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
 import { actOf, known, notFound, oneOrMore, pageOf, pageQuery, RowId, toIso, toPage } from "./parts.ts";
 import {

@@ -1,4 +1,4 @@
-import { Refusal } from "../../refusal.ts";
+import { Refusal } from "../../errors/refusal.ts";
 
 /** Where an hour stands; `not yet` has not begun. */
 export const STANDINGS = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;

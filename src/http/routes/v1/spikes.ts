@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listSpikes, readSpike } from "../../../../db/queries/feed-spikes.ts";
-import type { SpikeRow } from "../../../../db/queries/spikes.ts";
-import { ruleTitle } from "../../../alert/rule-title.ts";
-import { maskRows } from "../../mask-address.ts";
+import { listSpikes, readSpike } from "../../../../db/detection/feed-spikes.ts";
+import type { SpikeRow } from "../../../../db/detection/spikes.ts";
+import { ruleTitle } from "../../../alerting/message/rule-title.ts";
+import { maskRows } from "../../keys/mask-address.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   IsoTime,

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { readChannelStandings } from "../../../../db/queries/channel-states.ts";
-import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
-import { readReplicas } from "../../../../db/queries/replicas.ts";
+import { readChannelStandings } from "../../../../db/delivery/channel-states.ts";
+import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
+import { readReplicas } from "../../../../db/service/replicas.ts";
 import { describeCircuit } from "../../../delivery/circuit.ts";
-import { assessService, type ServiceLife } from "../../../report/service-life.ts";
-import type { Zones } from "../../../routing/zones.ts";
+import type { Zones } from "../../../model/zones.ts";
+import { assessService, type ServiceLife } from "../../../operations/service-life.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, toIso, toIsoOrNull } from "./parts.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";

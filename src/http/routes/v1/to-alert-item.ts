@@ -1,11 +1,11 @@
 import type { z } from "zod";
-import type { AlertDelivery } from "../../../../db/queries/alert-reports.ts";
-import type { AlertRow } from "../../../../db/queries/alerts.ts";
-import { ruleTitle } from "../../../alert/rule-title.ts";
-import { toAlertRecord } from "../../../alert/to-alert-record.ts";
-import { maskNullable } from "../../../archive/mask-text.ts";
-import { readAlertMessage, summariseAlert } from "../../../report/summarise-alert.ts";
-import { maskMessage } from "../../mask-address.ts";
+import type { AlertDelivery } from "../../../../db/alerting/alert-reports.ts";
+import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import { ruleTitle } from "../../../alerting/message/rule-title.ts";
+import { toAlertRecord } from "../../../alerting/to-alert-record.ts";
+import { maskNullable } from "../../../archive/mask/mask-text.ts";
+import { readAlertMessage, summariseAlert } from "../../../operations/summarise-alert.ts";
+import { maskMessage } from "../../keys/mask-address.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
 import { toIso, toIsoOrNull } from "./parts.ts";
 

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { readTrend } from "../../../../db/queries/trends.ts";
-import { startOfHour } from "../../../coverage/horizon.ts";
-import { coverageOf } from "../../../report/mark-coverage.ts";
-import { readZones } from "../../../report/read-zones.ts";
-import { bucketStart, bucketStarts } from "../../../trend/bucket.ts";
+import { readTrend } from "../../../../db/detection/trends.ts";
+import { coverageOf } from "../../../coverage/mark-coverage.ts";
+import { bucketStart, bucketStarts } from "../../../detection/bucket.ts";
+import { startOfHour } from "../../../model/horizon.ts";
+import { readZones } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, RuleId, Time, toIso, ZoneId } from "./parts.ts";
 import { checkOrder, checkSpan, STANDINGS } from "./span.ts";

@@ -1,14 +1,14 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listKnownZones } from "../../../../db/queries/coverage-report.ts";
-import { readCoveredHours } from "../../../../db/queries/covered-hours.ts";
-import { type OpenWork, readOpenWork } from "../../../../db/queries/open-work.ts";
-import { readServiceStatus } from "../../../../db/queries/service-status.ts";
-import { readSuspicions } from "../../../../db/queries/zone-suspicions.ts";
-import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../../../coverage/horizon.ts";
+import { listKnownZones } from "../../../../db/coverage/coverage-report.ts";
+import { readCoveredHours } from "../../../../db/coverage/covered-hours.ts";
+import { readSuspicions } from "../../../../db/coverage/zone-suspicions.ts";
+import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
+import { readServiceStatus } from "../../../../db/service/service-status.ts";
 import { hoursToLoss } from "../../../coverage/hours-to-loss.ts";
-import type { Zones } from "../../../routing/zones.ts";
+import { DAY_MS, HOUR_MS, horizonAt, startOfHour } from "../../../model/horizon.ts";
+import type { Zones } from "../../../model/zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "./parts.ts";
 

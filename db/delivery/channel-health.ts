@@ -1,0 +1,45 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { isDead } from "../service/last-errors.ts";
+
+export interface FailingChannel {
+  readonly channel: string;
+  /** When the oldest message was written that it has not taken over; epoch ms. */
+  readonly sinceMs: number;
+  /** Messages that are still tried. */
+  readonly waiting: number;
+  /** Messages that are not tried any more. */
+  readonly givenUp: number;
+  readonly lastError: string;
+}
+
+/**
+ * Of these channels the ones that fail: a message was given up within `graceMs` or after whatever was delivered last, or
+ * one has failed for longer than `graceMs` while nothing was delivered. `nowMs` is Postgres's time.
+ */
+export async function readFailingChannels(
+  db: Queryable,
+  { channels, graceMs }: { channels: readonly string[]; graceMs: number },
+): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
+  const grace = sql`(${graceMs}::double precision * interval '1 millisecond')`;
+  const { rows } = await db.execute<{ [Key in keyof FailingChannel]: FailingChannel[Key] }>(sql`
+    select c.channel, floor(extract(epoch from min(n.created_at)) * 1000)::float8 as "sinceMs",
+      count(*) filter (where n.state <> 'undeliverable')::integer as waiting,
+      count(*) filter (where n.state = 'undeliverable')::integer as "givenUp",
+      (array_agg(n.last_error order by n.next_attempt_at desc))[1] as "lastError"
+    from unnest(${sql.param([...channels])}::text[]) as c(channel)
+    cross join lateral (
+      select coalesce(max(delivered_at), '-infinity') as at from notifications d
+      where d.channel = c.channel and d.state = 'delivered') last
+    join notifications n on n.channel = c.channel and n.last_error is not null and (
+      ${isDead(sql`n`)}
+        and n.next_attempt_at >= least(last.at, now() - ${grace})
+      or n.state in ('pending', 'sending') and n.created_at < now() - ${grace} and last.at < now() - ${grace})
+    group by c.channel order by c.channel`);
+  const clock = await db.execute<{ now: number }>(
+    sql`select floor(extract(epoch from now()) * 1000)::float8 as now`,
+  );
+  const [time] = clock.rows;
+  if (time === undefined) throw new Error("a query without a from clause returned no row");
+  return { nowMs: time.now, failing: rows };
+}

@@ -1,0 +1,109 @@
+import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { channelStates } from "../schema/channel-states.ts";
+import { isDead, TOLD_TO_WAIT } from "../service/last-errors.ts";
+
+/** Times in epoch ms, on Postgres's clock. */
+export interface StoredChannelState {
+  readonly state: "closed" | "open" | "disabled";
+  readonly failures: number;
+  readonly openings: number;
+  readonly openedAtMs: number | null;
+  readonly retryAtMs: number;
+  readonly spentUntilMs: number;
+  readonly lastError: string | null;
+}
+
+const ms = (column: unknown) => sql<number>`(extract(epoch from ${column}) * 1000)::float8`;
+const members = {
+  state: channelStates.state,
+  failures: channelStates.failures,
+  openings: channelStates.openings,
+  openedAtMs: sql<number | null>`${ms(channelStates.openedAt)}`,
+  retryAtMs: ms(channelStates.retryAt),
+  spentUntilMs: ms(channelStates.spentUntil),
+  lastError: channelStates.lastError,
+};
+
+/** The channel's state, for this transaction alone, and the time: whoever wants it next waits for the commit. */
+export async function lockChannelState(
+  tx: Queryable,
+  channel: string,
+): Promise<{ state: StoredChannelState; nowMs: number }> {
+  await tx.insert(channelStates).values({ channel }).onConflictDoNothing();
+  const rows = await tx
+    .select({ ...members, nowMs: ms(sql`now()`) })
+    .from(channelStates)
+    .where(eq(channelStates.channel, channel))
+    .for("update");
+  const [row] = rows;
+  if (row === undefined) throw new Error("a row that was just inserted is missing");
+  const { nowMs, ...state } = row;
+  return { state, nowMs };
+}
+
+export async function saveChannelState(
+  tx: Queryable,
+  channel: string,
+  { openedAtMs, retryAtMs, spentUntilMs, ...plain }: StoredChannelState,
+): Promise<void> {
+  await tx
+    .update(channelStates)
+    .set({
+      ...plain,
+      openedAt: openedAtMs === null ? null : new Date(openedAtMs),
+      retryAt: new Date(retryAtMs),
+      spentUntil: new Date(spentUntilMs),
+    })
+    .where(eq(channelStates.channel, channel));
+}
+
+/** Gives channels that were disabled another chance; how many there were. */
+export async function enableChannels(db: Queryable, channels: readonly string[]): Promise<number> {
+  if (channels.length === 0) return 0;
+  const enabled = await db
+    .update(channelStates)
+    .set({ state: "closed", failures: 0, openings: 0, openedAt: null, lastError: null })
+    .where(and(inArray(channelStates.channel, [...channels]), eq(channelStates.state, "disabled")))
+    .returning({ channel: channelStates.channel });
+  return enabled.length;
+}
+
+/** What waits by its own back-off for a channel that has just recovered is due now. */
+export async function hastenWaiting(tx: Queryable, channel: string): Promise<void> {
+  await tx.execute(sql`update notifications set next_attempt_at = now()
+    where channel = ${channel} and state = 'pending' and next_attempt_at > now() and last_error is not null
+      and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+}
+
+/** What waits by its own back-off for a channel that is down is due when that may be probed; a receiver's own word stands. */
+export async function boundWaiting(tx: Queryable, channel: string, untilMs: number): Promise<void> {
+  const until = new Date(untilMs).toISOString();
+  await tx.execute(sql`update notifications set next_attempt_at = ${until}::timestamptz
+    where channel = ${channel} and state = 'pending' and next_attempt_at > ${until}::timestamptz
+      and last_error is not null and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+}
+
+export interface ChannelStanding extends StoredChannelState {
+  readonly channel: string;
+  readonly waiting: number;
+  readonly dead: number;
+}
+
+/** Every channel that was ever sent to, by name. `nowMs` is Postgres's time. */
+export async function readChannelStandings(
+  db: Queryable,
+): Promise<readonly (ChannelStanding & { readonly nowMs: number })[]> {
+  const count = (where: SQL) =>
+    sql<number>`(select count(*) from notifications n where n.channel = channel_states.channel and ${where})::integer`;
+  return db
+    .select({
+      channel: channelStates.channel,
+      ...members,
+      waiting: count(sql`n.state in ('pending', 'sending')`),
+      dead: count(isDead(sql`n`)),
+      nowMs: ms(sql`now()`),
+    })
+    .from(channelStates)
+    .orderBy(channelStates.channel);
+}

@@ -1,0 +1,97 @@
+import { and, inArray, sql } from "drizzle-orm";
+import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
+import type { Queryable } from "../client.ts";
+import { notifications } from "../schema/notifications.ts";
+import { TOLD_TO_WAIT } from "../service/last-errors.ts";
+import { type Claimed, later } from "./notifications.ts";
+
+/**
+ * Sent. A sender whose row was dropped meanwhile still tells the truth; one whose row was claimed again does not write,
+ * its successor will. How many were written.
+ */
+export function markDelivered(
+  db: Queryable,
+  claimed: readonly Claimed[],
+  providerReference: string | null,
+): Promise<number> {
+  return write(db, claimed, ["sending", "undeliverable"], {
+    state: "delivered",
+    deliveredAt: sql`now()`,
+    lastError: null,
+    providerReference,
+  });
+}
+
+/**
+ * To be tried again in `delayMs`, and where the receiver has said so the whole channel; from a digest `isAlone` releases
+ * it. How many claims were still held.
+ */
+export function markRetry(
+  db: Queryable,
+  claimed: readonly Claimed[],
+  { delayMs, error, isTold = false, isAlone = false, progress = null }: RetryPlan,
+): Promise<number> {
+  const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
+  return write(db, claimed, ["sending"], {
+    state: "pending",
+    nextAttemptAt: later(delayMs),
+    lastError,
+    ...(isAlone ? { digestKey: "" } : {}),
+    ...(progress === null ? {} : { providerReference: progress }),
+  });
+}
+
+export interface RetryPlan {
+  readonly delayMs: number;
+  readonly error: string;
+  readonly isTold?: boolean;
+  readonly isAlone?: boolean;
+  /** How far the attempt has got with a message of several parts. */
+  readonly progress?: string | null;
+}
+
+/** Not to be sent any more, from this moment on, unless a person says so. How many claims were still held. */
+export function markUndeliverable(
+  db: Queryable,
+  claimed: readonly Claimed[],
+  error: string,
+): Promise<number> {
+  return write(db, claimed, ["sending"], {
+    state: "undeliverable",
+    lastError: error,
+    nextAttemptAt: sql`now()`,
+  });
+}
+
+/**
+ * Gives up what has waited for longer than `maxAgeMs` behind others that failed: it was as due as they were. How many.
+ */
+export async function giveUpAged(
+  db: Queryable,
+  { channel, maxAgeMs, error }: { channel: string; maxAgeMs: number; error: string },
+): Promise<number> {
+  const given = await db.execute(sql`
+    with aged as materialized (
+      select n.id from notifications n where n.channel = ${channel} and n.state = 'pending'
+        and coalesce(n.replayed_at, n.created_at) < ${later(-maxAgeMs)}
+      order by n.id for update of n skip locked)
+    update notifications n set state = 'undeliverable', last_error = ${error}, next_attempt_at = now()
+    from aged where n.id = aged.id`);
+  return given.rowCount ?? 0;
+}
+
+async function write(
+  db: Queryable,
+  claimed: readonly Claimed[],
+  from: readonly ("sending" | "undeliverable")[],
+  values: PgUpdateSetSource<typeof notifications>,
+): Promise<number> {
+  const held = sql`(${notifications.id}, ${notifications.attempts}) in (select * from unnest(
+    ${sql.param(claimed.map(({ id }) => id))}::bigint[], ${sql.param(claimed.map(({ attempts }) => attempts))}::integer[]))`;
+  const written = await db
+    .update(notifications)
+    .set(values)
+    .where(and(held, inArray(notifications.state, [...from])))
+    .returning({ id: notifications.id });
+  return written.length;
+}

@@ -1,0 +1,98 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { NOT_SHOWN, ORPHANED, SUPERSEDED } from "../service/last-errors.ts";
+
+/** A message that says all there is to say, whatever was said before. */
+const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
+/** A message that only adds to what was said. */
+const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
+export const OPEN = sql`('pending', 'sending')`;
+
+/** Nobody is sending the row: it waits, or its sender has not come back in time. */
+export function isIdle(row: SQL): SQL {
+  return sql`(${row}.state = 'pending' or (${row}.state = 'sending' and ${row}.next_attempt_at <= now()))`;
+}
+
+/** Changes the message that is there without a sound: what rang, or was to ring, is not said by it. */
+export function isQuiet(row: SQL): SQL {
+  return sql`coalesce((${row}.content ->> 'isQuiet')::boolean, false)`;
+}
+
+/** Whether `later`, an alert's later row, says all that `row` has to say, as loud. */
+export function saysAllOf(later: SQL, row: SQL): SQL {
+  return sql`(${later}.reason in ${SAYS_ALL}
+    and (${row}.reason in ${SAYS_LITTLE} or ${isQuiet(row)} or not ${isQuiet(later)}))`;
+}
+
+/** Ends, unsent, the acknowledgements that wait for a channel that could only repeat itself to tell of them. How many. */
+export async function dropAcknowledgements(tx: Queryable, channel: string): Promise<number> {
+  const dropped = await tx.execute(sql`
+    with unshown as materialized (
+      select n.id from notifications n where n.channel = ${channel} and n.state = 'pending'
+        and n.reason = 'acknowledged' order by n.id for update of n skip locked)
+    update notifications n set state = 'undeliverable', last_error = ${NOT_SHOWN}
+    from unshown where n.id = unshown.id`);
+  return dropped.rowCount ?? 0;
+}
+
+/** What `claimDueNotifications` says of rows that need not be sent any more, for the alerts that are due. How many. */
+export async function dropNeedless(
+  tx: Queryable,
+  channel: string,
+  due: readonly { alertId: number }[],
+): Promise<number> {
+  if (due.length === 0) return 0;
+  const alertIds = [...new Set(due.map(({ alertId }) => alertId))];
+  const superseded = await dropSuperseded(tx, channel, alertIds);
+  return superseded + (await dropOrphanedResolves(tx, channel, alertIds));
+}
+
+/** The open transitions of the row's alert on its channel that come before it. */
+export function earlierOpen(row: SQL): SQL {
+  return sql`select from notifications earlier where earlier.alert_id = ${row}.alert_id
+    and earlier.channel = ${row}.channel and earlier.transition < ${row}.transition and earlier.state in ${OPEN}`;
+}
+
+/** The reason of the last delivered transition before `row` that was more than an addition; null where there was none. */
+function lastTold(row: SQL): SQL {
+  return sql`(select told.reason from notifications told where told.alert_id = ${row}.alert_id
+    and told.channel = ${row}.channel and told.transition < ${row}.transition and told.state = 'delivered'
+    and told.reason not in ${SAYS_LITTLE} order by told.transition desc limit 1)`;
+}
+
+/** Skips rows in use: a sender's own record of them comes first, the next claim looks again. */
+async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]): Promise<number> {
+  const dropped = await tx.execute(sql`
+    with stale as materialized (
+      select n.id, later.superseded_by from notifications n
+      cross join lateral (
+        select min(l.transition) as superseded_by from notifications l
+        where l.alert_id = n.alert_id and l.channel = n.channel and l.transition > n.transition and l.state in ${OPEN}
+          and (
+            ${saysAllOf(sql`l`, sql`n`)}
+            or (l.reason = 'resolved' and n.reason in ${SAYS_LITTLE})
+            or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastTold(sql`n`)} in ${SAYS_ALL}, false))
+          )
+      ) later
+      where n.channel = ${channel} and n.alert_id in ${alertIds} and n.state in ${OPEN} and ${isIdle(sql`n`)}
+        and later.superseded_by is not null
+      order by n.id for update of n skip locked
+    )
+    update notifications n set state = 'undeliverable', last_error = ${SUPERSEDED} || stale.superseded_by
+    from stale where n.id = stale.id`);
+  return dropped.rowCount ?? 0;
+}
+
+async function dropOrphanedResolves(tx: Queryable, channel: string, alertIds: number[]): Promise<number> {
+  const dropped = await tx.execute(sql`
+    with orphan as materialized (
+      select n.id from notifications n
+      where n.channel = ${channel} and n.alert_id in ${alertIds} and n.reason = 'resolved' and n.state in ${OPEN}
+        and ${isIdle(sql`n`)} and not exists (${earlierOpen(sql`n`)})
+        and coalesce(${lastTold(sql`n`)} not in ${SAYS_ALL}, true)
+      order by n.id for update of n skip locked
+    )
+    update notifications n set state = 'undeliverable', last_error = ${ORPHANED}
+    from orphan where n.id = orphan.id`);
+  return dropped.rowCount ?? 0;
+}

@@ -1,0 +1,58 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { notifications } from "../schema/notifications.ts";
+import { isDead } from "../service/last-errors.ts";
+
+export interface Overdue {
+  readonly alertId: number;
+  readonly transition: number;
+  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  /** That has not taken it. */
+  readonly channel: string;
+  readonly content: unknown;
+}
+
+/** What died longer ago is history for the fallback as well. */
+const DEAD_SINCE = sql`interval '1 day'`;
+
+/**
+ * What the fallback channel has to be told in the place of others: what is undelivered for longer than `afterMs`, what
+ * was given up, and the resolve of whatever it was told before. Nothing that it was or will be told anyway.
+ */
+export async function readOverdue(
+  db: Queryable,
+  { fallback, afterMs, limit }: { fallback: string; afterMs: number; limit: number },
+): Promise<Overdue[]> {
+  const { rows } = await db.execute<{ [Key in keyof Overdue]: Overdue[Key] }>(sql`
+    select distinct on (n.alert_id, n.transition) n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel,
+      n.content
+    from notifications n
+    where n.channel <> ${fallback} and n.reason not in ('advice', 'acknowledged') and n.id in (
+        select late.id from notifications late where late.state in ('pending', 'sending')
+          and late.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
+        union
+        select dead.id from notifications dead
+          where ${isDead(sql`dead`)} and dead.next_attempt_at > now() - ${DEAD_SINCE}
+        union
+        select ended.id from notifications told join notifications ended on ended.alert_id = told.alert_id
+          where told.stands_in_for is not null and told.channel = ${fallback} and ended.channel = told.stands_in_for
+            and ended.reason = 'resolved' and ended.transition > told.transition)
+      and not exists (select from notifications told where told.alert_id = n.alert_id
+        and told.channel = ${fallback} and told.transition >= n.transition)
+    order by n.alert_id, n.transition, n.channel limit ${limit}`);
+  return rows;
+}
+
+/** Copies for the fallback channel, due at once; how many were not there yet. */
+export async function insertStandIns(
+  db: Queryable,
+  rows: readonly (Omit<Overdue, "channel"> & { channel: string; standsInFor: string; dedupeKey: string })[],
+): Promise<number> {
+  if (rows.length === 0) return 0;
+  const inserted = await db
+    .insert(notifications)
+    .values([...rows])
+    .onConflictDoNothing()
+    .returning({ id: notifications.id });
+  return inserted.length;
+}

@@ -1,0 +1,185 @@
+import { and, inArray, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { notifications } from "../schema/notifications.ts";
+import { isPaused } from "../service/last-errors.ts";
+import { dropNeedless, earlierOpen, isIdle, isQuiet, OPEN, saysAllOf } from "./drop-notifications.ts";
+
+/** Says whose claim it is: a row claimed again has one attempt more, and its former holder may not write any more. */
+export interface Claimed {
+  readonly id: number;
+  /** This one included. */
+  readonly attempts: number;
+}
+
+export interface ClaimedNotification extends Claimed {
+  readonly alertId: number;
+  readonly transition: number;
+  readonly channel: string;
+  readonly dedupeKey: string;
+  readonly content: unknown;
+  /** Since it was written, or last replayed, on Postgres's clock. */
+  readonly ageMs: number;
+  /** What the newest delivered transition of this alert on this channel left behind. */
+  readonly providerReference: string | null;
+  /** How far an earlier attempt of this row got, as markRetry was told; null where there is nothing to go on from. */
+  readonly progress: string | null;
+}
+
+export interface ClaimOptions {
+  readonly channel: string;
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** Also rows that belong to a digest, one by one. */
+  readonly digestsToo?: boolean;
+}
+
+export interface Claim {
+  readonly notifications: readonly ClaimedNotification[];
+  /** Rows that need not be sent any more, now undeliverable with the reason. */
+  readonly dropped: number;
+}
+
+/** Channels that have something due, configured or not. */
+export async function readDueChannels(db: Queryable): Promise<string[]> {
+  const due = await db
+    .selectDistinct({ channel: notifications.channel })
+    .from(notifications)
+    .where(sql`${notifications.state} in ${OPEN} and ${notifications.nextAttemptAt} <= now()`);
+  return due.map(({ channel }) => channel);
+}
+
+/**
+ * Takes up to `limit` due rows of a channel, at most one per alert, and leases them as `sending` for `leaseMs`; a row of
+ * a sender that died is taken over when its lease is over. A row is never taken while an earlier transition of its alert
+ * is still open on the channel, so a receiver gets an alert's transitions in order.
+ *
+ * What a channel missed while it was down is not replayed. Open rows of the alerts at hand are dropped first
+ * (undeliverable, with the reason as lastError): whatever came before a later `first`, `worse` or `repeat` that rings, or
+ * said no more than a later one that does not; advice or an
+ * acknowledgement of an alert that was resolved meanwhile; a resolve whose firing never arrived; and a firing that would only change what the
+ * channel already knows of, once the resolve waits behind it. So an outage that outlasts an episode leaves one firing,
+ * the newest, and one resolve. With nothing claimed and nothing dropped, nothing is due.
+ */
+export async function claimDueNotifications(
+  tx: Queryable,
+  { channel, limit, leaseMs, digestsToo = false }: ClaimOptions,
+): Promise<Claim> {
+  const due = await lockDue(tx, channel, limit, digestsToo);
+  const dropped = await dropNeedless(tx, channel, due);
+  const ids = due.map(({ id }) => id);
+  return { notifications: await claim(tx, ids, leaseMs), dropped };
+}
+
+/** What a digest could name, not yet claimed; the same rows as `claimDueNotifications` would take. */
+export interface Candidate {
+  readonly id: number;
+  readonly dedupeKey: string;
+  readonly content: unknown;
+}
+
+/** Locks up to `limit` due rows that may go into a digest; to be claimed by `claimDigest` in the same transaction. */
+export async function lockDigestCandidates(
+  tx: Queryable,
+  { channel, limit }: { channel: string; limit: number },
+): Promise<{ candidates: readonly Candidate[]; dropped: number }> {
+  const due = await lockDue(tx, channel, limit);
+  const dropped = await dropNeedless(tx, channel, due);
+  if (due.length === 0) return { candidates: [], dropped };
+  const rows = await tx
+    .select({ id: notifications.id, dedupeKey: notifications.dedupeKey, content: notifications.content })
+    .from(notifications)
+    .where(
+      and(
+        inArray(
+          notifications.id,
+          due.map(({ id }) => id),
+        ),
+        // A digest is heard: what is to change without a sound goes by itself.
+        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null and not ${isQuiet(sql`${notifications}`)}`,
+      ),
+    )
+    .orderBy(sql`(${notifications.content} ->> 'zoneId')`, notifications.reason, notifications.id);
+  return { candidates: rows, dropped };
+}
+
+/** Leases these rows as one digest; they stay together until they are delivered. */
+export async function claimDigest(
+  tx: Queryable,
+  ids: readonly number[],
+  { digestKey, leaseMs }: { digestKey: string; leaseMs: number },
+): Promise<ClaimedNotification[]> {
+  if (ids.length === 0) return [];
+  await tx
+    .update(notifications)
+    .set({ digestKey })
+    .where(inArray(notifications.id, [...ids]));
+  return claim(tx, [...ids], leaseMs);
+}
+
+/** A digest that was begun and is due again, in the same composition but for what need not be sent any more. */
+export async function claimBegunDigest(
+  tx: Queryable,
+  { channel, leaseMs }: { channel: string; leaseMs: number },
+): Promise<{ digestKey: string; notifications: readonly ClaimedNotification[] } | null> {
+  const found = await tx.execute<{ key: string }>(sql`
+    select n.digest_key as key from notifications n
+    where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now() and n.digest_key <> ''
+      and not ${isPaused(sql`${channel}`)}
+    order by n.id limit 1`);
+  const digestKey = found.rows[0]?.key;
+  if (digestKey === undefined) return null;
+  const locked = await tx.execute<{ id: string }>(sql`
+    select n.id from notifications n where n.channel = ${channel} and n.digest_key = ${digestKey}
+      and n.state in ${OPEN} and n.next_attempt_at <= now() order by n.id for update of n skip locked`);
+  const ids = locked.rows.map(({ id }) => Number(id));
+  return { digestKey, notifications: await claim(tx, ids, leaseMs) };
+}
+
+/** Due rows that nothing stands before, or only what they make needless. */
+async function lockDue(
+  tx: Queryable,
+  channel: string,
+  limit: number,
+  digestsToo = false,
+): Promise<{ id: number; alertId: number }[]> {
+  const due = await tx.execute(sql`
+    select n.id, n.alert_id from notifications n
+    where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now()
+      and (coalesce(n.digest_key, '') = '' or ${digestsToo}) and not ${isPaused(sql`${channel}`)}
+      and not exists (${earlierOpen(sql`n`)} and not (${saysAllOf(sql`n`, sql`earlier`)} and ${isIdle(sql`earlier`)}))
+    order by n.next_attempt_at, n.id limit ${limit} for update of n skip locked`);
+  return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
+}
+
+/** `attempts` is the fence: it tells this claim from every other of the same row. */
+async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<ClaimedNotification[]> {
+  if (ids.length === 0) return [];
+  const claimed = await tx.execute(sql`
+    update notifications n set state = 'sending', attempts = n.attempts + 1, next_attempt_at = ${later(leaseMs)}
+    where n.id in ${ids} and n.state in ${OPEN} and not exists (${earlierOpen(sql`n`)})
+    returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
+      n.provider_reference as progress,
+      extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms, (
+        select told.provider_reference from notifications told where told.alert_id = n.alert_id
+          and told.channel = n.channel and told.state = 'delivered' and told.provider_reference is not null
+        order by told.transition desc limit 1) as provider_reference`);
+  const rows = claimed.rows.map((row) => ({
+    id: Number(row.id),
+    alertId: Number(row.alert_id),
+    transition: Number(row.transition),
+    attempts: Number(row.attempts),
+    channel: String(row.channel),
+    dedupeKey: String(row.dedupe_key),
+    content: row.content,
+    ageMs: Number(row.age_ms),
+    providerReference: typeof row.provider_reference === "string" ? row.provider_reference : null,
+    progress: typeof row.progress === "string" ? row.progress : null,
+  }));
+  // A digest that is sent again has to be the same to the byte.
+  return rows.sort((one, other) => one.id - other.id);
+}
+
+/** A moment on Postgres's clock. */
+export function later(delayMs: number): SQL {
+  return sql`now() + ${delayMs}::double precision * interval '1 millisecond'`;
+}

@@ -1,0 +1,53 @@
+import { createTimeWriter, toCopyField } from "../postgres/copy-text.ts";
+
+/** A row of waf_events to be; texts without NUL, ids at most 200 characters. */
+export interface NewEvent {
+  /** Epoch ms. */
+  readonly occurredAt: number;
+  readonly logId: string;
+  readonly route: "search" | "list";
+  readonly feature: string | null;
+  readonly ruleId: string | null;
+  readonly ip: string | null;
+  readonly ja4: string | null;
+  readonly ua: string | null;
+  readonly url: string | null;
+  readonly asn: string | null;
+  readonly country: string | null;
+  readonly action: string | null;
+  readonly message: string | null;
+}
+
+/** The columns of `toEventRows`, in its order. */
+export const EVENT_COLUMNS =
+  "occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua, url, asn, country, action, message";
+
+/** Events in COPY's text format. */
+export function toEventRows(zoneId: number, events: readonly NewEvent[]): Buffer {
+  const toTime = createTimeWriter();
+  let rows = Buffer.allocUnsafe(BYTES_PER_EVENT * events.length);
+  let end = 0;
+  for (const event of events) {
+    const row = toRow(zoneId, event, toTime(event.occurredAt));
+    if (end + MAX_BYTES_PER_UNIT * row.length > rows.length) {
+      rows = Buffer.concat([rows.subarray(0, end)], 2 * rows.length + MAX_BYTES_PER_UNIT * row.length);
+    }
+    end += rows.write(row, end);
+  }
+  return Buffer.from(rows.subarray(0, end));
+}
+
+/** Enough for most pages; one with longer events is moved to more room. */
+const BYTES_PER_EVENT = 768;
+/** Of UTF-8, for a unit of a string. */
+const MAX_BYTES_PER_UNIT = 3;
+
+function toRow(zoneId: number, event: NewEvent, time: string): string {
+  return `${time}\t${zoneId}\t${toCopyField(event.logId)}\t${event.route}\t${toCopyField(
+    event.feature,
+  )}\t${toCopyField(event.ruleId)}\t${toCopyField(event.ip)}\t${toCopyField(event.ja4)}\t${toCopyField(
+    event.ua,
+  )}\t${toCopyField(event.url)}\t${toCopyField(event.asn)}\t${toCopyField(event.country)}\t${toCopyField(
+    event.action,
+  )}\t${toCopyField(event.message)}\n`;
+}

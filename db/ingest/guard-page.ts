@@ -1,0 +1,128 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
+import type { EventKey, RecordEraser } from "../privacy/erase-records.ts";
+import { addErased } from "../privacy/erasures.ts";
+import type { TombstoneRow } from "../privacy/tombstones.ts";
+import type { NewQuarantinedEntry } from "./quarantine.ts";
+import type { NewRawBlock } from "./raw-blocks.ts";
+
+/** What ingest needs to keep erased data from coming back; asked only where there are tombstones. */
+export interface ErasureGuard extends RecordEraser {
+  /** Null while the key in use is not at hand: nobody can say what these tombstones cover. */
+  judge(tombstones: readonly TombstoneRow[]): Promise<ErasureJudge | null>;
+  /** What is kept of bytes that could not be read. */
+  eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
+}
+
+export interface ErasureJudge {
+  /** Matches those of the tombstones that were made with the key in use. */
+  readonly match: Match;
+  /** The others. Their key was given up, so that nobody will ever say what they cover. */
+  readonly orphans: readonly TombstoneRow[];
+}
+
+/** Tells until when (epoch ms) an address's events are erased; null where they are not. */
+type Match = (ip: string) => number | null;
+
+/** An erasure under way, whose receipt says what was emptied for it, by whomever. */
+export interface OpenErasure {
+  readonly id: number;
+  readonly match: Match;
+}
+
+/** Of one erasure. */
+export interface Emptied {
+  readonly id: number;
+  readonly events: number;
+  readonly records: number;
+}
+
+/**
+ * Empties the covered events in a page's time, once the page is merged, and returns the keys of all that are erased there,
+ * with what of it counts for erasures that are under way.
+ * Not only the page's own: one may have been here before, under a masked address that nobody could match, and an
+ * erasure that runs beside this page has perhaps not come to it yet and would not see the page's records.
+ */
+export async function eraseCovered(
+  tx: Queryable,
+  zoneId: number,
+  { firstAt, lastAt }: { firstAt: number; lastAt: number },
+  { match, open, eraser }: { match: Match; open: readonly OpenErasure[]; eraser: RecordEraser },
+): Promise<{ erased: EventKey[]; emptied: Emptied[] }> {
+  const isInTime = sql`zone_id = ${zoneId} and occurred_at between ${new Date(firstAt)} and ${new Date(lastAt)}`;
+  const addresses = await tx.execute<{ ip: string }>(
+    sql`select distinct ip from waf_events where ${isInTime} and ip <> ''`,
+  );
+  const until = new Map(addresses.rows.map(({ ip }) => [ip, ip === ERASED_IP ? lastAt : match(ip)]));
+  const covered = [...until.keys()].filter((ip) => until.get(ip) != null);
+  if (covered.length === 0) return { erased: [], emptied: [] };
+  const { rows } = await tx.execute<
+    EventKey & { ip: string; isEmpty: boolean } & Record<string, unknown>
+  >(sql`
+    select (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId", ip,
+      (ip, ua, url, ja4, message) is not distinct from (${ERASED_IP}, '', '', '', '') as "isEmpty"
+    from waf_events where ${isInTime} and ip = any(${sql.param(covered)}::text[])
+    order by occurred_at, log_id`);
+  const erased = rows.filter(({ occurredAt, ip }) => occurredAt <= (until.get(ip) ?? 0));
+  const full = erased.filter(({ isEmpty }) => !isEmpty);
+  const idOf = ({ occurredAt, ip }: (typeof full)[number]) =>
+    open.find((erasure) => occurredAt <= (erasure.match(ip) ?? 0))?.id ?? null;
+  const emptied: Emptied[] = [];
+  for (const [id, events] of Map.groupBy(full, idOf)) {
+    const counts = await eraseEvents(tx, zoneId, events, eraser);
+    if (id !== null) emptied.push({ id, ...counts });
+  }
+  return { erased, emptied };
+}
+
+/**
+ * Enters them into the receipts. Last in its transaction: pages of all zones meet at such a row, and who has it must wait
+ * for nobody.
+ */
+export async function enterEmptied(tx: Queryable, emptied: readonly Emptied[]): Promise<void> {
+  // In one order: two pages that empty for the same two erasures wait for each other in no circle.
+  for (const { id, ...counts } of emptied.toSorted((one, other) => one.id - other.id))
+    await addErased(tx, id, counts);
+}
+
+/** A page's records without what belongs to erased events, whichever route showed those first. */
+export function eraseFromBlocks(
+  blocks: readonly NewRawBlock[],
+  erased: readonly EventKey[],
+  eraser: RecordEraser,
+): Promise<NewRawBlock[]> {
+  return Promise.all(
+    blocks.map(async (block) => {
+      const positions = eraser.find(block.logIdHashes, erased);
+      return positions.length === 0 ? block : { ...block, block: await eraser.erase(block.block, positions) };
+    }),
+  );
+}
+
+/**
+ * When an unreadable entry happened is not known, so every tombstone counts. An orphan may cover any address.
+ */
+export function eraseFromQuarantine(
+  entries: readonly NewQuarantinedEntry[],
+  { match, orphans }: ErasureJudge,
+  guard: ErasureGuard,
+): Promise<NewQuarantinedEntry[]> {
+  const covers = (ip: string) => orphans.length > 0 || match(ip) !== null;
+  return Promise.all(
+    entries.map(async (entry) => ({ ...entry, raw: await guard.eraseUnreadable(entry.raw, covers) })),
+  );
+}
+
+/** The erasures that are under way, each with what it alone covers. */
+export async function matchOpen(
+  tombstones: readonly TombstoneRow[],
+  guard: ErasureGuard,
+): Promise<OpenErasure[]> {
+  const open: OpenErasure[] = [];
+  for (const one of tombstones) {
+    const judge = one.isOpen ? await guard.judge([one]) : null;
+    if (judge !== null) open.push({ id: one.id, match: judge.match });
+  }
+  return open;
+}

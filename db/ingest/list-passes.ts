@@ -1,0 +1,182 @@
+import { and, eq, lt, lte, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { FenceLostError } from "../postgres/fence-lost-error.ts";
+import { ingestCursors } from "../schema/ingest-cursors.ts";
+import { pages } from "../schema/pages.ts";
+
+/** Where the list pass over one zone's UTC day (`yyyy-mm-dd`) stands; times in epoch ms. */
+export interface ListPass {
+  readonly pass: number;
+  readonly pagesSeen: number;
+  readonly newEntries: number;
+  readonly startedAt: number;
+  readonly continuationToken: string | null;
+  /** Start of the latest full pass that reached the end. */
+  readonly fullPassStartedAt: number | null;
+  /** The same of the latest that found nothing new. */
+  readonly quietPassStartedAt: number | null;
+  /** Null while the pass runs. */
+  readonly passResult: PassResult | null;
+}
+
+/** `looped`: a token came again, so nobody knows whether everything was shown. */
+export type PassResult = "full" | "short" | "looped" | "token_rejected";
+
+/** The pass of this day as it was last committed; null when there never was one. */
+export async function readListPass(db: Queryable, zoneId: number, day: string): Promise<ListPass | null> {
+  const [row] = await db.select().from(ingestCursors).where(isCursor(zoneId, day));
+  if (row === undefined) return null;
+  const { pass, pagesSeen, newEntries, continuationToken, passResult } = row;
+  return {
+    pass,
+    pagesSeen,
+    newEntries,
+    continuationToken,
+    passResult,
+    startedAt: row.startedAt.getTime(),
+    fullPassStartedAt: row.fullPassStartedAt?.getTime() ?? null,
+    quietPassStartedAt: row.quietPassStartedAt?.getTime() ?? null,
+  };
+}
+
+/** Begins the next pass over a day; what the one before entered into the ledger stays. */
+export async function beginListPass(
+  db: Queryable,
+  zoneId: number,
+  day: string,
+  { fence, startedAt }: { fence: number; startedAt: number },
+): Promise<ListPass> {
+  const startsAt = new Date(startedAt);
+  const started = await db
+    .insert(ingestCursors)
+    .values({ zoneId, day, fence, startedAt: startsAt })
+    .onConflictDoUpdate({
+      target: [ingestCursors.zoneId, ingestCursors.day],
+      set: {
+        fence,
+        startedAt: startsAt,
+        pass: sql`${ingestCursors.pass} + 1`,
+        pagesSeen: 0,
+        newEntries: 0,
+        continuationToken: null,
+        passResult: null,
+      },
+      setWhere: lte(ingestCursors.fence, fence),
+    })
+    .returning({ day: ingestCursors.day });
+  const pass = started.length === 0 ? null : await readListPass(db, zoneId, day);
+  if (pass === null) throw new FenceLostError(`list pass of ${day}`, fence);
+  return pass;
+}
+
+/** Whether a page with exactly these bytes was stored on an earlier read of this day. */
+export async function isKnownPage(
+  db: Queryable,
+  zoneId: number,
+  day: string,
+  hash: Buffer,
+): Promise<boolean> {
+  const found = await db
+    .select({ page: pages.page })
+    .from(pages)
+    .where(and(eq(pages.zoneId, zoneId), eq(pages.day, day), eq(pages.hash, hash)))
+    .limit(1);
+  return found.length > 0;
+}
+
+export interface ReadPage {
+  readonly zoneId: number;
+  readonly day: string;
+  readonly entries: number;
+  readonly newEntries: number;
+  readonly hash: Buffer;
+  readonly tokenHash: Buffer | null;
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  /** Per hour (epoch ms of its start): new to the pass, and the digest of their log ids. */
+  readonly hours: readonly (readonly [startsAt: number, count: number, ids: string])[];
+  /** Where the pass goes on; null at its end. */
+  readonly nextToken: string | null;
+  /** Set on the pass's last page. */
+  readonly passResult: PassResult | null;
+}
+
+/**
+ * Enters the pass's next page into the ledger and moves the cursor one step, from exactly where `before` saw it. Once a
+ * full pass is through, the ledger of the passes before it says nothing more and goes.
+ * @throws {FenceLostError} when somebody else has moved it.
+ */
+export async function recordListPage(
+  db: Queryable,
+  before: ListPass,
+  fence: number,
+  page: ReadPage,
+): Promise<ListPass> {
+  const { zoneId, day, entries, hash, tokenHash, passResult } = page;
+  const at = (time: number | null) => (time === null ? null : new Date(time).toISOString());
+  const newEntries = before.newEntries + page.newEntries;
+  const isFull = passResult === "full";
+  const isQuiet = isFull && newEntries === 0;
+  // One statement, so that no ledger entry is tried where the cursor has gone on.
+  const moved = await db.execute(sql`
+    with moved as (
+      update ingest_cursors set fence = ${fence}, new_entries = ${newEntries}, pages_seen = pages_seen + 1,
+        continuation_token = ${page.nextToken}, pass_result = ${passResult},
+        full_pass_started_at = case when ${isFull} then started_at else full_pass_started_at end,
+        quiet_pass_started_at = case when ${isQuiet} then started_at else quiet_pass_started_at end
+      where zone_id = ${zoneId} and day = ${day} and fence <= ${fence}
+        and pass = ${before.pass} and pages_seen = ${before.pagesSeen}
+      returning pass)
+    insert into pages (zone_id, day, pass, page, entries, new_entries, hash, token_hash, first_at, last_at, hours)
+    select ${zoneId}, ${day}, pass, ${before.pagesSeen}, ${entries}, ${page.newEntries}, ${hash}::bytea,
+      ${tokenHash}::bytea, ${at(page.firstAt)}::timestamptz, ${at(page.lastAt)}::timestamptz,
+      ${JSON.stringify(page.hours)}::jsonb
+    from moved`);
+  if (moved.rowCount === 0) throw new FenceLostError(`list pass of ${day}`, fence);
+  if (isFull) {
+    await db
+      .delete(pages)
+      .where(and(eq(pages.zoneId, zoneId), eq(pages.day, day), lt(pages.pass, before.pass)));
+  }
+  return {
+    ...before,
+    newEntries,
+    pagesSeen: before.pagesSeen + 1,
+    continuationToken: page.nextToken,
+    passResult,
+    fullPassStartedAt: isFull ? before.startedAt : before.fullPassStartedAt,
+    quietPassStartedAt: isQuiet ? before.startedAt : before.quietPassStartedAt,
+  };
+}
+
+/** Returns the hours of each page of a pass, in order; null in place of a page that an earlier version entered. */
+export async function readPassHours(
+  db: Queryable,
+  zoneId: number,
+  day: string,
+  pass: number,
+): Promise<(ReadPage["hours"] | null)[]> {
+  const rows = await db
+    .select({ hours: pages.hours })
+    .from(pages)
+    .where(and(eq(pages.zoneId, zoneId), eq(pages.day, day), eq(pages.pass, pass)))
+    .orderBy(pages.page);
+  return rows.map(({ hours }) => hours);
+}
+
+/** Ends a pass whose token the platform no longer takes; the next one begins at the first page. */
+export async function rejectListToken(
+  db: Queryable,
+  zoneId: number,
+  day: string,
+  { pass, fence }: { pass: number; fence: number },
+): Promise<void> {
+  await db
+    .update(ingestCursors)
+    .set({ passResult: "token_rejected", continuationToken: null })
+    .where(and(isCursor(zoneId, day), eq(ingestCursors.pass, pass), lte(ingestCursors.fence, fence)));
+}
+
+function isCursor(zoneId: number, day: string) {
+  return and(eq(ingestCursors.zoneId, zoneId), eq(ingestCursors.day, day));
+}

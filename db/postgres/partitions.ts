@@ -1,0 +1,98 @@
+import { sql } from "drizzle-orm";
+import type { Database, Queryable } from "../client.ts";
+import { ADVISORY_LOCKS } from "./advisory-locks.ts";
+import { inTransaction } from "./transaction.ts";
+
+const PARTITIONED_TABLES = ["waf_events", "raw_blocks"] as const;
+export type PartitionedTable = (typeof PARTITIONED_TABLES)[number];
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Makes sure that both tables have a partition for each UTC day (`yyyy-mm-dd`); returns the names it made.
+ * Any number of sessions may call it at once. Writers are not blocked: the new table is attached, not created under
+ * the parent. There is no default partition: an event of a missing day raises 23514.
+ * @throws {RangeError} for a day that is not in the calendar.
+ */
+export async function ensurePartitions(database: Database, days: readonly string[]): Promise<string[]> {
+  const wanted = [...new Set(days)].sort().flatMap((day) => {
+    const nextDay = addDay(day);
+    return PARTITIONED_TABLES.map((table) => ({ table, day, nextDay, name: partitionName(table, day) }));
+  });
+  const existing = new Set(await listPartitions(database.db));
+  if (wanted.every(({ name }) => existing.has(name))) return [];
+  return inTransaction(database, async ({ tx }) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.partitions})`);
+    const present = new Set(await listPartitions(tx));
+    const missing = wanted.filter(({ name }) => !present.has(name));
+    for (const { table, day, nextDay, name } of missing) await addPartition(tx, table, name, day, nextDay);
+    return missing.map(({ name }) => name);
+  });
+}
+
+/**
+ * Drops the table's partitions of days before `day`, one transaction each; returns their names. Dropping needs the
+ * whole table for a moment, so it waits two seconds at most and then lets the writers behind it go first.
+ */
+export async function dropPartitionsBefore(
+  database: Database,
+  table: PartitionedTable,
+  day: string,
+): Promise<string[]> {
+  const first = partitionName(table, day);
+  const old = (await listPartitions(database.db)).filter(
+    (name) => name.startsWith(`${table}_`) && name < first,
+  );
+  for (const name of old) {
+    await inTransaction(database, async ({ tx }) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.partitions})`);
+      await tx.execute(sql`set local lock_timeout = '2s'`);
+      await tx.execute(sql`drop table if exists ${sql.identifier(name)}`);
+    });
+  }
+  return old;
+}
+
+async function listPartitions(db: Queryable): Promise<string[]> {
+  const parents = sql.join(
+    PARTITIONED_TABLES.map((table) => sql`${table}::regclass`),
+    sql`, `,
+  );
+  const found = await db.execute<{ name: string }>(sql`
+    select c.relname::text as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent in (${parents}) order by 1`);
+  return found.rows.map(({ name }) => name);
+}
+
+async function addPartition(
+  tx: Queryable,
+  table: PartitionedTable,
+  name: string,
+  day: string,
+  nextDay: string,
+): Promise<void> {
+  // Bounds cannot be parameters; both were checked to be days. A time zone would be an error in a date's bound.
+  const bound = (at: string) => sql.raw(table === "waf_events" ? `'${at} 00:00:00+00'` : `'${at}'`);
+  await tx.execute(sql`create table ${sql.identifier(name)} (like ${sql.identifier(table)} including all)`);
+  await tx.execute(
+    sql`alter table ${sql.identifier(table)} attach partition ${sql.identifier(name)}
+        for values from (${bound(day)}) to (${bound(nextDay)})`,
+  );
+}
+
+function partitionName(table: PartitionedTable, day: string): string {
+  return `${table}_${addDays(day, 0).replaceAll("-", "")}`;
+}
+
+function addDay(day: string): string {
+  return addDays(day, 1);
+}
+
+function addDays(day: string, count: number): string {
+  const start = Date.parse(`${day}T00:00:00Z`);
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(day) && !Number.isNaN(start);
+  if (!isDay || new Date(start).toISOString().slice(0, 10) !== day) {
+    throw new RangeError(`not a day as yyyy-mm-dd: ${JSON.stringify(day)}`);
+  }
+  return new Date(start + count * DAY_MS).toISOString().slice(0, 10);
+}

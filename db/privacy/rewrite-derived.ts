@@ -1,0 +1,218 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Database, Queryable } from "../client.ts";
+import { inTransaction } from "../postgres/transaction.ts";
+
+const ROWS_PER_TRANSACTION = 200;
+
+type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
+
+interface DerivedTable {
+  readonly name: CountedTable | "alert_transitions" | "channel_states";
+  /** Its columns and their types. */
+  readonly key: readonly (readonly [string, string])[];
+  readonly json: readonly string[];
+  readonly text: readonly string[];
+  /** When it was over, as SQL: the day whose data it is. */
+  readonly over: string;
+  /** From when to when it was written, as SQL. */
+  readonly written: readonly [string, string];
+  readonly isZone: (zoneId: number) => SQL;
+}
+
+const ofZone = (zoneId: number) => sql`zone_id = ${zoneId}`;
+const ID = [["id", "bigint"]] as const;
+const TRANSITION_AT = `coalesce(to_timestamp((entry ->> 'at')::float8 / 1000),
+  (select fired_at from alerts where alerts.id = alert_id))`;
+
+/** Everything outside the events that may repeat an address. */
+const TABLES: readonly DerivedTable[] = [
+  {
+    name: "spikes",
+    key: ID,
+    json: ["evidence"],
+    text: [],
+    over: "closed_at",
+    // An open spike keeps the evidence of its strongest minute.
+    written: ["(evidence ->> 'from')::timestamptz", "judged_through"],
+    isZone: ofZone,
+  },
+  {
+    name: "alerts",
+    key: ID,
+    json: ["transitions", "details"],
+    text: ["acknowledged_by"],
+    over: "resolved_at",
+    written: ["fired_at", "fired_at"],
+    isZone: ofZone,
+  },
+  {
+    name: "alert_transitions",
+    key: ID,
+    json: ["entry"],
+    text: ["headline"],
+    over: "(select resolved_at from alerts where alerts.id = alert_id)",
+    written: [TRANSITION_AT, TRANSITION_AT],
+    isZone: (zoneId) => sql`alert_id in (select id from alerts where ${ofZone(zoneId)})`,
+  },
+  {
+    name: "notifications",
+    key: ID,
+    json: ["content"],
+    text: ["last_error"],
+    over: "delivered_at",
+    written: ["created_at", "created_at"],
+    isZone: (zoneId) => sql`alert_id in (select id from alerts where ${ofZone(zoneId)})`,
+  },
+  {
+    name: "advice",
+    key: [
+      ["asked_at", "timestamptz"],
+      ["zone_id", "integer"],
+      ["rule_id", "text"],
+    ],
+    json: [],
+    text: ["text"],
+    over: "asked_at",
+    written: ["asked_at", "asked_at"],
+    isZone: ofZone,
+  },
+  {
+    name: "silences",
+    key: ID,
+    json: ["matchers"],
+    text: ["reason", "created_by"],
+    over: "expires_at",
+    written: ["created_at", "created_at"],
+    isZone: () => sql`true`,
+  },
+  {
+    name: "channel_states",
+    key: [["channel", "text"]],
+    json: [],
+    text: ["last_error"],
+    over: "opened_at",
+    written: ["opened_at", "'infinity'"],
+    isZone: () => sql`true`,
+  },
+];
+
+/** Epoch ms, half-open. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface DerivedScope {
+  /** Null: every zone. */
+  readonly zoneId: number | null;
+  /** Rows that were over in this time, or written in it; all of them where neither is given. */
+  readonly overIn?: Span;
+  readonly writtenIn?: Span;
+}
+
+export interface DerivedRewrite {
+  /** Both return what they were given where nothing is to change. */
+  readonly json: (value: unknown) => unknown;
+  readonly text: (text: string) => string;
+  /** Whether to write, or only to count. */
+  readonly write: boolean;
+}
+
+/** The feed's copy of an alert's transitions is counted with the alert; a channel's last error is not counted. */
+export type DerivedCounts = Readonly<Record<CountedTable, number>>;
+
+/** Rewrites what spikes, alerts, messages and advice repeat of events; returns how many rows of each were changed. */
+export async function rewriteDerived(
+  database: Database,
+  scope: DerivedScope,
+  rewrite: DerivedRewrite,
+): Promise<DerivedCounts> {
+  const counts = { spikes: 0, alerts: 0, notifications: 0, advice: 0, silences: 0 };
+  for (const table of TABLES) {
+    let after: readonly string[] | null = null;
+    do {
+      const behind: readonly string[] | null = after;
+      const page: RewrittenPage = await inTransaction(database, ({ tx }) =>
+        rewritePage(tx, table, { scope, behind }, rewrite),
+      );
+      if (table.name !== "alert_transitions" && table.name !== "channel_states")
+        counts[table.name] += page.changed;
+      after = page.last;
+    } while (after !== null);
+  }
+  return counts;
+}
+
+interface RewrittenPage {
+  readonly changed: number;
+  /** Key of the last row; null after the last page. */
+  readonly last: readonly string[] | null;
+}
+
+type Row = { readonly key: readonly string[] } & Readonly<Record<string, unknown>>;
+
+async function rewritePage(
+  tx: Queryable,
+  table: DerivedTable,
+  { scope, behind }: { scope: DerivedScope; behind: readonly string[] | null },
+  { json, text, write }: DerivedRewrite,
+): Promise<RewrittenPage> {
+  const rows = await readPage(tx, table, scope, behind);
+  let changed = 0;
+  for (const row of rows) {
+    const changes = [
+      ...table.json.map((name) => ({ name, before: row[name], after: json(row[name]), type: "jsonb" })),
+      ...table.text.map((name) => {
+        const before = row[name];
+        return { name, before, after: typeof before === "string" ? text(before) : before, type: "text" };
+      }),
+    ].filter(({ before, after }) => before !== after);
+    if (changes.length === 0) continue;
+    changed++;
+    if (!write) continue;
+    const set = changes.map(({ name, after, type }) => {
+      const value = type === "jsonb" ? JSON.stringify(after) : after;
+      return sql`${sql.identifier(name)} = ${value}::${sql.raw(type)}`;
+    });
+    await tx.execute(
+      sql`update ${sql.identifier(table.name)} set ${sql.join(set, sql`, `)} where ${keyOf(table)} = ${valueOf(table, row.key)}`,
+    );
+  }
+  return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : (rows.at(-1)?.key ?? null) };
+}
+
+async function readPage(
+  tx: Queryable,
+  table: DerivedTable,
+  { zoneId, overIn, writtenIn }: DerivedScope,
+  behind: readonly string[] | null,
+): Promise<Row[]> {
+  const over = sql.raw(table.over);
+  const [first, last] = table.written;
+  const conditions = [
+    zoneId === null ? sql`true` : table.isZone(zoneId),
+    overIn === undefined
+      ? sql`true`
+      : sql`${over} >= ${new Date(overIn.from)} and ${over} < ${new Date(overIn.to)}`,
+    writtenIn === undefined
+      ? sql`true`
+      : sql`${sql.raw(first)} < ${new Date(writtenIn.to)} and ${sql.raw(last)} >= ${new Date(writtenIn.from)}`,
+    behind === null ? sql`true` : sql`${keyOf(table)} > ${valueOf(table, behind)}`,
+  ];
+  const columns = sql.raw([...table.json, ...table.text].join(", "));
+  const key = sql.raw(table.key.map(([name]) => `${name}::text`).join(", "));
+  const { rows } = await tx.execute<Row & Record<string, unknown>>(sql`
+    select array[${key}] as key, ${columns} from ${sql.identifier(table.name)}
+    where ${sql.join(conditions, sql` and `)}
+    order by ${sql.raw(table.key.map(([name]) => name).join(", "))} limit ${ROWS_PER_TRANSACTION} for update`);
+  return rows;
+}
+
+function keyOf({ key }: DerivedTable): SQL {
+  return sql.raw(`(${key.map(([name]) => name).join(", ")})`);
+}
+
+function valueOf({ key }: DerivedTable, values: readonly string[]): SQL {
+  const parts = key.map(([, type], index) => sql`${values[index] ?? null}::${sql.raw(type)}`);
+  return sql`(${sql.join(parts, sql`, `)})`;
+}

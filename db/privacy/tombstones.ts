@@ -1,0 +1,67 @@
+import { type SQL, sql } from "drizzle-orm";
+import type pg from "pg";
+import type { Queryable } from "../client.ts";
+import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
+import { inOneTrip } from "../postgres/one-trip.ts";
+
+/** What an erasure left behind; times in epoch ms. */
+export interface TombstoneRow {
+  /** Of its erasure. */
+  readonly id: number;
+  /** What was stored before has not all been gone through: what is emptied counts for its receipt. */
+  readonly isOpen: boolean;
+  readonly untilAt: number;
+  readonly family: number;
+  readonly prefix: number;
+  readonly keyId: string;
+  readonly hash: Buffer;
+  readonly maskedHash: Buffer | null;
+  readonly maskedPrefix: number | null;
+}
+
+/**
+ * The tombstones that may cover events from `sinceMs` (epoch ms) on. Until the transaction ends no erasure begins: one
+ * that began before is seen here, one that comes later waits and then sees what this transaction has stored. Two
+ * statements, because the second must see what was committed while the first waited; in one round trip.
+ */
+export async function holdTombstones(
+  tx: Queryable,
+  client: pg.PoolClient,
+  { zoneId, sinceMs }: { zoneId: number; sinceMs: number },
+): Promise<TombstoneRow[]> {
+  const [, rows] = await inOneTrip(client, () => [
+    keepErasuresWaiting(tx),
+    readRows(tx, sql`(zone_id = ${zoneId} or zone_id is null) and until_at >= ${new Date(sinceMs)}`),
+  ]);
+  return rows;
+}
+
+/** A function of its own: a bare statement would only be sent behind the ones that functions have sent. */
+async function keepErasuresWaiting(tx: Queryable): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.erasures})`);
+}
+
+/** Waits for the transactions of ingest that are under way, and keeps others from beginning until this one ends. */
+export async function waitForIngest(tx: Queryable): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.erasures})`);
+}
+
+export interface DatedTombstone extends TombstoneRow {
+  /** Null: of every zone. */
+  readonly zoneId: number | null;
+  readonly requestedAt: number;
+}
+
+/** Every zone's tombstones that were made, or cover anything, since `sinceMs`. */
+export function readTombstones(db: Queryable, sinceMs: number): Promise<DatedTombstone[]> {
+  return readRows(db, sql`greatest(until_at, requested_at) >= ${new Date(sinceMs)}`);
+}
+
+async function readRows(db: Queryable, where: SQL): Promise<DatedTombstone[]> {
+  const { rows } = await db.execute<DatedTombstone & Record<string, unknown>>(sql`
+    select id::float8 as id, ended_at is null as "isOpen", (extract(epoch from until_at) * 1000)::float8 as "untilAt", family, prefix, key_id as "keyId", hash,
+      masked_hash as "maskedHash", masked_prefix as "maskedPrefix", zone_id as "zoneId",
+      (extract(epoch from requested_at) * 1000)::float8 as "requestedAt"
+    from erasures where ${where} order by id`);
+  return rows;
+}

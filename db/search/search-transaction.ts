@@ -1,0 +1,49 @@
+import { sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import type pg from "pg";
+import { readSqlState } from "../../src/lib/sql-state.ts";
+import { type Database, onConnection, type Queryable } from "../client.ts";
+
+const NO_TABLE = "42P01";
+const PARALLEL_WORKERS = 4;
+/** Of one sort or hash table in all processes of a search together, and in each of them. */
+const TOGETHER_MB = 160;
+const MOST_MB = 64;
+type Asked = Pick<Database, "client" | "pool" | "parallelWorkers">;
+
+/**
+ * Runs the statements of one search on one view of the data, so that rows, totals and counts made in advance agree
+ * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
+ */
+export function inSearchTransaction<T>(
+  database: Asked,
+  run: (tx: Queryable, client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const workers = database.parallelWorkers ?? PARALLEL_WORKERS;
+  const memory = Math.min(MOST_MB, Math.floor(TOGETHER_MB / (workers + 1)));
+  return againWithoutTable(() =>
+    onConnection(database, (client) =>
+      drizzle(client, { casing: "snake_case" }).transaction(
+        async (tx) => {
+          await tx.execute(sql`
+            select set_config('jit', 'off', true), set_config('work_mem', ${`${memory}MB`}, true),
+              set_config('hash_mem_multiplier', '1', true),
+              set_config('max_parallel_workers_per_gather', ${String(workers)}, true),
+              set_config('enable_partitionwise_aggregate', 'on', true)`);
+          return run(tx, client);
+        },
+        { isolationLevel: "repeatable read", accessMode: "read only" },
+      ),
+    ),
+  );
+}
+
+/** Once more where retention dropped a day that the search had seen a moment before: then it sees none. */
+export async function againWithoutTable<T>(search: () => Promise<T>): Promise<T> {
+  try {
+    return await search();
+  } catch (thrown) {
+    if (readSqlState(thrown) !== NO_TABLE) throw thrown;
+    return search();
+  }
+}

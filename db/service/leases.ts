@@ -1,0 +1,107 @@
+import { and, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { FenceLostError } from "../postgres/fence-lost-error.ts";
+import { leases } from "../schema/leases.ts";
+
+/**
+ * Takes the lease when nobody holds it, its time is over or its holder is the one that is known to have `ended`, and
+ * returns the new fence; null while another holds it, also when that other is an earlier life of the same holder.
+ */
+export async function acquireLease(
+  db: Queryable,
+  { name, holder, ttlMs, ended }: { name: string; holder: string; ttlMs: number; ended?: string },
+): Promise<number | null> {
+  const expiresAt = later(ttlMs);
+  const isFree = sql`${leases.expiresAt} is null or ${leases.expiresAt} <= now()`;
+  const taken = await db
+    .insert(leases)
+    .values({ name, holder, fence: 1, expiresAt })
+    .onConflictDoUpdate({
+      target: leases.name,
+      set: { holder, fence: sql`${leases.fence} + 1`, expiresAt },
+      setWhere: ended === undefined ? isFree : sql`${isFree} or ${eq(leases.holder, ended)}`,
+    })
+    .returning({ fence: leases.fence });
+  return taken[0]?.fence ?? null;
+}
+
+/** Who holds the lease, or held it last without giving it back; null where nobody does. */
+export async function readHolder(db: Queryable, name: string): Promise<string | null> {
+  const found = await db.select({ holder: leases.holder }).from(leases).where(eq(leases.name, name));
+  return found[0]?.holder ?? null;
+}
+
+/** Extends the lease from now; false when another owner has taken it or it was released. Late is fine, taken is not. */
+export async function renewLease(
+  db: Queryable,
+  { name, fence, ttlMs }: { name: string; fence: number; ttlMs: number },
+): Promise<boolean> {
+  const renewed = await db
+    .update(leases)
+    .set({ expiresAt: later(ttlMs) })
+    .where(isHeld(name, fence))
+    .returning({ name: leases.name });
+  return renewed.length === 1;
+}
+
+/** Gives the lease back before its time; does nothing when it is no longer this owner's. */
+export async function releaseLease(
+  db: Queryable,
+  { name, fence }: { name: string; fence: number },
+): Promise<void> {
+  await db.update(leases).set({ holder: null, expiresAt: null }).where(isHeld(name, fence));
+}
+
+/**
+ * Refuses the transaction when the fence is not the current one, and keeps it current until the commit: the row stays
+ * share-locked, so a successor's acquire waits. So does a renewal: make this the last statement before the commit.
+ * An expired lease that nobody has taken still counts: there is no second writer to be protected from.
+ * @throws {FenceLostError}
+ */
+export async function assertFence(tx: Queryable, name: string, fence: number): Promise<void> {
+  const held = await tx.select({ name: leases.name }).from(leases).where(isHeld(name, fence)).for("share");
+  if (held.length === 0) throw new FenceLostError(name, fence);
+}
+
+/** Something that is due once per period. */
+export interface Period {
+  readonly name: string;
+  readonly periodMs: number;
+}
+
+/**
+ * Returns the names of those periods that this caller has claimed; each is claimed by exactly one caller, over all
+ * replicas. Periods are aligned to the epoch on Postgres's clock. Ask more often than the period: a replica whose clock
+ * is ahead asks too early and claims nothing. A claimed period is spent even if its work then fails; a missed one is not
+ * made up for.
+ */
+export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
+  const names = periods.map(({ name }) => name);
+  const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
+  // In the order of the names: two replicas that claim the same ones lock them in the same order.
+  const claimed = await db.execute<{ name: string }>(sql`
+    insert into leases as held (name, due_at)
+    select name, to_timestamp((floor(extract(epoch from now()) / seconds) + 1) * seconds)
+    from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[]) as asked(name, seconds) order by name
+    on conflict (name) do update set due_at = excluded.due_at
+    where held.due_at is null or held.due_at <= now()
+    returning name`);
+  return new Set(claimed.rows.map(({ name }) => name));
+}
+
+function isHeld(name: string, fence: number): SQL | undefined {
+  return and(eq(leases.name, name), eq(leases.fence, fence), isNotNull(leases.expiresAt));
+}
+
+function later(ttlMs: number): SQL {
+  return sql`now() + ${ttlMs}::double precision * interval '1 millisecond'`;
+}
+
+/** Whether anybody holds the lease now. Only a hint: it may change before the caller reads the answer. */
+export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean> {
+  const held = await db
+    .select({ name: leases.name })
+    .from(leases)
+    .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
+  return held.length > 0;
+}

@@ -1,0 +1,21 @@
+import { readSilences } from "../../db/alerting/alerts.ts";
+import type { Queryable } from "../../db/client.ts";
+import { Matchers, type Silence } from "../../src/alerting/silence.ts";
+import type { Log } from "../../src/lib/log.ts";
+
+/** The silences in force. What cannot be read holds nothing back: a page too many is better than one too few. */
+export async function readActiveSilences(
+  db: Queryable,
+  log: Pick<Log, "warn">,
+  nowMs: number,
+): Promise<readonly Silence[]> {
+  const rows = await readSilences(db, nowMs);
+  return rows.flatMap(({ id, startsAt, expiresAt, matchers }) => {
+    const { data } = Matchers.safeParse(matchers);
+    if (data === undefined) {
+      log.warn({ silenceId: id }, "silence ignored: its matchers cannot be read");
+      return [];
+    }
+    return [{ id, startsAtMs: startsAt.getTime(), expiresAtMs: expiresAt.getTime(), matchers: data }];
+  });
+}

@@ -1,0 +1,81 @@
+import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
+import type { Database } from "../../db/client.ts";
+import { type FailingChannel, readFailingChannels } from "../../db/delivery/channel-health.ts";
+import { readChannelStandings } from "../../db/delivery/channel-states.ts";
+import { channelFingerprint, describeTrouble } from "../../src/alerting/message/channel-alert.ts";
+import type { Routing } from "../../src/alerting/routing/routing.ts";
+import { avoidFailing, routeSelf } from "../../src/alerting/self/route-self.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { readActiveSilences } from "./read-active-silences.ts";
+import { type SelfTeller, tellSelf } from "./tell-self.ts";
+
+/** A receiver that restarts is nobody's business; one that is away for longer has kept pages from on-call. */
+const GRACE_MS = 15 * 60_000;
+
+export interface ReportChannelsDeps {
+  readonly database: Database;
+  /** By channel name: the configured ones. */
+  readonly notifiers: ReadonlyMap<string, unknown>;
+  readonly log: Log;
+  readonly routing: () => Routing;
+}
+
+/**
+ * Raises an alert of Longwatch's own for every channel that fails, to those of its routes that do not, and resolves it when
+ * the channel delivers again. How many transitions were written. Safe beside itself: one alert is open per channel, and moves
+ * on only from where it was read.
+ */
+export async function reportChannels(deps: ReportChannelsDeps): Promise<number> {
+  const { database, notifiers, log } = deps;
+  const channels = [...notifiers.keys()];
+  const { nowMs, failing } = await readTrouble(database, channels);
+  const rows = await readNewestAlerts(database.db, channels.map(channelFingerprint));
+  const scene = {
+    routing: deps.routing(),
+    silences: await readActiveSilences(database.db, log, nowMs),
+    nowMs,
+  };
+  const unwell = new Set(failing.map(({ channel }) => channel));
+  const routeOf: SelfTeller["routeOf"] = (subject) =>
+    avoidFailing(routeSelf(scene, subject), channels, unwell);
+  let written = 0;
+  for (const channel of channels) {
+    const trouble = failing.find((one) => one.channel === channel) ?? null;
+    const fingerprint = channelFingerprint(channel);
+    const row = rows.get(fingerprint) ?? null;
+    const isOpen = row !== null && row.state !== "resolved";
+    if (!isOpen && trouble === null) continue;
+    const news = {
+      reason: isOpen ? (trouble === null ? "resolved" : "none") : "first",
+      severity: "error",
+      // As it was when it began: what waits changes by the second.
+      headline: isOpen && trouble !== null ? headlineOf(row) : describeTrouble(channel, trouble),
+      openedAtMs: trouble?.sinceMs ?? nowMs,
+    } as const;
+    const facts = { channel, ...trouble };
+    const telling = { about: "channel", fingerprint, zoneId: null, row, news, nowMs, facts };
+    if (await tellSelf({ database, log, routeOf }, telling)) written += 1;
+  }
+  return written;
+}
+
+function headlineOf({ details }: AlertRow): string {
+  return (details as { message?: { headline?: string } }).message?.headline ?? "";
+}
+
+/** Channels that fail, and those that are disabled: these also while nothing of theirs has failed since a replay. */
+async function readTrouble(
+  { db }: Database,
+  channels: readonly string[],
+): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
+  const { nowMs, failing } = await readFailingChannels(db, { channels, graceMs: GRACE_MS });
+  const disabled = (await readChannelStandings(db))
+    .filter(({ channel, state }) => state === "disabled" && channels.includes(channel))
+    .map(({ channel, openedAtMs, waiting, dead, lastError }) => {
+      const sinceMs = Math.floor(openedAtMs ?? nowMs);
+      const why = `${lastError}; disabled until a restart or another configuration`;
+      return { channel, sinceMs, waiting, givenUp: dead, lastError: why };
+    });
+  const names = new Set(disabled.map(({ channel }) => channel));
+  return { nowMs, failing: [...failing.filter(({ channel }) => !names.has(channel)), ...disabled] };
+}

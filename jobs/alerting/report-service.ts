@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { readNewestAlerts } from "../../db/alerting/alerts.ts";
+import type { Database } from "../../db/client.ts";
+import { readHeldCounts } from "../../db/ingest/held-pages.ts";
+import { readKeyProblem } from "../../db/privacy/pseudonym-keys.ts";
+import { type DailyGrowth, readDailyGrowth } from "../../db/service/daily-growth.ts";
+import { readZoneHealth, watchZones } from "../../db/service/platform-health.ts";
+import type { Routing } from "../../src/alerting/routing/routing.ts";
+import { assessDisk, diskFingerprint } from "../../src/alerting/self/disk-alert.ts";
+import { assessKey, keyFingerprint } from "../../src/alerting/self/key-alert.ts";
+import { routeSelf } from "../../src/alerting/self/route-self.ts";
+import {
+  assessCredentials,
+  assessQuiet,
+  credentialsFingerprint,
+  quietFingerprint,
+  quietLimit,
+} from "../../src/alerting/self/service-alert.ts";
+import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { DiskSpace } from "../../src/lib/disk-space.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { readActiveSilences } from "./read-active-silences.ts";
+import { type SelfTeller, tellSelf } from "./tell-self.ts";
+
+/** The sizes of tables change slowly, and reading them asks the disk. */
+const GROWTH_EVERY_MS = 15 * 60_000;
+
+/** Rung every minute: after so long without a look the service was away, and has to be given time to poll. */
+const BREAK_MS = 5 * 60_000;
+/** A process that lacks the pseudonym key says so every minute. */
+export const KEY_REPORT_MS = 3 * 60_000;
+
+export interface ReportServiceDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly zoneIds: readonly number[];
+  /** Who hears of what; asked anew at every run. */
+  readonly routing: () => Routing;
+  readonly pollEveryMs: number;
+  /** The disk of the embedded Postgres; null or left out where another server is used, whose disk is not seen here. */
+  readonly readDisk?: (() => DiskSpace | null) | null;
+  /** Told when something was written for the channels. */
+  readonly afterAlerts: () => Promise<void>;
+}
+
+/**
+ * Raises, updates and resolves the alerts of Longwatch about its sight: the platform refuses the access key, nothing was
+ * polled of a zone, a process lacks the pseudonym key, or the disk of its own Postgres is filling up. From rows alone but for the
+ * disk, so it does not matter which replica polls and which one looks. Safe beside itself.
+ */
+export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
+  const readGrowth = createGrowthReader(deps);
+  return defineJob({
+    name: "report-service",
+    queue: "alerts",
+    payload: z.object({}),
+    attempts: 2,
+    timeoutMs: 30_000,
+    run: () => reportService(deps, readGrowth),
+  });
+}
+
+function createGrowthReader({ database, clock }: ReportServiceDeps): () => Promise<DailyGrowth> {
+  let read: { readonly atMs: number; readonly growth: DailyGrowth } | null = null;
+  return async () => {
+    const atMs = clock();
+    if (read === null || Math.abs(atMs - read.atMs) >= GROWTH_EVERY_MS)
+      read = { atMs, growth: await readDailyGrowth(database.db, atMs) };
+    return read.growth;
+  };
+}
+
+async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<DailyGrowth>): Promise<void> {
+  const { database, clock, log, zoneIds } = deps;
+  const nowMs = clock();
+  await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
+  const zones = await readZoneHealth(database.db, zoneIds);
+  const ofService = [credentialsFingerprint(), keyFingerprint(), diskFingerprint()];
+  const fingerprints = [...ofService, ...zoneIds.map(quietFingerprint)];
+  const rows = await readNewestAlerts(database.db, fingerprints);
+  const seen = (fingerprint: string) => {
+    const row = rows.get(fingerprint) ?? null;
+    return { fingerprint, nowMs, row, alert: row === null ? null : toAlertRecord(row) };
+  };
+  const silences = await readActiveSilences(database.db, log, nowMs);
+  const scene = { routing: deps.routing(), silences, nowMs };
+  const teller: SelfTeller = { database, log, routeOf: (subject) => routeSelf(scene, subject) };
+  const about = "service";
+  const key = seen(credentialsFingerprint());
+  const refusal = assessCredentials(nowMs, key.alert, zones);
+  let written = Number(await tellSelf(teller, { about, ...key, zoneId: null, news: refusal }));
+  const pseudonymKey = seen(keyFingerprint());
+  const problem = await readKeyProblem(database.db, KEY_REPORT_MS);
+  const held = await readHeldCounts(database.db);
+  const missing = assessKey(nowMs, pseudonymKey.alert, { problem, held });
+  written += Number(await tellSelf(teller, { about, ...pseudonymKey, zoneId: null, news: missing }));
+  for (const zone of zones) {
+    const quiet = seen(quietFingerprint(zone.zoneId));
+    const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));
+    written += Number(await tellSelf(teller, { about, ...quiet, zoneId: zone.zoneId, news }));
+  }
+  const space = deps.readDisk?.() ?? null;
+  if (space !== null) {
+    const disk = seen(diskFingerprint());
+    const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
+    written += Number(await tellSelf(teller, { about, ...disk, zoneId: null, news }));
+  }
+  if (written > 0) await deps.afterAlerts();
+}

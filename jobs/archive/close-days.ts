@@ -1,0 +1,52 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import { closeDay, hasTrigrams, listDaysToClose } from "../../db/search/closed-days.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { DAY_MS, toDay } from "../../src/model/horizon.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+
+/** The platform shows an event for 72 hours: a day that ended so long ago gains no more. */
+const DAYS_UNTIL_CLOSED = 3;
+/** A day all of whose hours are decided is closed this long after its end: time for what came too late for its hour. */
+const REST_MS = 3_600_000;
+
+export interface CloseDaysDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told after each day that was closed: it can be counted now. */
+  readonly afterClosing?: () => unknown;
+}
+
+/**
+ * Gives each day that has stopped growing what searches need and ingest could not afford: indexes by address, JA4 and
+ * text, and a watch that notes late changes. A killed run leaves days half done, which the next one finishes; of two at
+ * once one works.
+ */
+export function createCloseDaysJob({ database, clock, log, afterClosing }: CloseDaysDeps): AnyJob {
+  return defineJob({
+    name: "close-days",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 3_000_000,
+    async run(_payload, signal) {
+      const now = clock();
+      const trigrams = await hasTrigrams(database);
+      if (!trigrams)
+        log.warn("pg_trgm is not available: searches for parts of texts read every event of their window");
+      const days = await listDaysToClose(database.db, {
+        before: toDay(now - DAYS_UNTIL_CLOSED * DAY_MS),
+        sealedBefore: toDay(now - REST_MS),
+        hasTrigrams: trigrams,
+      });
+      for (const day of days) {
+        if (signal.aborted) return;
+        if (!(await closeDay(database, day, { hasTrigrams: trigrams }))) return;
+        log.info({ day: day.day }, "day closed");
+        await afterClosing?.();
+      }
+    },
+  });
+}

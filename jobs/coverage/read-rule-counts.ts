@@ -1,0 +1,34 @@
+import { addGroups, type CountsRead } from "../../src/coverage/add-groups.ts";
+import type { CellCounts } from "../../src/coverage/compare-counts.ts";
+import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
+import type { Comparison } from "../../src/coverage/plan-comparison.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { searchPages } from "../../src/edge/search-pages.ts";
+import { HOUR_MS } from "../../src/model/horizon.ts";
+
+/** The most the platform gives; platform API spec 2.3. */
+const PAGE_SIZE = 500;
+
+/**
+ * The platform's counts of each rule in each hour of the span: one grouped search, every page of its groups.
+ * @throws {CountsUnreadableError} when they contradict themselves, as when a rule appears while the pages are read.
+ */
+export async function readRuleCounts(
+  edge: Pick<EdgeClient, "searchEventLogs">,
+  zoneId: number,
+  span: Comparison,
+  signal: AbortSignal,
+): Promise<CellCounts> {
+  const to = span.from + span.hours * HOUR_MS;
+  const grouped = { groupBy: ["ruleId" as const], buckets: span.hours, pageSize: PAGE_SIZE };
+  const params = { shieldZoneId: zoneId, request: { from: span.from, to, ...grouped } };
+  const read: CountsRead = { rules: new Set(), cells: new Map() };
+  let total = 0;
+  for await (const { page } of searchPages(edge.searchEventLogs, params, signal)) {
+    addGroups(read, page.groups, span);
+    total = page.total;
+  }
+  if (read.rules.size !== total)
+    throw new CountsUnreadableError(`the platform names ${total} rules and shows ${read.rules.size}`);
+  return read.cells;
+}

@@ -1,0 +1,230 @@
+import { z } from "zod";
+import type { Database, Queryable } from "../../db/client.ts";
+import { lockHours, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { writeLooks } from "../../db/coverage/hour-looks.ts";
+import {
+  type HourComparison,
+  readRolledCells,
+  readStoredCells,
+  recordComparison,
+} from "../../db/coverage/reconcile.ts";
+import { reopenHours } from "../../db/coverage/reopen-hours.ts";
+import { recordLastProof } from "../../db/coverage/seal-windows.ts";
+import { mergeDoubles } from "../../db/ingest/merge-doubles.ts";
+import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { assertFence } from "../../db/service/leases.ts";
+import { type CellCounts, type ComparedHour, compareCounts } from "../../src/coverage/compare-counts.ts";
+import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
+import { countDeficits, isAsSealed, toCountsLook } from "../../src/coverage/judge-counts.ts";
+import { isSearchedAndSettled } from "../../src/coverage/plan-closing-search.ts";
+import { planComparison } from "../../src/coverage/plan-comparison.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { nextLook } from "../../src/model/look.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { judgeRoute } from "./judge-route.ts";
+import { readRuleCounts } from "./read-rule-counts.ts";
+
+const LEASE_TTL_MS = 15_000;
+/** What an hour still lacks while its closing search is to come, that search will bring. */
+const SEARCH_GRACE_MS = 5 * 60_000;
+
+export interface ReconcileCountsDeps {
+  readonly database: Database;
+  readonly edge: Pick<EdgeClient, "searchEventLogs">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Until when an event may still appear after its time. */
+  readonly settleMs: number;
+  /** A sealed hour that is this old is compared a last time, for its evidence. */
+  readonly lastProofMs: number;
+  /** Told when cells were found to lack events. */
+  readonly afterMissing: (zoneId: number) => Promise<unknown>;
+  /** Told when hours were found to be as the platform counts them. */
+  readonly afterMatch: (zoneId: number) => Promise<unknown>;
+}
+
+/**
+ * Compares what is stored of one zone with the platform's own counts, cell by cell (rule and hour): all hours that the
+ * platform still has, sealed ones too, in one grouped search. A sealed hour that differs is reopened. Safe beside itself: one
+ * runner per zone, and of two comparisons the later one stands.
+ */
+export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
+  return defineJob({
+    name: "reconcile-counts",
+    queue: "ingest",
+    payload: z.strictObject({ zoneId: z.int() }),
+    attempts: 3,
+    timeoutMs: 300_000,
+    async run({ zoneId }, signal) {
+      const name = `reconcile-counts.${zoneId}`;
+      await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+        reconcile(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
+      );
+    },
+  });
+}
+
+interface Zone {
+  readonly zoneId: number;
+  readonly lease: HeldLease;
+}
+
+async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSignal): Promise<void> {
+  const { database, edge, clock, log, settleMs } = deps;
+  const { zoneId } = zone;
+  // Before anything is read: whatever is stored from now on is newer than the comparison.
+  const at = clock();
+  const hours = await readCoveredHours(database.db, zoneId, { fromMs: horizonAt(at), toMs: at });
+  const span = planComparison(at, hours, deps);
+  if (span === null) return;
+  const compared = hours.filter((hour) => isSearchedAndSettled(at, hour, settleMs));
+  // Also before the platform is asked: then fewer events there are not events that came meanwhile.
+  const stored = await readCells(database.db, zoneId, compared);
+  let upstream: CellCounts;
+  try {
+    upstream = await readRuleCounts(edge, zoneId, span, signal);
+  } catch (thrown) {
+    if (thrown instanceof CountsUnreadableError) {
+      const contradiction = `The platform's counts contradict themselves: ${thrown.message}.`;
+      await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction });
+    }
+    throw thrown;
+  }
+  const found = compareCounts(
+    compared.map(({ startsAt }) => startsAt),
+    upstream,
+    stored,
+  );
+  await mergeSurplus(deps, zone, { found, compared, at });
+  const checked = await recount(database.db, zoneId, { found, upstream });
+  const { reopened, open } = await inTransaction(database, async ({ tx }) => {
+    const recorded = await record(tx, zoneId, { checked, upstream, at, lastProofMs: deps.lastProofMs });
+    await assertFence(tx, zone.lease.name, zone.lease.fence);
+    return recorded;
+  });
+  for (const { startsAt, reason } of reopened)
+    log.warn({ zoneId, hour: new Date(startsAt), reason }, "sealed hour reopened");
+  await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction: null });
+  const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(open) };
+  if (facts.missing > 0) log.warn(facts, "counts differ");
+  else log.debug(facts, "counts compared");
+  if (facts.missing > 0) await deps.afterMissing(zoneId);
+  if (open.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);
+}
+
+/** Open hours are counted event by event; of sealed ones the roll-up is asked, and the events only where it cannot say. */
+async function readCells(db: Queryable, zoneId: number, hours: readonly CoveredHour[]): Promise<CellCounts> {
+  const sealed = hours.flatMap(({ startsAt, state }) => (state === "sealed" ? [startsAt] : []));
+  const rolled = await readRolledCells(db, zoneId, sealed);
+  const others = hours.flatMap(({ startsAt }) => (rolled.has(startsAt) ? [] : [startsAt]));
+  return new Map([...rolled, ...(await readStoredCells(db, zoneId, others))]);
+}
+
+interface Found {
+  readonly found: readonly ComparedHour[];
+  readonly compared: readonly CoveredHour[];
+  readonly at: number;
+}
+
+/** An event that the platform shows under two times makes a surplus: it is made one again before anything follows from that. */
+async function mergeSurplus(
+  { database, log }: ReconcileCountsDeps,
+  { zoneId, lease }: Zone,
+  { found, compared, at }: Found,
+): Promise<void> {
+  const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
+  for (const hour of found) {
+    const before = known.get(hour.startsAt);
+    // An hour that an earlier version sealed may hold doubles that cover losses: it is looked at once.
+    const isUnknown = before?.state === "sealed" && before.looks.counts === undefined;
+    const isAccepted = before?.state === "sealed" && isAsSealed(before, hour);
+    if (!isUnknown && (countDeficits(hour).count === 0 || isAccepted)) continue;
+    const reason = "A log id was stored under two times.";
+    const merged = await inTransaction(database, async ({ tx }) => {
+      const doubles = await mergeDoubles(tx, zoneId, hour.startsAt, at);
+      const touched = new Set(
+        doubles.flatMap(({ keptAt, otherAt }) => [startOfHour(keptAt), startOfHour(otherAt)]),
+      );
+      const reopened = Array.from(touched, (startsAt) => ({ startsAt, reason, isProvenAnew: true }));
+      await reopenHours(tx, zoneId, reopened, at);
+      await assertFence(tx, lease.name, lease.fence);
+      return doubles;
+    });
+    if (merged.length > 0)
+      log.warn({ zoneId, hour: new Date(hour.startsAt), events: merged.length }, "doubled events merged");
+  }
+}
+
+/**
+ * Counts the events of every hour that differs once more: the roll-up may have been wrong, doubles may be gone, and an event
+ * that was stored while the platform was asked is no difference.
+ */
+async function recount(
+  db: Queryable,
+  zoneId: number,
+  { found, upstream }: { found: readonly ComparedHour[]; upstream: CellCounts },
+): Promise<ComparedHour[]> {
+  const differing = found.flatMap((hour) => (hour.differing.length > 0 ? [hour.startsAt] : []));
+  if (differing.length === 0) return [...found];
+  const again = compareCounts(differing, upstream, await readStoredCells(db, zoneId, differing));
+  const recounted = new Map(again.map((hour) => [hour.startsAt, hour]));
+  return found.map((hour) => recounted.get(hour.startsAt) ?? hour);
+}
+
+interface Checked {
+  readonly checked: readonly ComparedHour[];
+  readonly upstream: CellCounts;
+  readonly at: number;
+  readonly lastProofMs: number;
+}
+
+/**
+ * Enters the comparison: looks, seals withdrawn, last proofs, and the cells of open hours that differ. What an hour shows that
+ * has gained an event meanwhile is no look.
+ */
+async function record(tx: Queryable, zoneId: number, { checked, upstream, at, lastProofMs }: Checked) {
+  const starts = checked.map(({ startsAt }) => startsAt);
+  const locked = await lockHours(tx, zoneId, starts);
+  const compared = locked.flatMap((before) => {
+    const hour = checked.find(({ startsAt }) => startsAt === before.startsAt);
+    return hour === undefined || before.state === "gap" ? [] : [{ before, hour }];
+  });
+  const isQuiet = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
+  const sealed = compared.filter(({ before }) => before.state === "sealed");
+  const differing = sealed.filter((one) => isQuiet(one) && !isAsSealed(one.before, one.hour));
+  const reopened = differing.map(({ hour }) => ({
+    startsAt: hour.startsAt,
+    reason: `The platform counts ${hour.upstreamCount} events, ${hour.storedCount} are stored.`,
+    isProvenAnew: false,
+  }));
+  await reopenHours(tx, zoneId, reopened, at);
+  const confirmed = sealed.filter((one) => isQuiet(one) && !differing.includes(one));
+  const old = confirmed.flatMap(({ hour: { startsAt } }) => (startsAt <= at - lastProofMs ? [startsAt] : []));
+  if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
+
+  const open = compared.filter((one) => one.before.state === "open" || differing.includes(one));
+  // Of a sealed hour the look at its seal stays; an earlier version made none.
+  const unlooked = confirmed.filter(({ before }) => before.looks.counts === undefined);
+  const looks = [...open.filter(isQuiet), ...unlooked].map(({ before, hour }) => {
+    const seen = toCountsLook(hour, upstream, { at, isResolved: before.unresolvedSince === null });
+    return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
+  });
+  await writeLooks(tx, zoneId, new Map(looks));
+  const comparisons = open.map(({ before, hour }): HourComparison => {
+    const repairAt = before.closingSearchAt === null ? at + SEARCH_GRACE_MS : at;
+    return { ...hour, counterBefore: before.storedCount, repairAt };
+  });
+  await recordComparison(tx, zoneId, comparisons, at);
+  return { reopened, open: open.map(({ hour }) => hour) };
+}
+
+function countDifferences(hours: readonly ComparedHour[]): { missing: number; surplus: number } {
+  const cells = hours.flatMap(({ differing }) => differing);
+  const missing = cells.filter((cell) => cell.storedCount < cell.upstreamCount).length;
+  return { missing, surplus: cells.length - missing };
+}

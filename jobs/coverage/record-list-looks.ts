@@ -1,0 +1,44 @@
+import type { Database } from "../../db/client.ts";
+import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
+import { type ListPass, readPassHours } from "../../db/ingest/list-passes.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { assertFence } from "../../db/service/leases.ts";
+import { NO_IDS } from "../../src/coverage/id-digest.ts";
+import { joinPageHours } from "../../src/ingest/sum-page-hours.ts";
+import { DAY_MS, HOUR_MS, horizonAt, toDay } from "../../src/model/horizon.ts";
+import { nextLook } from "../../src/model/look.ts";
+
+interface PassedDay {
+  readonly zoneId: number;
+  readonly dayStart: number;
+  readonly lease: { readonly name: string; readonly fence: number };
+}
+
+/**
+ * Enters what a full list pass showed as a look at every hour of its day that had begun and is not yet being forgotten. A pass
+ * that an earlier version began enters nothing: the next one does.
+ */
+export async function recordListLooks(
+  database: Database,
+  { zoneId, dayStart, lease }: PassedDay,
+  { pass, startedAt, pagesSeen }: ListPass,
+): Promise<void> {
+  const pages = await readPassHours(database.db, zoneId, toDay(dayStart), pass);
+  const known = pages.filter((hours) => hours !== null);
+  if (known.length < pages.length || known.length < pagesSeen) return;
+  const shown = joinPageHours(known);
+  const hours: number[] = [];
+  for (let hour = dayStart; hour < Math.min(dayStart + DAY_MS, startedAt); hour += HOUR_MS)
+    if (hour >= horizonAt(startedAt)) hours.push(hour);
+  await inTransaction(database, async ({ tx }) => {
+    const before = await lockLooks(tx, zoneId, hours);
+    const after = hours.map((hour) => {
+      const looks = before.get(hour) ?? {};
+      const { count, ids } = shown.get(hour) ?? { count: 0, ids: NO_IDS };
+      const seen = { at: startedAt, pages: pagesSeen, count, ids };
+      return [hour, { ...looks, list: nextLook(looks.list, seen) }] as const;
+    });
+    await writeLooks(tx, zoneId, new Map(after));
+    await assertFence(tx, lease.name, lease.fence);
+  });
+}

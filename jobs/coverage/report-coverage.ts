@@ -1,0 +1,134 @@
+import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
+import type { Database } from "../../db/client.ts";
+import { type CoverageTrouble, readCoverageTrouble } from "../../db/coverage/coverage-trouble.ts";
+import { readReopenedHours } from "../../db/coverage/reopen-hours.ts";
+import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
+import {
+  assessGaps,
+  assessLoss,
+  gapFingerprint,
+  lossFingerprint,
+} from "../../src/alerting/self/coverage-alert.ts";
+import {
+  assessReopened,
+  assessSuspicion,
+  type ReopenedHour,
+  reopenedFingerprint,
+  type SuspectRoute,
+  suspicionFingerprint,
+} from "../../src/alerting/self/evidence-alert.ts";
+import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
+import { UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { DAY_MS, HOUR_MS, horizonAt } from "../../src/model/horizon.ts";
+import { type SelfTeller, tellSelf } from "../alerting/tell-self.ts";
+
+/** What has expired undecided seal-windows is about to call a gap; where it does not come, that is told. */
+const OVERDUE_GRACE_MS = 15 * 60_000;
+
+export interface ReportCoverageDeps {
+  readonly database: Database;
+  readonly zoneIds: readonly number[];
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Who hears of a zone's trouble. */
+  readonly routeOf: SelfTeller["routeOf"];
+  /** Since when each zone was seen with hours that have expired undecided, by this process; kept between the calls. */
+  readonly overdueSince: Map<number, number>;
+}
+
+/**
+ * Raises, updates and resolves the alerts about hours that were lost or are about to be, about routes that are suspect and about
+ * hours that stay reopened: of each kind at most one open per zone. How many transitions were written. Safe beside itself: an alert moves on only from where it was read.
+ */
+export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> {
+  const { database, clock, zoneIds } = deps;
+  const nowMs = clock();
+  const zones = await readCoverageTrouble(database.db, {
+    zoneIds,
+    openBeforeMs: nowMs - HOUR_MS + 1,
+    // An outage that goes on keeps its alert open; its first gaps count as long as it does.
+    sinceMs: nowMs - 120 * DAY_MS,
+    exceptReasons: UNPREVENTABLE,
+  });
+  const kinds = [gapFingerprint, lossFingerprint, suspicionFingerprint, reopenedFingerprint];
+  const fingerprints = zones.flatMap(({ zoneId }) => kinds.map((fingerprintOf) => fingerprintOf(zoneId)));
+  const rows = await readNewestAlerts(database.db, fingerprints);
+  const suspicions = await readSuspicions(database.db, zoneIds);
+  const reopened = await readReopenedHours(database.db, zoneIds);
+  let written = 0;
+  for (const zone of zones) {
+    const { zoneId } = zone;
+    const isOfZone = (one: { readonly zoneId: number }) => one.zoneId === zoneId;
+    written += await reportZone(deps, zone, rows, nowMs);
+    written += await reportEvidence(
+      deps,
+      { zoneId, rows, nowMs },
+      {
+        routes: suspicions.filter(isOfZone),
+        hours: reopened.filter(isOfZone),
+      },
+    );
+  }
+  return written;
+}
+
+/** What the zone's routes and its reopened hours give to report. How many transitions were written. */
+async function reportEvidence(
+  deps: ReportCoverageDeps,
+  { zoneId, rows, nowMs }: { zoneId: number; rows: ReadonlyMap<string, AlertRow>; nowMs: number },
+  { routes, hours }: { routes: readonly SuspectRoute[]; hours: readonly ReopenedHour[] },
+): Promise<number> {
+  const about = "coverage";
+  const [suspectPrint, reopenedPrint] = [suspicionFingerprint(zoneId), reopenedFingerprint(zoneId)];
+  const recordOf = (print: string) => {
+    const row = rows.get(print) ?? null;
+    return { row, alert: row && toAlertRecord(row) };
+  };
+  const [suspect, open] = [recordOf(suspectPrint), recordOf(reopenedPrint)];
+  const suspicion = assessSuspicion(nowMs, zoneId, suspect.alert, routes);
+  const reopened = assessReopened(nowMs, zoneId, open.alert, hours);
+  const common = { about, zoneId, nowMs };
+  const written = [
+    await tellSelf(deps, { ...common, fingerprint: suspectPrint, row: suspect.row, news: suspicion }),
+    await tellSelf(deps, { ...common, fingerprint: reopenedPrint, row: open.row, news: reopened }),
+  ];
+  return written.filter(Boolean).length;
+}
+
+async function reportZone(
+  deps: ReportCoverageDeps,
+  { zoneId, oldestOpenAt, watchedSince, gaps }: CoverageTrouble,
+  rows: ReadonlyMap<string, AlertRow>,
+  nowMs: number,
+): Promise<number> {
+  const [gapPrint, lossPrint] = [gapFingerprint(zoneId), lossFingerprint(zoneId)];
+  const [gapRow, lossRow] = [rows.get(gapPrint) ?? null, rows.get(lossPrint) ?? null];
+  const gapNews = assessGaps(nowMs, zoneId, gapRow && toAlertRecord(gapRow), gaps);
+  const isGapTold = gapNews !== null && gapNews.reason !== "resolved";
+  const expiresAt = oldestOpenAt === null ? null : oldestOpenAt - horizonAt(nowMs) + nowMs;
+  const isWaiting = isDecidedSoon(deps, zoneId, expiresAt, nowMs);
+  const hoursLeft = expiresAt === null ? null : Math.max(0, expiresAt - nowMs) / HOUR_MS;
+  const standing = { hoursLeft, watchedSince, isGapTold: isGapTold || isWaiting };
+  const lossNews = assessLoss(nowMs, zoneId, lossRow && toAlertRecord(lossRow), standing);
+  const about = "coverage";
+  const gap = { about, zoneId, fingerprint: gapPrint, row: gapRow, news: gapNews, nowMs };
+  const loss = { about, zoneId, fingerprint: lossPrint, row: lossRow, news: lossNews, nowMs };
+  return Number(await tellSelf(deps, gap)) + Number(await tellSelf(deps, loss));
+}
+
+function isDecidedSoon(
+  { overdueSince }: ReportCoverageDeps,
+  zoneId: number,
+  expiresAt: number | null,
+  nowMs: number,
+): boolean {
+  if (expiresAt === null || expiresAt > nowMs) {
+    overdueSince.delete(zoneId);
+    return false;
+  }
+  const since = overdueSince.get(zoneId) ?? nowMs;
+  overdueSince.set(zoneId, since);
+  return nowMs - since < OVERDUE_GRACE_MS;
+}

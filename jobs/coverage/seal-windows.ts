@@ -1,0 +1,116 @@
+import { z } from "zod";
+import type { Database, Queryable } from "../../db/client.ts";
+import { enterHours, lockOpenHours, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readHourContents } from "../../db/coverage/hour-contents.ts";
+import { decideHours, type HourVerdict } from "../../db/coverage/seal-windows.ts";
+import { noteAgreement, noteContradiction, readSuspicions } from "../../db/coverage/zone-suspicions.ts";
+import { mergeDoubles } from "../../db/ingest/merge-doubles.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { findSilence } from "../../src/coverage/find-contradictions.ts";
+import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { judgeZoneMetrics } from "./judge-metrics.ts";
+
+export interface SealWindowsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Until when an event may still appear after its time. */
+  readonly settleMs: number;
+  /** Told after every run: hours may be lost, or about to be. */
+  readonly afterSeal: () => Promise<unknown>;
+}
+
+/**
+ * Decides the hours of one zone that have ended: sealed where the evidence is whole and no route is suspect, a gap where the
+ * platform has begun to forget an hour without it. Judged and written under the rows' locks, in one transaction: what is
+ * stored meanwhile waits, and a copy of this job finds them decided.
+ */
+export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
+  return defineJob({
+    name: "seal-windows",
+    queue: "derive",
+    payload: z.strictObject({ zoneId: z.int() }),
+    attempts: 3,
+    timeoutMs: 60_000,
+    async run({ zoneId }) {
+      const { database, log } = deps;
+      const now = deps.clock();
+      const range = { fromMs: startOfHour(horizonAt(now)), toMs: startOfHour(now) };
+      const firstHour = await enterHours(database.db, zoneId, range);
+      const zone = await assessZone(deps, zoneId, now);
+      const verdicts = await inTransaction(database, async ({ tx }) => {
+        const decided = await judgeHours(tx, { zoneId, firstHour, ...zone }, now);
+        await decideHours(tx, zoneId, decided, now);
+        return decided;
+      });
+      const gaps = verdicts.filter(({ state }) => state === "gap");
+      const lost = gaps.filter(({ reason }) => !UNPREVENTABLE.includes(reason ?? ""));
+      const facts = {
+        zoneId,
+        sealed: verdicts.length - gaps.length,
+        gaps: lost.length,
+        unwatched: gaps.length - lost.length,
+      };
+      if (lost[0] !== undefined) log.error({ ...facts, from: new Date(lost[0].startsAt) }, "hours lost");
+      else if (verdicts.length > 0) log.info(facts, "hours decided");
+      await deps.afterSeal();
+    },
+  });
+}
+
+/** What holds for every hour of the zone: suspect routes, and what the metrics say. */
+async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): Promise<JudgedZone> {
+  const { database, settleMs } = deps;
+  const { confirmedDays, accepted } = await judgeZoneMetrics(deps, zoneId, now);
+  await judgeSilence(deps, zoneId, now);
+  const [suspicion] = await readSuspicions(database.db, [zoneId]);
+  return { settleMs, confirmedDays, metricsAbove: accepted, suspicion: suspicion?.reason ?? null };
+}
+
+/** A busy zone without any event may be a platform that answers nothing: until looks an hour apart agree, it is suspect. */
+async function judgeSilence({ database, log }: SealWindowsDeps, zoneId: number, now: number): Promise<void> {
+  const range = { fromMs: horizonAt(now), toMs: startOfHour(now) };
+  const silence = findSilence(await readCoveredHours(database.db, zoneId, range));
+  const look = { zoneId, route: "zone" as const, atMs: now };
+  if (silence === null) {
+    if (await noteAgreement(database.db, look, 0)) log.info(look, "route no longer suspect");
+  } else if (await noteContradiction(database.db, look, silence))
+    log.warn({ zoneId, route: "zone", reason: silence.reason }, "route became suspect");
+}
+
+interface ZoneToJudge extends JudgedZone {
+  readonly zoneId: number;
+  readonly firstHour: number;
+}
+
+async function judgeHours(tx: Queryable, zone: ZoneToJudge, now: number): Promise<HourVerdict[]> {
+  const { zoneId, firstHour } = zone;
+  const hours = await lockOpenHours(tx, zoneId, now - HOUR_MS + 1);
+  const verdicts: HourVerdict[] = [];
+  for (const hour of hours) {
+    const { startsAt } = hour;
+    const stored = await readStored(tx, zone, hour, now);
+    const verdict = judgeHour(now, { ...hour, stored, firstHour }, zone);
+    if (verdict.state === "open") continue;
+    const { state, evidence } = verdict;
+    const reason = verdict.state === "gap" ? verdict.reason : null;
+    const looks = verdict.state === "sealed" ? verdict.looks : null;
+    verdicts.push({ startsAt, state, reason, evidence, looks });
+  }
+  return verdicts;
+}
+
+/** What is stored of an hour that may be sealed now; null for every other, which need not be read. */
+async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, now: number) {
+  const { zoneId } = zone;
+  if (zone.suspicion !== null || !isCandidate(now, hour, zone)) return null;
+  const stored = await readHourContents(tx, zoneId, hour.startsAt);
+  // One event again; the next comparison of the counts shows what the double may have covered.
+  if (stored.doubled > 0) await mergeDoubles(tx, zoneId, hour.startsAt, now);
+  return stored;
+}

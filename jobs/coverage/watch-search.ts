@@ -1,0 +1,78 @@
+import type { Queryable } from "../../db/client.ts";
+import { countResolved, readHourContents, readHourIds } from "../../db/coverage/hour-contents.ts";
+import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
+import { digestIds } from "../../src/coverage/id-digest.ts";
+import { HOUR_MS } from "../../src/model/horizon.ts";
+import { type LookLacks, nextLook } from "../../src/model/look.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
+
+/** Ids named of events that a search lacks. */
+const MAX_NAMED = 20;
+const MAX_RULES = 200;
+
+/** What one search has shown so far, by log id, and what that says. */
+export interface SearchWatch {
+  /** Pages of events, as they come. */
+  readonly add: (events: readonly WafEvent[]) => void;
+  /**
+   * Whether the search lacks events of [from, to) that searches showed before: a sentence, or null. Call it when every event
+   * before `to` is stored.
+   */
+  findShortfall(tx: Queryable, zoneId: number, span: { from: number; to: number }): Promise<string | null>;
+  /** Enters the search as a look at its hour, and names the stored events that it did not show. */
+  recordLook(tx: Queryable, zoneId: number, hour: { startsAt: number; at: number }): Promise<void>;
+}
+
+export function createSearchWatch(): SearchWatch {
+  const shown = new Map<string, number>();
+  let pages = 0;
+  const within = (from: number, to: number) =>
+    [...shown].flatMap(([logId, at]) => (at >= from && at < to ? [logId] : []));
+  return {
+    add(events) {
+      pages++;
+      for (const { logId, occurredAt } of events) shown.set(logId, occurredAt);
+    },
+    async findShortfall(tx, zoneId, { from, to }) {
+      if (to <= from) return null;
+      const known = await countResolved(tx, zoneId, { fromMs: from, toMs: to });
+      const count = within(from, to).length;
+      if (count >= known) return null;
+      return `The search shows ${count} of ${known} events from ${toText(from)} to ${toText(to)} UTC.`;
+    },
+    async recordLook(tx, zoneId, { startsAt, at }) {
+      const ids = within(startsAt, startsAt + HOUR_MS);
+      const digest = digestIds(ids);
+      const stored = await readHourContents(tx, zoneId, startsAt);
+      const isExact = stored.count === ids.length && stored.ids === digest;
+      const lacks = isExact ? undefined : await findLacks(tx, zoneId, startsAt, shown);
+      const looks = (await lockLooks(tx, zoneId, [startsAt])).get(startsAt) ?? {};
+      const seen = { at, pages, count: ids.length, ids: digest, ...(lacks === undefined ? {} : { lacks }) };
+      await writeLooks(tx, zoneId, new Map([[startsAt, { ...looks, search: nextLook(looks.search, seen) }]]));
+    },
+  };
+}
+
+async function findLacks(
+  tx: Queryable,
+  zoneId: number,
+  startsAt: number,
+  shown: ReadonlyMap<string, number>,
+): Promise<LookLacks | undefined> {
+  const stored = await readHourIds(tx, zoneId, startsAt);
+  const lacking = new Map(stored.flatMap((event) => (shown.has(event.logId) ? [] : [[event.logId, event]])));
+  if (lacking.size === 0) return undefined;
+  const rules: Record<string, number> = {};
+  for (const { ruleId } of lacking.values()) rules[ruleId] = (rules[ruleId] ?? 0) + 1;
+  return {
+    count: lacking.size,
+    known: [...lacking.values()].filter(({ isResolved }) => isResolved).length,
+    ids: [...lacking.keys()].slice(0, MAX_NAMED),
+    // Beyond that many rules the differences are not named, so they stay unexplained.
+    rules: Object.keys(rules).length > MAX_RULES ? {} : rules,
+  };
+}
+
+function toText(at: number): string {
+  return new Date(at).toISOString().slice(0, 19).replace("T", " ");
+}

@@ -1,0 +1,133 @@
+import type { Database, Queryable } from "../../db/client.ts";
+import {
+  lockChannelState,
+  type StoredChannelState,
+  saveChannelState,
+} from "../../db/delivery/channel-states.ts";
+import { dropAcknowledgements } from "../../db/delivery/drop-notifications.ts";
+import {
+  type ClaimedNotification,
+  claimBegunDigest,
+  claimDigest,
+  claimDueNotifications,
+  lockDigestCandidates,
+} from "../../db/delivery/notifications.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { type DigestRoom, rateOf, showsAcknowledgements } from "../../src/delivery/channel-rate.ts";
+import { countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
+import { planClaim, spend } from "../../src/delivery/plan-claim.ts";
+import { alertMessage } from "../../src/model/alert-message.ts";
+
+/** Sent at once on one channel, each of another alert. */
+const BATCH = 4;
+const LEASE_MS = 60_000;
+/** Most that is looked through for one digest; what is left makes the next. */
+const DIGEST_LOOK = 3_000;
+
+/** One message to send: a notification, or a digest of several. */
+export interface Delivery {
+  readonly notifications: readonly ClaimedNotification[];
+  /** Null where it is not a digest. */
+  readonly digestKey: string | null;
+}
+
+export interface ClaimedDeliveries {
+  readonly deliveries: readonly Delivery[];
+  readonly dropped: number;
+  /** Of the channel, when they were claimed; null for one that this process does not know. */
+  readonly state: StoredChannelState | null;
+}
+
+/**
+ * Takes what a channel of a kind may be sent next, as its circuit and its rate allow. The channel's row is locked meanwhile, so that
+ * however many claim, one probes and the rate is spent once. Nothing and nothing dropped: not now.
+ */
+export function claimDeliveries(
+  database: Database,
+  channel: string,
+  kind: string,
+): Promise<ClaimedDeliveries> {
+  const rate = rateOf(kind);
+  return inTransaction(database, async ({ tx }) => {
+    const { state, nowMs } = await lockChannelState(tx, channel);
+    const plan = planClaim(state, rate, nowMs);
+    if (plan.kind === "nothing") return { deliveries: [], dropped: 0, state };
+    const unshown = showsAcknowledgements(kind) ? 0 : await dropAcknowledgements(tx, channel);
+    const claimed =
+      (await claimBegun(tx, channel)) ??
+      (plan.kind === "together" && rate.digest !== null
+        ? await claimTogether(tx, channel, rate.digest)
+        : await claimAlone(tx, channel, plan.kind === "alone" ? Math.min(plan.atMost, BATCH) : 1));
+    const sent = claimed.deliveries.length;
+    if (sent > 0) {
+      const spentUntilMs = spend(state.spentUntilMs, rate, sent, nowMs);
+      const retryAtMs = plan.kind === "probe" ? nowMs + LEASE_MS : state.retryAtMs;
+      await saveChannelState(tx, channel, { ...state, spentUntilMs, retryAtMs });
+    }
+    return { ...claimed, dropped: claimed.dropped + unshown, state };
+  });
+}
+
+/** Counts what a message took beyond the one that was counted when it was claimed. */
+export async function spendMore(
+  database: Database,
+  channel: string,
+  kind: string,
+  messages: number,
+): Promise<void> {
+  if (messages <= 0) return;
+  await inTransaction(database, async ({ tx }) => {
+    const { state, nowMs } = await lockChannelState(tx, channel);
+    const spentUntilMs = spend(state.spentUntilMs, rateOf(kind), messages, nowMs);
+    await saveChannelState(tx, channel, { ...state, spentUntilMs });
+  });
+}
+
+/** For a channel that this process does not know: nothing of it is sent, so nothing is spent. */
+export function claimForOthers(database: Database, channel: string): Promise<ClaimedDeliveries> {
+  return inTransaction(database, async ({ tx }) => ({
+    ...(await claimAlone(tx, channel, BATCH, true)),
+    state: null,
+  }));
+}
+
+type Claimed = Omit<ClaimedDeliveries, "state">;
+
+async function claimAlone(
+  tx: Queryable,
+  channel: string,
+  limit: number,
+  digestsToo = false,
+): Promise<Claimed> {
+  const options = { channel, limit, leaseMs: LEASE_MS, digestsToo };
+  const { notifications, dropped } = await claimDueNotifications(tx, options);
+  return { deliveries: notifications.map((one) => ({ notifications: [one], digestKey: null })), dropped };
+}
+
+async function claimBegun(tx: Queryable, channel: string): Promise<Claimed | null> {
+  const begun = await claimBegunDigest(tx, { channel, leaseMs: LEASE_MS });
+  return begun === null || begun.notifications.length === 0 ? null : { deliveries: [begun], dropped: 0 };
+}
+
+async function claimTogether(tx: Queryable, channel: string, room: DigestRoom): Promise<Claimed> {
+  // No more than could fit, were every name a single letter.
+  const limit = Math.min(Math.ceil(room.maxChars / (room.charsBeside + 1)), DIGEST_LOOK);
+  const { candidates, dropped } = await lockDigestCandidates(tx, { channel, limit });
+  const readable = candidates.flatMap(({ id, dedupeKey, content }) => {
+    const { data } = alertMessage.safeParse(content);
+    return data === undefined ? [] : [{ id, dedupeKey, member: toMember(data) }];
+  });
+  const members = readable.map(({ member }) => member);
+  const chosen = members.length === 0 ? [] : readable.slice(0, countFitting(members, room));
+  if (chosen.length < 2) {
+    const alone = await claimAlone(tx, channel, 1);
+    return { ...alone, dropped: alone.dropped + dropped };
+  }
+  const digestKey = digestKeyOf(
+    channel,
+    chosen.map(({ dedupeKey }) => dedupeKey),
+  );
+  const ids = chosen.map(({ id }) => id);
+  const notifications = await claimDigest(tx, ids, { digestKey, leaseMs: LEASE_MS });
+  return { deliveries: [{ notifications, digestKey }], dropped };
+}

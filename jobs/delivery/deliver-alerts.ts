@@ -1,0 +1,252 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import { enableChannels } from "../../db/delivery/channel-states.ts";
+import {
+  markDelivered,
+  markRetry,
+  markUndeliverable,
+  type RetryPlan,
+} from "../../db/delivery/delivery-outcomes.ts";
+import { readDueChannels } from "../../db/delivery/notifications.ts";
+import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
+import { planDelivery } from "../../src/channel/delivery-backoff.ts";
+import { describeFailure } from "../../src/channel/describe-failure.ts";
+import type { Notifier, SendResult } from "../../src/channel/notifier.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { defineJob } from "../../src/queue/define-job.ts";
+import { reportChannels } from "../alerting/report-channels.ts";
+import { type Fallback, standIn } from "../alerting/stand-in.ts";
+import {
+  type ClaimedDeliveries,
+  claimDeliveries,
+  claimForOthers,
+  type Delivery,
+  spendMore,
+} from "./claim-delivery.ts";
+import { recordAttempts } from "./record-attempts.ts";
+import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
+
+/**
+ * How long a row that this process cannot send is left for another: while a deploy is under way, an old replica meets
+ * channels and messages that only the new one knows.
+ */
+const HANDOVER_MS = 15 * 60_000;
+const HANDOVER_PAUSE_MS = 30_000;
+
+export interface DeliverAlertsDeps {
+  readonly database: Database;
+  /** By channel name. */
+  readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly log: Log;
+  /** Who hears of a channel that fails; every other without. */
+  readonly routing?: () => Routing;
+  /** Null or left out: what a channel does not take waits for it alone. */
+  readonly fallback?: Fallback | null;
+  /** Told of every digest that was taken, and of how many messages. */
+  readonly onDigest?: (channel: string, messages: number) => void;
+  /** 0 to 1, exclusive; jitter of the back-off. */
+  readonly random?: () => number;
+}
+
+interface Outcome {
+  readonly kind: "delivered" | "retried" | "undeliverable" | "lost";
+  /** Of a failure. */
+  readonly error?: { readonly code: string; readonly text: string };
+  /** Whether the channel was asked at all. */
+  readonly isSent: boolean;
+  /** Beyond the one that a delivery counts for. */
+  readonly moreMessages?: number;
+}
+
+/**
+ * Sends what is due, channel by channel side by side, until nothing is or a channel may not be sent more: its circuit is
+ * open, or its rate is spent. Sends first and records then: killed in between, it sends once more under the same key. Two
+ * copies share the rows; each is sent by one of them. A channel that keeps failing is told of on the others.
+ */
+export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
+  const known = new WeakSet<Notifier>();
+  const missing = deps.fallback?.channel;
+  if (missing !== undefined && !deps.notifiers.has(missing)) {
+    deps.log.error({ channel: missing }, "fallback channel not configured");
+  }
+  return defineJob({
+    name: "deliver-alerts",
+    queue: "alerts",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 5 * 60_000,
+    async run(_payload, signal) {
+      await enableNew(deps, known);
+      const { fallback } = deps;
+      if (fallback != null && deps.notifiers.has(fallback.channel)) await standIn(deps, fallback);
+      const { routing = () => routeToAll([...deps.notifiers.keys()]) } = deps;
+      const lanes: PromiseSettledResult<void>[] = [];
+      do {
+        const channels = await readDueChannels(deps.database.db);
+        const sent = channels.map((channel) => deliverChannel(deps, channel, signal));
+        lanes.push(...(await Promise.allSettled(sent)));
+        // What that has to say is due at once.
+      } while (!signal.aborted && (await reportChannels({ ...deps, routing })) > 0);
+      for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
+      signal.throwIfAborted();
+    },
+  });
+}
+
+/** A channel that was disabled is tried again by whoever is started or configured anew. */
+async function enableNew(
+  { database, notifiers }: DeliverAlertsDeps,
+  known: WeakSet<Notifier>,
+): Promise<void> {
+  const fresh = [...notifiers].filter(([, notifier]) => !known.has(notifier));
+  const names = fresh.map(([name]) => name);
+  await enableChannels(database.db, names);
+  for (const [, notifier] of fresh) known.add(notifier);
+}
+
+async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: AbortSignal): Promise<void> {
+  const notifier = deps.notifiers.get(channel);
+  while (!signal.aborted) {
+    const claimed =
+      notifier === undefined
+        ? await claimForOthers(deps.database, channel)
+        : await claimDeliveries(deps.database, channel, notifier.kind);
+    const { deliveries, dropped } = claimed;
+    if (deliveries.length === 0 && dropped === 0) return;
+    const settled = await Promise.allSettled(
+      deliveries.map((delivery) => deliver(deps, notifier, delivery, signal)),
+    );
+    const outcomes = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const counts = { delivered: 0, retried: 0, undeliverable: 0, lost: 0 };
+    for (const { kind } of outcomes) counts[kind] += 1;
+    const codes = [...new Set(outcomes.flatMap(({ error }) => error?.code ?? []))];
+    const digested = deliveries.reduce((sum, { notifications }) => sum + notifications.length - 1, 0);
+    if (deliveries.length > 0)
+      deps.log[codes.length === 0 ? "info" : "warn"](
+        { channel, ...counts, digested, codes },
+        "notifications sent",
+      );
+    // Nothing that a person missed: a later message says the same, or this kind of channel does not show it.
+    if (dropped > 0) deps.log.debug({ channel, notifications: dropped }, "notifications not needed");
+    const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
+    if (notifier !== undefined) await spendMore(deps.database, channel, notifier.kind, more);
+    if (notifier !== undefined) await record(deps, notifier, claimed, outcomes);
+    for (const one of settled) if (one.status === "rejected") throw one.reason;
+    // A receiver that is down gets one batch per run, not every row that waits for it.
+    if (deliveries.length > 0 && counts.retried === deliveries.length) return;
+  }
+}
+
+async function record(
+  deps: DeliverAlertsDeps,
+  { name: channel, kind }: Notifier,
+  { state }: ClaimedDeliveries,
+  outcomes: readonly Outcome[],
+): Promise<void> {
+  if (state === null) return;
+  const asked = outcomes.filter(({ isSent }) => isSent);
+  const failures = asked.flatMap(({ error }) => error ?? []);
+  const last = failures.at(-1);
+  await recordAttempts(deps, channel, state, {
+    kind,
+    succeeded: asked.length - failures.length,
+    failed: failures.length,
+    isGone: failures.some(({ code }) => code === "ENDPOINT_GONE"),
+    lastError: last === undefined ? null : `${last.code}: ${last.text}`,
+  });
+}
+
+async function deliver(
+  deps: DeliverAlertsDeps,
+  notifier: Notifier | undefined,
+  delivery: Delivery,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { db } = deps.database;
+  if (notifier === undefined) {
+    return leaveToOther(deps, delivery, "CHANNEL_UNKNOWN", "this channel is not configured");
+  }
+  const message = readMessage(delivery, notifier);
+  if (typeof message === "string") return leaveToOther(deps, delivery, "CONTENT_INVALID", message);
+  const { notifications, digestKey } = delivery;
+  let result: SendResult;
+  let [progress, sent]: [string | null, number] = [null, 0];
+  try {
+    result = await sendDelivery(notifier, message, delivery, signal, (reached) => {
+      [progress, sent] = [reached, sent + 1];
+    });
+  } catch (thrown) {
+    // The part that failed is the one that was counted.
+    if (!signal.aborted) return { ...(await fail(deps, delivery, thrown, progress)), moreMessages: sent };
+    // Stopping says nothing about the channel: whoever is there next sends it, under the same key.
+    const error = "STOPPED: the service stopped while it was sent";
+    await markRetry(db, notifications, { delayMs: 0, error, progress });
+    throw signal.reason;
+  }
+  // A digest is no message of any one alert, and none may edit it.
+  const reference = digestKey === null ? result.providerReference : null;
+  if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
+  const written = await markDelivered(db, notifications, reference);
+  const moreMessages = (result.messages ?? 1) - 1;
+  return { kind: written > 0 ? "delivered" : "lost", isSent: true, moreMessages };
+}
+
+async function fail(
+  deps: DeliverAlertsDeps,
+  delivery: Delivery,
+  thrown: unknown,
+  progress: string | null,
+): Promise<Outcome> {
+  const { notifications, digestKey } = delivery;
+  const { code, text, disposition, waitMs } = describeFailure(thrown);
+  const error = { code, text };
+  const attempt = attemptOf(notifications);
+  // Together they are as old as the youngest: none is given up before its time.
+  const ageMs = Math.min(...notifications.map((one) => one.ageMs));
+  const random = (deps.random ?? Math.random)();
+  const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
+  if (plan.kind === "again") {
+    const isTold = disposition === "wait" && waitMs !== undefined;
+    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold, progress }, true);
+  }
+  // What was refused may be the digest itself: its messages get a hearing each.
+  if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);
+  const why = plan.because === "refused" ? text : `too old, at last: ${text}`;
+  return giveUp(deps, delivery, { code, text: why }, true);
+}
+
+/** Not sent by this process; given up once every other has had its time. */
+function leaveToOther(
+  deps: DeliverAlertsDeps,
+  delivery: Delivery,
+  code: string,
+  text: string,
+): Promise<Outcome> {
+  const isLate = delivery.notifications.every(({ ageMs }) => ageMs > HANDOVER_MS);
+  if (isLate) return giveUp(deps, delivery, { code, text }, false);
+  return retry(deps, delivery, { code, text }, { delayMs: HANDOVER_PAUSE_MS }, false);
+}
+
+type Failed = NonNullable<Outcome["error"]>;
+
+async function retry(
+  { database }: DeliverAlertsDeps,
+  { notifications }: Delivery,
+  failed: Failed,
+  plan: Omit<RetryPlan, "error">,
+  isSent: boolean,
+): Promise<Outcome> {
+  const error = `${failed.code}: ${failed.text}`;
+  const held = await markRetry(database.db, notifications, { ...plan, error });
+  return { kind: held > 0 ? "retried" : "lost", error: failed, isSent };
+}
+
+async function giveUp(
+  { database }: DeliverAlertsDeps,
+  { notifications }: Delivery,
+  failed: Failed,
+  isSent: boolean,
+): Promise<Outcome> {
+  const held = await markUndeliverable(database.db, notifications, `${failed.code}: ${failed.text}`);
+  return { kind: held > 0 ? "undeliverable" : "lost", error: failed, isSent };
+}

@@ -1,0 +1,73 @@
+import type { Notifier, SendOptions, SendResult } from "../../src/channel/notifier.ts";
+import { rateOf } from "../../src/delivery/channel-rate.ts";
+import { buildDigest } from "../../src/delivery/digest-message.ts";
+import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
+import type { Delivery } from "./claim-delivery.ts";
+
+/** Of one attempt, whatever the notifier itself allows. Shorter than the lease, so that no live sender loses its row. */
+const ATTEMPT_TIMEOUT_MS = 40_000;
+
+/** What is sent, or what is wrong with what was stored. */
+export function readMessage(
+  { notifications, digestKey }: Delivery,
+  { kind }: Notifier,
+): AlertMessage | string {
+  const messages: AlertMessage[] = [];
+  for (const { content } of notifications) {
+    const { data, error } = alertMessage.safeParse(content);
+    if (error !== undefined) {
+      const fields = error.issues.map(({ path }) => path.join(".")).slice(0, 5);
+      return `not an alert message: ${fields.join(", ")}`;
+    }
+    messages.push(data);
+  }
+  const [first] = messages;
+  if (first === undefined) return "nothing to say";
+  return digestKey === null ? first : buildDigest(messages, digestKey, rateOf(kind));
+}
+
+function toOptions({ notifications, digestKey }: Delivery): Omit<SendOptions, "signal"> {
+  const [first] = notifications;
+  return {
+    attempt: attemptOf(notifications),
+    deliveryKey: digestKey ?? first?.dedupeKey ?? "",
+    providerReference: digestKey === null ? (first?.providerReference ?? null) : null,
+    progress: digestKey === null ? (first?.progress ?? null) : null,
+  };
+}
+
+export function attemptOf(notifications: Delivery["notifications"]): number {
+  return Math.max(...notifications.map(({ attempts }) => attempts));
+}
+
+/** Raced against the deadline: a notifier that ignores its signal must not hold the channel. */
+export async function sendDelivery(
+  notifier: Notifier,
+  message: AlertMessage,
+  delivery: Delivery,
+  stopping: AbortSignal,
+  onProgress: (progress: string) => void,
+): Promise<SendResult> {
+  const controller = new AbortController();
+  const stop = () => controller.abort(stopping.reason);
+  const timer = setTimeout(() => {
+    controller.abort(new DOMException("the attempt took too long", "TimeoutError"));
+  }, ATTEMPT_TIMEOUT_MS);
+  stopping.addEventListener("abort", stop, { once: true });
+  if (stopping.aborted) stop();
+  const { signal } = controller;
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  // A rejection that nobody waits for any more, where the send itself was the first to end.
+  ended.catch(() => undefined);
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([
+      notifier.send(message, { ...toOptions(delivery), signal, onProgress }),
+      ended,
+    ]);
+  } finally {
+    clearTimeout(timer);
+    stopping.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,228 @@
+import { z } from "zod";
+import type { Database, Queryable } from "../../db/client.ts";
+import { collectEvidence, noEvidence } from "../../db/detection/spike-evidence.ts";
+import {
+  openSpike,
+  readAttacks,
+  readMinuteCounts,
+  readOpenSpikes,
+  readRecentClosings,
+  readSearchedThrough,
+  readStaleSeries,
+  type SeriesKey,
+  type SpikeRow,
+  updateSpike,
+} from "../../db/detection/spikes.ts";
+import { assessSeries, type SeriesOutcome } from "../../src/detection/assess-series.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/detection/bucket.ts";
+import { type Episode, gradeSeverity } from "../../src/detection/episode.ts";
+import {
+  type Candidate,
+  planTick,
+  type Sensitivity,
+  spanOfTick,
+  type TickInput,
+  type TickSpan,
+} from "../../src/detection/plan-tick.ts";
+import { DEFAULT_Z, FLOOR } from "../../src/detection/policy.ts";
+import { createCompany, raiseSeverity } from "../../src/detection/raise-severity.ts";
+import {
+  isSameEpisode,
+  type StoredEpisode,
+  toEpisode,
+  toMinute,
+  toStoredEpisode,
+} from "../../src/detection/stored-episode.ts";
+import { createThresholdCache, type ThresholdCache } from "../../src/detection/thresholds/threshold-cache.ts";
+import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
+
+/** Spikes whose events are looked at in one tick; the rest of a storm is looked at in the next ones. */
+const EVIDENCE_PER_TICK = 50;
+
+export interface DetectSpikesDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How a series is judged; by default as without a configuration. */
+  readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
+  /** The least of all floors. */
+  readonly lowestFloor?: () => number;
+  /** Told when a spike opened, changed or closed. */
+  readonly afterSpikes: () => unknown;
+}
+
+interface DetectedSpikes {
+  readonly opened: readonly ChangedSpike[];
+  readonly updated: readonly ChangedSpike[];
+  readonly closed: readonly ChangedSpike[];
+}
+
+interface ChangedSpike extends SeriesKey {
+  readonly id: number;
+}
+
+/**
+ * Judges the closed minutes of every active series that ingest has fetched, and opens, carries on and closes spikes.
+ * Everything is derived from rows, so a killed tick is made good by the next; of two at once one opens the spike.
+ */
+export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
+  const cache = createThresholdCache();
+  return defineJob({
+    name: "detect-spikes",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 2,
+    timeoutMs: 120_000,
+    async run() {
+      const { opened, updated, closed } = await detectSpikes(deps, cache);
+      if (opened.length + updated.length + closed.length === 0) return;
+      const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
+      deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
+      await deps.afterSpikes();
+    },
+  });
+}
+
+/** One tick. */
+async function detectSpikes(
+  deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
+  cache: ThresholdCache = createThresholdCache(),
+): Promise<DetectedSpikes> {
+  const { db } = deps.database;
+  const nowMs = deps.clock();
+  const { sensitivity = () => ({ z: DEFAULT_Z, floor: FLOOR }), lowestFloor = () => FLOOR } = deps;
+  const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
+  await fillThresholds(db, tick, cache);
+  cache.prune(nowMs);
+  const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
+  return writeOutcomes(db, tick, assessed.map(compareWithin(assessed)));
+}
+
+type OpenSpike = Candidate<SpikeRow>;
+
+interface Tick {
+  readonly span: TickSpan;
+  readonly candidates: readonly OpenSpike[];
+}
+
+async function readTick(
+  db: Queryable,
+  nowMs: number,
+  { sensitivityOf, atLeast }: Pick<TickInput<SpikeRow>, "sensitivityOf"> & { atLeast: number },
+): Promise<Tick> {
+  const span = spanOfTick(nowMs);
+  const { oldestMs, settledMs } = span;
+  const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, span.endMinute * MINUTE_MS];
+  // Marks before buckets: a roll-up between the two reads has then been waited for, not missed.
+  const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
+  const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
+  const open = await readOpenSpikes(db);
+  const closings = await readRecentClosings(db, Math.min(fromMs, ...open.map(windowStartMs)));
+  const attacks = await readAttacks(db, { afterMs: oldestMs });
+  const active = await readMinuteCounts(db, { fromMs, toMs, atLeast });
+  return {
+    span,
+    candidates: planTick(span, { active, open, closings, stale, covered, attacks, sensitivityOf }),
+  };
+}
+
+interface Assessed extends SeriesOutcome {
+  readonly candidate: OpenSpike;
+  readonly episode: Episode;
+  readonly companions: number;
+}
+
+function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): Assessed[] {
+  const { row } = candidate;
+  const { episode, closedAt } = assessSeries({
+    ...candidate,
+    firstMinute: span.firstMinute,
+    episode: row === undefined ? null : toEpisode(row),
+    firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
+    thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
+  });
+  return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0 }];
+}
+
+/** Counts, for a spike, the other rules of its zone that rose with it; they raise its severity. */
+function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
+  const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
+  const companies = new Map(
+    [...zones].map(([zoneId, inZone]) => [zoneId, createCompany(inZone.map(({ episode }) => episode))]),
+  );
+  return (one) => {
+    const { row, zoneId, z } = one.candidate;
+    const rising = companies.get(zoneId)?.(one.episode) ?? 0;
+    // Those that have closed by now rose all the same.
+    const companions = Math.max(rising, row?.companions ?? 0);
+    const graded = gradeSeverity(one.episode.score, z);
+    const severity = raiseSeverity(graded, companions, one.episode.severity);
+    return { ...one, companions, episode: { ...one.episode, severity } };
+  };
+}
+
+async function writeOutcomes(
+  db: Queryable,
+  tick: Tick,
+  assessed: readonly Assessed[],
+): Promise<DetectedSpikes> {
+  const detected = {
+    opened: [] as ChangedSpike[],
+    updated: [] as ChangedSpike[],
+    closed: [] as ChangedSpike[],
+  };
+  let evidenceLeft = EVIDENCE_PER_TICK;
+  for (const one of assessed.toSorted(byUrgency)) {
+    const { zoneId, ruleId, row, tested } = one.candidate;
+    const stored = toStoredEpisode(one, tested.at(-1) ?? 0);
+    if (row !== undefined && hasEvidence(row) && isSameEpisode(row, stored)) continue;
+    const scope = evidenceScope(tick, one);
+    const isCollected = evidenceLeft > 0 && needsEvidence(one, stored);
+    if (isCollected) evidenceLeft -= 1;
+    const evidence = isCollected ? { evidence: await collectEvidence(db, scope) } : {};
+    if (row === undefined) {
+      const opening = { zoneId, ruleId, ...stored, evidence: noEvidence(scope), ...evidence };
+      const id = await openSpike(db, opening);
+      if (id !== null) detected.opened.push({ id, zoneId, ruleId });
+    } else if (await updateSpike(db, row.id, { ...stored, ...evidence })) {
+      const list = one.closedAt === null ? detected.updated : detected.closed;
+      list.push({ id: row.id, zoneId, ruleId });
+    }
+  }
+  return detected;
+}
+
+function hasEvidence({ evidence }: SpikeRow): boolean {
+  return evidence.sampled > 0;
+}
+
+/** Not while the spike is dying down: the attack's events are what on-call should see. */
+function needsEvidence({ candidate: { row } }: Assessed, { lastActiveAt }: StoredEpisode): boolean {
+  return row === undefined || !hasEvidence(row) || lastActiveAt > row.lastActiveAt;
+}
+
+/** New spikes first, then those nothing is known about, the strongest of each in front. */
+function byUrgency(one: Assessed, other: Assessed): number {
+  const rank = ({ candidate: { row } }: Assessed) => (row === undefined ? 0 : hasEvidence(row) ? 2 : 1);
+  return rank(one) - rank(other) || other.episode.score - one.episode.score;
+}
+
+/** Before this no event can be part of an open spike. */
+function windowStartMs({ openedAt }: Pick<SpikeRow, "openedAt">): number {
+  return openedAt.getTime() - LONGEST_WINDOW * MINUTE_MS;
+}
+
+/** The spike from the beginning of its window, without what another has reported; of a long one the last hour. */
+function evidenceScope({ span }: Tick, { episode, candidate }: Assessed) {
+  const { zoneId, ruleId, counts, tested, freshFrom } = candidate;
+  const endMinute = (tested.at(-1) ?? 0) + 1;
+  const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, freshFrom) * MINUTE_MS;
+  const toMs = endMinute * MINUTE_MS;
+  const end = endMinute - span.firstMinute;
+  const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));
+  return { zoneId, ruleId, fromMs: Math.max(sinceMs, toMs - HOUR_MS), toMs, sinceMs, sparkline };
+}

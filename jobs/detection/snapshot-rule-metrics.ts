@@ -1,0 +1,146 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import { compareDays, listDueRules, type Snapshot, storeSnapshot } from "../../db/detection/rule-metrics.ts";
+import type { SeriesKey } from "../../db/detection/spikes.ts";
+import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { assertFence } from "../../db/service/leases.ts";
+import { type DailyCounts, toDailyCounts } from "../../src/detection/thresholds/to-daily-counts.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+
+const DAY_MS = 86_400_000;
+const OVERVIEW_DAYS = 28;
+const LEASE_TTL_MS = 15_000;
+/** Asked about in one run; the next ones are asked about in the next. */
+const RULES_PER_RUN = 200;
+const AT_ONCE = 4;
+/** After a failure that may pass. */
+const RETRY_MS = 15 * 60_000;
+/** What the account may not, no rule of the zone will be told. */
+const OF_THE_ACCOUNT: ReadonlySet<string> = new Set(["EDGE_UNAUTHORIZED", "EDGE_FORBIDDEN", "EDGE_PLAN"]);
+const REFUSED_MS = 60 * 60_000;
+
+export interface SnapshotRuleMetricsDeps {
+  readonly database: Database;
+  readonly edge: Pick<EdgeClient, "getRuleMetrics">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly zoneIds: readonly number[];
+  readonly rulesPerRun?: number;
+}
+
+/**
+ * Keeps the platform's own daily counts of every rule that was seen in the last 28 days: once a day, and soon after the
+ * rule was first seen. One runner at a time; killed, it has stored the rules it was told of, and the rest stay due.
+ */
+export function createSnapshotRuleMetricsJob(deps: SnapshotRuleMetricsDeps): AnyJob {
+  return defineJob({
+    name: "snapshot-rule-metrics",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 1,
+    timeoutMs: 240_000,
+    async run(_payload, signal) {
+      await holdLease(deps.database, { name: "snapshot-rule-metrics", ttlMs: LEASE_TTL_MS }, (lease) =>
+        snapshot(deps, lease, AbortSignal.any([signal, lease.lost])),
+      );
+    },
+  });
+}
+
+async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal: AbortSignal): Promise<void> {
+  const { database, clock, log, zoneIds } = deps;
+  const nowMs = clock();
+  const due = await listDueRules(database.db, {
+    zoneIds,
+    nowMs,
+    sinceMs: nowMs - OVERVIEW_DAYS * DAY_MS,
+    limit: deps.rulesPerRun ?? RULES_PER_RUN,
+  });
+  if (due.length === 0) return;
+  const run = {
+    told: [] as SeriesKey[],
+    failed: new Map<string, number>(),
+    refused: new Set<number>(),
+    isPaused: false,
+  };
+  const rest = due.values();
+  const worker = async () => {
+    for (const rule of rest) {
+      if (run.isPaused) return;
+      signal.throwIfAborted();
+      if (run.refused.has(rule.zoneId)) continue;
+      await askAbout(deps, { rule, lease, run }, signal);
+    }
+  };
+  const ended = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
+  log.info(
+    { due: due.length, told: run.told.length, failed: Object.fromEntries(run.failed) },
+    "rule metrics kept",
+  );
+  for (const one of ended) if (one.status === "rejected") throw one.reason;
+  await reportBeyond(deps, run.told, nowMs);
+}
+
+interface Asking {
+  readonly rule: SeriesKey;
+  readonly lease: HeldLease;
+  readonly run: { told: SeriesKey[]; failed: Map<string, number>; refused: Set<number>; isPaused: boolean };
+}
+
+async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Asking, signal: AbortSignal) {
+  const askedAtMs = deps.clock();
+  const keep = async (days: DailyCounts[], dueInMs: number, errorCode: string | null = null) => {
+    const kept: Snapshot = { ...rule, askedAtMs, dueAtMs: askedAtMs + dueInMs, errorCode, days };
+    await inTransaction(deps.database, async ({ tx }) => {
+      await storeSnapshot(tx, kept);
+      await assertFence(tx, lease.name, lease.fence);
+    });
+  };
+  try {
+    const { zoneId: shieldZoneId, ruleId } = rule;
+    const told = toDailyCounts(await deps.edge.getRuleMetrics({ shieldZoneId, ruleId }, signal));
+    await keep(told.filter(isPlausible(askedAtMs)), DAY_MS);
+    run.told.push(rule);
+  } catch (thrown) {
+    if (!(thrown instanceof EdgeError)) throw thrown;
+    const { code, disposition } = thrown;
+    run.failed.set(code, (run.failed.get(code) ?? 0) + 1);
+    // The platform asks for a pause: the rule stays due.
+    if (disposition === "wait") run.isPaused = true;
+    else if (OF_THE_ACCOUNT.has(code)) {
+      run.refused.add(rule.zoneId);
+      await keep([], REFUSED_MS, code);
+    } else await keep([], disposition === "retry" ? RETRY_MS : DAY_MS, code);
+  }
+}
+
+/** A day from now at most, and no older than what the platform tells of. */
+function isPlausible(nowMs: number): (counts: DailyCounts) => boolean {
+  return ({ day }) => {
+    const age = nowMs - Date.parse(day);
+    return age > -DAY_MS && age < (OVERVIEW_DAYS + 2) * DAY_MS;
+  };
+}
+
+/** Evidence, not proof: nothing follows from it but a line for whoever looks. */
+async function reportBeyond(
+  { database, log }: SnapshotRuleMetricsDeps,
+  told: readonly SeriesKey[],
+  nowMs: number,
+) {
+  for (const [zoneId, rules] of Map.groupBy(told, (rule) => rule.zoneId)) {
+    const ruleIds = rules.map(({ ruleId }) => ruleId);
+    const span = { fromMs: nowMs - OVERVIEW_DAYS * DAY_MS, toMs: nowMs, ruleIds };
+    const { beyond } = await compareDays(database.db, zoneId, span);
+    for (const { upstream, ...day } of beyond)
+      log.warn(
+        { zoneId, ...day, platform: upstream },
+        "the platform counts more events in a day than are stored",
+      );
+  }
+}

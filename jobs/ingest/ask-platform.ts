@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { type AdviceKey, reserveAsk, storeAdvice } from "../../db/alerting/advice.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import { acquireLease, releaseLease } from "../../db/service/leases.ts";
+import { type AdviceResult, readRecommendation } from "../../src/alerting/advice/read-recommendation.ts";
+import { toFailedAdvice } from "../../src/alerting/advice/to-failed-advice.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
+import { ASKING, CLAIM_MS } from "../../src/model/advice-row.ts";
+
+export interface AskPlatformDeps {
+  readonly database: Database;
+  readonly edge: Pick<EdgeClient, "getRecommendation">;
+  /** Of one ask, retries included; well below a minute, when its claim expires. Default 20 s. */
+  readonly askTimeoutMs?: number;
+}
+
+export interface AdviceClaim extends AdviceKey {
+  readonly lease: string;
+  readonly fence: number;
+}
+
+/**
+ * Takes a rule's ask for this replica: a lease and a row, which is the budget's entry too. Null where another has it.
+ * `tx` holds the lock of `lockAdvice`.
+ */
+export async function claimAsk(
+  tx: Queryable,
+  key: AdviceKey,
+  spikeId: number | null,
+): Promise<AdviceClaim | null> {
+  const lease = `fetch-advice:${key.zoneId}:${key.ruleId}`;
+  // The rows tell an ask's age by this replica's clock, the lease by Postgres's: a clock that is ahead asks nobody twice.
+  const fence = await acquireLease(tx, { name: lease, holder: randomUUID(), ttlMs: CLAIM_MS });
+  if (fence === null) return null;
+  if (await reserveAsk(tx, { ...key, spikeId, errorKey: ASKING })) return { ...key, lease, fence };
+  await releaseLease(tx, { name: lease, fence });
+  return null;
+}
+
+/** Makes the ask that was claimed and stores what came of it, failures included. */
+export async function askPlatform(
+  deps: AskPlatformDeps,
+  claim: AdviceClaim,
+  signal: AbortSignal,
+): Promise<AdviceResult> {
+  const { database } = deps;
+  try {
+    const result = await request(deps, claim, signal);
+    await storeAdvice(database.db, claim, result);
+    return result;
+  } finally {
+    await releaseLease(database.db, { name: claim.lease, fence: claim.fence });
+  }
+}
+
+async function request(
+  deps: AskPlatformDeps,
+  claim: AdviceClaim,
+  signal: AbortSignal,
+): Promise<AdviceResult> {
+  const { zoneId: shieldZoneId, ruleId } = claim;
+  const deadline = AbortSignal.timeout(deps.askTimeoutMs ?? 20_000);
+  try {
+    const until = AbortSignal.any([signal, deadline]);
+    return readRecommendation(await deps.edge.getRecommendation({ shieldZoneId, ruleId }, until));
+  } catch (thrown) {
+    if (thrown instanceof EdgeError) return toFailedAdvice(thrown);
+    // Stopping says nothing about the platform: the reservation stays as it is.
+    signal.throwIfAborted();
+    if (deadline.aborted) return toFailedAdvice({ code: "EDGE_TIMEOUT", errorKey: null, waitMs: undefined });
+    throw thrown;
+  }
+}

@@ -1,0 +1,127 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import { toEventRows } from "../../db/ingest/event-rows.ts";
+import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import {
+  deleteHeldEvents,
+  readHeldBlock,
+  readHeldCounts,
+  readHeldEvents,
+  releaseHeldBlock,
+  releaseHeldEntries,
+} from "../../db/ingest/held-pages.ts";
+import { storePage } from "../../db/ingest/store-page.ts";
+import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
+import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import { countEvents } from "../../src/ingest/count-events.ts";
+import { listDays } from "../../src/ingest/digest-list-page.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+
+const LEASE = { name: "judge-held", ttlMs: 15_000 };
+const EVENTS_PER_TRANSACTION = 2_000;
+const ENTRIES_PER_TRANSACTION = 200;
+
+export interface JudgeHeldDeps {
+  readonly database: Database;
+  readonly partitions: PartitionKeeper;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "info">;
+  readonly erasures: ErasureGuard;
+  /** Called after each batch of events that was stored. */
+  readonly afterPage: () => unknown;
+}
+
+/**
+ * Judges what was held back while the pseudonym key was missing, and stores it. Does nothing while the key is still
+ * missing. Killed, the next run goes on; of two at once one works.
+ */
+export function createJudgeHeldJob(deps: JudgeHeldDeps): AnyJob {
+  return defineJob({
+    name: "judge-held",
+    queue: "ingest",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 600_000,
+    run: (_, signal) => judgeHeld(deps, signal),
+  });
+}
+
+export async function judgeHeld(deps: JudgeHeldDeps, signal: AbortSignal): Promise<void> {
+  const held = await readHeldCounts(deps.database.db);
+  if (held.length === 0 || (await deps.erasures.judge([])) === null) return;
+  await holdLease(deps.database, LEASE, async (lease) => {
+    const until = AbortSignal.any([signal, lease.lost]);
+    for (const { zoneId, ...counts } of held) {
+      await judgeEvents(deps, { zoneId, lease }, until);
+      await judgeBlocks(deps, { zoneId, lease }, until);
+      await judgeEntries(deps, { zoneId, lease }, until);
+      if (until.aborted) return;
+      deps.log.info({ zoneId, ...counts }, "held events judged and stored");
+    }
+  });
+}
+
+interface Zone {
+  readonly zoneId: number;
+  readonly lease: HeldLease;
+}
+
+async function judgeEvents(
+  { database, partitions, clock, erasures, afterPage }: JudgeHeldDeps,
+  { zoneId, lease }: Zone,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const events = await readHeldEvents(database.db, zoneId, EVENTS_PER_TRANSACTION);
+    const [first, last] = [events.at(0), events.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const page = {
+      zoneId,
+      lease,
+      events: {
+        rows: toEventRows(zoneId, events),
+        size: events.length,
+        firstAt: first.occurredAt,
+        lastAt: last.occurredAt,
+        counts: countEvents(events),
+      },
+      expectNew: false,
+      mustJudge: true,
+      storedAt: clock(),
+      quarantined: [],
+      rawBlocks: [],
+      erasures,
+    };
+    await partitions.withDays(listDays(events), () =>
+      storePage(database, page, (tx) => deleteHeldEvents(tx, zoneId, events)),
+    );
+    afterPage();
+  }
+}
+
+async function judgeBlocks(
+  { database, partitions, erasures: guard }: JudgeHeldDeps,
+  { zoneId, lease }: Zone,
+  signal: AbortSignal,
+): Promise<void> {
+  let after: string | null = null;
+  while (!signal.aborted) {
+    const block = await readHeldBlock(database.db, zoneId, after);
+    if (block === null) return;
+    await partitions.withDays([block.day], () => releaseHeldBlock(database, { zoneId, lease, guard }, block));
+    after = block.blockId;
+  }
+}
+
+async function judgeEntries(
+  { database, erasures: guard }: JudgeHeldDeps,
+  { zoneId, lease }: Zone,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const { entries } = await releaseHeldEntries(database, { zoneId, lease, guard }, ENTRIES_PER_TRANSACTION);
+    if (entries === 0) return;
+  }
+}

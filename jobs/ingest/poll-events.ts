@@ -1,0 +1,148 @@
+import { z } from "zod";
+import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
+import { advanceSearch } from "../../db/search/search-coverage.ts";
+import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
+import { planSearch, type SearchedHour, type SearchSpan } from "../../src/coverage/plan-search.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { isRouteSuspect, judgeRoute } from "../coverage/judge-route.ts";
+import { createSearchWatch } from "../coverage/watch-search.ts";
+import { type CopiedPages, copySearch } from "./copy-search.ts";
+import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
+
+/** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
+const LEASE_TTL_MS = 15_000;
+
+export interface PollEventsDeps extends ResolveEventsDeps {
+  readonly log: Log;
+  /** The live edge is read again when it is older than this. */
+  readonly freshMs: number;
+  /** What is read again before the point already reached, for late events. */
+  readonly overlapMs: number;
+  /** Until when an event may still appear after its time. */
+  readonly settleMs: number;
+}
+
+export function pollLeaseName(zoneId: number): string {
+  return `poll-events.${zoneId}`;
+}
+
+/**
+ * Brings one zone up to date by flat searches: the newest minutes first, then every hour of the last 72 that was never
+ * searched, then every unsealed one that has settled once more from end to end, each time the one that expires first in
+ * front. The hour's cursor moves in the transaction of the last page of a
+ * span, so a killed span is read again; every page may be stored twice.
+ */
+export function createPollEventsJob(given: Omit<PollEventsDeps, "resolvedAt">): AnyJob {
+  const deps: PollEventsDeps = { ...given, resolvedAt: new Map() };
+  return defineJob({
+    name: "poll-events",
+    queue: "ingest",
+    payload: z.strictObject({ zoneId: z.int() }),
+    attempts: 3,
+    timeoutMs: 600_000,
+    run: ({ zoneId }, signal) => pollEvents(deps, zoneId, signal),
+  });
+}
+
+async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal): Promise<void> {
+  await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
+    pollUntilCurrent(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
+  );
+}
+
+interface Poll {
+  readonly zoneId: number;
+  readonly lease: HeldLease;
+}
+
+/** An hour that cannot be searched must not keep those behind it from being copied; two in a row end the run. */
+async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
+  const { database, clock, log } = deps;
+  const { zoneId } = poll;
+  const failures: unknown[] = [];
+  // Hours to leave to the next run: their search failed, contradicted what is known, or was their closing one.
+  const skipped = new Set<number>();
+  const closed = new Set<number>();
+  let failuresInARow = 0;
+  while (!signal.aborted) {
+    const now = clock();
+    const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
+    const hours = await readCoveredHours(database.db, zoneId, range);
+    // Once per run: an hour whose closing search finds something is left to the next, however the clock runs.
+    const untried = hours.filter(({ startsAt }) => !skipped.has(startsAt) && !closed.has(startsAt));
+    const open = planSearch(now, [...hours, ...asSearched(skipped)], deps);
+    const span = open ?? planClosingSearch(now, untried, deps);
+    if (span === null) break;
+    if (open === null) closed.add(span.hour);
+    try {
+      const { startedAt: atMs, pages, inserted, contradiction } = await searchSpan(deps, poll, span, signal);
+      const { from, to } = span;
+      log.debug({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "span searched");
+      failuresInARow = 0;
+      // The cursor stands where it stood: the next run asks again.
+      if (contradiction !== null) skipped.add(span.hour);
+      if (contradiction !== null || open === null || (await isRouteSuspect(database, zoneId, "search")))
+        await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
+    } catch (thrown) {
+      if (signal.aborted) return;
+      failures.push(thrown);
+      skipped.add(span.hour);
+      const isRefused = thrown instanceof EdgeError && thrown.disposition === "wait";
+      if (++failuresInARow === 2 || isRefused) break;
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  if (!signal.aborted) await resolveEvents(deps, poll, signal);
+}
+
+function asSearched(hours: Iterable<number>): SearchedHour[] {
+  return Array.from(hours, (startsAt) => ({ startsAt, searchedThrough: Number.POSITIVE_INFINITY }));
+}
+
+interface SearchedSpan extends CopiedPages {
+  /** Start of the search, epoch ms. */
+  readonly startedAt: number;
+}
+
+/**
+ * The hour's cursor moves with every part, its closing search counts when the last one is stored. Neither happens where the
+ * search shows less of the time before the cursor than searches have shown before.
+ */
+async function searchSpan(
+  deps: PollEventsDeps,
+  { zoneId, lease }: Poll,
+  span: SearchSpan,
+  signal: AbortSignal,
+): Promise<SearchedSpan> {
+  const startedAt = deps.clock();
+  const isClosing = isClosingSearch(span, startedAt, deps.settleMs);
+  const { hour: startsAt, from, to, isFirst: expectNew } = span;
+  // A closing search may lack what a platform has dropped: its look says so.
+  const seenThrough = expectNew || isClosing ? from : Math.min(from + deps.overlapMs, to);
+  const watch = createSearchWatch();
+  let shortfall: string | null = null;
+  const copied = await copySearch(
+    deps,
+    {
+      zoneId,
+      lease,
+      from,
+      to,
+      expectNew,
+      onEvents: watch.add,
+      conclude: async (tx, through) => {
+        shortfall = await watch.findShortfall(tx, zoneId, { from, to: Math.min(seenThrough, through) });
+        if (shortfall !== null) return;
+        const closingSearchAt = isClosing && through === to ? startedAt : null;
+        await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
+        if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt });
+      },
+    },
+    signal,
+  );
+  return { ...copied, startedAt, contradiction: copied.contradiction ?? shortfall };
+}

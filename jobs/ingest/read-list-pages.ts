@@ -1,0 +1,86 @@
+import type { Database } from "../../db/client.ts";
+import { isKnownPage } from "../../db/ingest/list-passes.ts";
+import { readLogIdHashes } from "../../db/ingest/raw-blocks.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { eventLogPages, type PageOfPass } from "../../src/edge/event-log-pages.ts";
+import type { ListEventLogsParams, ReadEventLogsResult } from "../../src/edge/list-event-logs.ts";
+import { toLogDay } from "../../src/edge/log-day.ts";
+import { acceptedAt } from "../../src/ingest/accepted-times.ts";
+import { unpackRecords } from "../../src/ingest/packed-records.ts";
+import { type ShownHour, sumPageHours } from "../../src/ingest/sum-page-hours.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { releaseMemory } from "../../src/lib/own-memory.ts";
+import { readAhead } from "../../src/lib/read-ahead.ts";
+import { toDay } from "../../src/model/horizon.ts";
+import { unpackLogIdHashes } from "../../src/model/log-id-hash.ts";
+import { packRawBlocks, type RawBlock } from "../../src/model/raw-block.ts";
+import type { DigestListPage, ListPageDigest } from "./list-page-workers.ts";
+
+interface ReadListPagesDeps {
+  readonly database: Database;
+  readonly edge: Pick<EdgeClient, "readEventLogs">;
+  readonly digestListPage: DigestListPage;
+  readonly clock: Clock;
+}
+
+interface DayList {
+  readonly zoneId: number;
+  readonly dayStart: number;
+  /** Where to begin; null for the first page. */
+  readonly continuationToken: string | null;
+}
+
+type ListPage = ReadEventLogsResult<ListPageDigest> & PageOfPass;
+
+export interface ReadyListPage extends Omit<ListPage, "content"> {
+  readonly content: ListPageDigest;
+  /** A page with exactly these entries is in the ledger of the day. */
+  readonly isKnown: boolean;
+  /** The records that no block holds yet; a crash before they are stored at worst keeps one twice. */
+  readonly rawBlocks: readonly RawBlock[];
+  /** What the page adds to its pass, by hour. */
+  readonly hours: readonly ShownHour[];
+}
+
+/**
+ * A pass over a day's list, each page ready to be stored. While the caller stores one page the next is packed and the
+ * one behind it fetched and digested, so that the transaction is all that a page takes.
+ */
+export function readListPages(deps: ReadListPagesDeps, list: DayList, signal: AbortSignal) {
+  const { zoneId, dayStart, continuationToken } = list;
+  const read = (body: Buffer) =>
+    deps.digestListPage(body, { zoneId, day: toDay(dayStart), accepted: acceptedAt(deps.clock()) });
+  const ask = (params: ListEventLogsParams, until?: AbortSignal) =>
+    deps.edge.readEventLogs(params, read, until);
+  const params = { shieldZoneId: zoneId, date: toLogDay(dayStart), continuationToken };
+  const pages = readAhead(eventLogPages(ask, params, signal));
+  return readAhead(makeReady(deps.database, list, pages));
+}
+
+async function* makeReady(
+  { db }: Database,
+  { zoneId, dayStart }: DayList,
+  pages: AsyncIterable<ListPage>,
+): AsyncGenerator<ReadyListPage, void, undefined> {
+  // The page before may not be stored yet, so its records are not to be found in the database.
+  let before: readonly string[] = [];
+  let shownBefore: ReadonlySet<string> = new Set();
+  for await (const page of pages) {
+    const content = await page.content;
+    const { hours, ids } = sumPageHours(content.records.times, content.idHashes, shownBefore);
+    shownBefore = ids;
+    const isKnown = await isKnownPage(db, zoneId, toDay(dayStart), content.hash);
+    const { firstAt, lastAt, records } = content;
+    if (isKnown || firstAt === null || lastAt === null) {
+      yield { ...page, content, isKnown, hours, rawBlocks: [] };
+      continue;
+    }
+    const days = [toDay(firstAt), toDay(lastAt)];
+    const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
+    const kept = new Set([...before, ...packed.flatMap(unpackLogIdHashes)]);
+    before = unpackLogIdHashes(records.logIdHashes);
+    const rawBlocks = await packRawBlocks(unpackRecords(records, kept));
+    releaseMemory(records.bytes);
+    yield { ...page, content, isKnown, hours, rawBlocks };
+  }
+}

@@ -1,0 +1,61 @@
+import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { clearUnresolved, readUnresolved } from "../../db/ingest/unresolved-events.ts";
+import type { HeldLease } from "../../db/postgres/hold-lease.ts";
+import { planResolution } from "../../src/coverage/plan-resolution.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { type CopySearchDeps, copySearch } from "./copy-search.ts";
+
+/** The search usually shows an event within seconds of the list: it is asked at every poll for so long. */
+const EAGER_MS = 5 * 60_000;
+/** After that the platform may not know the event at all. */
+const PATIENT_MS = 15 * 60_000;
+
+export interface ResolveEventsDeps extends CopySearchDeps {
+  /** When an hour (`zone:epoch ms`) was last searched for its unresolved events; kept by this process between the runs. */
+  readonly resolvedAt: Map<string, number>;
+}
+
+interface Poll {
+  readonly zoneId: number;
+  readonly lease: Pick<HeldLease, "name" | "fence">;
+}
+
+/**
+ * Searches exactly the events that the list has stored and the search has not shown, so that they get every dimension soon.
+ * May run twice: a search fills what is missing and changes nothing else.
+ */
+export async function resolveEvents(
+  deps: ResolveEventsDeps,
+  { zoneId, lease }: Poll,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, clock, resolvedAt } = deps;
+  const now = clock();
+  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
+  const hours = await readCoveredHours(database.db, zoneId, range);
+  for (const hour of hours) {
+    if (signal.aborted) return;
+    const { startsAt, unresolvedSince, searchedThrough } = hour;
+    const key = `${zoneId}:${startsAt}`;
+    if (unresolvedSince === null || searchedThrough === null) {
+      resolvedAt.delete(key);
+      continue;
+    }
+    if (!isDue(now, hour, resolvedAt.get(key))) continue;
+    resolvedAt.set(key, now);
+    const seenAt = now;
+    const asked = await readUnresolved(database.db, zoneId, { startsAt, beforeMs: searchedThrough });
+    for (const { from, to } of planResolution(asked)) {
+      if (from < horizonAt(now)) continue;
+      await copySearch(deps, { zoneId, lease, from, to, expectNew: false }, signal);
+    }
+    const left = await readUnresolved(database.db, zoneId, { startsAt, beforeMs: now });
+    if (left.length === 0) await clearUnresolved(database.db, zoneId, { startsAt, seenAt });
+  }
+}
+
+function isDue(now: number, { unresolvedSince }: CoveredHour, last: number | undefined): boolean {
+  if (last === undefined || (unresolvedSince ?? 0) > last) return true;
+  return now - (unresolvedSince ?? 0) < EAGER_MS || now - last >= PATIENT_MS;
+}

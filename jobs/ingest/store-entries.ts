@@ -1,0 +1,76 @@
+import type { Database, Queryable } from "../../db/client.ts";
+import { toEventRows } from "../../db/ingest/event-rows.ts";
+import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import { type StoredPage, storePage } from "../../db/ingest/store-page.ts";
+import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import { acceptedAt } from "../../src/ingest/accepted-times.ts";
+import { countEvents } from "../../src/ingest/count-events.ts";
+import { listDays } from "../../src/ingest/digest-list-page.ts";
+import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
+import type { OpenedPage } from "../../src/ingest/open-page.ts";
+import { preparePage } from "../../src/ingest/prepare-page.ts";
+import type { EntryReader } from "../../src/ingest/read-entries.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
+import { packUnlistedRecords } from "./pack-unlisted-records.ts";
+
+export interface StoreEntriesDeps {
+  readonly database: Database;
+  readonly partitions: PartitionKeeper;
+  readonly clock: Clock;
+  readonly observer: IngestObserver;
+  /** Told after each page that changed something. */
+  readonly afterPage: () => unknown;
+  /** Keeps out what was erased; without one a page that may hold some is refused. */
+  readonly erasures?: ErasureGuard;
+}
+
+/** Entries of a span, as the platform gave them and how they become events. */
+export interface EntriesToStore<Entry> extends EntryReader<Entry> {
+  readonly zoneId: number;
+  readonly lease: { readonly name: string; readonly fence: number };
+  readonly entries: Omit<OpenedPage, "envelope">;
+  /** What the platform sent for them. */
+  readonly bytes: number;
+  /** None of them is probably known. */
+  readonly expectNew: boolean;
+  /** Called once with the page's events, before they are stored. */
+  readonly onEvents?: ((events: readonly WafEvent[]) => void) | undefined;
+  /** Runs in the same transaction, before the fence is checked. */
+  readonly conclude: (tx: Queryable, stored: StoredPage) => Promise<unknown>;
+}
+
+/**
+ * Stores what the search language's routes show: every dimension is known. The record is left to the list, which has more
+ * of it, while that still shows the day.
+ */
+export async function storeEntries<Entry>(
+  deps: StoreEntriesDeps,
+  page: EntriesToStore<Entry>,
+): Promise<{ events: number; inserted: number }> {
+  const { database, partitions, clock, observer, erasures } = deps;
+  const { zoneId, lease, entries, bytes, expectNew, schema, toEvent, conclude } = page;
+  const storedAt = clock();
+  const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(storedAt) } as const;
+  const { events, records, quarantined, firstAt, lastAt } = preparePage(entries, source);
+  page.onEvents?.(events);
+  const rawBlocks = await packUnlistedRecords(database.db, zoneId, { events, records }, storedAt);
+  const rows = toEventRows(zoneId, events);
+  const newEvents = { rows, size: events.length, firstAt, lastAt, counts: countEvents(events) };
+  const newPage = {
+    zoneId,
+    lease,
+    events: newEvents,
+    expectNew,
+    storedAt,
+    quarantined,
+    rawBlocks,
+    erasures,
+  };
+  const { stored } = await partitions.withDays(listDays(events), () =>
+    storePage(database, newPage, conclude),
+  );
+  observer.pageStored({ route: "search", zoneId, entries: entries.records.length, bytes, ...stored });
+  if (stored.inserted + stored.filled > 0) deps.afterPage();
+  return { events: events.length, inserted: stored.inserted };
+}

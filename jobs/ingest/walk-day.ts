@@ -1,0 +1,206 @@
+import { hash } from "node:crypto";
+import type { Database, Queryable } from "../../db/client.ts";
+import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import {
+  beginListPass,
+  type ListPass,
+  type PassResult,
+  readListPass,
+  recordListPage,
+  rejectListToken,
+} from "../../db/ingest/list-passes.ts";
+import { noteWrongTimes } from "../../db/ingest/merge-doubles.ts";
+import { type StoredPage, storePage } from "../../db/ingest/store-page.ts";
+import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
+import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
+import { isPassedNews } from "../../src/ingest/plan-pass.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { releaseMemory } from "../../src/lib/own-memory.ts";
+import { toDay } from "../../src/model/horizon.ts";
+import { recordListLooks } from "../coverage/record-list-looks.ts";
+import type { DigestListPage } from "./list-page-workers.ts";
+import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
+
+/** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
+const MAX_STALLED_PAGES = 20;
+/** A pass that began so long ago and stands at a page that fails is begun again. */
+const STUCK_AFTER_MS = 3_600_000;
+
+export interface WalkDayDeps {
+  readonly database: Database;
+  readonly partitions: PartitionKeeper;
+  readonly edge: Pick<EdgeClient, "readEventLogs">;
+  readonly digestListPage: DigestListPage;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: IngestObserver;
+  /** Told after each page that changed something. */
+  readonly afterPage: () => unknown;
+  /** Keeps out what was erased; without one a page that may hold some is refused. */
+  readonly erasures?: ErasureGuard;
+}
+
+export interface DayToWalk {
+  readonly zoneId: number;
+  readonly dayStart: number;
+  /** Of this day's list; every page is committed under its fence. */
+  readonly lease: { readonly name: string; readonly fence: number };
+  /** Also runs in the transaction of each page. */
+  readonly conclude?: (tx: Queryable, page: StoredPage) => Promise<unknown>;
+}
+
+export interface EndedPass extends ListPass {
+  /** Entries that belong to another day. */
+  readonly outsideDay: number;
+}
+
+/** The lease of whoever walks this day (start in epoch ms). */
+export function walkLeaseName(zoneId: number, dayStart: number): string {
+  return `walk-days.${zoneId}.${toDay(dayStart)}`;
+}
+
+/**
+ * One pass over a day's list, or what is left of one: page after page with its ledger entry and the cursor in one
+ * transaction, so that a killed pass goes on where it stood. A full pass becomes a look at each of its hours. Returns the pass
+ * as it ended; null when the signal ended it before that, or when its token was refused and it has to begin again.
+ */
+export async function walkDay(
+  deps: WalkDayDeps,
+  day: DayToWalk,
+  { plan, state }: { plan: "resume" | "full" | "short"; state: ListPass | null },
+  signal: AbortSignal,
+): Promise<EndedPass | null> {
+  const { database, clock, log } = deps;
+  const { zoneId, dayStart, lease } = day;
+  const name = toDay(dayStart);
+  const pass =
+    plan === "resume" && state !== null
+      ? state
+      : await beginListPass(database.db, zoneId, name, { fence: lease.fence, startedAt: clock() });
+  try {
+    const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
+    if (ended?.passResult === "full") await recordListLooks(database, day, ended);
+    return ended;
+  } catch (thrown) {
+    if (signal.aborted) return null;
+    if (!(await isTokenRefusal(deps, day, thrown))) throw thrown;
+    log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass begins again");
+    return null;
+  }
+}
+
+/**
+ * A refusal of any other page than the first is the token's: the next run begins at the first page. How the platform
+ * refuses a token is not documented; where it answers an error that usually passes, an hour is enough. A page that is
+ * too large stays so.
+ */
+async function isTokenRefusal(
+  { database: { db }, clock }: WalkDayDeps,
+  { zoneId, dayStart, lease }: DayToWalk,
+  thrown: unknown,
+) {
+  if (!(thrown instanceof EdgeError) || thrown.code === "EDGE_BODY_TOO_LARGE") return false;
+  const pass = await readListPass(db, zoneId, toDay(dayStart));
+  if (pass === null || pass.continuationToken === null) return false;
+  const isStuck = thrown.disposition === "retry" && clock() - pass.startedAt >= STUCK_AFTER_MS;
+  if (thrown.disposition !== "give-up" && !isStuck) return false;
+  await rejectListToken(db, zoneId, toDay(dayStart), { pass: pass.pass, fence: lease.fence });
+  return true;
+}
+
+interface WalkedPass {
+  readonly pass: ListPass;
+  readonly mayStop: boolean;
+}
+
+/** Returns the pass as it ended, or null when the signal ended it before that. */
+async function walkPass(
+  deps: WalkDayDeps,
+  day: DayToWalk,
+  { pass, mayStop }: WalkedPass,
+  signal: AbortSignal,
+): Promise<EndedPass | null> {
+  const { observer } = deps;
+  const { zoneId, dayStart } = day;
+  const { continuationToken } = pass;
+  const seenPages = new Set<string>();
+  let stalledPages = 0;
+  let current = pass;
+  let expectNew = false;
+  let previous: { firstAt: number | null } = { firstAt: null };
+  let earliestNew: number | null = null;
+  let outsideDay = 0;
+  for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
+    const { entries, size, firstAt } = page.content;
+    const pageHash = page.content.hash.toString("hex");
+    outsideDay += page.content.outsideDay;
+    const { nearDay } = page.content;
+    if (nearDay.length > 0)
+      outsideDay += await noteWrongTimes(deps.database.db, zoneId, { dayStart, atMs: deps.clock() }, nearDay);
+    stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
+    seenPages.add(pageHash);
+    const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
+      if (page.looped || stalledPages > MAX_STALLED_PAGES) return "looped";
+      if (page.nextToken === null) return "full";
+      const isNews = { ...page.content, newEntries };
+      return mayStop && isPassedNews(isNews, previous, { earliestNew }) ? "short" : null;
+    });
+    const { stored } = walked;
+    current = walked.pass;
+    expectNew = size > 0 && stored.inserted === size;
+    if (stored.inserted > 0 && firstAt !== null) {
+      earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, firstAt);
+    }
+    previous = { firstAt };
+    observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes });
+    if (stored.inserted + stored.filled > 0) deps.afterPage();
+    if (current.passResult !== null) return { ...current, outsideDay };
+    if (signal.aborted) return null;
+  }
+  return null;
+}
+
+interface WalkedPage {
+  readonly current: ListPass;
+  readonly page: ReadyListPage;
+  readonly expectNew: boolean;
+}
+
+async function storeListPage(
+  deps: WalkDayDeps,
+  { zoneId, dayStart, lease, conclude: concludeMore }: DayToWalk,
+  { current, page, expectNew }: WalkedPage,
+  resultOf: (newEntries: number) => PassResult | null,
+): Promise<{ pass: ListPass; stored: StoredPage }> {
+  const { database, partitions, clock, erasures } = deps;
+  const { content, isKnown, rawBlocks, hours } = page;
+  const day = toDay(dayStart);
+  const conclude = async (tx: Queryable, stored: StoredPage) => {
+    const recorded = await recordListPage(tx, current, lease.fence, {
+      zoneId,
+      day,
+      entries: content.entries,
+      newEntries: stored.inserted,
+      hash: content.hash,
+      tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
+      firstAt: content.firstAt,
+      lastAt: content.lastAt,
+      hours,
+      nextToken: page.nextToken,
+      passResult: resultOf(stored.inserted),
+    });
+    await concludeMore?.(tx, stored);
+    return recorded;
+  };
+  const events = isKnown ? { ...content, size: 0 } : content;
+  const quarantined = isKnown ? [] : content.quarantined;
+  const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined, erasures };
+  const { stored, concluded } = await partitions.withDays(content.days, () =>
+    storePage(database, newPage, conclude),
+  );
+  releaseMemory(content.rows);
+  return { pass: concluded, stored };
+}

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readListPass } from "../../db/ingest/list-passes.ts";
+import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
+import { readSearchedHours } from "../../db/search/search-coverage.ts";
+import { isLeaseHeld } from "../../db/service/leases.ts";
+import { isBackfilled } from "../../src/coverage/plan-search.ts";
+import { EdgeError } from "../../src/edge/edge-error.ts";
+import { planPass } from "../../src/ingest/plan-pass.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { DAY_MS, firstListedDay, horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { judgeRoute } from "../coverage/judge-route.ts";
+import { pollLeaseName } from "./poll-events.ts";
+import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
+
+/** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
+const LEASE_TTL_MS = 15_000;
+
+export interface WalkDaysDeps extends WalkDayDeps {
+  /** Until when an event may still appear after its time. */
+  readonly settleMs: number;
+  /** Full passes over one day begin this far apart. */
+  readonly fullEveryMs: number;
+}
+
+/**
+ * Reads the date-paged list of one zone, oldest day first, and stores what the search has not: new events, and every
+ * record byte for byte. One page is one transaction with its ledger entry and the cursor, so a killed pass goes on
+ * where it stood; a lease per day keeps a second runner away and its fence keeps a late one from committing.
+ */
+export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
+  return defineJob({
+    name: "walk-days",
+    queue: "ingest",
+    payload: z.strictObject({ zoneId: z.int() }),
+    attempts: 3,
+    timeoutMs: 600_000,
+    run: ({ zoneId }, signal) => walkDays(deps, zoneId, signal),
+  });
+}
+
+/** A day that cannot be read, such as one the platform has just forgotten, does not keep the others from being read. */
+async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
+  const now = deps.clock();
+  const failures: unknown[] = [];
+  for (let dayStart = firstListedDay(now); dayStart <= startOfDay(now); dayStart += DAY_MS) {
+    if (signal.aborted) return;
+    if (await isSearchedFirst(deps, zoneId, dayStart)) continue;
+    const name = walkLeaseName(zoneId, dayStart);
+    try {
+      await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+        walkIfDue(deps, { zoneId, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
+      );
+    } catch (thrown) {
+      failures.push(thrown);
+      if (thrown instanceof EdgeError && thrown.disposition === "wait") break;
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+/** An event is written once if the search, which knows every dimension, comes first; so its backfill is left to end. */
+async function isSearchedFirst({ database, clock }: WalkDaysDeps, zoneId: number, dayStart: number) {
+  const now = clock();
+  const hours = await readSearchedHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  const isSearched = isBackfilled(now, hours, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
+}
+
+interface Day {
+  readonly zoneId: number;
+  readonly dayStart: number;
+  readonly lease: HeldLease;
+}
+
+async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Promise<void> {
+  const { database, clock, log } = deps;
+  const { zoneId, dayStart } = day;
+  const name = toDay(dayStart);
+  const state = await readListPass(database.db, zoneId, name);
+  const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  const isAskable = ({ startsAt, state: of }: CoveredHour) => of !== "gap" && startsAt >= horizonAt(clock());
+  const plan = planPass(clock(), { dayStart, hours: hours.filter(isAskable) }, state, deps);
+  if (plan === null) return;
+  const ended = await walkDay(deps, day, { plan, state }, signal);
+  if (ended?.passResult === "full") {
+    const contradiction =
+      ended.outsideDay === 0 ? null : `The list of ${name} shows ${ended.outsideDay} events of other days.`;
+    await judgeRoute(deps, { zoneId, route: "list", atMs: ended.startedAt, contradiction });
+  }
+  if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {
+    const { pass, pagesSeen: pages, newEntries, passResult } = ended;
+    log.debug({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");
+  }
+}

@@ -1,0 +1,54 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
+import { readTombstones } from "../../db/privacy/tombstones.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { DAY_MS, HOUR_MS } from "../../src/model/horizon.ts";
+import { ERASED } from "../../src/privacy/pseudonym.ts";
+import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+
+/** So long after it was read, what a job makes of events may be written. */
+const WRITING_MS = HOUR_MS / 4;
+
+export interface EraseLeftoversDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly erasures: Pick<ErasureGuard, "judge">;
+}
+
+/**
+ * Goes again over what the service made of events around an erasure, for a day: evidence that was collected before it and
+ * written after it would keep an address. What was made of later events stays. While the pseudonym key is missing it does
+ * nothing. Safe beside itself.
+ */
+export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeftoversDeps): AnyJob {
+  return defineJob({
+    name: "erase-leftovers",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 300_000,
+    async run() {
+      for (const tombstone of await readTombstones(database.db, clock() - DAY_MS)) {
+        const { zoneId, requestedAt, untilAt } = tombstone;
+        const judge = await erasures.judge([tombstone]);
+        // The next run comes in minutes, and the alert about the missing key is raised elsewhere.
+        if (judge === null) return;
+        const { match } = judge;
+        const replace = (ip: string) => (match(ip) === null ? null : ERASED);
+        const writtenIn = { from: requestedAt - HOUR_MS, to: Math.max(requestedAt, untilAt) + WRITING_MS };
+        await rewriteDerived(
+          database,
+          { zoneId, writtenIn },
+          {
+            json: (value) => replaceInJson(value, replace, { dropTraits: true }),
+            text: (text) => replaceAddresses(text, replace),
+            write: true,
+          },
+        );
+      }
+    },
+  });
+}

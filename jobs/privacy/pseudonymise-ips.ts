@@ -1,0 +1,130 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import { holdLease } from "../../db/postgres/hold-lease.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import {
+  type EventSpan,
+  findBatchEnd,
+  isDayWalked,
+  listAddresses,
+  listZonesOf,
+  markDayDone,
+  readDoneDays,
+  replaceAddressesOf,
+} from "../../db/privacy/pseudonymise.ts";
+import { listDays } from "../../db/privacy/retention.ts";
+import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { DAY_MS, toDay } from "../../src/model/horizon.ts";
+import { readAddress } from "../../src/privacy/ip-address.ts";
+import { isFullAddress, toPseudonym } from "../../src/privacy/pseudonym.ts";
+import type { PseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
+import { INGEST_DAYS, keptFrom } from "../../src/privacy/retention.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+
+const LEASE_TTL_MS = 15_000;
+const EVENTS_PER_TRANSACTION = 5_000;
+
+export interface PseudonymiseIpsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ipDays: number;
+  /** @throws {PseudonymKeyError} where this process has not the key that is in use. */
+  readonly openKey: () => Promise<PseudonymKey>;
+}
+
+/**
+ * Replaces the full addresses of days past their retention by pseudonyms, oldest day first, in small transactions. Masked
+ * addresses name nobody and stay. Killed, it goes over the day again and finds only what is left; of two at once one
+ * works. A day whose list is being read waits; one that ingest might still write to is looked at again.
+ */
+export function createPseudonymiseIpsJob(deps: PseudonymiseIpsDeps): AnyJob {
+  return defineJob({
+    name: "pseudonymise-ips",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 3,
+    timeoutMs: 900_000,
+    async run(_, signal) {
+      const lease = { name: "pseudonymise-ips", ttlMs: LEASE_TTL_MS };
+      await holdLease(deps.database, lease, ({ lost }) =>
+        pseudonymise(deps, AbortSignal.any([signal, lost])),
+      );
+    },
+  });
+}
+
+async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Promise<void> {
+  const { database, clock, log, ipDays, openKey } = deps;
+  const done = await readDoneDays(database.db);
+  const now = clock();
+  const due = (await listDueDays(database, keptFrom(now, ipDays))).filter((day) => !done.has(day));
+  if (due.length === 0) return;
+  const key = await openKey();
+  for (const day of due) {
+    if (signal.aborted) return;
+    if (await isDayWalked(database.db, day)) continue;
+    const events = await pseudonymiseDay(database, { key, day }, signal);
+    if (events === null) return;
+    if (events > 0) log.info({ day, events }, "addresses replaced by pseudonyms");
+    const isSettled = Date.parse(day) < keptFrom(now, INGEST_DAYS);
+    if (isSettled) await markDayDone(database.db, { day, events, keyId: key.id });
+  }
+}
+
+/** Every day from the first that is stored, also one without events: spikes and alerts ended on it. */
+async function listDueDays({ db }: Database, before: number): Promise<string[]> {
+  const [first] = await listDays(db, "waf_events");
+  const days: string[] = [];
+  if (first === undefined) return days;
+  for (let start = Date.parse(first); start < before; start += DAY_MS) days.push(toDay(start));
+  return days;
+}
+
+interface DueDay {
+  readonly key: PseudonymKey;
+  readonly day: string;
+}
+
+/** How many events were changed; null when the signal ended it before the day's end. */
+async function pseudonymiseDay(
+  database: Database,
+  { key, day }: DueDay,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const from = Date.parse(day);
+  const to = from + DAY_MS;
+  const replace = (ip: string) =>
+    isFullAddress(ip) && readAddress(ip) !== null ? toPseudonym(key, ip) : null;
+  await rewriteDerived(
+    database,
+    { zoneId: null, overIn: { from, to } },
+    {
+      json: (value) => replaceInJson(value, replace, { dropTraits: false }),
+      text: (text) => replaceAddresses(text, replace),
+      write: true,
+    },
+  );
+  let events = 0;
+  for (const zoneId of await listZonesOf(database.db, { from, to })) {
+    for (let at: number | null = from; at !== null; ) {
+      if (signal.aborted) return null;
+      const start: number = at;
+      const end = await findBatchEnd(database.db, { zoneId, from: start, to }, EVENTS_PER_TRANSACTION);
+      events += await pseudonymiseSpan(database, key, { zoneId, from: start, to: end ?? to - 1 });
+      at = end === null ? null : end + 1;
+    }
+  }
+  return events;
+}
+
+async function pseudonymiseSpan(database: Database, key: PseudonymKey, span: EventSpan): Promise<number> {
+  return inTransaction(database, async ({ tx }) => {
+    const full = (await listAddresses(tx, span)).filter(isFullAddress);
+    if (full.length === 0) return 0;
+    return replaceAddressesOf(tx, span, new Map(full.map((ip) => [ip, toPseudonym(key, ip)])));
+  });
+}

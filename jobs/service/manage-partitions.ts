@@ -1,0 +1,58 @@
+import { z } from "zod";
+import type { Database } from "../../db/client.ts";
+import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
+import { deleteExpired } from "../../db/privacy/retention.ts";
+import { deleteCubesBefore } from "../../db/search/search-cubes.ts";
+import { forgetReplicas } from "../../db/service/replicas.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { DAY_MS, toDay } from "../../src/model/horizon.ts";
+import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+
+/** The platform's three days, and enough ahead that a day's first event finds its partition after a long outage too. */
+const DAYS_BACK = 3;
+const DAYS_AHEAD = 3;
+/** How long the status names a process that is gone. */
+const REPLICAS_KEPT_MS = 7 * DAY_MS;
+
+export interface ManagePartitionsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly retention: Retention;
+}
+
+/**
+ * Creates the days to come and drops those past retention: events and records by whole partitions, what is not partitioned
+ * in small batches. Safe beside itself.
+ */
+export function createManagePartitionsJob({ database, clock, log, retention }: ManagePartitionsDeps): AnyJob {
+  return defineJob({
+    name: "manage-partitions",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 5,
+    timeoutMs: 300_000,
+    async run() {
+      const now = clock();
+      const days = Array.from({ length: DAYS_BACK + 1 + DAYS_AHEAD }, (_, index) =>
+        toDay(now + (index - DAYS_BACK) * DAY_MS),
+      );
+      const created = await ensurePartitions(database, days);
+      const keptSince = (keptDays: number) => toDay(keptFrom(now, keptDays));
+      const dropped = [
+        ...(await dropPartitionsBefore(database, "waf_events", keptSince(retention.eventDays))),
+        ...(await dropPartitionsBefore(database, "raw_blocks", keptSince(retention.rawDays))),
+      ];
+      await deleteExpired(database.db, {
+        rawFrom: keptFrom(now, retention.rawDays),
+        eventsFrom: keptFrom(now, retention.eventDays),
+        rollUpsFrom: keptFrom(now, retention.rollUpDays),
+      });
+      await deleteCubesBefore(database.db, keptSince(retention.eventDays));
+      await forgetReplicas(database.db, REPLICAS_KEPT_MS);
+      if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");
+    },
+  });
+}

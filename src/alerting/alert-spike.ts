@@ -1,0 +1,54 @@
+import type { Severity } from "../model/severity.ts";
+import { type ZoneFacts, type Zones, zoneFactsOf } from "../model/zones.ts";
+
+type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
+
+/** A spike as stored. Its evidence is hostile text, counted over a sample of the newest events. */
+export interface StoredSpike {
+  readonly id: number;
+  readonly zoneId: number;
+  readonly ruleId: string;
+  readonly kind: "spike" | "new-rule";
+  readonly severity: Exclude<Severity, "info">;
+  readonly openedAt: Date;
+  readonly closedAt: Date | null;
+  readonly windowMinutes: number;
+  readonly windowCount: number;
+  readonly baseline: number;
+  readonly threshold: number;
+  readonly score: number;
+  readonly peak: number;
+  /** Other rules of the zone that rose in the same minutes. */
+  readonly companions?: number;
+  readonly evidence: {
+    readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;
+    readonly sparkline: readonly number[];
+  };
+}
+
+/** A spike as alerts see it: times in epoch milliseconds, severity as on-call should take it. */
+export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt">, ZoneFacts {
+  readonly severity: Severity;
+  readonly openedAtMs: number;
+  readonly closedAtMs: number | null;
+}
+
+/** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
+export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): boolean {
+  return closedAtMs !== null || windowCount < threshold;
+}
+
+/**
+ * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
+ * Growing into a spike then raises the severity, which is told as `worse`.
+ */
+export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
+  const { severity, openedAt, closedAt, ...rest } = spike;
+  return {
+    ...rest,
+    ...zoneFactsOf(zones, rest.zoneId),
+    severity: rest.kind === "new-rule" ? "info" : severity,
+    openedAtMs: openedAt.getTime(),
+    closedAtMs: closedAt?.getTime() ?? null,
+  };
+}

@@ -1,0 +1,199 @@
+import { severities } from "../model/alert-message.ts";
+import type { AlertRecord, NotifyReason } from "../model/alert-record.ts";
+import { matchesSubject } from "../model/match-subject.ts";
+import type { Severity } from "../model/severity.ts";
+import type { AlertSpike } from "./alert-spike.ts";
+import type { Scene } from "./assess-alert.ts";
+import { type AlertDecision, decideAlert } from "./decide-alert.ts";
+import { nextAlert } from "./next-alert.ts";
+import { findInhibition } from "./routing/find-inhibition.ts";
+import { pickRoutes } from "./routing/pick-routes.ts";
+import { planTelling } from "./routing/plan-telling.ts";
+import { findQuietChannels, isQuiet } from "./routing/quiet-hours.ts";
+import type { QuietHours, Route, Subject, SubjectMatchers } from "./routing/routing.ts";
+import { routeSelf } from "./self/route-self.ts";
+
+export interface ExplainedRoute {
+  /** `route.routes[0]`. */
+  readonly path: string;
+  /** `skipped`: an earlier route has taken the alert, or the route above does not match. */
+  readonly verdict: "taken" | "passed on" | "no match" | "skipped";
+  /** The members of the matchers that do not match. */
+  readonly mismatches: readonly (keyof SubjectMatchers)[];
+  readonly channels: readonly string[];
+  readonly continues: boolean;
+}
+
+export interface ExplainedQuietHours {
+  readonly path: string;
+  readonly verdict:
+    | "holds"
+    | "not now"
+    | "no match"
+    | "not critical alerts"
+    | "not these channels"
+    | "not Longwatch's own";
+  readonly channels: readonly string[];
+}
+
+/** Who is notified of one transition. */
+export interface ExplainedTransition {
+  readonly reason: NotifyReason;
+  readonly severity: Severity;
+  readonly notified: readonly string[];
+  /** Those whose message changes in place. */
+  readonly updated: readonly string[];
+  /** Those that are notified once `group_interval` is over. */
+  readonly waiting: readonly string[];
+  /** Those that are notified after their quiet hours. */
+  readonly held: readonly string[];
+}
+
+export interface ExplainedAlert {
+  readonly routes: readonly ExplainedRoute[];
+  readonly quietHours: readonly ExplainedQuietHours[];
+  /** `inhibit[0]`. */
+  readonly inhibitedBy: string | null;
+  readonly silencedBy: number | null;
+  readonly timing: AlertDecision["telling"]["timing"];
+  /** Whether the alert may become part of a message for many. */
+  readonly isGroupable: boolean;
+  readonly repeatIntervalMs: Readonly<Record<string, number>>;
+  readonly transitions: readonly ExplainedTransition[];
+}
+
+const MINUTE_MS = 60_000;
+
+/** Says of an alert that does not exist what the service would decide, by the functions that decide in the service. */
+export function explainAlert(subject: Subject, scene: Scene): ExplainedAlert {
+  const { routing, nowMs } = scene;
+  const telling = planTelling(routing, subject, nowMs);
+  const inhibition = findInhibition(routing.inhibitions, subject, scene.firing);
+  const transitions =
+    subject.kind === "self"
+      ? [explainSelf(subject, scene)]
+      : simulate(subject, scene, telling.timing.groupWaitMs);
+  const spike = toSpike(subject, nowMs, 0);
+  const { silence, groupKey } = decideAlert(spike, null, scene, () => false);
+  const self = subject.kind === "self" ? routeSelf(scene, subject) : null;
+  return {
+    routes: explainRoutes(routing.root, subject),
+    quietHours: explainQuietHours(routing.quietHours, subject, [...telling.channels, ...telling.held], nowMs),
+    inhibitedBy:
+      inhibition === null || self !== null ? null : `inhibit[${routing.inhibitions.indexOf(inhibition)}]`,
+    silencedBy: self === null ? (silence?.id ?? null) : self.silencedBy,
+    timing: telling.timing,
+    isGroupable: self === null && groupKey !== null,
+    repeatIntervalMs: Object.fromEntries(telling.repeatIntervalMs),
+    transitions,
+  };
+}
+
+function explainRoutes(root: Route, subject: Subject): ExplainedRoute[] {
+  const visits = new Map<Route, boolean>();
+  const picked = new Set(pickRoutes(root, subject, (route, isMatch) => visits.set(route, isMatch)));
+  visits.set(root, true);
+  const walk = (path: string, route: Route): ExplainedRoute[] => {
+    const isMatch = visits.get(route);
+    const verdict =
+      isMatch === undefined ? "skipped" : isMatch ? (picked.has(route) ? "taken" : "passed on") : "no match";
+    const mismatches = verdict === "no match" ? findMismatches(route.matchers, subject) : [];
+    const { channels, continue: continues } = route;
+    const children = route.routes.flatMap((child, index) => walk(`${path}.routes[${index}]`, child));
+    return [{ path, verdict, mismatches, channels, continues }, ...children];
+  };
+  return walk("route", root);
+}
+
+function findMismatches(matchers: SubjectMatchers, subject: Subject): (keyof SubjectMatchers)[] {
+  const names = Object.keys(matchers) as (keyof SubjectMatchers)[];
+  return names.filter((name) => !matchesSubject({ [name]: matchers[name] }, subject));
+}
+
+function explainQuietHours(
+  all: readonly QuietHours[],
+  subject: Subject,
+  channels: readonly string[],
+  nowMs: number,
+): ExplainedQuietHours[] {
+  return all.map((hours, index) => {
+    const held = [...findQuietChannels([hours], subject, channels, nowMs)];
+    const verdict =
+      subject.kind === "self"
+        ? "not Longwatch's own"
+        : held.length > 0
+          ? "holds"
+          : !matchesSubject(hours.matchers, subject)
+            ? "no match"
+            : !isQuiet(hours, nowMs)
+              ? "not now"
+              : subject.severity === "critical" && hours.critical === "tell"
+                ? "not critical alerts"
+                : "not these channels";
+    return { path: `quiet_hours[${index}]`, verdict, channels: verdict === "holds" ? held : [] };
+  });
+}
+
+function explainSelf(subject: Subject, scene: Scene): ExplainedTransition {
+  const { channels, silencedBy } = routeSelf(scene, subject);
+  const notified = silencedBy === null ? channels : [];
+  return { reason: "first", severity: subject.severity, notified, updated: [], waiting: [], held: [] };
+}
+
+/** The alert's beginning, a rise a minute later where there can be one, and its end. */
+function simulate(subject: Subject, scene: Scene, groupWaitMs: number): ExplainedTransition[] {
+  const graver = severities[severities.indexOf(subject.severity) + 1];
+  const first = step(toSpike(subject, scene.nowMs, groupWaitMs), null, scene);
+  const later = { ...scene, nowMs: scene.nowMs + MINUTE_MS };
+  const rise =
+    graver === undefined
+      ? null
+      : step(toSpike({ ...subject, severity: graver }, scene.nowMs, groupWaitMs), first.alert, later);
+  const before = rise?.alert ?? first.alert;
+  const end = { ...later, nowMs: later.nowMs + MINUTE_MS };
+  const closed = { ...toSpike(subject, scene.nowMs, groupWaitMs), closedAtMs: end.nowMs };
+  const over = step(closed, before, end);
+  return [first, ...(rise === null ? [] : [rise]), over].flatMap(({ shown }) => shown ?? []);
+}
+
+function step(spike: AlertSpike, before: AlertRecord | null, scene: Scene) {
+  const { reason, told, silence, mutedBy, telling } = decideAlert(spike, before, scene, () => false);
+  if (reason === "none") return { alert: before, shown: null };
+  const muted = { silencedBy: silence?.id ?? null, mutedBy, held: telling.held };
+  const alert = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice: false, nowMs: scene.nowMs });
+  const isMuted = reason !== "resolved" && (silence !== null || mutedBy !== null);
+  const shown: ExplainedTransition = {
+    reason,
+    severity: spike.severity,
+    notified: told.channels.filter((channel) => !told.quiet.includes(channel)),
+    updated: told.quiet,
+    waiting: told.waiting.filter((channel) => !told.quiet.includes(channel)),
+    held: isMuted || reason === "resolved" ? [] : telling.held,
+  };
+  return { alert, shown };
+}
+
+/** A spike of this subject whose first message has waited for the group until now. */
+function toSpike(
+  { kind, zoneId, ruleId, severity }: Subject,
+  nowMs: number,
+  groupWaitMs: number,
+): AlertSpike {
+  const top = { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
+  return {
+    id: 1,
+    zoneId: zoneId ?? 0,
+    ruleId: ruleId ?? "",
+    kind: kind === "new-rule" ? "new-rule" : "spike",
+    severity,
+    openedAtMs: nowMs - groupWaitMs,
+    closedAtMs: null,
+    windowMinutes: 1,
+    windowCount: 1,
+    baseline: 0,
+    threshold: 1,
+    score: 1,
+    peak: 1,
+    evidence: { top, sparkline: [] },
+  };
+}

@@ -1,0 +1,69 @@
+import { classifyAction } from "../../model/action-class.ts";
+import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
+import type { AlertRecord, NotifyReason } from "../../model/alert-record.ts";
+import { episodeKeyOf } from "../../model/dedupe-key.ts";
+import type { AlertSpike } from "../alert-spike.ts";
+import { headlineOf } from "./headline.ts";
+import { ruleTitle } from "./rule-title.ts";
+import { silenceCommand } from "./silence-command.ts";
+
+export interface MessageFacts {
+  readonly alertId: number;
+  readonly fingerprint: string;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: NotifyReason;
+  readonly spike: AlertSpike;
+  readonly advice: AlertMessage["advice"];
+}
+
+/** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
+export function buildMessage(facts: MessageFacts): AlertMessage {
+  const { alertId, fingerprint, alert, reason, spike, advice } = facts;
+  const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
+  const { top, sparkline } = evidence;
+  return alertMessage.parse({
+    alertId,
+    fingerprint,
+    dedupeKey: episodeKeyOf({ fingerprint, firedAtMs: alert.firedAtMs }),
+    transition: alert.transition,
+    reason,
+    state: alert.state,
+    severity: spike.severity,
+    kind: spike.kind,
+    zoneId: spike.zoneId,
+    zoneName: spike.zoneName,
+    zoneLabels: spike.zoneLabels,
+    ruleId: spike.ruleId,
+    ruleTitle: ruleTitle(spike.ruleId),
+    headline: headlineOf(spike, alert.state),
+    startedAt: alert.firedAtMs,
+    endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
+    windowMinutes,
+    count,
+    usual,
+    threshold,
+    score,
+    peak,
+    times: usual > 0 ? count / usual : null,
+    actions: countActions(top.action),
+    top: {
+      ips: top.ip,
+      asns: top.asn,
+      countries: top.country,
+      paths: top.path,
+      userAgents: top.ua,
+      ja4s: top.ja4,
+    },
+    sparkline,
+    advice,
+    links: [],
+    howToSilence: silenceCommand({ alertId, zoneId: spike.zoneId, ruleId: spike.ruleId }),
+  });
+}
+
+function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {
+  const counts = { blocked: 0, logged: 0, challenged: 0, other: 0 };
+  for (const { value, count } of actions) counts[classifyAction(value)] += count;
+  return counts;
+}

@@ -1,0 +1,47 @@
+import type { AlertRecord } from "../../model/alert-record.ts";
+import { nameZone } from "../../model/zones.ts";
+import { type AlertSpike, isCalm } from "../alert-spike.ts";
+import { ruleTitle } from "./rule-title.ts";
+
+const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const small = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+/** Below this it would be shown as a multiple of nothing. */
+const LEAST_USUAL = 0.05;
+
+function round(value: number): string {
+  return (value < 10 ? small : number).format(value);
+}
+
+/**
+ * The one line a phone shows: what, where, how much. Without severity and transition, which every channel sets itself.
+ * Holds the rule's id, which is the log's text.
+ */
+export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
+  const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
+  const subject = nameSeries(spike);
+  if (state === "resolved")
+    return `${subject} is back to normal, peak ${round(peak)} in ${windowMinutes} min`;
+  const active = `${round(windowCount)} events in ${windowMinutes} min`;
+  if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
+  const compared =
+    baseline >= LEAST_USUAL
+      ? `${round(windowCount / baseline)} times the usual ${round(baseline)}`
+      : "usually none";
+  if (isCalm(spike)) return `${subject} has calmed down for now, ${active}, peak ${round(peak)}`;
+  return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
+}
+
+/** `SQL injection: rule 942100 in zone 101 (shop)`. */
+export function nameSeries({
+  zoneId,
+  zoneName,
+  ruleId,
+}: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
+  const title = ruleTitle(ruleId);
+  return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
+}
+
+function describeCompany(companions: number): string {
+  if (companions === 0) return "";
+  return `; ${companions} other ${companions === 1 ? "rule" : "rules"} of the zone rose too`;
+}

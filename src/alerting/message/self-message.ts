@@ -1,0 +1,39 @@
+import { NO_EVENTS } from "../../channel/no-events.ts";
+import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
+import type { AlertRecord } from "../../model/alert-record.ts";
+import { episodeKeyOf } from "../../model/dedupe-key.ts";
+import type { Severity } from "../../model/severity.ts";
+import type { ZoneFacts } from "../../model/zones.ts";
+
+/** What Longwatch says about itself. */
+export interface SelfNews {
+  readonly alertId: number;
+  readonly fingerprint: string;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  readonly severity: Severity;
+  /** Null where no single zone is concerned. */
+  readonly zoneId: number | null;
+  readonly zone?: ZoneFacts;
+  readonly headline: string;
+}
+
+/** The message of one transition of an alert that no events are behind. */
+export function buildSelfMessage(news: SelfNews): AlertMessage {
+  const { alert, fingerprint, zone, ...given } = news;
+  return alertMessage.parse({
+    ...given,
+    ...zone,
+    fingerprint,
+    dedupeKey: episodeKeyOf({ fingerprint, firedAtMs: alert.firedAtMs }),
+    transition: alert.transition,
+    state: alert.state,
+    kind: "self",
+    ruleId: null,
+    ruleTitle: null,
+    startedAt: alert.firedAtMs,
+    endedAt: alert.resolvedAtMs,
+    ...NO_EVENTS,
+  });
+}

@@ -1,0 +1,30 @@
+import type { AlertMessage } from "../../model/alert-message.ts";
+import { digest } from "../../model/fingerprint.ts";
+import { buildSelfMessage } from "./self-message.ts";
+
+/**
+ * What a channel is sent to try it out: the first transition of an alert that does not exist, or its end, for receivers
+ * that would otherwise keep it open. Each `nowMs` is another episode.
+ */
+export function buildTestMessage(channel: string, nowMs: number, reason: "first" | "resolved"): AlertMessage {
+  const isOver = reason === "resolved";
+  const transition = isOver ? 2 : 1;
+  return buildSelfMessage({
+    alertId: 0,
+    fingerprint: digest(["self", "channel-test", channel]),
+    reason,
+    severity: "info",
+    zoneId: null,
+    headline: isOver
+      ? `TEST of channel ${channel} ended: nothing happened, nothing has to be done`
+      : `TEST of channel ${channel}: it works if you can read this. Nothing happened, nothing has to be done`,
+    alert: {
+      state: isOver ? "resolved" : "firing",
+      transition,
+      firedAtMs: nowMs,
+      resolvedAtMs: isOver ? nowMs : null,
+      spikeId: null,
+      transitions: [],
+    },
+  });
+}

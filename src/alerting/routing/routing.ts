@@ -1,0 +1,104 @@
+import type { Severity } from "../../model/severity.ts";
+import type { Zones } from "../../model/zones.ts";
+import type { LinkTemplate } from "../message/link-template.ts";
+
+/** What a route, an inhibition or quiet hours look at. */
+export interface Subject {
+  /** `spike`, `new-rule` or `self`. */
+  readonly kind: string;
+  /** Null where the alert is about Longwatch itself and no single zone. */
+  readonly zoneId: number | null;
+  readonly ruleId: string | null;
+  readonly severity: Severity;
+}
+
+/** Every member named must match, one of its values is enough; empty matches everything. A rule may end in `*`. */
+export interface SubjectMatchers {
+  readonly zone?: readonly number[] | undefined;
+  readonly rule?: readonly string[] | undefined;
+  readonly severity?: readonly Severity[] | undefined;
+  readonly kind?: readonly string[] | undefined;
+}
+
+export type Label = "zone" | "rule";
+
+/** When a route's channels are told; in milliseconds. */
+export interface Timing {
+  /** Alerts that agree in these may become one message; with both, every alert speaks for itself. */
+  readonly groupBy: readonly Label[];
+  /** From this many at once they do. */
+  readonly groupFrom: number;
+  /** How long the first message waits for companions. */
+  readonly groupWaitMs: number;
+  /** Between two messages that tell of a group's new members, or that ring on one channel for one alert. */
+  readonly groupIntervalMs: number;
+  readonly repeatIntervalMs: number;
+}
+
+export interface Route {
+  readonly matchers: SubjectMatchers;
+  readonly channels: readonly string[];
+  readonly timing: Timing;
+  /** Whether the next sibling is looked at as well. */
+  readonly continue: boolean;
+  readonly routes: readonly Route[];
+}
+
+/** A firing source keeps its targets from the channels. */
+export interface Inhibition {
+  readonly source: SubjectMatchers;
+  readonly target: SubjectMatchers;
+  /** In which both must agree. */
+  readonly equal: readonly Label[];
+}
+
+export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/** Times of the wall clock in `timeZone`, minutes after midnight, [from, to); over midnight where `to` is not later. */
+export interface QuietHours {
+  readonly timeZone: string;
+  /** Of the evening on which they begin. */
+  readonly days: readonly Weekday[];
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  /** Null: all. */
+  readonly channels: readonly string[] | null;
+  readonly matchers: SubjectMatchers;
+  readonly critical: "tell" | "hold";
+}
+
+/** A link for the messages of whatever its matchers match. */
+export interface LinkRule extends LinkTemplate {
+  readonly matchers: SubjectMatchers;
+}
+
+export interface Routing {
+  /** Names of every configured channel, routed to or not. */
+  readonly channels: readonly string[];
+  readonly root: Route;
+  readonly inhibitions: readonly Inhibition[];
+  readonly quietHours: readonly QuietHours[];
+  /** In the order in which a message shows them. */
+  readonly links: readonly LinkRule[];
+  /** Names and labels of zones; none without. */
+  readonly zones?: Zones;
+}
+
+const MINUTE_MS = 60_000;
+
+/** What a route that says nothing about it does. */
+export const DEFAULT_TIMING: Timing = {
+  groupBy: ["zone"],
+  groupFrom: 5,
+  groupWaitMs: 30_000,
+  groupIntervalMs: 5 * MINUTE_MS,
+  repeatIntervalMs: 4 * 60 * MINUTE_MS,
+};
+
+/** Without a routing file: everything to every channel, at once. */
+export function routeToAll(channels: readonly string[]): Routing {
+  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
+  const root = { matchers: {}, channels, timing, continue: false, routes: [] };
+  return { channels, root, inhibitions: [], quietHours: [], links: [] };
+}

@@ -1,0 +1,46 @@
+import type { AlertRecord } from "../../model/alert-record.ts";
+import { digest } from "../../model/fingerprint.ts";
+import type { CoverageNews } from "./coverage-alert.ts";
+
+/** What is held back of one zone because the pseudonym key is missing. */
+interface HeldBack {
+  readonly zoneId: number;
+  readonly events: number;
+}
+
+export interface KeyStatus {
+  /** What a running process says of the key; null where nothing is wrong. */
+  readonly problem: string | null;
+  readonly held: readonly HeldBack[];
+}
+
+export function keyFingerprint(): string {
+  return digest(["self", "pseudonym-key"]);
+}
+
+/**
+ * Returns what to say of the pseudonym key; null when nothing is wrong and nothing is open. `alert` is the newest of its
+ * kind. Held events alone are no reason for an alert: they are judged within a minute after the key is back.
+ */
+export function assessKey(
+  nowMs: number,
+  alert: AlertRecord | null,
+  { problem, held }: KeyStatus,
+): CoverageNews | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const severity = "critical";
+  if (problem === null && (held.length === 0 || !isOpen)) {
+    const headline = "The pseudonym key is at hand again, and nothing is held back";
+    return isOpen ? { reason: "resolved", severity, headline, openedAtMs: nowMs } : null;
+  }
+  const cause = problem ?? "The pseudonym key was missing.";
+  const headline = `${cause} ${describeHeld(held)}`;
+  return { reason: isOpen ? "none" : "first", severity, headline, openedAtMs: nowMs };
+}
+
+function describeHeld(held: readonly HeldBack[]): string {
+  if (held.length === 0) return "No event is held back yet.";
+  const events = held.reduce((sum, zone) => sum + zone.events, 0);
+  const zones = held.map(({ zoneId }) => zoneId).join(", ");
+  return `Held back until the key is there: ${events.toLocaleString("en-US")} ${events === 1 ? "event" : "events"} of ${held.length === 1 ? "zone" : "zones"} ${zones}.`;
+}

@@ -1,0 +1,93 @@
+import type { AlertRecord } from "../../model/alert-record.ts";
+import { digest } from "../../model/fingerprint.ts";
+import type { CoverageNews } from "./coverage-alert.ts";
+
+/**
+ * A key that is being changed is refused for a moment, on one replica before the other; and where one of the two routes is
+ * refused for another reason, the other one is answered every minute.
+ */
+const REFUSED_GRACE_MS = 2 * 60_000;
+const QUIET_MS = 20 * 60_000;
+
+export function credentialsFingerprint(): string {
+  return digest(["self", "credentials"]);
+}
+
+export function quietFingerprint(zoneId: number): string {
+  return digest(["self", "quiet", zoneId]);
+}
+
+/** What is known of a zone; times in epoch ms, null where it has not happened. */
+export interface ZoneStanding {
+  readonly zoneId: number;
+  readonly watchedSince: number | null;
+  readonly answeredAt: number | null;
+  readonly refusedSince: number | null;
+  readonly refusedWith: string | null;
+  readonly polledThrough: number | null;
+}
+
+/** How long a zone may go without a poll that reached its end; the settings may ask for fewer than one in 20 minutes. */
+export function quietLimit(pollEveryMs: number): number {
+  return Math.max(QUIET_MS, 3 * pollEveryMs);
+}
+
+/** Refused for a while, and not answered since. */
+function isRefused({ answeredAt, refusedSince }: ZoneStanding, nowMs: number): boolean {
+  if (refusedSince === null || nowMs - refusedSince < REFUSED_GRACE_MS) return false;
+  return answeredAt === null || answeredAt < refusedSince;
+}
+
+/** Whether this zone's events arrive. */
+export function isPolled(zone: ZoneStanding, nowMs: number, limitMs: number): boolean {
+  return !isRefused(zone, nowMs) && zone.polledThrough !== null && nowMs - zone.polledThrough <= limitMs;
+}
+
+/**
+ * What to say of an access key that the platform refuses: one alert whatever the number of zones, because there is one key.
+ * Null when there is nothing to say and nothing open. `alert` is the newest of its kind.
+ */
+export function assessCredentials(
+  nowMs: number,
+  alert: AlertRecord | null,
+  zones: readonly ZoneStanding[],
+): CoverageNews | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const refused = zones.filter((zone) => isRefused(zone, nowMs));
+  const openedAtMs = Math.min(nowMs, ...refused.map(({ refusedSince }) => refusedSince ?? nowMs));
+  const severity = "critical";
+  if (refused.length === 0) {
+    const headline = "The platform takes the access key again";
+    return isOpen ? { reason: "resolved", severity, headline, openedAtMs } : null;
+  }
+  const codes = [...new Set(refused.map(({ refusedWith }) => refusedWith ?? "refused"))].join(", ");
+  const names = refused.map(({ zoneId }) => zoneId).join(", ");
+  const headline = `The platform refuses the access key (${codes}): no events of ${refused.length === 1 ? "zone" : "zones"} ${names} are copied`;
+  return { reason: isOpen ? "none" : "first", severity, headline, openedAtMs };
+}
+
+/** What to say of a zone that nothing was polled of for `limitMs`. Where the key is the cause, that is told instead. */
+export function assessQuiet(
+  nowMs: number,
+  alert: AlertRecord | null,
+  zone: ZoneStanding,
+  limitMs: number,
+): CoverageNews | null {
+  const { zoneId, polledThrough, watchedSince } = zone;
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const severity = "critical";
+  const since = Math.max(polledThrough ?? 0, watchedSince ?? nowMs);
+  const openedAtMs = since + limitMs;
+  if (isOpen && isPolled(zone, nowMs, limitMs)) {
+    const headline = `Zone ${zoneId}: events are polled again`;
+    return { reason: "resolved", severity, headline, openedAtMs };
+  }
+  const headline = `Zone ${zoneId}: nothing was polled ${polledThrough === null ? "yet" : `since ${toText(polledThrough)} UTC`}; attacks go unseen`;
+  if (isOpen) return { reason: "none", severity, headline, openedAtMs };
+  const isQuiet = nowMs > openedAtMs && !isRefused(zone, nowMs);
+  return isQuiet ? { reason: "first", severity, headline, openedAtMs } : null;
+}
+
+function toText(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace("T", " ");
+}

@@ -1,0 +1,303 @@
+import { createDatabase, type Database } from "../../db/client.ts";
+import { migrate } from "../../db/migrate.ts";
+import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import { WORK_SESSIONS } from "../../db/postgres/session-names.ts";
+import { claimDue, type Period } from "../../db/service/leases.ts";
+import { createAskAdvice } from "../../jobs/alerting/ask-advice.ts";
+import { createJobs, type JobSettings, listTicks } from "../../jobs/index.ts";
+import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
+import type { TerminalStream } from "../channel/terminal.ts";
+import type { Config } from "../config/config.ts";
+import { readVersion } from "../config/read-version.ts";
+import { createEdgeClient, type EdgeClient } from "../edge/edge-client.ts";
+import { createEdgeTransport } from "../edge/transport/transport.ts";
+import { describePostgresFailure } from "../embedded/describe-postgres-failure.ts";
+import { findCluster } from "../embedded/place-cluster.ts";
+import { createMetrics } from "../http/metrics.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { readDiskSpace } from "../lib/disk-space.ts";
+import { toError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
+import { messageOf } from "../lib/message-of.ts";
+import type { Secret } from "../lib/secret.ts";
+import { createStopStack, type StopStack } from "../lib/stop-stack.ts";
+import { explainTlsFailure } from "../lib/tls-failure-error.ts";
+import { createErasureGuard } from "../privacy/erasure-guard.ts";
+import { createBatch } from "../queue/batch.ts";
+import type { Bell } from "../queue/bell.ts";
+import { createSchedule, type Schedule } from "../queue/schedule.ts";
+import { auditConfig } from "./audit-config.ts";
+import { checkPort } from "./check-port.ts";
+import { measureIngest } from "./measure-ingest.ts";
+import { measureJob } from "./measure-job.ts";
+import { createFullDiskNotice } from "./notice-full-disk.ts";
+import { openAdminKey } from "./open-admin-key.ts";
+import { openAlerting } from "./open-alerting.ts";
+import { openArchive } from "./open-archive.ts";
+import { openClock } from "./open-clock.ts";
+import { openDatabaseWatch } from "./open-database-watch.ts";
+import { openHeartbeat } from "./open-heartbeat.ts";
+import { openHttp } from "./open-http.ts";
+import { openKeyring } from "./open-keyring.ts";
+import { openKeys } from "./open-keys.ts";
+import { openLifeSign } from "./open-life-sign.ts";
+import { openPlatform, type Platform } from "./open-platform.ts";
+import { checkDataFolder, openPostgres } from "./open-postgres.ts";
+import { openQueues } from "./open-queues.ts";
+import { openRequestGate } from "./open-request-gate.ts";
+import { recordPlatformHealth } from "./record-platform-health.ts";
+import { reportExcessRights } from "./report-excess-rights.ts";
+import { createOutageReports } from "./report-outages.ts";
+import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
+import type { DatabaseWatch } from "./watch-database.ts";
+import { watchEdge } from "./watch-edge.ts";
+
+/** Together with the forced end of a stop, inside ten seconds. */
+const STOP_GRACE_MS = 2_000;
+/** Beside the main thread and Postgres more would only wait for each other. */
+const INGEST_THREADS = 1;
+
+export interface AppOptions {
+  readonly config: Config;
+  readonly log: Log;
+  /** Where the terminal channel prints. */
+  readonly terminal: TerminalStream;
+  /** Told, in a person's words, what is being done. */
+  readonly onStep: (step: string) => void;
+}
+
+/** What a start brought up. */
+export interface RunningApp {
+  readonly database: Database;
+  readonly edge: EdgeClient;
+  readonly clock: Clock;
+  readonly platform: Platform;
+  readonly zoneIds: readonly number[];
+  /** Null where this process serves no HTTP. */
+  readonly httpUrl: string | null;
+  /** The key that this start made because the database had none; nobody is shown it again. */
+  readonly adminKey: Secret | null;
+  /** Reads the configuration file again; one with a mistake changes nothing. */
+  readonly reload: () => void;
+}
+
+export interface App {
+  /** Brings everything up in order; rejects, with nothing left running, when a part does not come. */
+  start(): Promise<RunningApp>;
+  /** Takes everything down in reverse, also what a start in progress has built; idempotent. */
+  stop(): Promise<void>;
+}
+
+/** The composition root: the only place that knows every part. */
+export function createApp(options: AppOptions): App {
+  const { log } = options;
+  const stack = createStopStack(
+    (part, error) => log.warn({ part, err: error }, "part did not stop"),
+    (part, ms) => log.debug({ part, ms }, "part stopped"),
+  );
+  const stopping = new AbortController();
+  let starting: Promise<RunningApp> | undefined;
+  return {
+    async start() {
+      starting = build(options, stack, stopping.signal);
+      try {
+        return await starting;
+      } catch (thrown) {
+        await stack.stop();
+        throw thrown;
+      }
+    },
+    async stop() {
+      stopping.abort(new Error("the service is stopping"));
+      await starting?.catch(() => undefined);
+      await stack.stop();
+    },
+  };
+}
+
+/** One long straight line on purpose: every step needs what the ones before it built. */
+async function build(options: AppOptions, stack: StopStack, stopping: AbortSignal): Promise<RunningApp> {
+  const { config, log, onStep, terminal } = options;
+  const begin = (step: string) => {
+    stopping.throwIfAborted();
+    onStep(step);
+  };
+  let routing = () => config.alerting.routing;
+  const metrics = createMetrics(() => routing().zones);
+  await checkDataFolder(config);
+  if (config.roles.includes("http")) await checkPort(config);
+  const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
+  routing = () => alerting.current().routing;
+  const watch = openDatabaseWatch({ config, alerting, clock: systemClock, log }, stack);
+
+  begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
+  const watched = { dataDir: config.dataDir, clock: systemClock, log, watch };
+  const databaseUrl = await openPostgres(config, stack, () => createOutageReports(watched));
+  await migrate({ url: databaseUrl.reveal() }).catch((thrown: unknown) => {
+    throw explainTlsFailure(thrown, "Postgres");
+  });
+  const database = createDatabase({
+    url: databaseUrl.reveal(),
+    max: 20,
+    applicationName: WORK_SESSIONS,
+    onError: (error) => log.warn({ err: error }, "database connection lost"),
+  });
+  stack.defer("database", () => database.close());
+  const clock = await openClock(database, log, stack, (error) => watchProbe(watch, error));
+  let bell: Bell | undefined;
+  const onKeyChange = () => bell?.ring("report-service", {});
+  const { keyring, checkKey } = await openKeyring({ config, database, log, onChange: onKeyChange }, stack);
+  const fullDisk = createFullDiskNotice({
+    ...watched,
+    dataDir: config.databaseUrl === null ? config.dataDir : null,
+  });
+  stack.defer("full disk notice", () => fullDisk.stop());
+
+  if (config.edge.url === null) begin("Starting the platform's emulator");
+  const platform = await openPlatform(config, log, stack, stopping);
+  const { zoneIds, requestsPerSecond } = platform;
+  const budget = openRequestGate({
+    databaseUrl,
+    requestsPerSecond,
+    onWaited: (ms) => metrics.edgeWaited.inc(ms / 1_000),
+    onLonely(error) {
+      metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
+      if (error === null) log.info({}, "request budget shared again");
+      else log.warn({ err: error }, "request budget not shared: a quarter of the rate is used");
+    },
+  });
+  stack.defer("request budget", () => budget.close());
+  const transport = createEdgeTransport({
+    baseUrl: platform.url,
+    accessKey: platform.accessKey,
+    gate: budget.gate,
+    onAttempt: ({ operation, code }) => metrics.edgeRequests.inc({ operation, outcome: code ?? "ok" }),
+  });
+  stack.defer("platform connections", () => transport.close());
+  const edge = createEdgeClient(transport);
+  const workers = createListPageWorkers({ threads: INGEST_THREADS });
+  stack.defer("page threads", () => workers.close());
+
+  begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
+  const settings = readSettings(config, platform);
+  const watchedEdge = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
+  const jobs = createJobs({
+    database,
+    edge: watchedEdge,
+    clock,
+    log,
+    zoneIds,
+    settings,
+    heartbeat: openHeartbeat(config, systemClock),
+    readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
+    digestListPage: workers.digest,
+    partitions: createPartitionKeeper(database),
+    openKey: keyring.open,
+    erasures: createErasureGuard(keyring.open, checkKey),
+    observer: measureIngest(metrics),
+    onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
+    notifiers: alerting.notifiers,
+    routing: alerting.routing,
+    sensitivity: alerting.sensitivity,
+    lowestFloor: alerting.lowestFloor,
+    ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
+  }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
+  const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
+  bell = queues.bell;
+  stack.defer("queues", () => queues.close(STOP_GRACE_MS));
+  queues.start();
+
+  const onFailure = (tick: string, error: Error) => {
+    fullDisk.onFailure(error);
+    log.warn({ tick, err: error }, "tick failed");
+  };
+  const schedule = planSchedule({ config, onFailure, database, jobs, settings, zoneIds, bell });
+  stack.defer("schedule", () => schedule.stop());
+  stopping.throwIfAborted();
+  schedule.start();
+
+  await reportExcessRights(database, config, log);
+  await auditConfig(database, config, alerting.current());
+  const inUse = alerting;
+  const reload = () => {
+    inUse.reload();
+    auditConfig(database, config, inUse.current()).catch((thrown) =>
+      log.warn({ err: toError(thrown) }, "settings not entered into the audit trail"),
+    );
+  };
+  const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
+  const openKey = keyring.open;
+  const servesHttp = config.roles.includes("http");
+  const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
+  const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
+  const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
+  const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
+  const httpUrl = servesHttp
+    ? await openHttp(
+        { ...parts, ...stores(), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        stack,
+      )
+    : null;
+  writeRuntimeFile(config.dataDir, {
+    pid: process.pid,
+    databaseUrl: databaseUrl.reveal(),
+    httpUrl,
+    emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
+  });
+  stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
+  await openLifeSign({ config, database, log, zoneIds, version: readVersion() }, stack);
+  log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
+  return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
+}
+
+/** A query every minute that fails: the database is down, or hangs. */
+function watchProbe(watch: DatabaseWatch, error: unknown): void {
+  if (error === null) return watch.recovered("probe");
+  const why = describePostgresFailure(error) ?? messageOf(toError(error));
+  const headline = `The database does not answer: no events are copied, no spikes are detected. ${why}`;
+  watch.failed("probe", { headline, isDiskFull: false });
+}
+
+/** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
+function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
+  const { pollEveryMs, lastProofMs, advicePerHour, retention, fallback } = config;
+  return {
+    pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
+    // Every roll-up that the detector can use rings it; the tick makes up for a ring that was lost.
+    detectEveryMs: isEmulated ? 15_000 : 30_000,
+    proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
+    lastProofMs,
+    advicePerHour,
+    retention,
+    fallback,
+  };
+}
+
+interface ScheduleParts {
+  readonly config: Pick<Config, "roles">;
+  readonly onFailure: (tick: string, error: Error) => void;
+  readonly database: Database;
+  readonly jobs: ReturnType<typeof createJobs>;
+  readonly settings: JobSettings;
+  readonly zoneIds: readonly number[];
+  readonly bell: Bell;
+}
+
+/** The ticks of the jobs this process works on; over all replicas each is due once per period. */
+function planSchedule(parts: ScheduleParts): Schedule {
+  const { config, onFailure, database, jobs, settings, zoneIds, bell } = parts;
+  // Many ticks fall due at the same moment: one statement claims them all.
+  const claimAll = createBatch((periods: Period[]) => claimDue(database.db, periods));
+  const claim = async (period: Period) => (await claimAll(period)).has(period.name);
+  const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
+    const queue = jobs.find(({ name }) => name === job)?.queue;
+    if (queue === undefined || !config.roles.includes(queue)) return [];
+    return payloads.map((payload) => {
+      const name = [job, ...Object.values(payload)].join(".");
+      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs });
+      return { name, everyMs, isDue, ring: () => bell.ring(job, payload) };
+    });
+  });
+  return createSchedule({ entries, onError: onFailure });
+}

@@ -1,0 +1,29 @@
+import type { Metrics } from "../http/metrics.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { AnyJob } from "../queue/define-job.ts";
+import { readDisposition } from "../queue/run-attempt.ts";
+
+/** The same job, its attempts counted and timed. */
+export function measureJob(job: AnyJob, metrics: Metrics, clock: Clock): AnyJob {
+  // Durations are of the monotonic clock: the wall clock is corrected while jobs run.
+  const ended = (outcome: "done" | "retry" | "give-up" | "wait", startedAt: number) =>
+    metrics.jobEnded({
+      job: job.name,
+      outcome,
+      durationMs: performance.now() - startedAt,
+      endedAt: clock(),
+    });
+  return {
+    ...job,
+    async run(payload, signal) {
+      const startedAt = performance.now();
+      try {
+        await job.run(payload, signal);
+        ended("done", startedAt);
+      } catch (thrown) {
+        ended(readDisposition(thrown) ?? "retry", startedAt);
+        throw thrown;
+      }
+    },
+  };
+}

@@ -1,0 +1,176 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { Database } from "../../db/client.ts";
+import { readKeyId, registerKeyId } from "../../db/privacy/pseudonym-keys.ts";
+import type { Config } from "../config/config.ts";
+import { toError } from "../lib/errors.ts";
+import { ownCommand, startHint } from "../lib/own-command.ts";
+import { createSecret } from "../lib/secret.ts";
+import { PseudonymKeyError } from "../privacy/erasure-guard.ts";
+import { createPseudonymKey, type PseudonymKey } from "../privacy/pseudonym-key.ts";
+
+const FILE = "pseudonym.key";
+const KEY_BYTES = 32;
+
+type KeyConfig = Pick<Config, "pseudonymKey" | "keyDir">;
+
+export interface PseudonymKeyring {
+  /**
+   * Returns the key in use: the configured one, or the one of the key folder, made there at the first use.
+   * @throws {PseudonymKeyError} when this process lacks the key that the database was made with.
+   */
+  readonly open: () => Promise<PseudonymKey>;
+  /** Returns what is wrong with the key; null when this process has it and a later start will find it. */
+  readonly findProblem: () => Promise<string | null>;
+}
+
+interface KeyringOptions {
+  /** False for a command: only the service makes a key, in its own key folder. */
+  readonly mayCreate?: boolean;
+  /** Called with the file of a key that was just made. */
+  readonly onCreated?: (file: string) => void;
+}
+
+/** Asks the database each time which key is in use: another command may have put in a new one. */
+export function createPseudonymKeyring(
+  config: KeyConfig,
+  { db }: Pick<Database, "db">,
+  { mayCreate = true, onCreated = () => undefined }: KeyringOptions = {},
+): PseudonymKeyring {
+  let held: PseudonymKey | null = null;
+  const open = async () => {
+    const inUse = await readKeyId(db);
+    if (held !== null && held.id === inUse) return held;
+    const found = readKey(config, inUse);
+    if (found === null && inUse === null && !mayCreate)
+      throw new Error(`no pseudonym key is in use yet: ${startHint()} first`);
+    const key = found ?? (inUse === null ? createKeyFile(config.keyDir) : null);
+    const registered = key === null ? inUse : await registerKeyId(db, key.id);
+    if (key === null || registered !== key.id) throw keyError(config, explain(config, key, registered));
+    held = key;
+    if (found === null) onCreated(fileIn(config.keyDir));
+    return key;
+  };
+  return {
+    open,
+    async findProblem() {
+      try {
+        const { id } = await open();
+        // The process goes on with the key it holds. Its next start would not find the key.
+        const found = readKey(config, id);
+        return found?.id === id ? null : `${explain(config, found, id)} This process still has the key.`;
+      } catch (thrown) {
+        if (thrown instanceof PseudonymKeyError) return thrown.problem;
+        throw thrown;
+      }
+    },
+  };
+}
+
+export interface NextKey {
+  readonly key: PseudonymKey;
+  /** Puts a made key where the service reads it; to be called when the database knows the key. */
+  readonly adopt: () => void;
+}
+
+/**
+ * Returns the key to put in use: the configured one, or a new one in a file beside the present one. A crash between the
+ * database's commit and `adopt` costs nothing: the next reader finds the new file and adopts it.
+ */
+export function prepareKey({ pseudonymKey, keyDir }: KeyConfig): NextKey {
+  if (pseudonymKey !== null) return { key: createPseudonymKey(pseudonymKey), adopt: () => undefined };
+  const fresh = writeFresh(keyDir);
+  renameSync(fresh, nextFileIn(keyDir));
+  return {
+    key: readKeyFile(nextFileIn(keyDir)),
+    adopt: () => renameSync(nextFileIn(keyDir), fileIn(keyDir)),
+  };
+}
+
+/** Returns the key in the place of a lost one: what this process has, or a new one. */
+export function prepareSubstitute(config: KeyConfig): NextKey {
+  const own = readKey(config, null);
+  return own === null ? prepareKey(config) : { key: own, adopt: () => undefined };
+}
+
+function explain(
+  { pseudonymKey, keyDir }: KeyConfig,
+  key: PseudonymKey | null,
+  inUse: string | null,
+): string {
+  const place = pseudonymKey === null ? fileIn(keyDir) : "LONGWATCH_PSEUDONYM_KEY";
+  const found = key === null ? `${place} does not exist.` : `${place} holds key ${key.id}.`;
+  return `The pseudonym key ${inUse} is missing: this database was made with it, and ${found}`;
+}
+
+function keyError(
+  { pseudonymKey, keyDir }: KeyConfig,
+  problem: string,
+  options: ErrorOptions = {},
+): PseudonymKeyError {
+  const place =
+    pseudonymKey === null
+      ? `put the file ${fileIn(keyDir)} back, or set LONGWATCH_PSEUDONYM_KEY to the key`
+      : "set LONGWATCH_PSEUDONYM_KEY to the key";
+  const remedies = [
+    `If a backup or another process has the key: ${place}.`,
+    `If the key is lost for good: ${ownCommand("privacy rotate-key --lost --yes")} (docs/privacy.md).`,
+  ];
+  return new PseudonymKeyError(problem, remedies, options);
+}
+
+function fileIn(keyDir: string): string {
+  return path.join(keyDir, FILE);
+}
+
+function nextFileIn(keyDir: string): string {
+  return `${fileIn(keyDir)}.next`;
+}
+
+/**
+ * Returns the configured key, or the one of the key folder; null where there is none.
+ * @throws {PseudonymKeyError} when a file is there and cannot be read.
+ */
+function readKey(config: KeyConfig, inUse: string | null): PseudonymKey | null {
+  const { pseudonymKey, keyDir } = config;
+  const readFile = (file: string) => {
+    try {
+      return readKeyFile(file);
+    } catch (thrown) {
+      const problem = `The pseudonym key cannot be read: ${toError(thrown).message}.`;
+      throw keyError(config, problem, { cause: thrown });
+    }
+  };
+  if (pseudonymKey !== null) return createPseudonymKey(pseudonymKey);
+  const key = existsSync(fileIn(keyDir)) ? readFile(fileIn(keyDir)) : null;
+  if (inUse === null || key?.id === inUse || !existsSync(nextFileIn(keyDir))) return key;
+  const next = readFile(nextFileIn(keyDir));
+  if (next.id !== inUse) return key;
+  renameSync(nextFileIn(keyDir), fileIn(keyDir));
+  return next;
+}
+
+function readKeyFile(file: string): PseudonymKey {
+  return createPseudonymKey(createSecret(readFileSync(file, "utf8").trim()));
+}
+
+/** Of all processes of the folder one makes it, whole; only its user may read it. */
+function createKeyFile(keyDir: string): PseudonymKey {
+  const fresh = writeFresh(keyDir);
+  try {
+    linkSync(fresh, fileIn(keyDir));
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
+  } finally {
+    rmSync(fresh, { force: true });
+  }
+  return readKeyFile(fileIn(keyDir));
+}
+
+function writeFresh(keyDir: string): string {
+  mkdirSync(keyDir, { recursive: true });
+  const fresh = `${fileIn(keyDir)}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  writeFileSync(fresh, `${randomBytes(KEY_BYTES).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+  return fresh;
+}

@@ -1,0 +1,187 @@
+import { cleanText } from "../../lib/clean-text.ts";
+import { isObject } from "../../lib/is-object.ts";
+import { toNetwork } from "./network.ts";
+import { DIMENSIONS, type Dimension, type Filter, type Mistakes, OPERATORS, type Search } from "./search.ts";
+
+const MAX_INT32 = 2_147_483_647;
+const MAX_BUCKETS = 500;
+const MAX_PAGE_SIZE = 500;
+const DEFAULT_PAGE_SIZE = 50;
+const SHOWN_CHARS = 80;
+/** Told of one request: a body full of mistakes is not answered with many times its size. */
+const MAX_MISTAKES = 50;
+/** More would make statements that take longer to plan than to run. */
+const MAX_FILTERS = 50;
+const MAX_VALUES = 1_000;
+const MAX_VALUE_CHARS = 10_000;
+
+const MEMBERS = {
+  search: ["from", "to", "query", "filters", "groupBy", "buckets", "page", "pageSize"],
+  export: ["from", "to", "query", "filters"],
+} as const;
+
+type Reader = ReturnType<typeof createReader>;
+
+/**
+ * Reads a search or export body (platform API spec 2.3 and 2.6). `pageSize` is clamped to 1..500 (50 when unset),
+ * `buckets` to 0..500 and `page` to 0 or more; an empty `groupBy` means flat rows and a repeated dimension counts once.
+ * Whatever else breaks a rule is reported, all of it at once. How far back a window may reach is the caller's to say.
+ */
+export function readSearch(
+  body: unknown,
+  kind: "search" | "export",
+): { readonly search: Search } | { readonly mistakes: Mistakes } {
+  // Fields are named as the caller named them, and one may be called __proto__.
+  const mistakes = Object.create(null) as Mistakes;
+  const reader = createReader(mistakes);
+  if (!isObject(body)) {
+    return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
+  }
+  reader.refuseOthers(body, MEMBERS[kind], "");
+  // In the order in which mistakes are told.
+  const window = readWindow(reader, body);
+  const filters = readFilters(reader, body["filters"]);
+  const asked = kind === "search" ? body : {};
+  const search: Search = {
+    ...window,
+    query: reader.text("query", body["query"]),
+    filters,
+    groupBy: readGroupBy(reader, asked["groupBy"]),
+    buckets: clamp(reader.integer("buckets", asked["buckets"], 0), 0, MAX_BUCKETS),
+    page: clamp(reader.integer("page", asked["page"], 0), 0, MAX_INT32),
+    pageSize: clamp(reader.integer("pageSize", asked["pageSize"], DEFAULT_PAGE_SIZE), 1, MAX_PAGE_SIZE),
+  };
+  return Object.keys(mistakes).length > 0 ? { mistakes } : { search };
+}
+
+function readWindow(reader: Reader, body: Record<string, unknown>): Pick<Search, "from" | "to"> {
+  const from = reader.time("from", body["from"]);
+  const to = reader.time("to", body["to"]);
+  if (to <= from) reader.wrong("to", to, "must be after from");
+  return { from, to };
+}
+
+function readFilters(reader: Reader, value: unknown): Filter[] {
+  const items = reader.list("filters", value);
+  if (items.length > MAX_FILTERS) reader.wrong("filters", items, `must hold at most ${MAX_FILTERS} filters`);
+  return items.slice(0, MAX_FILTERS).flatMap((item, index) => readFilter(reader, `filters[${index}]`, item));
+}
+
+function readFilter(reader: Reader, path: string, value: unknown): Filter[] {
+  if (!isObject(value)) {
+    reader.wrong(path, value, "must be an object with field, op and value");
+    return [];
+  }
+  reader.refuseOthers(value, ["field", "op", "value"], `${path}.`);
+  const { field } = value;
+  const op = OPERATORS.find((known) => known === value["op"]);
+  if (!isDimension(field)) reader.wrong(`${path}.field`, field, `must be one of ${DIMENSIONS.join(", ")}`);
+  if (op === undefined) {
+    reader.wrong(`${path}.op`, value["op"], `must be one of ${OPERATORS.join(", ")}`);
+  } else if (op === "cidr" && field !== "ip") {
+    reader.wrong(`${path}.op`, op, "cidr applies to the field ip only");
+  }
+  const texts = readValues(reader, `${path}.value`, value["value"], op === "cidr");
+  return isDimension(field) && op !== undefined ? [{ field, op, value: texts }] : [];
+}
+
+function readValues(reader: Reader, path: string, value: unknown, areNetworks: boolean): string[] {
+  const values = reader.list(path, value);
+  const texts = values.filter((item) => typeof item === "string");
+  if (texts.length === 0 || texts.length !== values.length) {
+    reader.wrong(path, value, "must be one or more strings");
+  }
+  if (texts.length > MAX_VALUES) reader.wrong(path, value, `must hold at most ${MAX_VALUES} values`);
+  for (const text of texts) {
+    if (text.length > MAX_VALUE_CHARS) {
+      reader.wrong(path, text, `must hold strings of at most ${MAX_VALUE_CHARS} characters`);
+    }
+    if (areNetworks && toNetwork(text) === null) {
+      reader.wrong(path, text, "must be an IPv4 or IPv6 network such as 203.0.113.0/24");
+    }
+  }
+  return texts.map(asStored);
+}
+
+function readGroupBy(reader: Reader, value: unknown): Dimension[] {
+  const items = reader.list("groupBy", value);
+  for (const [index, item] of items.entries()) {
+    if (!isDimension(item)) {
+      reader.wrong(`groupBy[${index}]`, item, `must be one of ${DIMENSIONS.join(", ")}`);
+    }
+  }
+  return [...new Set(items.filter(isDimension))];
+}
+
+/** Texts are compared with what is kept, which holds no NUL and no lone surrogate: the same is done to both. */
+function asStored(text: string): string {
+  return cleanText(text, Number.POSITIVE_INFINITY);
+}
+
+function isDimension(value: unknown): value is Dimension {
+  return DIMENSIONS.some((dimension) => dimension === value);
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
+}
+
+function shown(value: unknown): string {
+  const text = value === undefined ? "nothing" : JSON.stringify(value);
+  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS).toWellFormed()}...` : text;
+}
+
+/** Readers of single members: each adds to `mistakes` what is wrong and answers something of the right type. */
+function createReader(mistakes: Mistakes) {
+  let told = 0;
+  const wrong = (field: string, value: unknown, rule: string) => {
+    told += 1;
+    if (told > MAX_MISTAKES) return;
+    (mistakes[field] ??= []).push(`The value ${shown(value)} is not valid: ${field} ${rule}.`);
+  };
+  return {
+    wrong,
+
+    refuseOthers(value: Record<string, unknown>, allowed: readonly string[], path: string): void {
+      const rule = `is not a property of this body; allowed are ${allowed.join(", ")}`;
+      for (const key of Object.keys(value)) {
+        if (!allowed.includes(key)) wrong(`${path}${shownKey(key)}`, value[key], rule);
+      }
+    },
+
+    integer(field: string, value: unknown, fallback: number): number {
+      if (value === undefined) return fallback;
+      if (Number.isSafeInteger(value) && Number(value) <= MAX_INT32 && Number(value) >= -MAX_INT32 - 1) {
+        return Number(value);
+      }
+      wrong(field, value, "must be a 32-bit integer");
+      return fallback;
+    },
+
+    time(field: string, value: unknown): number {
+      if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
+      wrong(field, value, "is required and must be Unix time in milliseconds");
+      return Number.NaN;
+    },
+
+    text(field: string, value: unknown): string {
+      if (value === undefined || value === null) return "";
+      if (typeof value !== "string") wrong(field, value, "must be a string");
+      else if (value.length > MAX_VALUE_CHARS) {
+        wrong(field, value, `must be at most ${MAX_VALUE_CHARS} characters`);
+      } else return asStored(value);
+      return "";
+    },
+
+    list(field: string, value: unknown): readonly unknown[] {
+      if (value === undefined || value === null) return [];
+      if (Array.isArray(value)) return value;
+      wrong(field, value, "must be an array");
+      return [];
+    },
+  };
+}
+
+function shownKey(key: string): string {
+  return key.length > SHOWN_CHARS ? `${key.slice(0, SHOWN_CHARS).toWellFormed()}...` : key;
+}

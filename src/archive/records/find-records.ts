@@ -1,0 +1,94 @@
+import { hashEventKey } from "../../model/log-id-hash.ts";
+import { planSpans, type Span } from "../plan-spans.ts";
+import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
+
+/** Of `logIdHashes`, per entry. */
+const HASH_BYTES = 8;
+/** Decompression has four threads; while one block is taken apart others are on their way. */
+const LANES = 6;
+
+export interface EventKey {
+  /** Epoch ms. */
+  readonly occurredAt: number;
+  readonly logId: string;
+}
+
+interface Directory extends BlockState {
+  readonly day: string;
+  readonly logIdHashes: Buffer;
+}
+
+/** Where blocks are kept; one that is asked for by id may be gone, because it was merged into others. */
+export interface RecordStore {
+  findBlocks(spans: readonly Span[]): Promise<readonly Directory[]>;
+  readBlocks(wanted: readonly Directory[]): Promise<ReadonlyMap<string, Buffer>>;
+}
+
+/**
+ * The records of events, byte for byte as the platform gave them, by `hashEventKey`. An event whose record was never
+ * shown, or is past its retention, is missing. Only blocks that hold one of them are opened.
+ */
+export async function findRecords(
+  store: RecordStore,
+  opened: OpenedBlocks,
+  keys: readonly EventKey[],
+): Promise<Map<string, Buffer>> {
+  const first = await look(store, opened, keys);
+  if (!first.wasMoved) return first.records;
+  // Blocks were merged between the two questions: the second time their records are in others.
+  return (await look(store, opened, keys)).records;
+}
+
+async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly EventKey[]) {
+  const places = placeRecords(
+    await store.findBlocks(planSpans(keys.map(({ occurredAt }) => occurredAt))),
+    keys,
+  );
+  const missing = places.filter(({ block }) => opened.get(block) === undefined);
+  const read = await store.readBlocks(missing.map(({ block }) => block));
+  const records = new Map<string, Buffer>();
+  let wasMoved = false;
+  await inLanes(places, async ({ block, entries: wanted }) => {
+    const bytes = read.get(block.blockId);
+    const count = block.logIdHashes.length / HASH_BYTES;
+    const entries = opened.get(block) ?? (bytes && (await opened.open(block, bytes, count)));
+    if (entries === undefined) wasMoved = true;
+    for (const { hash, index } of wanted) {
+      const record = entries?.[index];
+      // A copy: a view would keep its whole block.
+      if (record !== undefined) records.set(hash, Buffer.from(record));
+    }
+  });
+  return { records, wasMoved };
+}
+
+/** So many at a time: an opened block takes half a megabyte until its entries are copied out. */
+async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values();
+  const lane = async () => {
+    for (const item of queue) await work(item);
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+interface Place {
+  readonly block: Directory;
+  readonly entries: { readonly hash: string; readonly index: number }[];
+}
+
+/** Which entry of which block is the record of an event; of several the one in the earliest block. */
+function placeRecords(blocks: readonly Directory[], keys: readonly EventKey[]): Place[] {
+  const wanted = new Set(keys.map(hashEventKey));
+  // Nearly every hash is a stranger's: its first half, as a number, says so without making a text of it.
+  const halves = new Set([...wanted].map((hash) => Number.parseInt(hash.slice(0, 8), 16)));
+  return blocks.flatMap((block) => {
+    const { logIdHashes } = block;
+    const entries: { hash: string; index: number }[] = [];
+    for (let at = 0; at < logIdHashes.length; at += HASH_BYTES) {
+      if (!halves.has(logIdHashes.readUInt32BE(at))) continue;
+      const hash = logIdHashes.toString("hex", at, at + HASH_BYTES);
+      if (wanted.delete(hash)) entries.push({ hash, index: at / HASH_BYTES });
+    }
+    return entries.length === 0 ? [] : [{ block, entries }];
+  });
+}

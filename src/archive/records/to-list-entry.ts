@@ -1,0 +1,43 @@
+import { maskAddress, maskRecord } from "../mask/mask.ts";
+import type { ArchivedEvent } from "./archived-event.ts";
+import { readRecord } from "./read-record.ts";
+
+/** The search language's verb as the list's label says it. */
+const STATUSES = new Map([
+  ["block", "Blocked"],
+  ["log", "Logged"],
+  ["challenge", "Challenged"],
+  ["allow", "Allowed"],
+  ["bypass", "Bypassed"],
+]);
+
+const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
+
+/**
+ * An entry of the date-paged list (platform API spec 2.7) as JSON. With its record it is what the platform sent, byte for
+ * byte; where a search's row is all there is of it, the `log` of that and the labels that its dimensions tell; without
+ * one (the platform refused the list, or the record is past its retention) it is made of what the search told: a `log`
+ * with message, URL, masked address and User-Agent, and labels of which the others are empty.
+ */
+export function toListEntry(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): string {
+  const read = record === undefined ? null : readRecord(record);
+  if (record !== undefined && read !== null && !read.isRow && !isMasked) return record.toString();
+  const made = makeEntry(event, isMasked);
+  const log = read === null || read.log === null ? null : isMasked ? maskRecord(read.log) : read.log;
+  return JSON.stringify({ ...made, log: log ?? made.log, labels: read?.labels ?? made.labels });
+}
+
+function makeEntry({ logId, occurredAt, fields, message }: ArchivedEvent, isMasked: boolean) {
+  const { ip, ua, url, asn, country, ruleId, action } = fields;
+  const Headers = ua === "" || isMasked ? [] : [{ Name: "User-Agent", Value: ua }];
+  // The platform hides the last octet of an IPv4 address in its records and leaves IPv6 as it is.
+  const RemoteIp = isMasked || IPV4.test(ip) ? maskAddress(ip) : ip;
+  const log = { ServerZoneId: null, Message: message, Url: url, RemoteIp, UrlEncodedBody: null, Headers };
+  const status = STATUSES.get(action) ?? action;
+  return {
+    logId,
+    timestamp: occurredAt,
+    log: JSON.stringify({ ...log, TriggerMatch: null }),
+    labels: { asn, country, ruleId, severity: "", method: "", ruleGroup: "", status, serverZone: "" },
+  };
+}

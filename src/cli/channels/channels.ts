@@ -1,0 +1,114 @@
+import type { Command } from "commander";
+import { sampleLinks } from "../../alerting/message/add-links.ts";
+import type { Notifier } from "../../channel/notifier.ts";
+import { openNotifier } from "../../channel/open-notifier.ts";
+import { toLine } from "../../channel/plain-text.ts";
+import type { Config } from "../../config/config.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { OWN_COMMAND } from "../../lib/own-command.ts";
+import type { AlertMessage } from "../../model/alert-message.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+import { testChannel } from "./test-channel.ts";
+
+const LIST_HELP = `
+Examples:
+  npm run -s longwatch -- channels list
+  npm run -s longwatch -- channels list --json`;
+
+const TEST_HELP = `
+Sends one message that says it is a test, and to receivers that keep incidents open also its end. It goes out as the
+service would send it, from this machine and with this environment's settings, once and without the outbox. Exit code 1
+when the receiver did not take it. The message has the configuration file's links, filled in as for an alert that there
+could be, the first five of them; all are printed.
+
+Examples:
+  npm run -s longwatch -- channels test webhook
+  npm run -s longwatch -- channels test slack --json`;
+
+/** Where none is configured. */
+const SAMPLE_ZONE = 101;
+
+interface Flags {
+  readonly json?: true;
+}
+
+/** `longwatch channels`: where alerts go, and whether they arrive there. */
+export function channelsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return commandGroup("channels", "List the channels and try them out.", io, [
+    listCommand(readConfig, io),
+    testCommand(readConfig, io),
+  ]);
+}
+
+function listCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("list", "List the configured channels.", LIST_HELP, io)
+    .option("--json", "as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        read.finish();
+        const channels = [...open(readConfig(), io.stdout, systemClock).values()].map(({ name, kind }) => ({
+          name,
+          kind,
+        }));
+        if (flags.json === true) return writeJson(io.stdout, { items: channels, next: null });
+        const rows = channels.map(({ name, kind }) => [toLine(name, 60), kind]);
+        await writeOut(io.stdout, drawTable(["CHANNEL", "KIND"], rows, pickPaint(io)));
+      }),
+    );
+}
+
+function testCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("test", "Send a test message on one channel.", TEST_HELP, io)
+    .usage("[options] <name>")
+    .argument("[name]", "the channel's name")
+    .option("--json", "what happened, as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read, [typed]) => {
+        const config = readConfig();
+        // With --json a terminal channel prints beside the document, not into it.
+        const terminal = flags.json === true ? io.stderr : io.stdout;
+        const notifiers = open(config, terminal, systemClock);
+        const notifier = notifiers.get(typed ?? "");
+        const known = [...notifiers.keys()].join(", ");
+        if (notifier === undefined)
+          read.mistakes.push(
+            `${typed === undefined ? "the name is missing; it" : `"${typed}"`} must be a channel: ${known}`,
+          );
+        read.finish();
+        if (notifier === undefined) return;
+        const links = listSamples(config, systemClock());
+        const { isDelivered, text, ...facts } = await testChannel(notifier, systemClock(), links);
+        const listed = links.map(({ title, url }) => `  ${toLine(title, 60)}: ${url}\n`).join("");
+        if (flags.json === true)
+          await writeJson(io.stdout, { channel: notifier.name, isDelivered, text, ...facts, links });
+        else if (isDelivered) await writeOut(io.stdout, `channel ${notifier.name}: ${text}\n${listed}`);
+        else io.stderr.write(`longwatch channels test: channel ${notifier.name}: ${text}\n`);
+        if (!isDelivered) io.setExitCode(1);
+      }),
+    );
+}
+
+function listSamples({ alerting, edge }: Config, nowMs: number): AlertMessage["links"] {
+  return sampleLinks(alerting.routing.links, edge.zones[0] ?? SAMPLE_ZONE, nowMs);
+}
+
+/** As the service opens them; whether their settings are right is told before anything is sent. */
+function open(
+  { alerting, channels }: Config,
+  terminal: StoreIo["stdout"] | StoreIo["stderr"],
+  clock: Clock,
+): Map<string, Notifier> {
+  const stream = {
+    write: (text: string, done: (error?: Error | null) => void) => terminal.write(text, done),
+    isTTY: terminal.isTTY === true,
+    ...("columns" in terminal && typeof terminal.columns === "number" ? { columns: terminal.columns } : {}),
+    hasColors: () => ("hasColors" in terminal ? (terminal.hasColors?.() ?? true) : true),
+    command: OWN_COMMAND,
+  };
+  const surroundings = { terminal: stream, clock, network: { allowPrivateNetworks: channels.allowPrivate } };
+  return new Map(alerting.channels.map((channel) => [channel.name, openNotifier(channel, surroundings)]));
+}

@@ -1,0 +1,32 @@
+import { describeConfig } from "../../config/config.ts";
+
+const BEGIN = "<!-- config -->";
+const END = "<!-- /config -->";
+
+/** Every variable as a Markdown table, one line each. */
+export function configTable(): string {
+  const rows = describeConfig().map(({ variables, rule, fallback, description }) => [
+    variables.map(code).join(", "),
+    description,
+    rule,
+    fallback === null ? "" : code(fallback),
+  ]);
+  return [["Variable", "Meaning", "Must be", "Default"], ["---", "---", "---", "---"], ...rows]
+    .map((cells) => `| ${cells.join(" | ")} |\n`)
+    .join("");
+}
+
+/**
+ * The text with the table between its markers brought up to date.
+ * @throws {Error} when the text does not have both markers, in order.
+ */
+export function withConfigTable(text: string): string {
+  const begin = text.indexOf(BEGIN);
+  const end = text.indexOf(END);
+  if (begin === -1 || end < begin) throw new Error(`no place for the table: ${BEGIN} and ${END} are missing`);
+  return `${text.slice(0, begin + BEGIN.length)}\n\n${configTable()}\n${text.slice(end)}`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}

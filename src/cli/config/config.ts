@@ -1,0 +1,159 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Command } from "commander";
+import type { Runtime } from "../../app/runtime-file.ts";
+import { type Config, describeConfig, type Setting } from "../../config/config.ts";
+import { toJsonSchema } from "../../config/file/config-file-schema.ts";
+import { UsageError } from "../../lib/errors.ts";
+import { escapeText } from "../../lib/escape-text.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { configTable, withConfigTable } from "./config-table.ts";
+import { testRoutesCommand } from "./test-routes.ts";
+
+const CHECK_HELP = `
+Reads the environment, the files it names and the configuration file (LONGWATCH_CONFIG); connects to nothing. Exit code 0;
+2 when there is a mistake.
+
+Examples:
+  npm run -s longwatch -- config check
+  LONGWATCH_CONFIG=longwatch.yaml npm run -s longwatch -- config check`;
+
+const LIST_HELP = `
+A name in front of which stands * is set here; the others have their default, or none. Secrets are not shown. If a service
+runs on this machine with the same data folder, the list names its address and every setting that differs there. What each
+setting means and must be: docs/configuration.md.
+
+Examples:
+  npm run -s longwatch -- config list
+  npm run -s longwatch -- config list --json`;
+
+const TABLE_HELP = `
+Examples:
+  npm run -s longwatch -- config table
+  npm run -s longwatch -- config table --write docs/configuration.md`;
+
+const SCHEMA_HELP = `
+Examples:
+  npm run -s longwatch -- config schema > longwatch.schema.json`;
+
+export interface ConfigReaders {
+  /** Throws the UsageError that a start would end with. */
+  readonly check: () => unknown;
+  readonly list: () => readonly Setting[];
+  readonly config: () => Config;
+  /** The service that runs here; null where none does. */
+  readonly running: () => RunningService | null;
+}
+
+type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings">;
+
+/** `longwatch config`: what can be set, what is set, and whether it is right. */
+export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
+  return commandGroup("config", "Check the settings, or list what is set and what can be.", io, [
+    checkCommand(readers, io),
+    listCommand(readers, io),
+    tableCommand(io),
+    schemaCommand(io),
+    commandGroup(
+      "routes",
+      "Try out the routes of the configuration file.",
+      io,
+      [testRoutesCommand(readers.config, io)],
+      "config routes",
+    ),
+  ]);
+}
+
+function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
+  return storeCommand("check", "List every mistake; exit code 2 when there is one.", CHECK_HELP, io)
+    .option("--json", "as JSON; mistakes are on stderr all the same")
+    .action(
+      storeAction<{ json?: true }>(io, async ({ json }, read) => {
+        read.finish();
+        check();
+        if (json === true) await writeJson(io.stdout, { isRight: true });
+        else await writeOut(io.stdout, "The configuration is right.\n");
+      }),
+    );
+}
+
+function listCommand({ list, running }: ConfigReaders, io: StoreIo): Command {
+  return storeCommand("list", "List every setting with its value.", LIST_HELP, io)
+    .option("--json", "as JSON")
+    .action(
+      storeAction<{ json?: true }>(io, async (flags, read) => {
+        read.finish();
+        const settings = list();
+        const service = running();
+        const different = listDifferent(settings, service);
+        const { pid, httpUrl } = service ?? {};
+        const runs = service === null ? null : { pid, httpUrl, different };
+        if (flags.json === true) return writeJson(io.stdout, { settings, running: runs });
+        const widest = Math.max(...settings.map(({ name }) => name.length));
+        const lines = settings.map(({ name, value, isSet }) =>
+          `${isSet ? "*" : " "} ${name.padEnd(widest)}  ${value === null ? "-" : escapeText(value)}`.trimEnd(),
+        );
+        await writeOut(io.stdout, `${[...lines, ...describeService(service, different)].join("\n")}\n`);
+      }),
+    );
+}
+
+type Different = Pick<Setting, "name" | "value">;
+
+/** What the service that runs has instead. Of a secret only whether one is set can be compared. */
+function listDifferent(settings: readonly Setting[], service: RunningService | null): Different[] {
+  const { settings: there } = service ?? {};
+  if (there === undefined) return [];
+  return settings.flatMap(({ name, value }) => {
+    const other = there[name] ?? null;
+    return other === value ? [] : [{ name, value: other }];
+  });
+}
+
+function describeService(service: RunningService | null, different: readonly Different[]): string[] {
+  if (service === null) return [];
+  const { pid, httpUrl } = service;
+  const where = httpUrl === null ? "serves no HTTP" : `listens at ${httpUrl}`;
+  const runs = `The service that runs here (process ${pid}) ${where}.`;
+  if (different.length === 0) return ["", runs];
+  const widest = Math.max(...different.map(({ name }) => name.length));
+  const lines = different.map(
+    ({ name, value }) => `  ${name.padEnd(widest)}  ${value === null ? "-" : escapeText(value)}`,
+  );
+  return ["", `${runs} Settings that differ there:`, ...lines];
+}
+
+function tableCommand(io: StoreIo): Command {
+  return storeCommand("table", "Print every variable as a Markdown table.", TABLE_HELP, io)
+    .option("--write <file>", "put the table between the markers of this file instead")
+    .option("--json", "every variable, as JSON")
+    .action(
+      storeAction<{ write?: string; json?: true }>(io, async ({ write, json }, read) => {
+        if (json === true && write !== undefined) read.wrong("write", write, "left out with --json");
+        read.finish();
+        if (json === true) await writeJson(io.stdout, { items: describeConfig(), next: null });
+        else if (write === undefined) await writeOut(io.stdout, configTable());
+        else writeFileSync(write, withConfigTable(readText(write)));
+      }),
+    );
+}
+
+function schemaCommand(io: StoreIo): Command {
+  return storeCommand("schema", "Print the configuration file's JSON Schema.", SCHEMA_HELP, io)
+    .option("--json", "as JSON, which the output is anyway")
+    .action(
+      storeAction(io, async (_flags, read) => {
+        read.finish();
+        await writeOut(io.stdout, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
+      }),
+    );
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    throw new UsageError([`--write "${file}" must be a file that can be read`]);
+  }
+}

@@ -1,0 +1,153 @@
+import type { Command } from "commander";
+import type { Paint } from "../../channel/terminal-style.ts";
+import type { Config } from "../../config/config.ts";
+import type { Standing } from "../../coverage/hour-status.ts";
+import { toHour } from "../../http/routes/v1/coverage.ts";
+import { toIso } from "../../http/routes/v1/parts.ts";
+import { asCalled } from "../../lib/own-command.ts";
+import { count, many } from "../../lib/progress-bar.ts";
+import { DAY_MS, startOfDay } from "../../model/horizon.ts";
+import { nameZone, type Zones } from "../../model/zones.ts";
+import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { readSpan, readZone, type SpanFlags, showTime } from "../options/read-span.ts";
+import { requireZones } from "../options/require-known.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+import { drawDays, drawLegend } from "./draw-days.ts";
+
+/** Exit code of `coverage` and `gaps` when an hour that was asked about is lost. */
+export const GAP_EXIT_CODE = 3;
+const DAYS_SHOWN = 7;
+
+const HELP = `
+A row is a UTC day, a cell an hour:
+  █ sealed     proven complete: read twice, counts equal to the platform's, nothing new since
+  ▒ searched   read to its end, not yet proven
+  ░ open       still to be read
+  ! gap        forgotten by the platform before it was proven complete
+  - unwatched  partly forgotten already when the zone was first watched
+  · not yet    has not begun
+Reads the database only; the service need not run. Exit code 0; 2 for a zone that is neither configured nor stored; 3 when
+a gap lies in the span.
+
+Examples:
+  npm run -s longwatch -- coverage
+  npm run -s longwatch -- coverage --zone 101 --from -90d
+  npm run -s longwatch -- coverage --from 2026-11-01 --to 2026-12-01 --json`;
+
+type Flags = SpanFlags & { readonly json?: true };
+
+/** `longwatch coverage`: where every hour of every zone stands. */
+export function coverageCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("coverage", "Show whether every hour is complete.", HELP, io)
+    .option("--zone <id>", "one shield zone (default: all)")
+    .option("--from <time>", "start: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
+    .option("--to <time>", "end (default: the end of today)")
+    .option("--json", "every hour with state, counts and evidence, as GET /api/v1/coverage answers")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const now = io.clock();
+        const zoneId = readZone(read, flags, false);
+        const today = startOfDay(now);
+        const { from, to } = readSpan(read, flags, {
+          from: today - (DAYS_SHOWN - 1) * DAY_MS,
+          to: today + DAY_MS,
+        });
+        read.finish();
+        const config = readConfig();
+        const zones = await withStore(config, async ({ db }) => {
+          await requireZones(db, config, zoneId === undefined ? [] : [zoneId]);
+          return readZones(db, now, { zoneId, from, to });
+        });
+        const names = config.alerting.routing.zones;
+        if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
+        else await writeOut(io.stdout, draw(zones, zoneId, names, pickPaint(io)));
+        if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
+      }),
+    );
+}
+
+function draw(
+  zones: readonly ZoneCoverage[],
+  asked: number | undefined,
+  names: Zones | undefined,
+  paint: Paint,
+): string {
+  if (zones.length === 0) return describeNothing(asked);
+  const blocks = zones.map((zone) => {
+    const rows = drawDays(zone.hours, paint).map((row) => `${row}\n`);
+    const more = [describeNext(zone), ...describeDoubts(zone)].map((line) => `${line}\n`).join("");
+    return `${paint("bold", nameZone(zone.zoneId, names?.[zone.zoneId]?.name))}   ${describeCounts(zone)}\n${rows.join("")}${more}`;
+  });
+  return `${blocks.join("\n")}\n${drawLegend(paint)}\n`;
+}
+
+export function describeNothing(zoneId: number | undefined): string {
+  const what = zoneId === undefined ? "" : ` of zone ${zoneId}`;
+  return asCalled(`Nothing is stored${what} yet: run npm start.\n`);
+}
+
+function describeCounts({ hours }: ZoneCoverage): string {
+  const { sealed, searched, open, gap } = countStandings(hours);
+  const stored = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
+  const gaps = gap === 1 ? "1 hour lost" : `${gap} hours lost`;
+  return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${count(stored)} events`;
+}
+
+/** What keeps hours of the zone from being sealed, and which seals were withdrawn. */
+function describeDoubts({ hours, suspicions }: ZoneCoverage): string[] {
+  const waiting = hours.flatMap(({ notSealedBecause }) => notSealedBecause ?? []);
+  const reopened = hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null);
+  return [
+    ...suspicions.map(
+      ({ since, reason }) => `The platform answers incompletely since ${showTime(since)} UTC: ${reason}`,
+    ),
+    ...[...Map.groupBy(waiting, (reason) => reason)].map(
+      ([reason, of]) => `${many(of.length, "hour")} not sealed yet: ${reason}`,
+    ),
+    ...reopened.map(
+      ({ startsAt, reopenReason }) =>
+        `reopened: the hour from ${showTime(startsAt)} UTC. ${reopenReason ?? ""}`,
+    ),
+  ];
+}
+
+function describeNext({ nextToExpire }: ZoneCoverage): string {
+  if (nextToExpire === null)
+    return "nothing can be lost: every ended hour that the platform still has is sealed";
+  const { startsAt, hoursToLoss } = nextToExpire;
+  return `next to expire: ${showTime(startsAt)} UTC, ${hoursToLoss.toFixed(1)} hours to loss`;
+}
+
+function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> {
+  const counts: Record<Standing, number> = {
+    sealed: 0,
+    searched: 0,
+    open: 0,
+    gap: 0,
+    unwatched: 0,
+    "not yet": 0,
+  };
+  for (const { standing } of hours) counts[standing]++;
+  return counts;
+}
+
+/** The hours of all zones as `GET /api/v1/coverage` has them, and of each zone what the rows add up to. */
+function toJson(zones: readonly ZoneCoverage[], span: { now: number; from: number; to: number }) {
+  return {
+    items: zones.flatMap(({ zoneId, hours }) => hours.map((hour) => toHour({ ...hour, zoneId }))),
+    next: null,
+    now: toIso(span.now),
+    from: toIso(span.from),
+    to: toIso(span.to),
+    zones: zones.map(({ zoneId, firstHour, nextToExpire, hours }) => ({
+      zoneId,
+      firstHour: toIso(firstHour),
+      nextToExpire: nextToExpire && { ...nextToExpire, startsAt: toIso(nextToExpire.startsAt) },
+      counts: countStandings(hours),
+    })),
+  };
+}

@@ -1,0 +1,25 @@
+import { openRequestGate } from "../../app/open-request-gate.ts";
+import { type Config, requireEdge } from "../../config/config.ts";
+import { createEdgeClient, type EdgeClient } from "../../edge/edge-client.ts";
+import { createEdgeTransport } from "../../edge/transport/transport.ts";
+import type { Secret } from "../../lib/secret.ts";
+
+/**
+ * Runs `fn` with a client of the configured platform that draws from the service's own budget of requests, after the
+ * service: what a person started may take longer, what expires may not.
+ */
+export async function withEdge<T>(
+  config: Config,
+  databaseUrl: Secret,
+  fn: (edge: EdgeClient) => Promise<T>,
+): Promise<T> {
+  const connection = requireEdge(config);
+  const budget = openRequestGate({ databaseUrl, requestsPerSecond: config.edge.requestsPerSecond });
+  const transport = createEdgeTransport({ ...connection, gate: budget.gate });
+  try {
+    return await fn(createEdgeClient(transport, "low"));
+  } finally {
+    await transport.close();
+    await budget.close();
+  }
+}

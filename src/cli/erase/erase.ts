@@ -1,0 +1,178 @@
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import type { Database } from "../../../db/client.ts";
+import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
+import { judgeHeld } from "../../../jobs/ingest/judge-held.ts";
+import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
+import type { Config } from "../../config/config.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { count, createProgressLine, drawBar, many } from "../../lib/progress-bar.ts";
+import {
+  type AddressToErase,
+  countErasable,
+  type ErasableCounts,
+  type EraseAddressDeps,
+  type Erased,
+  eraseAddress,
+} from "../../operations/erase-address.ts";
+import { createErasureGuard } from "../../privacy/erasure-guard.ts";
+import type { PseudonymKey } from "../../privacy/pseudonym-key.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { showTime } from "../options/read-span.ts";
+import { requireZones } from "../options/require-known.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
+
+const HELP = `
+Of each event of the address stay its time, rule, action and country, so that every count still adds up; address, URL, user
+agent, fingerprint, message and the record as received go, and so does what spikes, alerts, messages, recommendations and
+unreadable entries repeat of it. A tombstone (a keyed hash) keeps out what the platform shows again of the time up to
+now; later events of the address are new data. Counts first and asks. Killed, the same command goes on.
+Exit code 0; 1 when it was not confirmed or went wrong.
+
+Examples:
+  npm run -s longwatch -- erase --ip 203.0.113.7 --dry-run
+  npm run -s longwatch -- erase --ip 203.0.113.7 --reason "request 4711" --by alice
+  npm run -s longwatch -- erase --cidr 2001:db8:1:2::/64 --zone 101 --yes --json`;
+
+/** `longwatch erase`: takes the data of an address, or of a network, out of everything that is stored. */
+export function eraseCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("erase", "Erase the data of an IP address or a network.", HELP, io)
+    .option("--ip <address>", "one address")
+    .option("--cidr <network>", "a network, such as 203.0.113.0/24")
+    .option("--zone <id>", "of one shield zone (default: all)")
+    .option(
+      "--include-masked",
+      "also events whose address is masked (203.0.113.*) and may be it, or a neighbour's",
+    )
+    .option("--until <time>", "events up to then; may be in the future (default: now)")
+    .option("--reason <text>", "why, for the audit trail")
+    .option("--by <name>", "who does it (default: who runs this)")
+    .option("--dry-run", "count, and change nothing")
+    .option("--yes", "do not ask")
+    .option("--json", "as JSON")
+    .action(
+      storeAction<EraseFlags>(io, async (flags, read) => {
+        const asked = readEraseFlags(read, flags, io.stdin);
+        read.finish();
+        const config = readConfig();
+        await withStore(config, async (database) => {
+          await requireZones(database.db, config, asked.zoneId === null ? [] : [asked.zoneId]);
+          await run({ io, config, database }, flags, asked);
+        });
+      }),
+    );
+}
+
+interface Surroundings {
+  readonly io: StoreIo;
+  readonly config: Config;
+  readonly database: Database;
+}
+
+async function run(
+  { io, config, database }: Surroundings,
+  flags: EraseFlags,
+  { network, zoneId, actor, reason, ...asked }: ReturnType<typeof readEraseFlags>,
+): Promise<void> {
+  const clock = await readServiceClock(database, io.clock);
+  const key = await createPseudonymKeyring(config, database, { mayCreate: false }).open();
+  if (network === undefined) return;
+  const wanted = {
+    network,
+    zoneId,
+    includeMasked: flags.includeMasked === true,
+    untilAt: asked.untilAt ?? clock(),
+  };
+  const line = createProgressLine(io.stderr);
+  const stopping = new AbortController();
+  const stop = () => stopping.abort(new Error("stopped: the same command goes on from here"));
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  try {
+    line.update("counting ...");
+    const found = await countErasable({ database, key, clock }, wanted, stopping.signal);
+    line.clear();
+    if (flags.dryRun === true) return await report(io, flags, describeFound(found), { dryRun: true, found });
+    if (flags.yes !== true) {
+      io.stderr.write(describeFound(found));
+      if (!(await isConfirmed(io))) throw new Error("not confirmed: nothing was changed");
+    }
+    await storeHeld(database, key, clock, stopping.signal);
+    const deps: EraseAddressDeps = {
+      database,
+      key,
+      clock,
+      onProgress: ({ events, day, days }) =>
+        line.update(
+          `${drawBar(days === 0 ? 1 : day / days)}  ${count(events)} of ${count(found.events)} events`,
+        ),
+    };
+    const erased = await eraseAddress(deps, wanted, { actor, reason }, stopping.signal);
+    line.clear();
+    await report(io, flags, describeErased(erased, wanted, found), { dryRun: false, found, ...erased });
+  } finally {
+    line.clear();
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+  }
+}
+
+/** What another process held back, because it lacks the key, is stored first, so that the erasure finds it. */
+function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal): Promise<void> {
+  const partitions = createPartitionKeeper(database);
+  const erasures = createErasureGuard(() => Promise.resolve(key));
+  const log = { info: () => undefined };
+  return judgeHeld({ database, partitions, clock, log, erasures, afterPage: () => undefined }, signal);
+}
+
+/** An input that ends without an answer is a no. */
+async function isConfirmed({ stdin, stderr }: StoreIo): Promise<boolean> {
+  stderr.write('Type "erase" to go on: ');
+  for await (const line of createInterface({ input: stdin })) return line.trim() === "erase";
+  return false;
+}
+
+async function report(io: StoreIo, { json }: EraseFlags, text: string, facts: object): Promise<void> {
+  if (json === true) await writeJson(io.stdout, facts);
+  else await writeOut(io.stdout, text);
+}
+
+function describeFound({ events, maskedEvents, ...others }: ErasableCounts): string {
+  const masked =
+    maskedEvents === 0
+      ? ""
+      : `${many(maskedEvents, "event")} of a masked address that may be it: --include-masked takes those as well\n`;
+  return `${many(events, "event")}; ${describeOthers(others)}\n${masked}`;
+}
+
+function describeOthers(counts: Omit<ErasableCounts, "events" | "maskedEvents">): string {
+  const { spikes, alerts, notifications, advice, silences, quarantined } = counts;
+  return [
+    many(spikes, "spike"),
+    many(alerts, "alert"),
+    many(notifications, "message"),
+    many(advice, "recommendation"),
+    many(silences, "silence"),
+    `unreadable entries: ${count(quarantined)}`,
+  ].join(", ");
+}
+
+function describeErased(
+  { id, isResumed, counts }: Erased,
+  { untilAt }: AddressToErase,
+  found: ErasableCounts,
+): string {
+  const { events, records, ...others } = counts;
+  const resumed = isResumed ? " (begun before)" : "";
+  const masked =
+    found.maskedEvents === 0
+      ? ""
+      : `Left: ${many(found.maskedEvents, "event")} of a masked address that may be it.\n`;
+  return [
+    `erasure #${id}${resumed}: ${many(events, "event")} and ${many(records, "record")} emptied; ${describeOthers(others)}\n`,
+    masked,
+    `What the platform shows again of the time up to ${showTime(untilAt)} UTC is kept out.\n`,
+  ].join("");
+}

@@ -1,0 +1,23 @@
+import { maskText } from "../../archive/mask/mask-text.ts";
+import { whoRuns } from "../../lib/who-runs.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+
+const MAX_NAME_CHARS = 100;
+
+/** `--by`, or who runs the command; for the audit trail, not a proof. An address in it is masked. */
+export function readActor(read: FlagReader, by: string | undefined): string {
+  return maskText(readText(read, "by", by, MAX_NAME_CHARS) ?? whoRuns());
+}
+
+/** A short text of one line; undefined where it was left out, or was wrong. */
+export function readText(
+  read: FlagReader,
+  flag: string,
+  value: string | undefined,
+  maxChars: number,
+): string | undefined {
+  if (value === undefined) return undefined;
+  const text = value.trim();
+  const isLine = text !== "" && text.length <= maxChars && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text);
+  return isLine ? text : read.wrong(flag, value, `1 to ${maxChars} characters on one line`);
+}

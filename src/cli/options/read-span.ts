@@ -1,0 +1,48 @@
+import type { FlagReader } from "../edge/flag-reader.ts";
+
+export interface SpanFlags {
+  readonly zone?: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export interface Span {
+  /** Epoch ms, half-open. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** `--from` and `--to`, checked against each other; a missing one is a mistake unless there is a fallback. */
+export function readSpan(
+  read: FlagReader,
+  flags: SpanFlags,
+  fallback: { readonly from?: number; readonly to?: number } = {},
+): Span {
+  const from =
+    flags.from === undefined
+      ? (fallback.from ?? read.time("from", undefined))
+      : read.time("from", flags.from);
+  const to = flags.to === undefined ? (fallback.to ?? read.time("to", undefined)) : read.time("to", flags.to);
+  if (from === undefined || to === undefined) return { from: 0, to: 0 };
+  if (to <= from)
+    read.wrong(flags.to === undefined ? "from" : "to", flags.to ?? flags.from, rule(flags, from, to));
+  return { from, to };
+}
+
+function rule(flags: SpanFlags, from: number, to: number): string {
+  return flags.to === undefined
+    ? `before the end of the span, ${new Date(to).toISOString()}`
+    : `after the begin of the span, ${new Date(from).toISOString()}`;
+}
+
+/** `--zone`; undefined where it may be left out and was, or was wrong. */
+export function readZone(read: FlagReader, flags: SpanFlags, isRequired: boolean): number | undefined {
+  if (flags.zone === undefined && !isRequired) return undefined;
+  return read.id("zone", flags.zone, "a shield zone's number");
+}
+
+/** A moment as these commands print it: UTC, to the minute where nothing is lost by it. */
+export function showTime(at: number): string {
+  const iso = new Date(at).toISOString();
+  return at % 60_000 === 0 ? iso.slice(0, 16).replace("T", " ") : iso.slice(0, 19).replace("T", " ");
+}

@@ -1,0 +1,81 @@
+import { listAlerts } from "../../../db/alerting/alert-reports.ts";
+import type { RunningApp } from "../../app/app.ts";
+import { OWN_COMMAND } from "../../lib/own-command.ts";
+import { showAge } from "../terminal/ago.ts";
+
+/** The emulated attack, as it stands when the history is complete. */
+export interface RunningAttack {
+  readonly zoneId: number;
+  /** Negative after its start. */
+  readonly startsInMs: number;
+  /** The alert of its rule that is not resolved; null while there is none. */
+  readonly alertId: number | null;
+}
+
+/** Null on a real platform. */
+export async function readAttack({
+  platform,
+  database,
+}: Pick<RunningApp, "platform" | "database">): Promise<RunningAttack | null> {
+  const { attack } = platform;
+  if (attack === null) return null;
+  const { zoneId, ruleId, startsAtMs } = attack;
+  const states = ["firing", "acknowledged"] as const;
+  const [alert] = await listAlerts(database.db, { states, zoneId, rule: ruleId, limit: 1 });
+  return { zoneId, startsInMs: startsAtMs - Date.now(), alertId: alert?.id ?? null };
+}
+
+/** What a service that runs offers whoever has started it; every line fits 80 columns but for long addresses. */
+export function describeRunning(
+  {
+    platform,
+    httpUrl,
+    zoneIds,
+    attack,
+  }: Pick<RunningApp, "httpUrl" | "zoneIds"> & {
+    readonly platform: Pick<RunningApp["platform"], "url" | "isEmulated">;
+    readonly attack: RunningAttack | null;
+  },
+  /** Null: the state is in a database elsewhere. */
+  { dataDir, command = OWN_COMMAND }: { readonly dataDir: string | null; readonly command?: string },
+): string {
+  const commands: [string, string][] = [
+    ["status", "what is stored, what needs attention"],
+    ["coverage", "which hours are proven complete"],
+    ["alerts list", "what is not resolved"],
+    ["gaps", "what is missing for good, and why"],
+    ["--help", "everything else"],
+  ];
+  const widest = Math.max(...commands.map(([typed]) => typed.length));
+  const lines = commands.map(([typed, does]) => `  ${command} ${typed.padEnd(widest)}  ${does}`);
+  const addresses = [
+    ...(httpUrl === null
+      ? []
+      : [
+          "",
+          "The API, with the key that the first start printed (or one of `keys create`):",
+          `  curl -H "AccessKey: $KEY" ${httpUrl}/api/v1/alerts`,
+          `  ${httpUrl}/docs  every route, with examples`,
+        ]),
+    ...(platform.isEmulated ? ["", "What the emulated platform holds:", `  ${platform.url}/_emulator`] : []),
+  ];
+  const zones = `Watching ${zoneIds.length === 1 ? "zone" : "zones"} ${zoneIds.join(", ")}.`;
+  return [
+    attack === null ? zones : describeAttack(attack, command),
+    "",
+    "Look around, in another terminal:",
+    ...lines,
+    ...addresses,
+    "",
+    ...(dataDir === null ? [] : [`State is kept in ${dataDir}.`]),
+    "Ctrl-C stops everything that was started.",
+    "",
+  ].join("\n");
+}
+
+function describeAttack({ zoneId, startsInMs, alertId }: RunningAttack, command: string): string {
+  if (alertId !== null)
+    return `An attack on zone ${zoneId} is emulated. Its alert is open, so no new alert appears:\n  ${command} alerts show ${alertId}`;
+  const when = startsInMs > 0 ? `begins in ${showAge(startsInMs)}` : `began ${showAge(-startsInMs)} ago`;
+  return `An attack on zone ${zoneId} ${when}. Its alert appears here, a minute later\nat most.`;
+}

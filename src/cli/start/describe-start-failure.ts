@@ -1,0 +1,21 @@
+import type { Config } from "../../config/config.ts";
+import { describePostgresFailure } from "../../embedded/describe-postgres-failure.ts";
+import { fullDiskOf } from "../../embedded/disk-space-needed.ts";
+import { findCluster } from "../../embedded/place-cluster.ts";
+import { readDiskSpace } from "../../lib/disk-space.ts";
+import { isFullDisk } from "../../lib/full-disk.ts";
+
+/** Postgres writes its log in files of this size; without room for one the server ends, and its clients see lost connections. */
+const LOG_FILE_BYTES = 17_000_000;
+
+/** What a start failed with and what helps, in one line; null where the failure is of another kind. */
+export function describeStartFailure(
+  thrown: unknown,
+  { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
+): string | null {
+  const failure = describePostgresFailure(thrown);
+  if (databaseUrl !== null) return failure;
+  const free = readDiskSpace(findCluster(dataDir))?.freeBytes ?? Number.POSITIVE_INFINITY;
+  const isFull = isFullDisk(thrown) || (failure !== null && free < LOG_FILE_BYTES);
+  return isFull ? describePostgresFailure(fullDiskOf(dataDir, thrown)) : failure;
+}

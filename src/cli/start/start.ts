@@ -1,0 +1,175 @@
+import { Command } from "commander";
+import { createApp, type RunningApp } from "../../app/app.ts";
+import { secretsOf } from "../../channel/channel-secrets.ts";
+import type { Config } from "../../config/config.ts";
+import { readVersion } from "../../config/read-version.ts";
+import { toError, UsageError } from "../../lib/errors.ts";
+import { followParent } from "../../lib/follow-parent.ts";
+import { createLog } from "../../lib/log.ts";
+import { OWN_COMMAND } from "../../lib/own-command.ts";
+import { createProgressLine } from "../../lib/progress-bar.ts";
+import type { Secret } from "../../lib/secret.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { addHelp } from "../terminal/shape-help.ts";
+import { describeRunning, readAttack } from "./describe-running.ts";
+import { describeStartFailure } from "./describe-start-failure.ts";
+import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
+
+/** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
+const STOP_DEADLINE_MS = 9_000;
+
+const HELP = `
+Without any setting it starts everything itself: Postgres, an emulator of the platform with 72 hours of history, and an
+attack one minute later. With EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES it works on the real platform.
+
+Examples:
+  npm start
+  EDGE_API_URL=https://api.example.com EDGE_API_KEY_FILE=key.txt EDGE_SHIELD_ZONES=101,102 npm start
+  DATABASE_URL=postgres://... REDIS_URL=redis://... LONGWATCH_ROLES=ingest,derive npm start
+
+Every setting, with its value here: npm run -s longwatch -- config list`;
+
+/** `longwatch start`: the service, until a signal ends it. */
+export function startCommand(readConfig: () => Config): Command {
+  const command = new Command("start")
+    .description("Run the service: copy events, detect spikes, raise alerts.")
+    .option("--json", "what was started, as one JSON document on stdout; everything else goes to stderr")
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+    .action(({ json }: { json?: true }) => run(readConfig(), json === true));
+  return addHelp(command, HELP);
+}
+
+async function run(config: Config, isJson: boolean): Promise<void> {
+  const isTTY = process.stderr.isTTY;
+  const secrets = listSecrets(config);
+  const { stderr } = process;
+  // What people read. With --json the document alone is on stdout.
+  const stdout = isJson ? stderr : process.stdout;
+  // Log, alerts and progress share the terminal: whatever is printed stands above the line that is drawn over.
+  const line = createProgressLine(stdout);
+  const log = createLog({
+    level: config.logLevel,
+    pretty: isTTY && !isJson && (stderr.hasColors() ? "coloured" : true),
+    columns: () => stderr.columns,
+    stream: { write: (text) => line.above(() => stderr.write(text)) },
+    secrets,
+  });
+  const rereadAlerting = () => {
+    const alerting = config.rereadAlerting();
+    secrets.push(...secretsOf(alerting.channels));
+    return alerting;
+  };
+  const print = (text: string) => line.above(() => void stdout.write(`${text}\n`));
+  const app = createApp({
+    config: { ...config, rereadAlerting },
+    log,
+    terminal: {
+      write: (text, done) => line.above(() => stdout.write(text, done)),
+      isTTY: stdout.isTTY,
+      get columns() {
+        return stdout.columns;
+      },
+      hasColors: () => stdout.isTTY && stdout.hasColors(),
+      command: OWN_COMMAND,
+    },
+    onStep: (step) => print(`${step} ...`),
+  });
+  const stopping = new AbortController();
+
+  const stop = async (reason: string) => {
+    if (stopping.signal.aborted) return;
+    stopping.abort();
+    line.clear();
+    print(`\nStopping: ${reason}. Once more to stop at once.`);
+    const force = setTimeout(() => {
+      log.error({ afterMs: STOP_DEADLINE_MS }, "not everything stopped in time: ended by force");
+      process.exit(1);
+    }, STOP_DEADLINE_MS);
+    await app.stop();
+    clearTimeout(force);
+    print("Stopped.");
+    process.exit(0);
+  };
+  const onSignal = (reason: string) => {
+    if (stopping.signal.aborted) process.exit(1);
+    void stop(reason);
+  };
+  process.on("SIGINT", () => onSignal("Ctrl-C"));
+  process.on("SIGTERM", () => onSignal("SIGTERM"));
+  followParent((reason) => void stop(reason));
+
+  try {
+    const starting = app.start();
+    // Without a file the signal stays what it was: the terminal is gone.
+    if (config.hasFile)
+      process.on(
+        "SIGHUP",
+        () =>
+          void starting.then(
+            ({ reload }) => reload(),
+            () => undefined,
+          ),
+      );
+    const running = await starting;
+    // At once: the only copy would be gone with a copy of the past that is interrupted.
+    if (isJson) await writeJson(process.stdout, toJson(running, config));
+    else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
+    const tell = (problem: string, event: string) => log.error({ problem }, event);
+    const stored = await watchBackfill(running, line, tell, stopping.signal);
+    if (stored !== null) print(`${describeBackfill(stored)}\n${await describe(running, config)}`);
+  } catch (thrown) {
+    if (stopping.signal.aborted) return;
+    // What somebody typed wrong, or has not started yet, is told to them, once.
+    const database = describeStartFailure(thrown, config);
+    if (database !== null) throw new Error(database, { cause: thrown });
+    if (!(thrown instanceof UsageError)) log.error({ err: toError(thrown) }, "start failed");
+    throw thrown;
+  }
+}
+
+async function describe(running: RunningApp, config: Config): Promise<string> {
+  const { databaseUrl, dataDir } = config;
+  const attack = await readAttack(running).catch(() => null);
+  return describeRunning({ ...running, attack }, { dataDir: databaseUrl === null ? dataDir : null });
+}
+
+function toJson({ httpUrl, zoneIds, platform, adminKey }: RunningApp, { databaseUrl, dataDir }: Config) {
+  return {
+    pid: process.pid,
+    version: readVersion(),
+    httpUrl,
+    zoneIds,
+    platform: { url: platform.url, isEmulated: platform.isEmulated },
+    dataDir: databaseUrl === null ? dataDir : null,
+    // Shown this once, as to a person.
+    adminKey: adminKey?.reveal() ?? null,
+  };
+}
+
+function listSecrets(config: Config) {
+  const { edge, databaseUrl, redisUrl, channels, heartbeatUrl } = config;
+  return [
+    edge.key,
+    databaseUrl,
+    redisUrl,
+    channels.webhook?.url,
+    channels.webhook?.secret,
+    channels.slack?.url,
+    heartbeatUrl,
+    config.http.adminKey,
+    config.pseudonymKey,
+    ...secretsOf(config.alerting.channels),
+  ].filter((secret) => secret !== null && secret !== undefined);
+}
+
+function describeAdminKey(key: Secret): string {
+  return [
+    "",
+    "An admin key for the API of this service, shown this once:",
+    "",
+    `  export KEY=${key.reveal()}`,
+    "",
+    "It goes into the header AccessKey. The command `keys create` makes others.",
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,194 @@
+import type { Command } from "commander";
+import { countSelfAlerts } from "../../../db/alerting/alert-reports.ts";
+import type { Queryable } from "../../../db/client.ts";
+import { countGivenUp } from "../../../db/delivery/deliveries.ts";
+import { readHeldCounts } from "../../../db/ingest/held-pages.ts";
+import { readKeyProblem } from "../../../db/privacy/pseudonym-keys.ts";
+import { readReplicas } from "../../../db/service/replicas.ts";
+import { KEY_REPORT_MS } from "../../../jobs/alerting/report-service.ts";
+import { toLine } from "../../channel/plain-text.ts";
+import type { Paint } from "../../channel/terminal-style.ts";
+import type { Config } from "../../config/config.ts";
+import { readStatus, type StatusAnswer, toServiceItem } from "../../http/routes/v1/status.ts";
+import { escapeText } from "../../lib/escape-text.ts";
+import { asCalled } from "../../lib/own-command.ts";
+import { count, many } from "../../lib/progress-bar.ts";
+import { readSqlState } from "../../lib/sql-state.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../model/horizon.ts";
+import { nameZone, type Zones } from "../../model/zones.ts";
+import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
+import { assessService } from "../../operations/service-life.ts";
+import { GAP_EXIT_CODE } from "../coverage/coverage.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { describePastOutage } from "../start/describe-outage.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { ago } from "../terminal/ago.ts";
+import { drawHours } from "../terminal/draw-hours.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+import { describeService } from "./describe-service.ts";
+import { type Attention, type Looked, listAttention } from "./list-attention.ts";
+
+const UNDEFINED_TABLE = "42P01";
+
+const HELP = `
+First the processes of the service and when each was last alive: a process that was silent for a minute counts as gone. Then
+each zone. The strip has a character for each of the last 72 hours, oldest first: █ sealed as complete, ▒ searched to its
+end, ░ begun, · not yet, ! lost in part or whole, - not watched from its beginning on.
+
+Exit codes:
+  0   all is well
+  1   something needs attention, and the last lines name it: a role that no live process has, a missing pseudonym key,
+      events held back until the key is there, a zone for which the platform answers incompletely, a channel that does
+      not deliver, notifications given up in the last 72 hours, an hour that expires within a day and is not sealed, an
+      unresolved alert of Longwatch about itself; also if the database cannot be reached
+  2   a mistake in what was typed or set
+  3   nothing of that, but an hour of the strip is lost
+
+Examples:
+  npm run -s longwatch -- status
+  npm run -s longwatch -- status --json`;
+
+/** `longwatch status`: whether the service runs, what is stored and what needs attention. */
+export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand(
+    "status",
+    "Show whether the service runs, what is stored, what needs attention.",
+    HELP,
+    io,
+  )
+    .option("--json", "as JSON, as GET /api/v1/status answers")
+    .action(
+      storeAction<{ json?: true }>(io, async (flags, read) => {
+        read.finish();
+        const config = readConfig();
+        const seen = await withStore(config, ({ db }) =>
+          look(db, io.clock(), config.alerting.routing.zones ?? {}),
+        );
+        const attention = listAttention(seen, channelsOf(config));
+        const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
+        if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
+        else
+          await writeOut(
+            io.stdout,
+            [
+              describe(seen, attention, { names: config.alerting.routing.zones, paint: pickPaint(io) }),
+              ...outage.map((line) => `${escapeText(line)}\n`),
+            ].join(""),
+          );
+        io.setExitCode(exitCodeOf(attention));
+      }),
+    );
+}
+
+function exitCodeOf(attention: readonly Attention[]): number {
+  if (attention.length === 0) return 0;
+  return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
+}
+
+/** Names of the configured channels; null where this process's environment configures none, unlike the service's perhaps. */
+function channelsOf({ hasFile, channels, alerting }: Config): ReadonlySet<string> | null {
+  const isConfigured = hasFile || channels.webhook !== null || channels.slack !== null;
+  return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
+}
+
+interface Seen extends Looked {
+  readonly now: number;
+}
+
+async function look(db: Queryable, now: number, names: Zones): Promise<Seen> {
+  try {
+    const from = startOfHour(horizonAt(now));
+    return {
+      now,
+      status: await readStatus(db, null, { now, names }),
+      service: assessService(await readReplicas(db)),
+      zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
+      keyProblem: await readKeyProblem(db, KEY_REPORT_MS),
+      held: await readHeldCounts(db),
+      givenUp: await countGivenUp(db, from),
+      selfAlerts: await countSelfAlerts(db),
+    };
+  } catch (thrown) {
+    if (readSqlState(thrown) === UNDEFINED_TABLE && (await isUntouched(db))) return neverStarted(now);
+    throw thrown;
+  }
+}
+
+/** Whether the service has never been started on the database. */
+async function isUntouched(db: Queryable): Promise<boolean> {
+  const { rows } = await db.execute<{ exists: boolean }>(
+    "select to_regclass('coverage_windows') is not null as exists",
+  );
+  return rows[0]?.exists !== true;
+}
+
+function neverStarted(now: number): Seen {
+  const service = assessService([]);
+  const nothing = { spikesOpen: 0, alertsFiring: 0, alertsAcknowledged: 0, notificationsPending: 0 };
+  const status: StatusAnswer = {
+    now: new Date(now).toISOString(),
+    ...nothing,
+    hoursToLoss: null,
+    zones: [],
+    channels: [],
+    service: toServiceItem(service),
+  };
+  return { now, status, service, zones: [], keyProblem: null, held: [], givenUp: 0, selfAlerts: 0 };
+}
+
+interface Drawn {
+  readonly names: Zones | undefined;
+  readonly paint: Paint;
+}
+
+function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): string {
+  const { paint } = drawn;
+  const { status, service, zones, now } = seen;
+  const nothing = zones.length === 0 ? [asCalled("Nothing is stored yet: run npm start.")] : [];
+  return [
+    describeService(service, paint),
+    ...status.zones.flatMap((zone) => describeZone(zone, zones, now, drawn)),
+    ...nothing,
+    ...describeWork(status),
+    ...describeAttention(attention, paint),
+    "",
+  ].join("\n");
+}
+
+function describeZone(
+  { id, newestEventAt, quarantined }: StatusAnswer["zones"][number],
+  zones: readonly ZoneCoverage[],
+  now: number,
+  { names, paint }: Drawn,
+): string[] {
+  const age = newestEventAt === null ? "none yet" : `newest ${ago(now - Date.parse(newestEventAt))}`;
+  const hours = zones.find(({ zoneId }) => zoneId === id)?.hours ?? [];
+  const events = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
+  return [
+    `${paint("bold", nameZone(id, names?.[id]?.name))}   ${many(events, "event")} of the last 72 hours, ${age}`,
+    `  ${drawHours(now, hours)}`,
+    ...(quarantined > 0
+      ? [`  ${count(quarantined)} unreadable ${quarantined === 1 ? "entry" : "entries"} set aside`]
+      : []),
+  ];
+}
+
+/** What is going on, and the command that shows more where there is more. */
+function describeWork({ spikesOpen, alertsFiring, alertsAcknowledged, notificationsPending }: StatusAnswer) {
+  const unresolved = alertsFiring + alertsAcknowledged;
+  return [
+    `${many(spikesOpen, "open spike")}, ${many(unresolved, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
+    ...(unresolved > 0 ? [asCalled("The alerts: npm run -s longwatch -- alerts list")] : []),
+  ];
+}
+
+function describeAttention(attention: readonly Attention[], paint: Paint): string[] {
+  if (attention.length === 0) return [];
+  const lines = attention.map(({ text, command }) => {
+    const more = command === null ? "" : asCalled(`: npm run -s longwatch -- ${command}`);
+    return `  ${toLine(text, 300)}${more}`;
+  });
+  return [paint("bold", "Needs attention:"), ...lines];
+}

@@ -1,0 +1,47 @@
+import { createDatabase, type Database } from "../../../db/client.ts";
+import { COMMAND_SESSIONS } from "../../../db/postgres/session-names.ts";
+import { readRuntimeFile } from "../../app/runtime-file.ts";
+import type { Config } from "../../config/config.ts";
+import { describePostgresFailure } from "../../embedded/describe-postgres-failure.ts";
+import { hasCluster } from "../../embedded/place-cluster.ts";
+import { startEmbeddedPostgres } from "../../embedded/postgres.ts";
+import { EmbeddedPostgresError } from "../../embedded/postgres-error.ts";
+import { startHint } from "../../lib/own-command.ts";
+import { createSecret, type Secret } from "../../lib/secret.ts";
+import { explainTlsFailure } from "../../lib/tls-failure-error.ts";
+import { describeOutage } from "../start/describe-outage.ts";
+
+/**
+ * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one that a
+ * stopped service left, started for as long as `fn` takes. Never makes a database.
+ * @throws {Error} when there is none.
+ */
+export async function withStore<T>(
+  config: Config,
+  fn: (database: Database, databaseUrl: Secret) => Promise<T>,
+): Promise<T> {
+  const known = config.databaseUrl?.reveal() ?? readRuntimeFile(config.dataDir)?.databaseUrl;
+  if (known === undefined && !hasCluster(config.dataDir))
+    throw new Error(
+      `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to those of the service`,
+    );
+  const postgres = known === undefined ? await startEmbeddedPostgres({ dataDir: config.dataDir }) : null;
+  const url = known ?? postgres?.url ?? "";
+  const database = createDatabase({
+    url,
+    max: 2,
+    applicationName: COMMAND_SESSIONS,
+    onError: () => undefined,
+  });
+  try {
+    return await fn(database, createSecret(url));
+  } catch (thrown) {
+    const isDown = config.databaseUrl === null && describePostgresFailure(thrown) !== null;
+    const outage = isDown ? describeOutage(config.dataDir) : null;
+    if (outage !== null) throw new EmbeddedPostgresError(outage, [], { cause: thrown });
+    throw explainTlsFailure(thrown, "Postgres");
+  } finally {
+    await database.close();
+    await postgres?.stop();
+  }
+}

@@ -1,0 +1,14 @@
+import type { StandingHour } from "../../coverage/hour-status.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../model/horizon.ts";
+import { cellOf } from "../coverage/draw-days.ts";
+
+export type DrawnHour = Pick<StandingHour, "startsAt" | "standing">;
+
+/** One character per hour that the platform still has, oldest first, as in `longwatch coverage`. */
+export function drawHours(now: number, hours: readonly DrawnHour[]): string {
+  const known = new Map(hours.map(({ startsAt, standing }) => [startsAt, standing]));
+  let strip = "";
+  for (let hour = startOfHour(horizonAt(now)); hour <= now; hour += HOUR_MS)
+    strip += cellOf(known.get(hour) ?? "not yet");
+  return strip;
+}

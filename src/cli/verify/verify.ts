@@ -1,0 +1,167 @@
+import type { Command } from "commander";
+import type { Database } from "../../../db/client.ts";
+import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
+import type { Config } from "../../config/config.ts";
+import { CountsUnreadableError } from "../../coverage/counts-unreadable-error.ts";
+import { EdgeError } from "../../edge/edge-error.ts";
+import { toIso } from "../../http/routes/v1/parts.ts";
+import { UsageError } from "../../lib/errors.ts";
+import { createProgressLine, drawBar } from "../../lib/progress-bar.ts";
+import type { Secret } from "../../lib/secret.ts";
+import { HOUR_MS, startOfHour } from "../../model/horizon.ts";
+import type { Check, Checked } from "../../operations/verify/check.ts";
+import { checkCounts } from "../../operations/verify/check-counts.ts";
+import { checkDays } from "../../operations/verify/check-days.ts";
+import { checkHours } from "../../operations/verify/check-hours.ts";
+import { checkIds } from "../../operations/verify/check-ids.ts";
+import { checkRecords } from "../../operations/verify/check-records.ts";
+import { checkRollUps } from "../../operations/verify/check-roll-ups.ts";
+import { checkSeals } from "../../operations/verify/check-seals.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { withEdge } from "../edge/open-edge.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { readSpan, readZone, type Span, type SpanFlags } from "../options/read-span.ts";
+import { requireZones } from "../options/require-known.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { describeChecks, isAlike } from "./describe-checks.ts";
+
+const HELP = `
+Compares, and changes nothing:
+  platform counts   events of each rule in each hour, there and here, where the platform still has them
+  event ids         with --ids: every event of three hours of the span, id by id
+  daily counts      what the platform last said of whole days; more there than here is named, and is no difference
+  hour counts       the count of each hour with its events
+  seals             each sealed hour with what its seal says: the same events, each once, with every dimension
+  roll-ups          buckets of minutes, hours and days with their events
+  raw records       each event that the list showed first with its record
+The span is widened to whole hours and ends with the current one. Without EDGE_API_URL the platform is not asked. Exit code 0; 1 when something differs or
+a check could not be made.
+
+Examples:
+  npm run -s longwatch -- verify --zone 101 --from -24h --to now
+  npm run -s longwatch -- verify --zone 101 --from -24h --to now --ids
+  npm run -s longwatch -- verify --zone 101 --from 2026-11-01 --to 2026-11-08 --json`;
+
+interface Flags extends SpanFlags {
+  readonly ids?: true;
+  readonly json?: true;
+}
+
+/** `longwatch verify`: whether what is stored agrees with the platform and with itself. */
+export function verifyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("verify", "Compare what is stored with the platform and with itself.", HELP, io)
+    .option("--zone <id>", "shield zone (required)")
+    .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -24h (required)")
+    .option("--to <time>", "end: the same, or now (required)")
+    .option("--ids", "also compare a few hours id by id")
+    .option("--json", "every difference, as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const now = io.clock();
+        const zoneId = readZone(read, flags, true) ?? 0;
+        const asked = readSpan(read, flags);
+        read.finish();
+        const config = readConfig();
+        const { span, checks } = await withStore(config, async (database, databaseUrl) => {
+          await requireZones(database.db, config, [zoneId]);
+          const span = await widen(database, { zoneId, now, ...asked });
+          const ids = flags.ids === true;
+          return {
+            span,
+            checks: await runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
+          };
+        });
+        if (flags.json === true) await writeJson(io.stdout, toJson(zoneId, now, span, checks));
+        else await writeOut(io.stdout, describeChecks(zoneId, { ...span, now }, checks));
+        if (!checks.every(isAlike)) io.setExitCode(1);
+      }),
+    );
+}
+
+function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonly Check[]) {
+  const dated = checks.map(({ differences, ...check }) => ({
+    ...check,
+    differences: differences.map(({ at, ...difference }) => ({ at: toIso(at), ...difference })),
+  }));
+  return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
+}
+
+/** To whole hours; not beyond the first hour that anything is known of, nor beyond the current one. */
+async function widen(
+  { db }: Database,
+  { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
+): Promise<Span> {
+  const [zone] = await listKnownZones(db, zoneId);
+  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0);
+  const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
+  if (zone === undefined || first >= last)
+    throw new UsageError([`--zone ${zoneId} must be a zone of which something is stored in the span`]);
+  return { from: first, to: last };
+}
+
+interface Surroundings {
+  readonly io: StoreIo;
+  readonly config: Config;
+  readonly database: Database;
+  readonly databaseUrl: Secret;
+}
+
+interface Asked extends Span {
+  readonly zoneId: number;
+  readonly now: number;
+  readonly ids: boolean;
+}
+
+async function runChecks(
+  { io, config, database, databaseUrl }: Surroundings,
+  { ids, ...asked }: Asked,
+): Promise<Check[]> {
+  const line = createProgressLine(io.stderr);
+  const counts = { name: "platform counts", check: checkCounts };
+  const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
+  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkRecords];
+  const all = ofPlatform.length + ofStore.length;
+  const checks: Check[] = [];
+  const checked: Checked = {
+    ...asked,
+    db: database.db,
+    onStep: (label, share) => line.update(`${drawBar((checks.length + share) / all)}  ${label}`),
+  };
+  try {
+    if (config.edge.url === null) checks.push(notAsked());
+    else {
+      await withEdge(config, databaseUrl, async (edge) => {
+        for (const { name, check } of ofPlatform)
+          checks.push(await askPlatform(name, () => check(checked, edge)));
+      });
+    }
+    for (const check of ofStore) checks.push(await check(checked));
+    return checks;
+  } finally {
+    line.clear();
+  }
+}
+
+/** What the platform refuses to tell leaves the other checks to be made. */
+async function askPlatform(name: string, check: () => Promise<Check>): Promise<Check> {
+  try {
+    return await check();
+  } catch (thrown) {
+    if (!(thrown instanceof EdgeError) && !(thrown instanceof CountsUnreadableError)) throw thrown;
+    return { ...NOTHING, name, failure: `${thrown.code} ${thrown.message}` };
+  }
+}
+
+function notAsked(): Check {
+  return { ...NOTHING, compared: "nothing", notes: ["the platform was not asked: EDGE_API_URL is not set"] };
+}
+
+const NOTHING: Check = {
+  name: "platform counts",
+  sides: ["the platform", "stored"],
+  compared: "nothing",
+  differences: [],
+  notes: [],
+  failure: null,
+};

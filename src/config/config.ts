@@ -1,0 +1,358 @@
+import path from "node:path";
+import type { z } from "zod";
+import type { ChannelConfig } from "../channel/channel-config.ts";
+import { closestName } from "../lib/closest-name.ts";
+import { UsageError } from "../lib/errors.ts";
+import { createSecret, type Secret } from "../lib/secret.ts";
+import { type Retention, settleRetention } from "../privacy/retention.ts";
+import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
+import { checkAddress } from "./file/check-opening.ts";
+import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
+import { readDatabaseUrl } from "./read-database-url.ts";
+import { readSecretFiles } from "./read-secret-files.ts";
+
+type Role = (typeof ROLES)[number];
+
+export interface Config {
+  readonly edge: {
+    readonly url: string | null;
+    readonly key: Secret | null;
+    readonly zones: readonly number[];
+    /** Of all replicas together. */
+    readonly requestsPerSecond: number;
+  };
+  /** Null: the embedded Postgres in `dataDir`. */
+  readonly databaseUrl: Secret | null;
+  /** Null: the queues live in Postgres. */
+  readonly redisUrl: Secret | null;
+  /** PEM; null: whom Node trusts. */
+  readonly redisCa: string | null;
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly roles: readonly Role[];
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    readonly queryTimeoutMs: number;
+    readonly queryConnections: number;
+    readonly queryMaxRows: number;
+    readonly keyRequestsPerMinute: number;
+    readonly addressRequestsPerMinute: number;
+    readonly trustedProxies: readonly string[];
+    /** Null: the first start makes one. */
+    readonly adminKey: Secret | null;
+    readonly areMetricsPublic: boolean;
+  };
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly pollEveryMs: number;
+  /** The age of a sealed hour at which its last comparison is entered into its evidence. */
+  readonly lastProofMs: number;
+  readonly spikeZ: number;
+  readonly advicePerHour: number;
+  readonly adviceOnRequest: boolean;
+  readonly retention: Retention;
+  /** Null: in a file of `keyDir`. */
+  readonly pseudonymKey: Secret | null;
+  /** Absolute. */
+  readonly keyDir: string;
+  readonly channels: {
+    readonly webhook: { readonly url: Secret; readonly secret: Secret } | null;
+    readonly slack: { readonly url: Secret } | null;
+    readonly allowPrivate: boolean;
+  };
+  /** Where a sign of life goes every minute; a secret as a whole. */
+  readonly heartbeatUrl: Secret | null;
+  /** Null: what a channel does not take waits for it alone. */
+  readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
+  /** Every variable as it was given. */
+  readonly settings: readonly Setting[];
+  /** Whether LONGWATCH_CONFIG names a file. */
+  readonly hasFile: boolean;
+  /** From the file that LONGWATCH_CONFIG names, or what holds without one. */
+  readonly alerting: Alerting;
+  /**
+   * The same, read anew.
+   * @throws {UsageError} listing every mistake.
+   */
+  readonly rereadAlerting: () => Alerting;
+}
+
+type Given = Record<string, string>;
+
+/**
+ * The only reader of the environment. Empty variables count as unset.
+ * @throws {UsageError} listing every mistake at once as variable, value and rule; a secret's value is never shown.
+ */
+export function parseConfig(env: NodeJS.ProcessEnv): Config {
+  return read(env, () => []);
+}
+
+/** The same for the service itself, which also needs that what is set goes together and that it may post to its addresses. */
+export function parseServiceConfig(env: NodeJS.ProcessEnv): Config {
+  return read(env, findServiceMistakes);
+}
+
+/** Every variable in the words of its mistakes; a secret comes with its NAME_FILE. `fallback` as one would type it. */
+export function describeConfig(): readonly {
+  readonly variables: readonly string[];
+  readonly rule: string;
+  readonly fallback: string | null;
+  readonly description: string;
+}[] {
+  return VARIABLES.map((name) => {
+    const { rule, description, fallback, isSecret } = aboutVariable(name);
+    const variables = isSecret === true ? [name, `${name}_FILE`] : [name];
+    return { variables, rule, fallback: fallback ?? null, description };
+  });
+}
+
+export interface Setting {
+  readonly name: string;
+  /** As one would type it; null where there is none, `[secret]` in place of a secret. */
+  readonly value: string | null;
+  /** By the environment, itself or as NAME_FILE. */
+  readonly isSet: boolean;
+}
+
+/**
+ * Every variable with what holds here.
+ * @throws {UsageError} as `parseConfig`.
+ */
+export function listSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
+  return parseConfig(env).settings;
+}
+
+function toSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
+  return VARIABLES.map((name) => {
+    const { isSecret, fallback } = aboutVariable(name);
+    const given = [name, `${name}_FILE`].some((variable) => (env[variable] ?? "") !== "");
+    const value = given ? (isSecret === true ? "[secret]" : (env[name] ?? null)) : (fallback ?? null);
+    return { name, value, isSet: given };
+  });
+}
+
+/**
+ * Address and key for a command that talks to the platform.
+ * @throws {UsageError} naming the variables that are missing.
+ */
+export function requireEdge(config: Config): { baseUrl: string; accessKey: Secret } {
+  const { url, key } = config.edge;
+  const mistakes: string[] = [];
+  if (url === null) mistakes.push("EDGE_API_URL: not set: must be the platform's address");
+  if (key === null) mistakes.push("EDGE_API_KEY or EDGE_API_KEY_FILE: not set: must be an access key");
+  if (url === null || key === null) throw new UsageError(mistakes);
+  return { baseUrl: url, accessKey: key };
+}
+
+function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Config {
+  const entries = Object.entries(env).filter(([, value]) => value !== undefined && value !== "");
+  const given = Object.fromEntries(entries) as Given;
+  const mistakes = [...findUnknown(given), ...readSecretFiles(given), ...settleDatabaseUrl(given)];
+  const parsed = Environment.safeParse(given);
+  const wrong = new Set(parsed.error?.issues.map((issue) => issue.path[0]));
+  for (const name of VARIABLES) {
+    if (!wrong.has(name)) continue;
+    const { rule, isSecret } = aboutVariable(name);
+    mistakes.push(`${name}: ${isSecret === true ? "[secret]" : show(given[name])}: must be ${rule}`);
+  }
+  mistakes.push(...findMore(given));
+  const { data } = parsed;
+  const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
+  const readAlerting = createAlertingReader(given, { env, fallback: named, spikeZ: data?.LONGWATCH_SPIKE_Z });
+  const { alerting, mistakes: more } = readAlerting();
+  mistakes.push(...more);
+  if (data === undefined || alerting === null || mistakes.length > 0) throw new UsageError(mistakes);
+  const rereadAlerting = () => {
+    const read = readAlerting();
+    if (read.alerting === null) throw new UsageError(read.mistakes);
+    return read.alerting;
+  };
+  return Object.freeze({ ...toConfig(data), settings: toSettings(env), alerting, rereadAlerting });
+}
+
+/** Writes out what it means; returns the mistakes. That it is an address at all is found with the others. */
+function settleDatabaseUrl(given: Given): string[] {
+  const { DATABASE_URL: text = "" } = given;
+  if (URL.parse(text) === null) return [];
+  const read = readDatabaseUrl(text);
+  if ("mistake" in read) return [`DATABASE_URL: ${read.mistake}`];
+  given["DATABASE_URL"] = read.url;
+  return [];
+}
+
+interface AlertingSource {
+  readonly env: NodeJS.ProcessEnv;
+  /** Undefined also where it is none. */
+  readonly fallback: string | undefined;
+  /** Undefined where the environment has a mistake: then nothing is made of what is read. */
+  readonly spikeZ: number | undefined;
+}
+
+/** Reads from what the environment gives, so that a mistake of the environment does not hide those of the file. */
+function createAlertingReader(
+  given: Given,
+  { env, fallback, spikeZ = 1 }: AlertingSource,
+): () => { alerting: Alerting | null; mistakes: readonly string[] } {
+  const channels = toChannelConfigs(toEnvironmentChannels(given));
+  const { LONGWATCH_CONFIG: file } = given;
+  const options = { env, allowPrivateNetworks: allowsPrivate(given), channels, spikeZ };
+  const names = channels.map(({ name }) => name);
+  return () => {
+    const read =
+      file === undefined
+        ? { alerting: defaultAlerting(options), mistakes: [], channels: names }
+        : readConfigFile(path.resolve(file), options);
+    const mistakes = [...read.mistakes, ...checkFallback(fallback, read.channels)];
+    return { alerting: mistakes.length > 0 ? null : read.alerting, mistakes };
+  };
+}
+
+function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
+  return allows === "true";
+}
+
+/** Nothing can stand in that does not exist; a page that is late must not be the first to find out. */
+function checkFallback(name: string | undefined, known: readonly string[] | null): string[] {
+  if (name === undefined || known === null || known.includes(name)) return [];
+  const meant = closestName(name, known);
+  const rule =
+    known.length === 0
+      ? "there is no channel"
+      : `must be one of ${known.join(", ")}${meant === null ? "" : `: did you mean ${meant}?`}`;
+  return [`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`];
+}
+
+/** The channels of the environment; the terminal always is one. */
+function toChannelConfigs({
+  webhook,
+  slack,
+}: Pick<Config["channels"], "webhook" | "slack">): ChannelConfig[] {
+  return [
+    { kind: "terminal", name: "terminal" },
+    ...(webhook === null
+      ? []
+      : [{ kind: "webhook" as const, name: "webhook", url: webhook.url, secrets: [webhook.secret] }]),
+    ...(slack === null ? [] : [{ kind: "slack" as const, name: "slack", url: slack.url }]),
+  ];
+}
+
+function show(value: string | undefined): string {
+  return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
+}
+
+/** A misspelt variable would otherwise be a setting that silently does nothing. */
+function findUnknown(given: Given): string[] {
+  const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
+  return Object.keys(given)
+    .filter((name) => /^(LONGWATCH|EDGE)_/.test(name) && !known.includes(name))
+    .map((name) => {
+      const meant = closestName(name, known);
+      // Its value is not shown: it may be a secret under a wrong name.
+      return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
+    });
+}
+
+/** Variables of which one says nothing, or the wrong thing, without the other. */
+const BELONGS_TO: readonly (readonly [string, string])[] = [
+  ["EDGE_API_URL", "EDGE_API_KEY"],
+  ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
+  ["EDGE_API_KEY", "EDGE_API_URL"],
+  ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
+  ["LONGWATCH_REDIS_CA", "REDIS_URL"],
+  ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
+  ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
+];
+
+/** Where the service posts by itself. */
+const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
+
+function findServiceMistakes(given: Given): string[] {
+  const isPosted = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
+  const refused = POSTED_TO.flatMap((name) => {
+    const { [name]: url = "" } = given;
+    const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
+    return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
+  });
+  return [...findIncomplete(given), ...refused];
+}
+
+function findIncomplete(given: Given): string[] {
+  const isSet = (name: string) => given[name] !== undefined || given[`${name}_FILE`] !== undefined;
+  const missing = new Map<string, string>();
+  for (const [name, needed] of BELONGS_TO) {
+    if (isSet(name) && !isSet(needed) && !missing.has(needed)) missing.set(needed, name);
+  }
+  return [...missing].map(([needed, name]) => `${needed}: not set: must be set when ${name} is`);
+}
+
+const secret = (text: string | undefined) => (text === undefined ? null : createSecret(text));
+
+function toEnvironmentChannels(
+  given: Readonly<Record<string, unknown>>,
+): Pick<Config["channels"], "webhook" | "slack"> {
+  const read = (name: string) => secret(given[name] as string | undefined);
+  const url = read("LONGWATCH_WEBHOOK_URL");
+  const signing = read("LONGWATCH_WEBHOOK_SECRET");
+  const slackUrl = read("LONGWATCH_SLACK_WEBHOOK_URL");
+  return {
+    webhook: url === null || signing === null ? null : { url, secret: signing },
+    slack: slackUrl === null ? null : { url: slackUrl },
+  };
+}
+
+function toConfig(
+  value: z.output<typeof Environment>,
+): Omit<Config, "alerting" | "rereadAlerting" | "settings"> {
+  return {
+    edge: {
+      url: value.EDGE_API_URL ?? null,
+      key: secret(value.EDGE_API_KEY),
+      zones: value.EDGE_SHIELD_ZONES ?? [],
+      requestsPerSecond: value.EDGE_REQUESTS_PER_SECOND,
+    },
+    databaseUrl: secret(value.DATABASE_URL),
+    redisUrl: secret(value.REDIS_URL),
+    redisCa: value.LONGWATCH_REDIS_CA ?? null,
+    dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
+    roles: value.LONGWATCH_ROLES,
+    http: {
+      host: value.LONGWATCH_HOST,
+      port: value.LONGWATCH_PORT,
+      queryTimeoutMs: value.LONGWATCH_QUERY_TIMEOUT_SECONDS * 1_000,
+      queryConnections: value.LONGWATCH_QUERY_CONNECTIONS,
+      queryMaxRows: value.LONGWATCH_QUERY_MAX_ROWS,
+      keyRequestsPerMinute: value.LONGWATCH_KEY_REQUESTS_PER_MINUTE,
+      addressRequestsPerMinute: value.LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE,
+      trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
+      adminKey: secret(value.LONGWATCH_ADMIN_KEY),
+      areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
+    },
+    logLevel: value.LONGWATCH_LOG_LEVEL,
+    pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
+    lastProofMs: value.LONGWATCH_LAST_PROOF_HOURS * 3_600_000,
+    spikeZ: value.LONGWATCH_SPIKE_Z,
+    advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,
+    adviceOnRequest: value.LONGWATCH_ADVICE_ON_REQUEST,
+    retention: settleRetention({
+      rawDays: value.LONGWATCH_RAW_DAYS,
+      ipDays: value.LONGWATCH_IP_DAYS,
+      eventDays: value.LONGWATCH_RETENTION_DAYS,
+      rollUpDays: value.LONGWATCH_ROLL_UP_DAYS,
+    }),
+    pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
+    keyDir: path.resolve(value.LONGWATCH_KEY_DIR ?? value.LONGWATCH_DATA_DIR),
+    hasFile: value.LONGWATCH_CONFIG !== undefined,
+    channels: {
+      ...toEnvironmentChannels(value),
+      allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
+    },
+    heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
+    fallback:
+      value.LONGWATCH_FALLBACK_CHANNEL === undefined
+        ? null
+        : {
+            channel: value.LONGWATCH_FALLBACK_CHANNEL,
+            afterMs: value.LONGWATCH_FALLBACK_MINUTES * 60_000,
+          },
+  };
+}

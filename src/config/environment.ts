@@ -1,0 +1,270 @@
+import ipaddr from "ipaddr.js";
+import { z } from "zod";
+import { readKeyId } from "../model/access-key.ts";
+import { readCertificates } from "./read-certificates.ts";
+
+/** What a variable must be, and what it is for: one wording for the list of mistakes and for the table of docs/configuration.md. */
+interface About {
+  /** Continues the sentence "must be". */
+  readonly rule: string;
+  readonly description: string;
+  /** Never shown, and also read from NAME_FILE. */
+  readonly isSecret?: boolean;
+  /** As one would type it. */
+  readonly fallback?: string;
+}
+
+export const ROLES = ["ingest", "derive", "alerts", "http"] as const;
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+const DAY_SECONDS = 86_400;
+
+function optional<Schema extends z.ZodType>(schema: Schema, about: About) {
+  return schema.optional().meta({ ...about });
+}
+
+function withDefault<Schema extends z.ZodType<unknown, string>>(
+  schema: Schema,
+  fallback: string,
+  about: About,
+) {
+  return schema.prefault(fallback as z.input<Schema>).meta({ ...about, fallback });
+}
+
+function urlWith(...protocols: readonly string[]) {
+  return z.string().refine((text) => protocols.includes(URL.parse(text)?.protocol ?? ""));
+}
+
+/** User name and password in an address end up in logs: the key has a variable of its own. */
+const edgeUrl = urlWith("http:", "https:").refine((text) => URL.parse(text)?.username === "");
+
+function numberBetween(lowest: number, highest: number, pattern = /^\d+$/) {
+  return z
+    .string()
+    .refine((text) => pattern.test(text) && Number(text) >= lowest && Number(text) <= highest)
+    .transform(Number);
+}
+
+function listOf<Item extends string>(items: readonly Item[]) {
+  return z
+    .string()
+    .transform((text) => [...new Set(text.split(",").map((part) => part.trim()))])
+    .pipe(z.array(z.enum(items)));
+}
+
+const positiveInts = z
+  .string()
+  .regex(/^\s*[1-9]\d{0,15}(\s*,\s*[1-9]\d{0,15})*\s*$/)
+  .transform((text) => [...new Set(text.split(",").map(Number))])
+  .refine((numbers) => numbers.every(Number.isSafeInteger));
+
+const networks = z
+  .string()
+  .transform((text) => text.split(",").map((part) => part.trim()))
+  .refine((parts) => parts.every((part) => ipaddr.isValid(part) || ipaddr.isValidCIDR(part)));
+
+/** As Standard Webhooks has them. */
+function isSigningSecret(text: string): boolean {
+  const [, key] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  const bytes = Buffer.from(key ?? "", "base64").length;
+  return bytes >= 24 && bytes <= 64;
+}
+
+const certificates = z.string().transform((file, context) => {
+  const text = readCertificates(file);
+  if (text !== null) return text;
+  context.addIssue({ code: "custom" });
+  return z.NEVER;
+});
+
+const flag = z.enum(["true", "false"]).transform((text) => text === "true");
+const anyText = z.string();
+
+/** Every environment variable there is. */
+export const Environment = z.object({
+  EDGE_API_URL: optional(edgeUrl, {
+    rule: "an http or https URL without user name",
+    description: "the platform's address; without it the built-in emulator is the platform",
+  }),
+  EDGE_API_KEY: optional(anyText, {
+    rule: "an access key",
+    description: "the platform's access key",
+    isSecret: true,
+  }),
+  EDGE_SHIELD_ZONES: optional(positiveInts, {
+    rule: "whole numbers above 0, separated by commas",
+    description: "the shield zones to keep",
+  }),
+  EDGE_REQUESTS_PER_SECOND: withDefault(numberBetween(1, 1_000), "10", {
+    rule: "a whole number from 1 to 1000",
+    description:
+      "most requests to the platform per second, all replicas together; the built-in emulator takes 1000",
+  }),
+  DATABASE_URL: optional(urlWith("postgres:", "postgresql:"), {
+    rule: "a postgres:// URL",
+    description:
+      "Postgres 15 or newer; without it the embedded one; TLS by sslmode=verify-full and sslrootcert (SECURITY.md)",
+    isSecret: true,
+  }),
+  REDIS_URL: optional(urlWith("redis:", "rediss:"), {
+    rule: "a redis:// or rediss:// URL",
+    description: "Redis or Valkey for the job queues; without it they live in Postgres",
+    isSecret: true,
+  }),
+  LONGWATCH_REDIS_CA: optional(certificates, {
+    rule: "a file of certificates in PEM",
+    description: "the authority of a rediss:// server's certificate; without it those that Node knows",
+  }),
+  LONGWATCH_DATA_DIR: withDefault(anyText, ".longwatch", {
+    rule: "a folder",
+    description: "local state: the embedded Postgres, the emulator's past",
+  }),
+  LONGWATCH_ROLES: withDefault(listOf(ROLES), ROLES.join(","), {
+    rule: `a comma separated list of ${ROLES.join(", ")}`,
+    description: "what this process does; replicas may share the roles out",
+  }),
+  LONGWATCH_HOST: withDefault(z.string().regex(/^[\w.:-]+$/), "127.0.0.1", {
+    rule: "an address or host name without port",
+    description: "where HTTP listens",
+  }),
+  LONGWATCH_PORT: withDefault(numberBetween(0, 65_535), "8080", {
+    rule: "a whole number from 0 to 65535",
+    description: "where HTTP listens; 0 takes a free port",
+  }),
+  LONGWATCH_QUERY_TIMEOUT_SECONDS: withDefault(numberBetween(1, 600), "20", {
+    rule: "a whole number of seconds from 1 to 600",
+    description: "how long one question to the archive may keep the database busy before it is refused",
+  }),
+  LONGWATCH_QUERY_CONNECTIONS: withDefault(numberBetween(1, 100), "6", {
+    rule: "a whole number from 1 to 100",
+    description:
+      "most questions to the archive that the database works on at once, of this process; a third of them for costly searches",
+  }),
+  LONGWATCH_QUERY_MAX_ROWS: withDefault(numberBetween(1_000, 1e12), "50000000", {
+    rule: "a whole number from 1000 to 1000000000000",
+    description: "a search that would read more events than this is refused before it runs",
+  }),
+  LONGWATCH_KEY_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "600", {
+    rule: "a whole number from 1 to 1000000",
+    description: "most requests of one key in a minute, of this process",
+  }),
+  LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "1800", {
+    rule: "a whole number from 1 to 1000000",
+    description: "most requests from one IPv4 address or IPv6 /64 in a minute, of this process",
+  }),
+  LONGWATCH_TRUST_PROXY: optional(networks, {
+    rule: "addresses or networks (10.0.0.0/8), separated by commas",
+    description: "the proxies in front, whose X-Forwarded-For says who asks; without it nobody is believed",
+  }),
+  LONGWATCH_ADMIN_KEY: optional(
+    z.string().refine((text) => readKeyId(text) !== null),
+    {
+      rule: "lw_, 8 to 32 lower-case letters or digits, _, and 32 to 128 letters or digits",
+      description:
+        "an admin key for this service's own API; without it the first start makes one and prints it once",
+      isSecret: true,
+    },
+  ),
+  LONGWATCH_METRICS_PUBLIC: withDefault(flag, "false", {
+    rule: "true or false",
+    description:
+      "answers /metrics without a key; otherwise it asks for one of every zone with the role reader",
+  }),
+  LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
+    rule: `one of ${LEVELS.join(", ")}`,
+    description: "the least important line that is logged",
+  }),
+  LONGWATCH_POLL_SECONDS: withDefault(numberBetween(1, DAY_SECONDS), "30", {
+    rule: "a whole number of seconds from 1 to 86400",
+    description: "how often each zone is asked for its newest events",
+  }),
+  LONGWATCH_LAST_PROOF_HOURS: withDefault(numberBetween(2, 71), "66", {
+    rule: "a whole number of hours from 2 to 71",
+    description:
+      "the age of an hour at which its last comparison with the platform's counts is entered into its evidence; the platform forgets it at 72",
+  }),
+  LONGWATCH_SPIKE_Z: withDefault(numberBetween(1, 10, /^\d+(\.\d+)?$/), "3.5", {
+    rule: "a number from 1 to 10",
+    description: "how unusual a rule's count must be to count as a spike; higher pages less",
+  }),
+  LONGWATCH_ADVICE_PER_HOUR: withDefault(numberBetween(0, 1_000), "30", {
+    rule: "a whole number from 0 to 1000",
+    description: "most AI recommendations asked for in an hour; 0 asks for none",
+  }),
+  LONGWATCH_ADVICE_ON_REQUEST: withDefault(flag, "true", {
+    rule: "true or false",
+    description:
+      "asks the platform, within that number, when an operator's key wants a recommendation that is not stored",
+  }),
+  LONGWATCH_RETENTION_DAYS: withDefault(numberBetween(4, 36_500), "400", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long events are kept; never less than the platform does",
+  }),
+  LONGWATCH_RAW_DAYS: withDefault(numberBetween(4, 36_500), "90", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long records are kept as received; never longer than full addresses or events",
+  }),
+  LONGWATCH_IP_DAYS: withDefault(numberBetween(4, 36_500), "90", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long full IP addresses are kept; older ones become pseudonyms (docs/privacy.md)",
+  }),
+  LONGWATCH_ROLL_UP_DAYS: withDefault(numberBetween(4, 36_500), "800", {
+    rule: "a whole number of days from 4 to 36500",
+    description: "how long counts, spikes and alerts are kept; never shorter than events",
+  }),
+  LONGWATCH_PSEUDONYM_KEY: optional(z.string().regex(/^\S{32,1024}$/), {
+    rule: "32 to 1024 random characters without blanks",
+    description:
+      "makes pseudonyms and tombstones, the same for every process; without it a file in LONGWATCH_KEY_DIR",
+    isSecret: true,
+  }),
+  LONGWATCH_KEY_DIR: optional(anyText, {
+    rule: "a folder",
+    description:
+      "where the first start makes the pseudonym key if none is set; must last as long as the database; default: the data folder",
+  }),
+  LONGWATCH_CONFIG: optional(anyText, {
+    rule: "a YAML file",
+    description: "channels, routes, quiet hours and detection (docs/routing.md); read again on SIGHUP",
+  }),
+  LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
+    rule: "an http or https URL",
+    description: "where the webhook channel posts alerts",
+    isSecret: true,
+  }),
+  LONGWATCH_WEBHOOK_SECRET: optional(z.string().refine(isSigningSecret), {
+    rule: "whsec_ followed by 24 to 64 bytes in base64",
+    description: "signs what the webhook channel posts (Standard Webhooks)",
+    isSecret: true,
+  }),
+  LONGWATCH_SLACK_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
+    rule: "an http or https URL",
+    description: "a Slack incoming webhook for alerts",
+    isSecret: true,
+  }),
+  LONGWATCH_HEARTBEAT_URL: optional(urlWith("http:", "https:"), {
+    rule: "an http or https URL",
+    description: "a watcher outside (dead man's switch): posted to every minute while events arrive",
+    isSecret: true,
+  }),
+  LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: withDefault(flag, "false", {
+    rule: "true or false",
+    description: "lets channels and the heartbeat post to private and loopback addresses",
+  }),
+  LONGWATCH_FALLBACK_CHANNEL: optional(z.string().regex(/^[\w-]{1,64}$/), {
+    rule: "the name of a channel",
+    description: "is sent what another channel has refused, or not taken for too long",
+  }),
+  LONGWATCH_FALLBACK_MINUTES: withDefault(numberBetween(1, 1_440), "10", {
+    rule: "a whole number of minutes from 1 to 1440",
+    description: "how long a message may wait for its channel before the fallback channel is sent it",
+  }),
+});
+
+type Variable = keyof typeof Environment.shape;
+export const VARIABLES = Object.keys(Environment.shape) as Variable[];
+
+export function aboutVariable(name: Variable): About {
+  return Environment.shape[name].meta() as unknown as About;
+}
+
+export const SECRETS = VARIABLES.filter((name) => aboutVariable(name).isSecret === true);

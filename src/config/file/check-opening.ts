@@ -1,0 +1,51 @@
+import type { ChannelConfig } from "../../channel/channel-config.ts";
+import { findUrlMistakes } from "../../channel/endpoint.ts";
+import { openNotifier } from "../../channel/open-notifier.ts";
+import { refuseLocalName } from "../../channel/refuse-address.ts";
+import { UsageError } from "../../lib/errors.ts";
+import type { Secret } from "../../lib/secret.ts";
+
+/** Returns every reason for which nothing could be sent on this channel, by its addresses and secrets. Connects nowhere. */
+export function checkOpening(config: ChannelConfig, allowPrivateNetworks: boolean): readonly string[] {
+  const shared = {
+    terminal: { write: () => true } as never,
+    clock: () => 0,
+    network: { allowPrivateNetworks },
+  };
+  const mistakes = findLocalName(config, allowPrivateNetworks);
+  try {
+    openNotifier(config, shared);
+    return mistakes;
+  } catch (thrown) {
+    if (!(thrown instanceof UsageError)) throw thrown;
+    return [
+      ...thrown.mistakes.map((mistake) => mistake.replace(`channel ${config.name}: `, "")),
+      ...mistakes,
+    ];
+  }
+}
+
+/** The same for an address that the environment gives. The rules do not show more of it than its host. */
+export function checkAddress(url: string, allowPrivateNetworks: boolean): readonly string[] {
+  const local = refuseLocalName(URL.parse(url)?.hostname ?? "", allowPrivateNetworks);
+  const refused = local === null ? [] : [`localhost is not a public address (${local})`];
+  return [...findUrlMistakes(url, allowPrivateNetworks), ...refused];
+}
+
+/** Delivery resolves names and then refuses a loopback address; this name needs no resolving. */
+function findLocalName(config: ChannelConfig, allowForAll: boolean): string[] {
+  const {
+    url,
+    host,
+    allowPrivateNetworks = allowForAll,
+  } = config as {
+    readonly url?: string | Secret;
+    readonly host?: string;
+    readonly allowPrivateNetworks?: boolean;
+  };
+  const text = typeof url === "object" ? url.reveal() : url;
+  const name = text === undefined ? host : URL.parse(text)?.hostname;
+  const range = refuseLocalName(name ?? "", allowPrivateNetworks);
+  const field = text === undefined ? "host" : "url";
+  return range === null ? [] : [`${field}: localhost is not a public address (${range})`];
+}

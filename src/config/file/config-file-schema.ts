@@ -1,0 +1,212 @@
+import { z } from "zod";
+import { findTemplateMistake, PLACEHOLDERS } from "../../alerting/message/link-template.ts";
+import { WEEKDAYS } from "../../alerting/routing/routing.ts";
+import { severities } from "../../model/alert-message.ts";
+import { channelEntry } from "./channel-entry.ts";
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const LONGEST_MS = 30 * 86_400_000;
+
+function toMs(text: string): number {
+  return [...text.matchAll(/(\d+)([smhd])/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
+    0,
+  );
+}
+
+const DURATION_RULE = "must be a time such as 30s, 5m, 4h or 1h30m, at most 30d";
+/** Comes out in milliseconds. */
+const duration = z
+  .string(DURATION_RULE)
+  .regex(/^(\d{1,6}[smhd])+$/, DURATION_RULE)
+  .refine((text) => toMs(text) <= LONGEST_MS, DURATION_RULE)
+  .transform(toMs);
+
+const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
+/** Comes out in minutes after midnight. */
+const clockTime = z
+  .string(CLOCK_RULE)
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, CLOCK_RULE)
+  .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
+
+const ZONE_RULE = "must be a time zone such as Europe/Amsterdam or UTC";
+const timeZone = z.string(ZONE_RULE).refine(isTimeZone, ZONE_RULE);
+
+function isTimeZone(text: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en-US", { timeZone: text }) instanceof Intl.DateTimeFormat;
+  } catch {
+    return false;
+  }
+}
+
+const channelName = z.string();
+const ZONE_NAME_RULE = "must be text of 1 to 40 printable characters that is no number";
+const zoneName = z
+  .string(ZONE_NAME_RULE)
+  .regex(/^(?!\d+$)[^\p{C}\p{Z}]+(?: [^\p{C}\p{Z}]+)*$/u, ZONE_NAME_RULE)
+  .max(40, ZONE_NAME_RULE);
+const zones = z
+  .array(z.union([z.int().positive(), zoneName], "must be a zone's number, or its name in zones"))
+  .min(1);
+/** As Prometheus and Alertmanager name labels; none of our own. */
+const LABEL_RULE =
+  "must be a label's name: letters, digits and _, and none of zone, zone_id, zone_name, rule_id, severity";
+const labelName = z
+  .string()
+  .regex(
+    /^(?!(?:zone|zone_id|zone_name|rule_id|severity|alertname|fingerprint|flood)$)[a-zA-Z][a-zA-Z0-9_]{0,39}$/,
+    LABEL_RULE,
+  );
+const LABEL_VALUE_RULE = "must be text of 1 to 60 printable characters";
+const labelValue = z
+  .string(LABEL_VALUE_RULE)
+  .regex(/^[^\p{C}\p{Z}]+(?: [^\p{C}\p{Z}]+)*$/u, LABEL_VALUE_RULE)
+  .max(60, LABEL_VALUE_RULE);
+const zoneLabels = z
+  .record(labelName, z.array(labelValue).min(1))
+  .optional()
+  .describe("labels of the zone, from zones; every label named must match, one of its values is enough");
+const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
+const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
+const labels = z.array(z.enum(["zone", "rule"]));
+
+const matchers = z
+  .strictObject({
+    zone: zones.optional().describe("numbers, or names from zones"),
+    zone_labels: zoneLabels,
+    rule: rules.optional(),
+    severity: z.array(z.enum(severities)).min(1).optional(),
+    kind: z
+      .array(z.enum(["spike", "new-rule", "self"]))
+      .min(1)
+      .optional(),
+  })
+  .describe("every member named must match, one of its values is enough; empty matches everything");
+
+const timing = {
+  group_by: labels.optional().describe("alerts that agree in these may become one message"),
+  group_from: z.int().min(2).max(10_000).optional().describe("from this many at once they do"),
+  group_wait: duration.optional().describe("how long the first message waits for companions"),
+  group_interval: duration
+    .optional()
+    .describe("between two messages about a group's new members, or that ring for one alert"),
+  repeat_interval: duration.optional().describe("after which a channel is told that an alert still fires"),
+};
+
+const plainRoute = z.strictObject({
+  matchers: matchers.optional(),
+  channels: z.array(channelName).optional().describe("those of the route above where there are none"),
+  continue: z.boolean().optional().describe("whether the next route beside this one is looked at as well"),
+  ...timing,
+});
+export interface RouteEntry extends z.output<typeof plainRoute> {
+  readonly routes?: readonly RouteEntry[] | undefined;
+}
+const route: z.ZodType<RouteEntry> = plainRoute.extend({
+  get routes() {
+    return z.array(route).optional();
+  },
+});
+
+const inhibition = z.strictObject({
+  source: matchers,
+  target: matchers,
+  equal: labels.optional().describe("in which source and target must agree"),
+});
+
+const quietHours = z.strictObject({
+  time_zone: timeZone,
+  days: z.array(z.enum(WEEKDAYS)).min(1).optional().describe("on which they begin; every day without"),
+  from: clockTime,
+  to: clockTime,
+  channels: z.array(channelName).min(1).optional(),
+  matchers: matchers.optional(),
+  critical: z.enum(["tell", "hold"]).optional().describe("what happens to critical alerts; tell without"),
+});
+
+const MAX_LINK_RULES = 100;
+const TITLE_RULE = "must be text of 1 to 40 characters";
+const link = z.strictObject({
+  title: z
+    .string(TITLE_RULE)
+    .refine((text) => text.trim() !== "" && Array.from(text).length <= 40, TITLE_RULE)
+    .describe("what the link is called, 40 characters at most"),
+  url: z
+    .string()
+    .superRefine((url, context) => {
+      const mistake = findTemplateMistake(url);
+      if (mistake !== null) context.addIssue(mistake);
+    })
+    .describe(
+      `an http or https address; filled in behind its host: ${PLACEHOLDERS.map((name) => `{${name}}`).join(" ")}`,
+    ),
+  matchers: matchers.optional(),
+});
+
+const sensitivity = {
+  z: z.number().min(1).max(10).optional().describe("how unusual a count must be; higher pages less"),
+  floor: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe("events that 3, 15 or 60 minutes must have at least; 10 without"),
+};
+
+/** The configuration file, as typed on the way in; times come out as numbers. */
+export const configFile = z
+  .strictObject({
+    $schema: z.string().optional(),
+    channels: z
+      .record(
+        z
+          .string()
+          .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63"),
+        channelEntry,
+      )
+      .optional(),
+    zones: z
+      .record(
+        z.string().regex(/^[1-9]\d{0,9}$/, "must be a zone's number"),
+        z.strictObject({
+          name: zoneName.optional(),
+          labels: z
+            .record(labelName, labelValue)
+            .refine((labels) => Object.keys(labels).length <= 10, "must be at most 10 labels")
+            .optional(),
+        }),
+      )
+      .optional()
+      .describe("names and labels of shield zones, for messages, lists, metrics and matchers"),
+    route: route.optional(),
+    links: z
+      .array(link)
+      .max(MAX_LINK_RULES, `must be at most ${MAX_LINK_RULES} links`)
+      .optional()
+      .describe("runbooks and dashboards for the messages; of those that match, the first five"),
+    inhibit: z.array(inhibition).optional(),
+    quiet_hours: z.array(quietHours).optional(),
+    detection: z
+      .strictObject({
+        ...sensitivity,
+        overrides: z
+          .array(
+            z.strictObject({
+              zone: zones.optional(),
+              zone_labels: zoneLabels,
+              rule: rules.optional(),
+              ...sensitivity,
+            }),
+          )
+          .optional(),
+      })
+      .optional(),
+  })
+  .meta({ title: "Longwatch configuration file" });
+export type ConfigFile = z.output<typeof configFile>;
+
+/** The file's JSON Schema, for editors. */
+export function toJsonSchema(): unknown {
+  return z.toJSONSchema(configFile, { io: "input" });
+}

@@ -1,0 +1,139 @@
+import path from "node:path";
+import { LineCounter, parseDocument } from "yaml";
+import { type Routing, routeToAll } from "../../alerting/routing/routing.ts";
+import type { ChannelConfig } from "../../channel/channel-config.ts";
+import type { Detection } from "../../detection/detection-settings.ts";
+import { FLOOR } from "../../detection/policy.ts";
+import { closestName } from "../../lib/closest-name.ts";
+import { toError } from "../../lib/errors.ts";
+import { isObject } from "../../lib/is-object.ts";
+import { readSmallFile } from "../read-small-file.ts";
+import { type ConfigFile, configFile } from "./config-file-schema.ts";
+import { describeIssues } from "./describe-issues.ts";
+import { readChannel, type Surroundings } from "./read-channels.ts";
+import { resolveZone, toZones } from "./resolve-zones.ts";
+import { findMismatches, toRouting } from "./to-routing.ts";
+
+/** What becomes an alert, who hears of it and how: all that a running service reads anew. */
+export interface Alerting {
+  readonly channels: readonly ChannelConfig[];
+  readonly routing: Routing;
+  readonly detection: Detection;
+}
+
+export interface ConfigFileOptions extends Omit<Surroundings, "folder"> {
+  /** Those of the environment; the channels where the file names none, a mistake where it does. */
+  readonly channels: readonly ChannelConfig[];
+  /** What holds where the file says nothing else. */
+  readonly spikeZ: number;
+}
+
+/** Without a file: every alert to every channel. */
+export function defaultAlerting({
+  channels,
+  spikeZ,
+}: Pick<ConfigFileOptions, "channels" | "spikeZ">): Alerting {
+  const routing = routeToAll(channels.map(({ name }) => name));
+  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, overrides: [] } };
+}
+
+/** A configuration file as far as it can be read. */
+export interface ReadConfigFile {
+  /** Null where there is a mistake. */
+  readonly alerting: Alerting | null;
+  /** All of them as path in the file, value and rule; what may be a secret is not shown. */
+  readonly mistakes: readonly string[];
+  /** Names of the channels; null where they cannot be read. */
+  readonly channels: readonly string[] | null;
+}
+
+/** Reads channels, routes and detection from a YAML file. Every check runs, whatever the others have found. */
+export function readConfigFile(file: string, options: ConfigFileOptions): ReadConfigFile {
+  const { input, mistakes: syntax } = readYaml(file);
+  if (input === undefined) return { alerting: null, mistakes: syntax, channels: null };
+  const foreign = findForeign(file, input);
+  if (foreign !== null) return { alerting: null, mistakes: [foreign], channels: null };
+  const parsed = configFile.safeParse(input);
+  const mistakes = parsed.success ? [] : describeIssues(configFile, input, parsed.error.issues);
+  const surroundings = { ...options, folder: path.dirname(path.resolve(file)) };
+  const entries = isObject(input) ? input["channels"] : undefined;
+  const channels = isObject(entries)
+    ? Object.entries(entries).flatMap(
+        ([name, entry]) => readChannel(name, entry, surroundings, mistakes) ?? [],
+      )
+    : options.channels;
+  if (entries !== undefined && options.channels.some(({ kind }) => kind !== "terminal"))
+    mistakes.push(
+      "channels: must be left out, or the LONGWATCH_WEBHOOK_ and LONGWATCH_SLACK_ variables must be",
+    );
+  const names = isObject(entries)
+    ? Object.keys(entries)
+    : entries === undefined
+      ? options.channels.map(({ name }) => name)
+      : null;
+  mistakes.push(...findMismatches(input, names));
+  const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
+  if (!parsed.success || names === null || all.length > 0)
+    return { alerting: null, mistakes: all, channels: names };
+  const { z = options.spikeZ, floor = FLOOR, overrides = [] } = parsed.data.detection ?? {};
+  const detection = { z, floor, overrides: overrides.map((one) => toOverride(one, parsed.data.zones)) };
+  const alerting = { channels, routing: toRouting(parsed.data, names), detection };
+  return { alerting, mistakes: [], channels: names };
+}
+
+type Override = NonNullable<NonNullable<ConfigFile["detection"]>["overrides"]>[number];
+
+function toOverride({ zone, zone_labels, ...rest }: Override, zones: ConfigFile["zones"]) {
+  return dropUnset({ zone: resolveZone({ zone, zone_labels }, toZones(zones)), ...rest });
+}
+
+/** Whatever file is given is read, so nothing is quoted of a file of which no top-level setting is known. */
+function findForeign(file: string, input: unknown): string | null {
+  const known = Object.keys(configFile.shape);
+  const names = isObject(input) ? Object.keys(input) : null;
+  const isOwn =
+    names?.length === 0 ||
+    names?.some((name) => name.length > 3 && closestName(name, known) !== null) === true;
+  if (isOwn) return null;
+  return `${file}: must be a Longwatch configuration file: known here: ${known.join(", ")}`;
+}
+
+function dropUnset<Value extends object>(
+  value: Value,
+): { [Key in keyof Value]: Exclude<Value[Key], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as never;
+}
+
+interface ReadYaml {
+  /** Undefined where there is nothing that could be checked further. */
+  readonly input: unknown;
+  readonly mistakes: readonly string[];
+}
+
+/** An empty file says nothing, as no file does. */
+function readYaml(file: string): ReadYaml {
+  let text: string;
+  try {
+    text = readSmallFile(file);
+  } catch (thrown) {
+    const why = toError(thrown).message;
+    const mistake = `LONGWATCH_CONFIG: ${JSON.stringify(file)}: must be a readable file (${why})`;
+    return { input: undefined, mistakes: [mistake] };
+  }
+  const lines = new LineCounter();
+  // Without the library's pretty messages: those quote the lines around a mistake.
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const found = [...document.errors, ...document.warnings];
+  const mistakes = found.map(({ pos, code }) => {
+    const { line, col } = lines.linePos(pos[0]);
+    return `${file}: line ${line}, column ${col}: must be YAML (${code.toLowerCase().replaceAll("_", " ")})`;
+  });
+  // Of a file with another mistake of YAML nobody knows what it means.
+  if (found.some(({ code }) => code !== "DUPLICATE_KEY")) return { input: undefined, mistakes };
+  try {
+    return { input: document.toJS() ?? {}, mistakes };
+  } catch {
+    const mistake = `${file}: must be YAML without aliases that grow without end`;
+    return { input: undefined, mistakes: [...mistakes, mistake] };
+  }
+}

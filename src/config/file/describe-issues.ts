@@ -1,0 +1,109 @@
+import { z } from "zod";
+import { closestName } from "../../lib/closest-name.ts";
+import { channelFields } from "./channel-entry.ts";
+
+type Path = readonly PropertyKey[];
+
+/** Every mistake as `path: value: rule`. What may be a secret in the wrong place is not shown. */
+export function describeIssues(
+  schema: z.ZodType,
+  input: unknown,
+  issues: readonly z.core.$ZodIssue[],
+): string[] {
+  return issues.flatMap((issue) => {
+    if (issue.code === "unrecognized_keys") {
+      const known = keysAt(schema, input, issue.path);
+      return issue.keys.map(
+        (key) => `${toPath([...issue.path, key])}: is not a setting${suggest(key, known)}`,
+      );
+    }
+    return [`${toPath(issue.path)}: ${showAt(input, issue)}${toRule(issue)}`];
+  });
+}
+
+function toPath(path: Path): string {
+  const text = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
+  return text === "" ? "the file" : text.replace(/^\./, "");
+}
+
+function suggest(key: string, known: readonly string[]): string {
+  const references = [`${key}_file`, `${key}_env`].filter((name) => known.includes(name));
+  if (references.length > 0) return `: a secret is given as ${references.join(" or ")}`;
+  const meant = closestName(key, known) ?? closestShort(key, known);
+  return meant === null ? `: known here: ${known.join(", ")}` : `: did you mean ${meant}?`;
+}
+
+/** Short words have too few letters for a typing error each. */
+function closestShort(key: string, known: readonly string[]): string | null {
+  return known.find((name) => name.length > 2 && key.toLowerCase().startsWith(name.slice(0, 3))) ?? null;
+}
+
+/** Where a reference was expected, somebody may have put the secret itself. */
+const REFERENCE = /_(file|env)$/;
+
+function showAt(input: unknown, { path }: z.core.$ZodIssue): string {
+  const value = valueAt(input, path);
+  if (value === undefined) return "not set: ";
+  if (path.some((part) => typeof part === "string" && REFERENCE.test(part))) return "[not shown]: ";
+  // An address may have been given with its user and password.
+  if (typeof value === "string" && /\/.*@/.test(value)) return "[not shown]: ";
+  // Whatever is below it may be what was meant to be somewhere else.
+  if (typeof value === "object" && value !== null) return "";
+  return `${JSON.stringify(value)?.slice(0, 80)}: `;
+}
+
+function toRule(issue: z.core.$ZodIssue): string {
+  if (issue.message.startsWith("must ")) return issue.message;
+  if (issue.code === "invalid_value") return `must be one of ${issue.values.map(String).join(", ")}`;
+  // Told apart by `kind`, a channel is the only thing that comes in several shapes.
+  if (issue.code === "invalid_union") return `must be one of ${[...channelFields.keys()].join(", ")}`;
+  if (issue.code === "invalid_type") return `must be ${KINDS[issue.expected] ?? issue.expected}`;
+  if (issue.code === "too_big") return `must be at most ${issue.maximum}`;
+  if (issue.code === "too_small")
+    return issue.origin === "array" ? "must not be empty" : `must be at least ${issue.minimum}`;
+  if (issue.code === "invalid_key") return issue.issues[0]?.message ?? issue.message;
+  return `must be right: ${issue.message}`;
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  object: "a list of names and values",
+  record: "a list of names and values",
+  array: "a list",
+  string: "text (in quotes where it looks like a number)",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+};
+
+function valueAt(input: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (value, part) =>
+      typeof value === "object" && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined,
+    input,
+  );
+}
+
+/** The settings there are at a place of the file; of a channel, those of its kind. */
+function keysAt(schema: z.ZodType, input: unknown, path: Path): string[] {
+  const here = unwrap(schema);
+  const [part, ...rest] = path;
+  const below = (next: z.core.$ZodType) => keysAt(next as z.ZodType, valueAt(input, [part ?? ""]), rest);
+  if (here instanceof z.ZodDiscriminatedUnion) {
+    const { kind } = (input ?? {}) as { kind?: unknown };
+    const options = here.options as readonly z.ZodObject[];
+    const chosen = options.find(({ shape }) => (shape["kind"] as z.ZodLiteral).value === kind);
+    return chosen === undefined ? [] : keysAt(chosen, input, path);
+  }
+  if (here instanceof z.ZodObject) {
+    if (part === undefined) return Object.keys(here.shape);
+    const next = here.shape[String(part)];
+    return next === undefined ? [] : below(next);
+  }
+  if (part === undefined) return [];
+  if (here instanceof z.ZodArray) return below(here.element);
+  return here instanceof z.ZodRecord ? below(here.valueType) : [];
+}
+
+function unwrap(schema: z.ZodType): z.ZodType {
+  return schema instanceof z.ZodOptional ? unwrap(schema.unwrap() as z.ZodType) : schema;
+}

@@ -1,0 +1,146 @@
+import path from "node:path";
+import { z } from "zod";
+import { type ChannelConfig, channelConfig } from "../../channel/channel-config.ts";
+import { isObject } from "../../lib/is-object.ts";
+import { readSmallFile } from "../read-small-file.ts";
+import {
+  type ChannelField,
+  channelEntry,
+  channelFields,
+  fileReference,
+  variableReference,
+} from "./channel-entry.ts";
+import { checkOpening } from "./check-opening.ts";
+
+/** Where references lead. */
+export interface Surroundings {
+  /** Of the configuration file; its relative paths begin here. */
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly allowPrivateNetworks: boolean;
+}
+
+/**
+ * Reads one entry of the file with its secrets. Returns null where the channel cannot be used. `mistakes` receives what the
+ * file's schema cannot find: missing secrets, and addresses and secrets that the channel refuses. Fields that the schema
+ * refuses are skipped, so that one mistake does not hide another.
+ */
+export function readChannel(
+  name: string,
+  entry: unknown,
+  surroundings: Surroundings,
+  mistakes: string[],
+): ChannelConfig | null {
+  if (!isObject(entry)) return null;
+  const kind = String(entry["kind"]);
+  const fields = channelFields.get(kind);
+  if (fields === undefined) return null;
+  const before = mistakes.length;
+  const values = readFields(`channels.${name}`, fields, entry, surroundings, mistakes);
+  const isWhole = mistakes.length === before && channelEntry.safeParse(entry).success;
+  const parsed = channelConfig.safeParse({ ...fillIn(fields), ...values, kind, name });
+  // The rest is the schema's, or was listed above.
+  if (!parsed.success) return null;
+  const refused = checkOpening(parsed.data, surroundings.allowPrivateNetworks);
+  mistakes.push(...refused.map((mistake) => `channels.${name}: ${mistake}`));
+  return isWhole && refused.length === 0 ? parsed.data : null;
+}
+
+const STAND_INS: Readonly<Record<string, string>> = {
+  url: "https://stand-in.invalid",
+  routingKey: "x".repeat(32),
+  channel: "#stand-in",
+  host: "stand-in.invalid",
+  from: "it@stand-in.invalid",
+  to: "it@stand-in.invalid",
+};
+const ANY_SECRET = `whsec_${Buffer.alloc(32).toString("base64")}`;
+
+/** Values that no channel refuses, for the required fields: where one is missing, the channel's others can be checked. */
+function fillIn(fields: readonly ChannelField[]): Record<string, unknown> {
+  return Object.fromEntries(
+    fields
+      .filter(({ isRequired }) => isRequired)
+      .map(({ name, schema }) => {
+        const text = STAND_INS[name] ?? ANY_SECRET;
+        return [name, schema.safeParse(text).success ? text : [text]];
+      }),
+  );
+}
+
+function readFields(
+  at: string,
+  fields: readonly ChannelField[],
+  entry: Readonly<Record<string, unknown>>,
+  surroundings: Surroundings,
+  mistakes: string[],
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const field of fields) {
+    const given = entry[field.key];
+    if (field.fields !== null) {
+      if (!isObject(given)) continue;
+      const inner = readFields(`${at}.${field.key}`, field.fields, given, surroundings, mistakes);
+      if (field.schema.safeParse(inner).success) values[field.name] = inner;
+    } else if (field.secret !== "no") {
+      const secrets = readSecrets(at, field, entry, surroundings, mistakes);
+      if (secrets !== undefined) values[field.name] = secrets;
+    } else if (given !== undefined && field.schema.safeParse(given).success) values[field.name] = given;
+  }
+  return values;
+}
+
+function readSecrets(
+  at: string,
+  { key, secret, isRequired }: ChannelField,
+  entry: Readonly<Record<string, unknown>>,
+  surroundings: Surroundings,
+  mistakes: string[],
+): unknown {
+  const files = listOf(entry[`${key}_file`], fileReference);
+  const names = listOf(entry[`${key}_env`], variableReference);
+  // The file's schema names the mistake.
+  if (files === null || names === null) return undefined;
+  const given = files.length + names.length;
+  if (given === 0) {
+    if (isRequired) mistakes.push(`${at}.${key}: not set: must be given as ${key}_file or ${key}_env`);
+    return undefined;
+  }
+  if (secret === "one" && given > 1) {
+    mistakes.push(`${at}.${key}_file: must not be given together with ${key}_env`);
+    return undefined;
+  }
+  const found = [
+    ...files.map((file) => readFile(`${at}.${key}_file`, file, surroundings, mistakes)),
+    ...names.map((name) => readVariable(`${at}.${key}_env`, name, surroundings, mistakes)),
+  ].filter((text) => text !== null);
+  // None of them, where some cannot be read: what is left must not pass for all.
+  if (found.length < given) return undefined;
+  return secret === "one" ? found[0] : found;
+}
+
+/** Null where one of them is no such reference. */
+function listOf(value: unknown, reference: z.ZodType<string>): string[] | null {
+  const parsed = z.array(reference).safeParse(value === undefined ? [] : [value].flat());
+  return parsed.success ? parsed.data : null;
+}
+
+function readFile(at: string, file: string, { folder }: Surroundings, mistakes: string[]): string | null {
+  // Somebody may have put the secret itself here: only what looks like a path is shown.
+  const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
+  try {
+    const text = readSmallFile(path.resolve(folder, file)).replace(/\r?\n$/, "");
+    if (text !== "") return text;
+    mistakes.push(`${at}: ${shown}: must not be empty`);
+  } catch {
+    mistakes.push(`${at}: ${shown}: must be a readable file`);
+  }
+  return null;
+}
+
+function readVariable(at: string, name: string, { env }: Surroundings, mistakes: string[]): string | null {
+  const text = env[name];
+  if (text !== undefined && text !== "") return text;
+  mistakes.push(`${at}: [not shown]: must be the name of an environment variable that is set`);
+  return null;
+}

@@ -1,0 +1,157 @@
+import { z } from "zod";
+import {
+  DEFAULT_TIMING,
+  type Route,
+  type Routing,
+  routeToAll,
+  type SubjectMatchers,
+  type Timing,
+  WEEKDAYS,
+} from "../../alerting/routing/routing.ts";
+import { DEFAULT_FIRING_HOURS } from "../../channel/alertmanager.ts";
+import { closestName } from "../../lib/closest-name.ts";
+import { MAX_LINKS } from "../../model/alert-message.ts";
+import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
+import { type LooseRoute, looseFile } from "./loose-file.ts";
+import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
+
+const alertmanagerEntry = z.object({
+  kind: z.literal("alertmanager"),
+  firing_for_hours: z.number().optional(),
+});
+
+/** The file's routes with everything filled in that they leave out; a route takes from the one above it. */
+export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
+  const { route, inhibit = [], quiet_hours: quiet = [], links = [] } = file;
+  const zones = toZones(file.zones);
+  const toMatchers: ToMatchers = (entry = {}) => {
+    const { zone: _, zone_labels: __, ...rest } = entry;
+    const zone = resolveZone(entry, zones);
+    return zone === undefined ? rest : { ...rest, zone };
+  };
+  return {
+    channels,
+    root:
+      route === undefined ? routeToAll(channels).root : toRoute(route, channels, DEFAULT_TIMING, toMatchers),
+    inhibitions: inhibit.map(({ source, target, equal = ["zone"] }) => ({
+      source: toMatchers(source),
+      target: toMatchers(target),
+      equal,
+    })),
+    quietHours: quiet.map((hours) => ({
+      timeZone: hours.time_zone,
+      days: hours.days ?? WEEKDAYS,
+      fromMinute: hours.from,
+      toMinute: hours.to,
+      channels: hours.channels ?? null,
+      matchers: toMatchers(hours.matchers),
+      critical: hours.critical ?? "tell",
+    })),
+    links: links.map(({ title, url, matchers }) => ({ title, url, matchers: toMatchers(matchers) })),
+    ...(Object.keys(zones).length === 0 ? {} : { zones }),
+  };
+}
+
+/** With zones by their numbers alone. */
+type ToMatchers = (entry: RouteEntry["matchers"]) => SubjectMatchers;
+
+function toRoute(
+  entry: RouteEntry,
+  above: readonly string[],
+  timingAbove: Timing,
+  toMatchers: ToMatchers,
+): Route {
+  const channels = entry.channels ?? above;
+  const timing: Timing = {
+    groupBy: entry.group_by ?? timingAbove.groupBy,
+    groupFrom: entry.group_from ?? timingAbove.groupFrom,
+    groupWaitMs: entry.group_wait ?? timingAbove.groupWaitMs,
+    groupIntervalMs: entry.group_interval ?? timingAbove.groupIntervalMs,
+    repeatIntervalMs: entry.repeat_interval ?? timingAbove.repeatIntervalMs,
+  };
+  const routes = (entry.routes ?? []).map((child) => toRoute(child, channels, timing, toMatchers));
+  return {
+    matchers: toMatchers(entry.matchers),
+    channels,
+    timing,
+    continue: entry.continue ?? false,
+    routes,
+  };
+}
+
+/**
+ * Returns what is wrong between the parts of a file. Parts that are wrong in themselves are skipped: the file's schema lists
+ * them. `channels` is null where the file's channels cannot be read.
+ */
+export function findMismatches(input: unknown, channels: readonly string[] | null): string[] {
+  const file = looseFile.parse(input);
+  const mistakes: string[] = [];
+  const check = (at: string, names: readonly string[]) => {
+    for (const [index, name] of names.entries()) {
+      if (channels === null || name === "" || channels.includes(name)) continue;
+      const meant = closestName(name, channels);
+      const rule = meant === null ? `must be one of ${channels.join(", ")}` : `did you mean ${meant}?`;
+      mistakes.push(`${at}.channels[${index}]: ${JSON.stringify(name)}: is not a channel: ${rule}`);
+    }
+  };
+  const walk = (at: string, entry: LooseRoute) => {
+    check(at, entry.channels);
+    for (const [index, child] of entry.routes.entries()) walk(`${at}.routes[${index}]`, child);
+  };
+  walk("route", file.route);
+  for (const key of ["matchers", "continue"] as const) {
+    if (file.route[key] !== undefined)
+      mistakes.push(`route.${key}: must be left out: the first route takes everything`);
+  }
+  for (const [index, hours] of file.quiet_hours.entries()) {
+    check(`quiet_hours[${index}]`, hours.channels);
+    if (hours.from !== "" && hours.from === hours.to)
+      mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
+  }
+  mistakes.push(...findZoneMistakes(input));
+  return [...mistakes, ...findUnseenLinks(file), ...findShortLived(input, channels)];
+}
+
+/** What comes after as many links for everything as a message has is never seen. */
+function findUnseenLinks({ links }: z.output<typeof looseFile>): string[] {
+  const isForAll = ({ matchers }: (typeof links)[number]) => Object.keys(matchers).length === 0;
+  return links.flatMap(({ title }, index) => {
+    if (links.slice(0, index).filter(isForAll).length < MAX_LINKS) return [];
+    const rule = `must come before ${MAX_LINKS} links without matchers: a message shows ${MAX_LINKS}`;
+    return [`links[${index}]: ${JSON.stringify(title)}: ${rule}`];
+  });
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Alertmanager ends by itself what it is not told of again, and would page anew with the next repeat: what it is told must
+ * outlive the longest wait between two messages, with an hour for a delivery that is late.
+ */
+function findShortLived(input: unknown, channels: readonly string[] | null): string[] {
+  const { route } = z.object({ route: configFile.shape.route }).safeParse(input).data ?? {};
+  const entries = Object.entries(looseFile.parse(input).channels).flatMap(([name, entry]) => {
+    const { success, data } = alertmanagerEntry.safeParse(entry);
+    return success ? [{ name, given: data.firing_for_hours }] : [];
+  });
+  if (channels === null || entries.length === 0) return [];
+  const routes = listRoutes("route", toRouting({ route }, channels).root);
+  return entries.flatMap(({ name, given }) => {
+    const hours = given ?? DEFAULT_FIRING_HOURS;
+    const leading = routes.filter(({ route }) => route.channels.includes(name));
+    const [longest] = leading.toSorted(
+      (a, b) => b.route.timing.repeatIntervalMs - a.route.timing.repeatIntervalMs,
+    );
+    if (longest === undefined) return [];
+    const repeatHours = longest.route.timing.repeatIntervalMs / HOUR_MS;
+    if (hours >= repeatHours + 1) return [];
+    const shown = given === undefined ? `${hours} (the default)` : hours;
+    const rule = `must be at least an hour longer than repeat_interval of ${longest.at}, which is ${repeatHours} h`;
+    return [`channels.${name}.firing_for_hours: ${shown}: ${rule}`];
+  });
+}
+
+function listRoutes(at: string, route: Route): { at: string; route: Route }[] {
+  const children = route.routes.flatMap((child, index) => listRoutes(`${at}.routes[${index}]`, child));
+  return [{ at, route }, ...children];
+}

@@ -1,0 +1,26 @@
+import { toError } from "../lib/errors.ts";
+import { SECRETS } from "./environment.ts";
+import { readSmallFile } from "./read-small-file.ts";
+
+/** Fills in what is given as a file, its text without the last line end; returns the mistakes. */
+export function readSecretFiles(given: Record<string, string>): string[] {
+  const mistakes: string[] = [];
+  for (const name of SECRETS) {
+    const file = given[`${name}_FILE`];
+    if (file === undefined) continue;
+    if (given[name] !== undefined) {
+      mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be set together with ${name}`);
+      continue;
+    }
+    try {
+      const text = readSmallFile(file).replace(/\r?\n$/, "");
+      if (text !== "") given[name] = text;
+      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
+    } catch (thrown) {
+      mistakes.push(
+        `${name}_FILE: ${JSON.stringify(file)}: must be a readable file (${toError(thrown).message})`,
+      );
+    }
+  }
+  return mistakes;
+}

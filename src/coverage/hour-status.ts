@@ -1,0 +1,80 @@
+import type { CoverageHour } from "../../db/coverage/coverage-report.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../model/horizon.ts";
+import { explainOpen, UNPREVENTABLE } from "./judge-hour.ts";
+import { SETTLE_MS } from "./settle.ts";
+
+/**
+ * sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap: the platform has
+ * forgotten it, and it was never proven complete; unwatched, where nobody could have prevented that.
+ * "not yet": it has not begun.
+ */
+export type Standing = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
+
+export interface StandingHour extends CoverageHour {
+  readonly standing: Standing;
+  /** Why it is not sealed, for people; null where it is decided, or has not settled yet. */
+  readonly notSealedBecause: string | null;
+}
+
+/** Of an hour that expired while no service ran to record it. */
+const NOT_RECORDED = "not proven complete before the platform forgot it; the service has not recorded it yet";
+
+/** Where every hour of [from, to) stands that lies at or after `firstHour`, oldest first; `rows` may lack hours. */
+export function assessHours(
+  now: number,
+  rows: readonly CoverageHour[],
+  { from, to, firstHour }: { from: number; to: number; firstHour: number },
+): StandingHour[] {
+  const known = new Map(rows.map((row) => [row.startsAt, row]));
+  const hours: StandingHour[] = [];
+  for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
+    const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
+    const standing = standingOf(now, row);
+    const gapReason = standing === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
+    hours.push({ ...row, standing, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
+  }
+  return hours;
+}
+
+function standingOf(now: number, hour: CoverageHour): Standing {
+  if (UNPREVENTABLE.includes(hour.gapReason ?? "")) return "unwatched";
+  if (hour.state !== "open") return hour.state;
+  if (hour.startsAt > now) return "not yet";
+  if (hour.startsAt < horizonAt(now)) return "gap";
+  return (hour.searchedThrough ?? 0) >= hour.startsAt + HOUR_MS ? "searched" : "open";
+}
+
+const UNKNOWN: Omit<CoverageHour, "startsAt"> = {
+  state: "open",
+  searchedThrough: null,
+  storedCount: 0,
+  upstreamCount: null,
+  missingCells: 0,
+  surplusCells: 0,
+  lastNewAt: null,
+  closingSearchAt: null,
+  reconciledAt: null,
+  sealedAt: null,
+  gapReason: null,
+  reopenedAt: null,
+  reopenReason: null,
+  proofFrom: null,
+  unresolvedSince: null,
+  looks: {},
+  evidence: null,
+};
+
+export interface NextToExpire {
+  readonly startsAt: number;
+  /** Until the platform forgets its first event. */
+  readonly hoursToLoss: number;
+}
+
+/** The oldest ended hour that the platform still has whole and that is not proven complete; null when there is none. */
+export function findNextToExpire(now: number, hours: readonly StandingHour[]): NextToExpire | null {
+  const next = hours.find(
+    ({ startsAt, standing }) => (standing === "searched" || standing === "open") && startsAt + HOUR_MS <= now,
+  );
+  if (next === undefined) return null;
+  return { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizonAt(now)) / HOUR_MS };
+}

@@ -1,0 +1,41 @@
+import { HOUR_MS } from "../model/horizon.ts";
+import type { StandingHour } from "./hour-status.ts";
+
+/** Hours in a row that are lost. */
+export interface Gap {
+  /** Epoch ms, half-open. */
+  readonly from: number;
+  readonly to: number;
+  readonly hours: number;
+  readonly storedCount: number;
+  /** What the platform last counted in those of its hours that it was asked about; null when in none. */
+  readonly upstreamCount: number | null;
+  /** Each once, in the order of time. */
+  readonly reasons: readonly string[];
+}
+
+/** Joins the gaps among `hours`, which are in order, to as few as possible. */
+export function joinGaps(hours: readonly StandingHour[]): Gap[] {
+  const gaps: Gap[] = [];
+  for (const { standing, startsAt, storedCount, upstreamCount, gapReason } of hours) {
+    if (standing !== "gap") continue;
+    const last = gaps.at(-1);
+    const reasons = gapReason === null ? [] : [gapReason];
+    const hour = { from: startsAt, to: startsAt + HOUR_MS, hours: 1, storedCount, upstreamCount, reasons };
+    if (last?.to === startsAt) gaps[gaps.length - 1] = joined(last, hour);
+    else gaps.push(hour);
+  }
+  return gaps;
+}
+
+function joined(one: Gap, next: Gap): Gap {
+  const isCounted = one.upstreamCount !== null || next.upstreamCount !== null;
+  return {
+    from: one.from,
+    to: next.to,
+    hours: one.hours + next.hours,
+    storedCount: one.storedCount + next.storedCount,
+    upstreamCount: isCounted ? (one.upstreamCount ?? 0) + (next.upstreamCount ?? 0) : null,
+    reasons: [...new Set([...one.reasons, ...next.reasons])],
+  };
+}

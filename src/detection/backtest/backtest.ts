@@ -1,0 +1,172 @@
+import type { Episode, Severity } from "../episode.ts";
+import type { SpikePolicy } from "../policy.ts";
+import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
+import { createHindsight, type Hindsight } from "./hindsight.ts";
+
+/** At the beginning of a record nothing has a history, and everyday traffic looks new: it is judged in hindsight. */
+const LEARNING_MINUTES = 180;
+/** A series seen this early was surely there before the record began. */
+const FIRST_SEEN_MINUTES = 60;
+/** So long every rule is new to the record. Shorter records are judged as they are. */
+const NEW_RECORD_MINUTES = 1_440;
+
+/** Minutes are numbered since the epoch; a span is half-open. */
+export interface BacktestOptions extends SpikePolicy {
+  /** Where the judging begins; what lies before is history. By default where the counts begin. */
+  readonly startMinute?: number | undefined;
+  /** Counts from here on are left out. By default they end the judging. */
+  readonly endMinute?: number | undefined;
+  /** What is otherwise for a series. */
+  readonly policyOf?: ((series: string) => Partial<SpikePolicy>) | undefined;
+}
+
+/** One alert and the minutes it covers: from the one that reached its threshold to the last that was not quiet. */
+export interface BacktestAlert {
+  readonly series: string;
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  readonly isOpen: boolean;
+  readonly episode: Episode;
+}
+
+export interface BacktestReport {
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  readonly series: number;
+  readonly seriesDays: number;
+  /** Rows taken, and the events they count. */
+  readonly rows: number;
+  readonly events: number;
+  readonly alerts: readonly BacktestAlert[];
+  readonly alertMinutes: number;
+  readonly alertsPerSeriesDay: number;
+  readonly bySeverity: Readonly<Record<Severity, number>>;
+  /** Of the alerts, those that are the milder notice of a new rule. */
+  readonly newRules: number;
+}
+
+interface Followed {
+  readonly series: string;
+  readonly watch: SeriesWatch;
+  readonly policy: SpikePolicy;
+  readonly firstMinute: number;
+  readonly hindsight: Hindsight;
+  readonly keep: (episode: Episode) => void;
+}
+
+export interface Backtest {
+  /**
+   * Takes one row. Rows of a series come in ascending order, each minute once; series may alternate. Where a row
+   * breaks that order, returns the minute it would have to come after.
+   */
+  readonly take: (series: string, minute: number, count: number) => number | undefined;
+  readonly report: () => BacktestReport;
+}
+
+/** Replays counts through the detector, about ten kilobytes per series however many rows there are. */
+export function createBacktest(options: BacktestOptions): Backtest {
+  const { startMinute, endMinute = Number.POSITIVE_INFINITY } = options;
+  const followed = new Map<string, Followed>();
+  const closed: { one: Followed; episode: Episode }[] = [];
+  let current: Followed | undefined;
+  let [first, last, rows, events] = [Number.POSITIVE_INFINITY, 0, 0, 0];
+
+  function follow(series: string, firstMinute: number): Followed {
+    const watch = createSeriesWatch();
+    const policy = { ...options, ...options.policyOf?.(series) };
+    const hindsight = createHindsight(watch, policy);
+    const one: Followed = { series, watch, policy, firstMinute, hindsight, keep };
+    function keep(episode: Episode): void {
+      closed.push({ one, episode });
+      // How early in the record that is, is only known at its end.
+      if (episode.openedAt - firstMinute <= NEW_RECORD_MINUTES) hindsight.expect(episode);
+    }
+    return one;
+  }
+
+  function take(series: string, minute: number, count: number): number | undefined {
+    // Files are mostly sorted by series: the last one is the likeliest.
+    if (current?.series !== series) current = followed.get(series);
+    if (minute >= endMinute) return undefined;
+    if (current === undefined) {
+      current = follow(series, minute);
+      followed.set(series, current);
+    }
+    const { watch, policy, hindsight, keep } = current;
+    if (watch.next !== null && minute < watch.next) return watch.next - 1;
+    hindsight.reach(minute, keep);
+    takeMinute(watch, minute, count, policy, keep);
+    first = Math.min(first, minute);
+    last = Math.max(last, minute);
+    rows += 1;
+    events += count;
+    return undefined;
+  }
+
+  function report(): BacktestReport {
+    const recordStart = Math.min(first, startMinute ?? first);
+    const fromMinute = startMinute ?? (rows === 0 ? 0 : first);
+    const toMinute = Math.max(fromMinute, Number.isFinite(endMinute) ? endMinute : last + 1);
+    for (const { watch, policy, hindsight, keep } of followed.values()) {
+      hindsight.reach(toMinute, keep);
+      passMinutes(watch, toMinute, policy, keep);
+    }
+    const open = [...followed.values()].flatMap((one) =>
+      one.watch.episode === null ? [] : [{ one, episode: one.watch.episode }],
+    );
+    const isEarly = createEarly(recordStart, toMinute);
+    const order = new Map([...followed.values()].map((one, place) => [one, place]));
+    const alerts = [...closed, ...open]
+      .filter(({ one, episode }) => {
+        return !(isEarly(one.firstMinute, episode) && one.hindsight.isEveryday(episode, toMinute));
+      })
+      .toSorted(
+        (a, b) =>
+          (order.get(a.one) ?? 0) - (order.get(b.one) ?? 0) || a.episode.openedAt - b.episode.openedAt,
+      )
+      .map(({ one, episode }) => toAlert(one, episode, fromMinute, toMinute))
+      .filter((alert) => alert.fromMinute < alert.toMinute);
+    return summarise(alerts, { fromMinute, toMinute, series: followed.size, rows, events });
+  }
+
+  return { take, report };
+}
+
+/** Whether an episode may only show that the record has just begun. */
+function createEarly(recordStart: number, recordEnd: number) {
+  if (recordEnd - recordStart < NEW_RECORD_MINUTES) return () => false;
+  return (firstMinute: number, { openedAt, kind }: Episode) => {
+    const age = openedAt - recordStart;
+    const isOld = firstMinute < recordStart + FIRST_SEEN_MINUTES;
+    return (isOld && age <= LEARNING_MINUTES) || (kind === "new-rule" && age <= NEW_RECORD_MINUTES);
+  };
+}
+
+function toAlert({ series, watch }: Followed, episode: Episode, from: number, to: number): BacktestAlert {
+  return {
+    series,
+    // Times of an episode are the ends of minutes.
+    fromMinute: Math.max(episode.openedAt - 1, from),
+    toMinute: Math.min(episode.lastActiveAt, to),
+    isOpen: watch.episode === episode,
+    episode,
+  };
+}
+
+function summarise(
+  alerts: readonly BacktestAlert[],
+  facts: Pick<BacktestReport, "fromMinute" | "toMinute" | "series" | "rows" | "events">,
+): BacktestReport {
+  const seriesDays = (facts.series * (facts.toMinute - facts.fromMinute)) / 1_440;
+  const bySeverity = { warning: 0, error: 0, critical: 0 };
+  for (const { episode } of alerts) bySeverity[episode.severity] += 1;
+  return {
+    ...facts,
+    seriesDays,
+    alerts,
+    alertMinutes: alerts.reduce((sum, alert) => sum + alert.toMinute - alert.fromMinute, 0),
+    alertsPerSeriesDay: seriesDays > 0 ? alerts.length / seriesDays : 0,
+    bySeverity,
+    newRules: alerts.filter(({ episode }) => episode.kind === "new-rule").length,
+  };
+}

@@ -1,0 +1,87 @@
+import { type Episode, followMinute, isOver } from "../episode.ts";
+import { isSpiking } from "../judge-minute.ts";
+import type { SpikePolicy } from "../policy.ts";
+import { addMinute, createHourHistory, type HourHistory, resetHours } from "../thresholds/hour-history.ts";
+import { computeThresholds, createThresholds, type Thresholds } from "../thresholds/thresholds.ts";
+import { windowSums } from "../thresholds/window-sums.ts";
+import { WINDOW_COUNT, WINDOWS } from "../thresholds/windows.ts";
+
+/** Work space of a scan; reusing one for series after series keeps the scan free of allocations. */
+export interface ScanSpace {
+  readonly history: HourHistory;
+  readonly sums: Int32Array;
+  readonly thresholds: Thresholds;
+}
+
+function createScanSpace(): ScanSpace {
+  return {
+    history: createHourHistory(),
+    sums: new Int32Array(WINDOW_COUNT),
+    thresholds: createThresholds(),
+  };
+}
+
+/**
+ * The detector over a whole history: `counts` holds one number per minute, the first being `firstMinute` (since the
+ * epoch), which lies at or before the rule's first event. Calls `visit` for each minute in order; what it is shown
+ * lives in `space` and changes with the next minute.
+ */
+export function scanHistory(
+  counts: ArrayLike<number>,
+  firstMinute: number,
+  policy: SpikePolicy,
+  visit: (minute: number, space: ScanSpace) => void,
+  space: ScanSpace = createScanSpace(),
+): void {
+  const { history, sums, thresholds } = space;
+  resetHours(history);
+  sums.fill(0);
+  for (let index = 0; index < counts.length; index += 1) {
+    const minute = firstMinute + index;
+    const hour = Math.floor(minute / 60);
+    if (index === 0 || minute % 60 === 0) computeThresholds(history, hour, policy, thresholds);
+    const count = counts[index] as number;
+    for (let i = 0; i < WINDOW_COUNT; i += 1) {
+      const leaving = index - (WINDOWS[i] as number);
+      sums[i] = (sums[i] as number) + count - (leaving < 0 ? 0 : (counts[leaving] as number));
+    }
+    addMinute(history, hour, count, sums);
+    visit(minute, space);
+  }
+}
+
+export interface PastEpisode extends Episode {
+  /** The end of the last quiet minute; null where the history ends first. */
+  readonly closedAt: number | null;
+}
+
+/** Every spike of a history, in order. */
+export function findEpisodes(
+  counts: ArrayLike<number>,
+  firstMinute: number,
+  policy: SpikePolicy,
+  space: ScanSpace = createScanSpace(),
+): PastEpisode[] {
+  const found: PastEpisode[] = [];
+  let episode: Episode | null = null;
+  let from = 0;
+  scanHistory(
+    counts,
+    firstMinute,
+    policy,
+    (minute, { history, sums, thresholds }) => {
+      if (episode === null && !isSpiking(sums, thresholds)) return;
+      const index = minute - firstMinute;
+      const fresh = windowSums(counts, index, from);
+      const { z } = policy;
+      episode = followMinute(episode, { minute, sums: fresh, thresholds, z, firstHour: history.firstHour });
+      if (episode === null || !isOver(episode, minute)) return;
+      found.push({ ...episode, closedAt: minute + 1 });
+      episode = null;
+      from = index + 1;
+    },
+    space,
+  );
+  if (episode !== null) found.push({ ...(episode as Episode), closedAt: null });
+  return found;
+}

@@ -1,0 +1,91 @@
+import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
+import type { Thresholds } from "./thresholds/thresholds.ts";
+import { WINDOWS } from "./thresholds/windows.ts";
+
+/** A spike closes when this many minutes in a row were quiet. */
+const QUIET_MINUTES = 15;
+const ERROR_ABOVE_Z = 2;
+const CRITICAL_ABOVE_Z = 5;
+/** A rule first seen within this many hours is new. */
+const NEW_RULE_HOURS = 24;
+/** A window of a new rule that counts this much is no milder notice but a spike. */
+const LARGE_BURST = 100;
+
+export type Severity = "warning" | "error" | "critical";
+/** `new-rule`: a rule that was never seen before is active; milder, since there is nothing to compare it with. */
+type SpikeKind = "spike" | "new-rule";
+
+/**
+ * A spike from opening to closing. Minutes are numbered since the epoch, and times are the ends of minutes. The
+ * finding is the strongest so far; `count` is the present count of its window, `peak` the highest.
+ */
+export interface Episode extends Finding {
+  readonly openedAt: number;
+  readonly lastActiveAt: number;
+  readonly peak: number;
+  readonly severity: Severity;
+  readonly kind: SpikeKind;
+}
+
+export interface ClosedMinute {
+  readonly minute: number;
+  /** Events of the last 3, 15 and 60 minutes, this one included. */
+  readonly sums: ArrayLike<number>;
+  readonly thresholds: Thresholds;
+  readonly z: number;
+  /** The hour of the rule's first event. */
+  readonly firstHour: number;
+}
+
+export function gradeSeverity(score: number, z: number): Severity {
+  if (score >= z + CRITICAL_ABOVE_Z) return "critical";
+  return score >= z + ERROR_ABOVE_Z ? "error" : "warning";
+}
+
+/** Opens an episode where there is none, carries an open one on; never closes it. Taking a minute twice changes nothing. */
+export function followMinute(episode: Episode | null, closed: ClosedMinute): Episode | null {
+  const finding = judgeMinute(closed.sums, closed.thresholds);
+  const endsAt = closed.minute + 1;
+  if (episode === null) {
+    if (finding === null) return null;
+    return {
+      ...finding,
+      openedAt: endsAt,
+      lastActiveAt: endsAt,
+      peak: finding.count,
+      severity: gradeSeverity(finding.score, closed.z),
+      kind: kindOf(finding, closed),
+    };
+  }
+  // A minute from before the spike, judged once more: it has its say only where late events made it stand out.
+  if (finding === null && endsAt < episode.openedAt) return episode;
+  const stronger = finding !== null && finding.score > episode.score;
+  const strongest = stronger ? finding : episode;
+  const { windowMinutes, usual, threshold, score } = strongest;
+  const count = closed.sums[WINDOWS.indexOf(windowMinutes)] ?? 0;
+  return {
+    windowMinutes,
+    count,
+    usual,
+    threshold,
+    score,
+    openedAt: episode.openedAt,
+    lastActiveAt: isQuiet(closed.sums, closed.thresholds)
+      ? episode.lastActiveAt
+      : Math.max(episode.lastActiveAt, endsAt),
+    peak: windowMinutes === episode.windowMinutes ? Math.max(episode.peak, count) : count,
+    severity: stronger ? gradeSeverity(score, closed.z) : episode.severity,
+    // It may grow up, never shrink back.
+    kind: episode.kind === "new-rule" && finding !== null ? kindOf(finding, closed) : episode.kind,
+  };
+}
+
+/** `minute` is the latest closed one, already followed; nothing is known of those before `quietFrom`. */
+export function isOver(episode: Episode, minute: number, quietFrom = 0): boolean {
+  return minute + 1 - Math.max(episode.lastActiveAt, quietFrom) >= QUIET_MINUTES;
+}
+
+function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): SpikeKind {
+  const isNew = minute / 60 - firstHour < NEW_RULE_HOURS;
+  return isNew && finding.count < LARGE_BURST ? "new-rule" : "spike";
+}

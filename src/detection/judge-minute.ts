@@ -1,0 +1,52 @@
+import type { Thresholds } from "./thresholds/thresholds.ts";
+import { WINDOW_COUNT, WINDOWS, type WindowMinutes } from "./thresholds/windows.ts";
+
+/** The window of a minute that stands out most among those at or above their threshold. */
+export interface Finding {
+  readonly windowMinutes: WindowMinutes;
+  /** S: events of the window. */
+  readonly count: number;
+  readonly usual: number;
+  readonly threshold: number;
+  /** Deviations above the expected peak; at least z. */
+  readonly score: number;
+}
+
+/** `sums`: events of the last 3, 15 and 60 closed minutes. */
+export function isSpiking(sums: ArrayLike<number>, { threshold }: Thresholds): boolean {
+  for (let i = 0; i < WINDOW_COUNT; i += 1) {
+    if ((sums[i] as number) >= (threshold[i] as number)) return true;
+  }
+  return false;
+}
+
+/** Null where no window reaches its threshold. */
+export function judgeMinute(sums: ArrayLike<number>, thresholds: Thresholds): Finding | null {
+  let best: Finding | null = null;
+  for (const [i, windowMinutes] of WINDOWS.entries()) {
+    const count = sums[i] as number;
+    const threshold = thresholds.threshold[i] as number;
+    if (count < threshold) continue;
+    const score = (Math.log1p(count) - (thresholds.level[i] as number)) / (thresholds.deviation[i] as number);
+    if (best !== null && best.score >= score) continue;
+    best = { windowMinutes, count, usual: thresholds.usual[i] as number, threshold, score };
+  }
+  return best;
+}
+
+/**
+ * Whether every window is below half of its threshold. Two exceptions, without which spikes would stay open for
+ * long: on a busy rule half of the threshold can lie below everyday peaks, so a window within one deviation of the
+ * expected peak is quiet too; and the hour is judged by four times its last quarter where that is less, or an attack
+ * that is over would hold its spike open for another hour.
+ */
+export function isQuiet(sums: ArrayLike<number>, thresholds: Thresholds): boolean {
+  for (let i = 0; i < WINDOW_COUNT; i += 1) {
+    const everyday = Math.exp((thresholds.level[i] as number) + (thresholds.deviation[i] as number)) - 1;
+    const limit = Math.max((thresholds.threshold[i] as number) / 2, everyday);
+    const count = sums[i] as number;
+    const judged = i === WINDOW_COUNT - 1 ? Math.min(count, 4 * (sums[i - 1] as number)) : count;
+    if (judged >= limit) return false;
+  }
+  return true;
+}

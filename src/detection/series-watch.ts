@@ -1,0 +1,122 @@
+import type { PastEpisode } from "./backtest/scan-history.ts";
+import { type Episode, followMinute, isOver } from "./episode.ts";
+import { isSpiking } from "./judge-minute.ts";
+import { FLOOR, type SpikePolicy } from "./policy.ts";
+import { addMinute, createHourHistory, type HourHistory } from "./thresholds/hour-history.ts";
+import { computeThresholds, createThresholds, type Thresholds } from "./thresholds/thresholds.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT, WINDOWS } from "./thresholds/windows.ts";
+
+const HOUR_SUM = WINDOW_COUNT - 1;
+
+/**
+ * The detector of one series, fed minute by minute: about ten kilobytes however long the history gets, so that tens
+ * of thousands can be followed at once. Finds the episodes that a scan of the whole history finds.
+ */
+export interface SeriesWatch {
+  readonly history: HourHistory;
+  /** Counts of the last hour, by minute of the hour. */
+  readonly ring: Int32Array;
+  readonly sums: Int32Array;
+  /** Made when first needed; most series of a zone never are. */
+  thresholds: Thresholds | null;
+  thresholdsHour: number;
+  episode: Episode | null;
+  /** Minutes before this were reported by an episode that has closed. */
+  freshFrom: number;
+  /** The first minute that was not taken yet; null before the first. */
+  next: number | null;
+}
+
+export function createSeriesWatch(): SeriesWatch {
+  return {
+    history: createHourHistory(),
+    ring: new Int32Array(LONGEST_WINDOW),
+    sums: new Int32Array(WINDOW_COUNT),
+    thresholds: null,
+    thresholdsHour: -1,
+    episode: null,
+    freshFrom: 0,
+    next: null,
+  };
+}
+
+/**
+ * Takes the count of a minute (since the epoch) that is not before `watch.next`; minutes left out are zero. `onClosed`
+ * is given each episode that ends on the way.
+ */
+export function takeMinute(
+  watch: SeriesWatch,
+  minute: number,
+  count: number,
+  policy: SpikePolicy,
+  onClosed: (episode: PastEpisode) => void,
+): void {
+  passMinutes(watch, minute, policy, onClosed);
+  step(watch, minute, count, policy, onClosed);
+}
+
+/** Takes zeros up to `endMinute`, which it leaves out. */
+export function passMinutes(
+  watch: SeriesWatch,
+  endMinute: number,
+  policy: SpikePolicy,
+  onClosed: (episode: PastEpisode) => void,
+): void {
+  watch.next ??= endMinute;
+  while (watch.next < endMinute) {
+    // With an empty hour behind it and nothing open, a series is only waiting.
+    if (watch.episode === null && watch.sums[HOUR_SUM] === 0) watch.next = endMinute;
+    else step(watch, watch.next, 0, policy, onClosed);
+  }
+}
+
+function step(
+  watch: SeriesWatch,
+  minute: number,
+  count: number,
+  policy: SpikePolicy,
+  onClosed: (episode: PastEpisode) => void,
+): void {
+  const { history, sums, ring } = watch;
+  const hour = Math.floor(minute / 60);
+  for (let i = 0; i < WINDOW_COUNT; i += 1) {
+    const leaving = ring[(minute - (WINDOWS[i] as number)) % LONGEST_WINDOW] as number;
+    sums[i] = (sums[i] as number) + count - leaving;
+  }
+  ring[minute % LONGEST_WINDOW] = count;
+  addMinute(history, hour, count, sums);
+  watch.next = minute + 1;
+  // No threshold is below the floor, and no window counts more than the hour.
+  if (watch.episode === null && (sums[HOUR_SUM] as number) < (policy.floor ?? FLOOR)) return;
+  const thresholds = thresholdsOf(watch, hour, policy);
+  if (watch.episode === null && !isSpiking(sums, thresholds)) return;
+  const { z } = policy;
+  const fresh = freshSums(watch, minute);
+  const closed = { minute, sums: fresh, thresholds, z, firstHour: history.firstHour };
+  watch.episode = followMinute(watch.episode, closed);
+  if (watch.episode === null || !isOver(watch.episode, minute)) return;
+  onClosed({ ...watch.episode, closedAt: minute + 1 });
+  watch.episode = null;
+  watch.freshFrom = minute + 1;
+}
+
+function thresholdsOf(watch: SeriesWatch, hour: number, policy: SpikePolicy): Thresholds {
+  watch.thresholds ??= createThresholds();
+  if (watch.thresholdsHour !== hour) computeThresholds(watch.history, hour, policy, watch.thresholds);
+  watch.thresholdsHour = hour;
+  return watch.thresholds;
+}
+
+const fresh = new Int32Array(WINDOW_COUNT);
+
+function freshSums({ sums, ring, freshFrom }: SeriesWatch, minute: number): Int32Array {
+  if (freshFrom <= minute - LONGEST_WINDOW + 1) return sums;
+  let sum = 0;
+  let next = minute;
+  for (let i = 0; i < WINDOW_COUNT; i += 1) {
+    const oldest = Math.max(minute - (WINDOWS[i] as number) + 1, freshFrom);
+    for (; next >= oldest; next -= 1) sum += ring[next % LONGEST_WINDOW] as number;
+    fresh[i] = sum;
+  }
+  return fresh;
+}

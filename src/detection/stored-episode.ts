@@ -1,0 +1,72 @@
+import type { SeriesOutcome } from "./assess-series.ts";
+import { MINUTE_MS } from "./bucket.ts";
+import type { Episode } from "./episode.ts";
+import type { WindowMinutes } from "./thresholds/windows.ts";
+
+/** An episode as a row keeps it. */
+export interface StoredEpisode {
+  readonly openedAt: Date;
+  readonly closedAt: Date | null;
+  readonly lastActiveAt: Date;
+  readonly judgedThrough: Date;
+  readonly baseline: number;
+  readonly threshold: number;
+  readonly score: number;
+  readonly peak: number;
+  readonly windowCount: number;
+  readonly windowMinutes: number;
+  readonly companions: number;
+  readonly severity: Episode["severity"];
+  readonly kind: Episode["kind"];
+}
+
+/** Minutes since the epoch. */
+export const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
+const toDate = (minute: number) => new Date(minute * MINUTE_MS);
+
+export function toEpisode(stored: StoredEpisode): Episode {
+  const { threshold, score, peak, severity, kind } = stored;
+  return {
+    openedAt: toMinute(stored.openedAt),
+    lastActiveAt: toMinute(stored.lastActiveAt),
+    windowMinutes: stored.windowMinutes as WindowMinutes,
+    count: stored.windowCount,
+    usual: stored.baseline,
+    threshold,
+    score,
+    peak,
+    severity,
+    kind,
+  };
+}
+
+/** `lastTested`: the latest minute that was judged. */
+export function toStoredEpisode(
+  { episode, closedAt, companions }: SeriesOutcome & { episode: Episode; companions: number },
+  lastTested: number,
+): StoredEpisode {
+  const { threshold, score, peak, severity, kind } = episode;
+  return {
+    openedAt: toDate(episode.openedAt),
+    closedAt: closedAt === null ? null : toDate(closedAt),
+    lastActiveAt: toDate(episode.lastActiveAt),
+    judgedThrough: toDate(closedAt ?? lastTested + 1),
+    baseline: episode.usual,
+    windowCount: episode.count,
+    windowMinutes: episode.windowMinutes,
+    companions,
+    threshold,
+    score,
+    peak,
+    severity,
+    kind,
+  };
+}
+
+/** Whether the row already says all of it. */
+export function isSameEpisode(row: StoredEpisode, next: StoredEpisode): boolean {
+  const plain = (value: unknown) => (value instanceof Date ? value.getTime() : value);
+  return Object.entries(next).every(
+    ([name, value]) => plain(row[name as keyof StoredEpisode]) === plain(value),
+  );
+}

@@ -1,0 +1,30 @@
+import type { WafRuleMetricsResponse } from "../../edge/contract/waf-rule-metrics.ts";
+import { parseMetricsDay } from "../../edge/metrics-day.ts";
+
+/** The platform's counts of a rule on one UTC day. */
+export interface DailyCounts {
+  /** `yyyy-MM-dd`. */
+  readonly day: string;
+  readonly total: number;
+  readonly blocked: number;
+  readonly logged: number;
+  readonly challenged: number;
+}
+
+/** The days of an answer; keys that are no day are passed over, and of a day that stands twice the greater counts. */
+export function toDailyCounts({ data }: Pick<WafRuleMetricsResponse, "data">): DailyCounts[] {
+  const days = new Map<string, DailyCounts>();
+  for (const [key, counters] of Object.entries(data.overviewPastTwentyEightDays)) {
+    const day = parseMetricsDay(key);
+    const { totalTriggers: total, blockedRequests, loggedRequests, challengedRequests } = counters;
+    if (day === null || (days.get(day)?.total ?? -1) >= total) continue;
+    days.set(day, {
+      day,
+      total,
+      blocked: blockedRequests,
+      logged: loggedRequests,
+      challenged: challengedRequests,
+    });
+  }
+  return [...days.values()];
+}

@@ -1,0 +1,70 @@
+import { HOUR_MS, MINUTE_MS } from "./bucket.ts";
+
+/** What the detector reads of an hour's coverage; times in epoch ms. */
+export interface CoveredHour {
+  readonly startsAtMs: number;
+  readonly searchedThroughMs: number | null;
+  readonly state: "open" | "sealed" | "gap";
+}
+
+/** The platform keeps 72 hours; those are what a first start fills in. */
+const BACKFILL_HOURS = 72;
+const ENOUGH_HOURS = 24;
+
+/** What of a zone's time the detector may look at. Hours and minutes are numbered since the epoch. */
+export interface ZoneView {
+  /** False while a first backfill has so little history in place that everyday traffic would look new. */
+  readonly isReady: boolean;
+  /** Hours that are not wholly in the database: they leave the history. */
+  readonly isUnknownHour: (hour: number) => boolean;
+  /** Whether the minute is over and its events have been fetched. */
+  readonly isTestable: (minute: number) => boolean;
+  /** Changes when the set of known hours does. */
+  readonly fingerprint: string;
+}
+
+/**
+ * A zone nobody keeps coverage of is known throughout. Otherwise an hour is known once it is sealed or searched to its
+ * end, and a minute testable once the search has passed it. Where the platform refuses the search, sealing has to do
+ * for the history and the clock for the minutes. Late events are caught by testing the newest minutes again.
+ */
+export function viewZone(hours: readonly CoveredHour[], nowMs: number): ZoneView {
+  const isOver = (minute: number) => (minute + 1) * MINUTE_MS <= nowMs;
+  if (hours.length === 0) {
+    return { isReady: true, isUnknownHour: () => false, isTestable: isOver, fingerprint: "" };
+  }
+  const byHour = new Map(hours.map((hour) => [Math.floor(hour.startsAtMs / HOUR_MS), hour]));
+  const known = new Set([...byHour].filter(([, hour]) => isKnown(hour)).map(([hour]) => hour));
+  const isSearched = hours.some(({ searchedThroughMs }) => searchedThroughMs !== null);
+  const isFetched = (minute: number) => {
+    const hour = Math.floor(minute / 60);
+    const through = byHour.get(hour)?.searchedThroughMs ?? 0;
+    return known.has(hour) || (isSearched ? through >= (minute + 1) * MINUTE_MS : known.size > 0);
+  };
+  return {
+    isReady: hasEnough(byHour, known, Math.floor(nowMs / HOUR_MS)),
+    isUnknownHour: (hour) => !known.has(hour),
+    isTestable: (minute) => isOver(minute) && isFetched(minute),
+    fingerprint: `${known.size}/${[...known].reduce((sum, hour) => sum + hour, 0)}`,
+  };
+}
+
+function isKnown({ state, startsAtMs, searchedThroughMs }: CoveredHour): boolean {
+  if (state === "gap") return false;
+  return state === "sealed" || (searchedThroughMs ?? 0) >= startsAtMs + HOUR_MS;
+}
+
+/** A day of history, or all there will be. The hour that has just ended may lack its last moments: it is not counted. */
+function hasEnough(
+  byHour: ReadonlyMap<number, CoveredHour>,
+  known: ReadonlySet<number>,
+  nowHour: number,
+): boolean {
+  let found = 0;
+  let pending = 0;
+  for (let hour = nowHour - BACKFILL_HOURS + 1; hour <= nowHour - 2; hour += 1) {
+    if (known.has(hour)) found += 1;
+    else if (byHour.get(hour)?.state !== "gap") pending += 1;
+  }
+  return pending === 0 || found >= ENOUGH_HOURS;
+}

@@ -1,0 +1,140 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Disposition } from "../../lib/errors.ts";
+import { EdgeError, type EdgeErrorCode } from "../edge-error.ts";
+import type { EdgeOperation } from "../edge-operation.ts";
+import type { Deadline } from "./deadline.ts";
+import { type EdgeCall, isRepeatable } from "./edge-call.ts";
+import { type FailedAttempt, toFailedAttempt } from "./failed-attempt.ts";
+import type { RequestGate } from "./request-gate.ts";
+import { mayRetry, planRetry, type RetryPlan } from "./retry-timing.ts";
+
+/** One attempt, told once it is over; for metrics and debug logs. */
+export interface AttemptReport {
+  readonly operation: EdgeOperation;
+  /** From 1. */
+  readonly attempt: number;
+  readonly durationMs: number;
+  /** null after a success. */
+  readonly code: EdgeErrorCode | null;
+  readonly status: number | null;
+  readonly requestId: string | null;
+  /** How long until the next attempt; null when there is none. */
+  readonly retryInMs: number | null;
+}
+
+export interface AttemptSettings {
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly gate: RequestGate;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly onAttempt: (report: AttemptReport) => void;
+  /** Takes the access key out of a text, should the platform echo it. */
+  readonly hideKey: (text: string) => string;
+}
+
+/** Only name and message survive: errors of the HTTP parser carry raw response bytes, which may echo the key. */
+function toCause(error: unknown, hideKey: (text: string) => string): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = new Error(hideKey(error.message));
+  cause.name = error.name;
+  return cause;
+}
+
+function dispositionOf(call: EdgeCall, code: EdgeErrorCode, waitMs: number | null): Disposition {
+  if (waitMs !== null) return "wait";
+  const mayHelp = mayRetry(code, isRepeatable(call)) || (code === "EDGE_TIMEOUT" && isRepeatable(call));
+  return mayHelp ? "retry" : "give-up";
+}
+
+/** A failed attempt as the error that leaves the client. */
+export function toEdgeError(
+  call: EdgeCall,
+  failed: FailedAttempt,
+  waitMs: number | null,
+  hideKey: (text: string) => string,
+): EdgeError {
+  const { failure, requestId } = failed;
+  const hide = (text: string | null) => (text === null ? null : hideKey(text));
+  return new EdgeError({
+    operation: call.operation,
+    code: failure.code,
+    disposition: dispositionOf(call, failure.code, waitMs),
+    text: hideKey(failure.message),
+    status: failure.status,
+    errorKey: hide(failure.errorKey),
+    field: hide(failure.field),
+    requestId: hide(requestId),
+    waitMs: waitMs ?? undefined,
+    cause: toCause(failed.cause, hideKey),
+  });
+}
+
+interface Round {
+  readonly count: number;
+  readonly elapsedMs: number;
+  readonly isOver: boolean;
+}
+
+function planNext(call: EdgeCall, settings: AttemptSettings, failed: FailedAttempt, round: Round): RetryPlan {
+  const { code } = failed.failure;
+  if (round.isOver || !mayRetry(code, isRepeatable(call))) return { kind: "stop", waitMs: null };
+  return planRetry({
+    attempt: round.count,
+    maxAttempts: settings.maxAttempts,
+    code,
+    retryAfterMs: failed.retryAfterMs,
+    remainingMs: (settings.timeoutMs ?? Number.POSITIVE_INFINITY) - round.elapsedMs,
+    random: settings.random(),
+  });
+}
+
+/**
+ * Runs `attempt` until it succeeds, fails for good, or attempts or time run out; throws an EdgeError, or the reason of
+ * the caller's own signal as it is. The caller of this function releases the deadline.
+ */
+export async function runAttempts<
+  Result extends { readonly status: number; readonly requestId: string | null },
+>(
+  call: EdgeCall,
+  settings: AttemptSettings,
+  deadline: Deadline,
+  callerSignal: AbortSignal | undefined,
+  attempt: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { clock, gate, hideKey, onAttempt } = settings;
+  const startedAt = clock();
+  let waitedMs = 0;
+  const enter = async () => {
+    const waitingSince = clock();
+    await deadline.suspend(() => gate.enter(call.priority ?? "normal", deadline.signal));
+    waitedMs += clock() - waitingSince;
+  };
+  for (let count = 1; ; count++) {
+    let attemptedAt = clock();
+    const report = (outcome: Pick<AttemptReport, "code" | "status" | "requestId" | "retryInMs">) =>
+      onAttempt({ operation: call.operation, attempt: count, durationMs: clock() - attemptedAt, ...outcome });
+    try {
+      deadline.signal.throwIfAborted();
+      await enter();
+      attemptedAt = clock();
+      const result = await attempt(deadline.signal);
+      report({ code: null, status: result.status, requestId: result.requestId, retryInMs: null });
+      return result;
+    } catch (thrown) {
+      const endedBy = deadline.endedBy();
+      if (endedBy === "caller") throw callerSignal?.reason;
+      const failed = toFailedAttempt(thrown, endedBy);
+      const { code, status } = failed.failure;
+      if (code === "EDGE_RATE_LIMITED") gate.limited(failed.retryAfterMs);
+      const round = { count, elapsedMs: clock() - startedAt - waitedMs, isOver: endedBy !== null };
+      const plan = planNext(call, settings, failed, round);
+      const retryInMs = plan.kind === "sleep" ? plan.delayMs : null;
+      report({ code, status, requestId: failed.requestId, retryInMs });
+      if (plan.kind === "stop") throw toEdgeError(call, failed, plan.waitMs, hideKey);
+      // An abort during the pause is read at the top of the next round.
+      await settings.sleep(plan.delayMs, deadline.signal).catch(() => {});
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { Pool } from "undici";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { Secret } from "../../lib/secret.ts";
+import { checkConnection } from "../check-connection.ts";
+import { startDeadline } from "./deadline.ts";
+import type { EdgeCall } from "./edge-call.ts";
+import { exchange } from "./exchange.ts";
+import { guardStream } from "./guard-stream.ts";
+import { type CsvReply, receiveCsv } from "./receive-csv.ts";
+import { type EdgeReply, receiveReply } from "./receive-reply.ts";
+import { openGate, type RequestGate } from "./request-gate.ts";
+import { type AttemptReport, type AttemptSettings, runAttempts } from "./run-attempts.ts";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+export interface EdgeTransportOptions {
+  /** http or https, with an optional path prefix. */
+  readonly baseUrl: string;
+  readonly accessKey: Secret;
+  /** Passed before every attempt. Default: open. */
+  readonly gate?: RequestGate;
+  /** Total per call: connecting, every attempt, every pause between them, the whole body; not the gate. Default 30 s. */
+  readonly timeoutMs?: number;
+  /** Of a decompressed body. Default 64 MiB. */
+  readonly maxBodyBytes?: number;
+  /** Most sockets at a time; further calls queue. Default 8. */
+  readonly connections?: number;
+  /** The first attempt included. Default 4. */
+  readonly maxAttempts?: number;
+  readonly clock?: Clock;
+  /** 0 to 1, exclusive; jitter of the back-off. */
+  readonly random?: () => number;
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly onAttempt?: (report: AttemptReport) => void;
+}
+
+export interface StreamLimits {
+  /** Longest silence of the platform, before the first byte and between any two. */
+  readonly idleTimeoutMs: number;
+  /** Of the whole stream, attempts before the first byte included, the gate not; null for none. */
+  readonly timeoutMs: number | null;
+}
+
+export interface EdgeTransport {
+  /** A whole answer. Throws EdgeError, or the signal's reason when the caller ends it. */
+  request(call: EdgeCall, signal?: AbortSignal): Promise<EdgeReply>;
+  /** A file, handed on as it comes. Retries end with the first byte; breaking off the loop closes the connection. */
+  stream(call: EdgeCall, limits: StreamLimits, signal?: AbortSignal): Promise<CsvReply>;
+  /** Ends every call in flight and closes the sockets. */
+  close(): Promise<void>;
+}
+
+function readSettings(options: EdgeTransportOptions): AttemptSettings {
+  const key = options.accessKey.reveal();
+  return {
+    maxAttempts: options.maxAttempts ?? 4,
+    timeoutMs: options.timeoutMs ?? 30_000,
+    gate: options.gate ?? openGate,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    sleep: options.sleep ?? ((ms, signal) => delay(ms, undefined, { signal })),
+    onAttempt: options.onAttempt ?? (() => {}),
+    hideKey: (text) => text.replaceAll(key, "[secret]"),
+  };
+}
+
+/** The one way to the platform: pooled sockets, total deadlines, capped bodies, retries, failures as EdgeError. */
+export function createEdgeTransport(options: EdgeTransportOptions): EdgeTransport {
+  const { origin, basePath } = checkConnection(options.baseUrl, options.accessKey);
+  const settings = readSettings(options);
+  const maxBodyBytes = options.maxBodyBytes ?? 64 * 1_024 * 1_024;
+  const connection = { basePath, accessKey: options.accessKey, clock: settings.clock };
+  const pool = new Pool(origin, {
+    connections: options.connections ?? 8,
+    allowH2: false,
+    connect: { timeout: Math.min(settings.timeoutMs ?? CONNECT_TIMEOUT_MS, CONNECT_TIMEOUT_MS) },
+  });
+  const closing = new AbortController();
+
+  return {
+    async request(call, signal) {
+      const deadline = startDeadline(settings.timeoutMs, signal, closing.signal);
+      try {
+        return await runAttempts(call, settings, deadline, signal, async (until) => {
+          const answer = await exchange(pool, connection, call, 0, until);
+          return receiveReply(call, answer, maxBodyBytes, until);
+        });
+      } finally {
+        deadline.release();
+      }
+    },
+
+    async stream(call, limits, signal) {
+      const deadline = startDeadline(limits.timeoutMs, signal, closing.signal);
+      const once = { ...settings, timeoutMs: limits.timeoutMs };
+      try {
+        const reply = await runAttempts(call, once, deadline, signal, async (until) => {
+          const answer = await exchange(pool, connection, call, limits.idleTimeoutMs, until);
+          return receiveCsv(answer, until);
+        });
+        return { ...reply, chunks: guardStream(call, once, deadline, signal, reply) };
+      } catch (error) {
+        deadline.release();
+        throw error;
+      }
+    },
+
+    async close() {
+      closing.abort();
+      await pool.destroy();
+    },
+  };
+}

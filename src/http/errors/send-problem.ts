@@ -1,0 +1,74 @@
+import type { FastifyReply } from "fastify";
+import { readSqlState } from "../../lib/sql-state.ts";
+import { SECURITY_HEADERS } from "../security-headers.ts";
+import { wordError } from "./error-form.ts";
+import { type ProblemAbout, problemOf } from "./problem.ts";
+import { Refusal } from "./refusal.ts";
+import { wordFrameworkError } from "./word-framework-error.ts";
+
+/** Of Postgres: the statement was cancelled, here by its time limit. */
+const QUERY_CANCELED = "57014";
+
+/** Of Postgres: text with a character that it cannot keep, which is NUL. */
+const BAD_CHARACTER = "22021";
+
+const NUL_CHARACTER = new Refusal(400, {
+  slug: "invalid-request",
+  detail: "The request has a NUL character in a text.",
+});
+
+const QUERY_TOO_SLOW = new Refusal(503, {
+  slug: "query-too-slow",
+  detail:
+    "The query took too long and was stopped. Ask for a shorter time range, name the zone, or filter by rule or address.",
+});
+
+const DATABASE_BUSY = new Refusal(503, {
+  slug: "busy",
+  detail: "Too many questions are being answered at the moment.",
+  headers: { "retry-after": "5" },
+});
+
+export interface AnyError {
+  readonly statusCode?: number | undefined;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+/** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
+export function toTold(error: AnyError): AnyError {
+  if (error instanceof Refusal) return error;
+  const state = readSqlState(error);
+  if (state === QUERY_CANCELED) return QUERY_TOO_SLOW;
+  if (state === BAD_CHARACTER) return NUL_CHARACTER;
+  return isOutOfConnections(error) ? DATABASE_BUSY : error;
+}
+
+/** The pool says so in words only. */
+function isOutOfConnections(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause)
+    if (error.message === "timeout exceeded when trying to connect") return true;
+  return false;
+}
+
+/** In the form of the route that was asked. */
+export function sendProblem(reply: FastifyReply, requestId: string, error: AnyError): FastifyReply {
+  const claimed = error.statusCode ?? 500;
+  const status = claimed >= 400 && claimed <= 599 ? claimed : 500;
+  const form = reply.routeOptions?.config.errorForm ?? "native";
+  const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error, reply), requestId }));
+  const headers = error instanceof Refusal ? error.headers : {};
+  return reply
+    .code(status)
+    .headers({ ...SECURITY_HEADERS, ...headers })
+    .type(type)
+    .serializer(JSON.stringify)
+    .send(body);
+}
+
+/** Only what was meant for the client, or the framework says about the request itself: other text may hold SQL. */
+function aboutOf(status: number, error: AnyError, reply: FastifyReply): ProblemAbout {
+  if (error instanceof Refusal) return error;
+  const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;
+  return isAboutRequest ? { detail: wordFrameworkError(error, reply.routeOptions ?? {}) } : {};
+}

@@ -1,0 +1,51 @@
+import type { FeedRow } from "../../../db/alerting/feed-transitions.ts";
+import { ruleTitle } from "../../alerting/message/rule-title.ts";
+import { maskNullable } from "../../archive/mask/mask-text.ts";
+import { Transitions } from "../../model/alert-record.ts";
+
+/** What the stream says of one transition. Texts are as they were logged: hostile. */
+export interface FeedEvent {
+  readonly sequence: number;
+  readonly alertId: number;
+  readonly transition: number;
+  /** ISO 8601; null, like state and severity, where the alert's history cannot be read. */
+  readonly at: string | null;
+  readonly reason: string;
+  readonly state: string | null;
+  readonly severity: string | null;
+  readonly kind: string;
+  readonly zoneId: number | null;
+  readonly ruleId: string | null;
+  readonly ruleTitle: string | null;
+  readonly firedAt: string;
+  readonly fingerprint: string;
+  readonly headline: string | null;
+  readonly by: string | null;
+  readonly note: string | null;
+}
+
+/** With `isMasked` the texts, which somebody may have written an address into, have none in full. */
+export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
+  const { sequence, alertId, transition, kind, zoneId, ruleId, fingerprint, headline } = row;
+  const entry = Transitions.safeParse([row.entry]).data?.[0];
+  const note = entry?.note ?? null;
+  const by = entry?.by ?? null;
+  return {
+    sequence,
+    alertId,
+    transition,
+    at: entry === undefined ? null : new Date(entry.at).toISOString(),
+    reason: entry?.reason ?? "unknown",
+    state: entry?.state ?? null,
+    severity: entry?.severity ?? null,
+    kind,
+    zoneId,
+    ruleId,
+    ruleTitle: ruleTitle(ruleId),
+    firedAt: row.firedAt.toISOString(),
+    fingerprint,
+    headline: isMasked ? maskNullable(headline) : headline,
+    by: isMasked ? maskNullable(by) : by,
+    note: isMasked ? maskNullable(note) : note,
+  };
+}

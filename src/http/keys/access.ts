@@ -1,0 +1,31 @@
+import type { ErrorForm } from "../errors/error-form.ts";
+import type { HeavyWork } from "../limits/concurrency-limit.ts";
+import type { Caller } from "./caller.ts";
+import type { Scope } from "./roles.ts";
+
+/**
+ * Who may use a route. `zone` names the path parameter or query member with the zone's id: a key for some zones is
+ * refused where it names another one or none. A route that finds the zone in its body, or that answers for all of the
+ * caller's zones, leaves it out and looks at `caller.zoneIds` itself.
+ */
+export type Access = "public" | { readonly scope: Scope; readonly zone?: string };
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    access?: Access;
+    /** How the route says that it refuses; problem+json of our own where it is left out. */
+    errorForm?: ErrorForm;
+    /** Of such routes only so many requests are worked on at once. */
+    heavy?: HeavyWork;
+    /** Whether the key may also come as `Authorization: Bearer`. */
+    takesBearer?: true;
+    /** Asked by balancers and supervisors, as often as they like. */
+    isProbe?: true;
+  }
+  interface FastifyRequest {
+    /** Null on public routes. */
+    caller: Caller | null;
+    /** Gives back the place of a heavy request before its end; null where it has none. */
+    leavePlace: (() => void) | null;
+  }
+}

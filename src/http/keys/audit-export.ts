@@ -1,0 +1,44 @@
+import type { FastifyRequest } from "fastify";
+import type { AuditEntry } from "../../../db/keys/audit-entries.ts";
+import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { Refusal } from "../errors/refusal.ts";
+import { aboutRequest } from "../limits/limit-requests.ts";
+import { createRateLimiter } from "../limits/rate-limiter.ts";
+import { actorOf } from "./caller.ts";
+
+/** Of one key: each is an entry that is kept for good. */
+const QUOTA = { quota: 300, windowMs: 60_000, maxKeys: 1_000 };
+
+/** @throws {Refusal} 429 for too many of one key, 503 while nothing can be written down. */
+export type AuditExport = (
+  request: FastifyRequest,
+  exported: { readonly zoneId: number; readonly plan: Pick<SearchPlan, "from" | "to" | "clauses"> },
+) => Promise<void>;
+
+/**
+ * Enters who takes events out, of which zone and time, before the first of them is sent. Of what was searched for only
+ * the fields: the texts may be addresses, and the entry outlives every erasure.
+ */
+export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, clock: Clock): AuditExport {
+  const limiter = createRateLimiter(QUOTA);
+  return async (request, { zoneId, plan }) => {
+    const { caller } = request;
+    const taken = limiter.take(caller?.keyId ?? "", clock());
+    if (!taken.isAllowed) {
+      const headers = { "retry-after": String(Math.ceil(taken.retryAfterMs / 1_000)) };
+      throw new Refusal(429, { detail: `This key may export ${QUOTA.quota} times a minute.`, headers });
+    }
+    const details = {
+      from: new Date(plan.from).toISOString(),
+      to: new Date(plan.to).toISOString(),
+      filteredBy: [...new Set(plan.clauses.flatMap(({ columns }) => columns))],
+      isMasked: caller?.masked ?? true,
+      ...aboutRequest(request).details,
+    };
+    const entry = { actor: actorOf(caller), action: "events.exported", subject: `zone ${zoneId}`, details };
+    await write(entry).catch((cause: unknown) => {
+      throw new Refusal(503, { detail: "Exports cannot be written down at the moment.", cause });
+    });
+  };
+}

@@ -1,0 +1,34 @@
+import { z } from "zod";
+import type { ListedApiKey } from "../../../db/keys/api-keys.ts";
+
+export const KeyItem = z
+  .object({
+    id: z.string().describe("the public part of the key"),
+    name: z.string(),
+    roles: z.array(z.string()),
+    zones: z.array(z.int()).nullable().describe("null is every zone"),
+    masked: z.boolean().describe("sees no raw record, and addresses only masked"),
+    createdAt: z.string(),
+    expiresAt: z.string().nullable(),
+    revokedAt: z.string().nullable(),
+    lastUsedAt: z.string().nullable().describe("to the minute"),
+    isLive: z.boolean(),
+  })
+  .meta({ id: "Key" });
+
+/** As commands and routes show a key; times are ISO texts. */
+export function toKeyItem(key: ListedApiKey): z.output<typeof KeyItem> {
+  const toText = (at: Date | null) => at?.toISOString() ?? null;
+  return {
+    id: key.keyId,
+    name: key.name,
+    roles: key.roles,
+    zones: key.zoneIds,
+    masked: key.isMasked,
+    createdAt: key.createdAt.toISOString(),
+    expiresAt: toText(key.expiresAt),
+    revokedAt: toText(key.revokedAt),
+    lastUsedAt: toText(key.lastUsedAt),
+    isLive: key.isLive,
+  };
+}

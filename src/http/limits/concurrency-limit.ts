@@ -1,0 +1,52 @@
+import type { FastifyInstance } from "fastify";
+import { Refusal } from "../errors/refusal.ts";
+
+export type HeavyWork = "search" | "export";
+
+export interface ConcurrencyLimits {
+  /** Requests of one key that are worked on at once, by kind. */
+  readonly perKey: Readonly<Record<HeavyWork, number>>;
+  /** Of all keys together, in this process: exports must leave searches their share of the connections. */
+  readonly total: Readonly<Record<HeavyWork, number>>;
+}
+
+/**
+ * Holds routes that declare `heavy` to so many at once. A place is given back when the answer is sent or cut off, or
+ * before that by `request.leavePlace`.
+ */
+export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: ConcurrencyLimits): void {
+  const running = new Map<string, number>();
+  const count = (place: string) => running.get(place) ?? 0;
+  const add = (place: string, change: number) => {
+    const now = count(place) + change;
+    if (now === 0) running.delete(place);
+    else running.set(place, now);
+  };
+  app.decorateRequest("leavePlace", null);
+  app.addHook("onRequest", async (request, reply) => {
+    const { routeOptions, caller } = request;
+    const { heavy } = routeOptions.config;
+    // Whoever left while the key was looked up is not seen to leave again.
+    if (heavy === undefined || caller === null || reply.raw.destroyed) return;
+    const own = `${heavy} ${caller.keyId}`;
+    if (count(own) >= perKey[heavy])
+      throw busy(`This key has ${perKey[heavy]} ${heavy} request(s) under way`);
+    if (count(heavy) >= total[heavy]) throw busy(`Others have ${total[heavy]} ${heavy} request(s) under way`);
+    for (const place of [own, heavy]) add(place, 1);
+    const leave = () => {
+      if (request.leavePlace === null) return;
+      request.leavePlace = null;
+      for (const place of [own, heavy]) add(place, -1);
+    };
+    request.leavePlace = leave;
+    reply.raw.once("close", leave);
+  });
+}
+
+function busy(what: string): Refusal {
+  return new Refusal(429, {
+    slug: "too-many-at-once",
+    detail: `${what}: wait for one to end.`,
+    headers: { "retry-after": "1" },
+  });
+}

@@ -1,0 +1,176 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { BlockList, isIPv6, type Socket } from "node:net";
+import { PROBLEM_TYPE, problemOf } from "../errors/problem.ts";
+import { networkOf } from "./client-network.ts";
+
+export interface ConnectionLimits {
+  /** More would take the files that the connections to the databases need. */
+  readonly most: number;
+  /** Of them, the last ones: for probes and for callers with a key. */
+  readonly reserved: number;
+  /** Of one IPv4 address or IPv6 /64. */
+  readonly perAddress: number;
+  /** In which the client of a reserved connection has to send a good key, or is answered once. */
+  readonly provingMs: number;
+  /** In which a client has to take some of its answer, or to send something while none is under way. */
+  readonly stallMs: number;
+  /** Requests of one connection that are under way at once. */
+  readonly pipelined: number;
+}
+
+const CONNECTION_LIMITS: ConnectionLimits = {
+  most: 1_000,
+  reserved: 100,
+  perAddress: 250,
+  provingMs: 2_000,
+  stallMs: 30_000,
+  pipelined: 8,
+};
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+interface Held {
+  readonly network: string;
+  /** Requests under way. */
+  active: number;
+  /** Whether a good key came over it. */
+  isKnown: boolean;
+  isReserved: boolean;
+}
+
+export interface Connections {
+  createServer(handler: Handler, options: { readonly requestTimeoutMs: number }): Server;
+  /** For every request that was let in. Returns whether the connection ends with its answer. */
+  noteRequest(socket: Socket, hasKey: boolean): boolean;
+}
+
+/**
+ * Bounds the connections of all servers that it makes. If an address has all of its connections, or nearly all are taken,
+ * a new connection takes the place of the one that has been idle for longest; connections that never showed a good key go
+ * first. Only where none is idle, a new connection is refused, or gets a reserved place.
+ */
+export function createConnections(
+  trustedProxies: readonly string[],
+  limits: ConnectionLimits = CONNECTION_LIMITS,
+): Connections {
+  const held = new Map<Socket, Held>();
+  const ofNetwork = new Map<string, Set<Socket>>();
+  /** In the order in which they became idle. */
+  const idle = { known: new Set<Socket>(), unknown: new Set<Socket>() };
+  const proxies = toBlockList(trustedProxies);
+  const idleOf = ({ isKnown }: Held) => (isKnown ? idle.known : idle.unknown);
+
+  function forget(socket: Socket): void {
+    const one = held.get(socket);
+    if (one === undefined) return;
+    held.delete(socket);
+    idleOf(one).delete(socket);
+    const others = ofNetwork.get(one.network);
+    others?.delete(socket);
+    if (others?.size === 0) ofNetwork.delete(one.network);
+  }
+
+  function drop(socket: Socket | undefined): boolean {
+    if (socket === undefined) return false;
+    forget(socket);
+    socket.destroy();
+    return true;
+  }
+
+  function isFull(network: string, sockets: ReadonlySet<Socket>): boolean {
+    if (network === "proxy" || sockets.size < limits.perAddress) return false;
+    const oldest = [...sockets].find((socket) => held.get(socket)?.active === 0);
+    return !drop(oldest);
+  }
+
+  function take(socket: Socket): void {
+    const { remoteAddress = "" } = socket;
+    const network = isIn(proxies, remoteAddress) ? "proxy" : networkOf({ ip: remoteAddress, socket });
+    const sockets = ofNetwork.get(network) ?? new Set();
+    if (isFull(network, sockets)) return void socket.destroy();
+    const isCrowded = held.size >= limits.most - limits.reserved;
+    const [oldest] = idle.unknown.size > 0 ? idle.unknown : idle.known;
+    const isReserved = isCrowded && !drop(oldest);
+    ofNetwork.set(network, sockets.add(socket));
+    held.set(socket, { network, active: 0, isKnown: false, isReserved });
+    idle.unknown.add(socket);
+    socket.once("close", () => forget(socket));
+    if (isReserved) setTimeout(() => proveOrEnd(socket), limits.provingMs).unref();
+  }
+
+  function proveOrEnd(socket: Socket): void {
+    const one = held.get(socket);
+    if (one?.isReserved === true && one.active === 0) drop(socket);
+    else if (one?.isReserved === true) setTimeout(() => proveOrEnd(socket), limits.provingMs).unref();
+  }
+
+  function admit(request: IncomingMessage, response: ServerResponse): boolean {
+    const { socket } = request;
+    const one = held.get(socket);
+    if (one === undefined) return false;
+    idleOf(one).delete(socket);
+    one.active++;
+    response.once("close", () => {
+      one.active--;
+      if (one.active === 0 && held.has(socket)) idleOf(one).add(socket);
+    });
+    if (one.active <= limits.pipelined) return true;
+    // The answers before it still go out; what comes after it is left unanswered.
+    if (one.active === limits.pipelined + 1) refusePipelined(response, limits.pipelined);
+    return false;
+  }
+
+  /** Node asks for progress itself: a slow reader that takes some of its answer is no stalled one. */
+  function endStalled(socket: Socket): void {
+    const isAtWork = (held.get(socket)?.active ?? 0) > 0 && socket.writableLength === 0;
+    if (isAtWork) socket.setTimeout(limits.stallMs);
+    else socket.destroy();
+  }
+
+  return {
+    createServer(handler, { requestTimeoutMs: requestTimeout }) {
+      // Node looks for late requests only every 30 s by itself.
+      const connectionsCheckingInterval = Math.min(requestTimeout, 5_000);
+      const server = createServer({ requestTimeout, connectionsCheckingInterval }, (request, response) => {
+        if (admit(request, response)) handler(request, response);
+      });
+      server.maxConnections = limits.most;
+      server.keepAliveTimeout = KEEP_ALIVE_MS;
+      server.on("connection", take);
+      return server.setTimeout(limits.stallMs, endStalled);
+    },
+    noteRequest(socket, hasKey) {
+      const one = held.get(socket);
+      if (one === undefined) return true;
+      one.isKnown ||= hasKey;
+      one.isReserved &&= !hasKey;
+      return one.isReserved;
+    },
+  };
+}
+
+/** Longer than proxies keep theirs, which must not meet a connection that is being closed. */
+const KEEP_ALIVE_MS = 72_000;
+
+function refusePipelined(response: ServerResponse, pipelined: number): void {
+  const detail = `A connection may have ${pipelined} requests under way.`;
+  const body = JSON.stringify({ ...problemOf(429), detail });
+  response
+    .writeHead(429, { "content-type": PROBLEM_TYPE, connection: "close", "retry-after": "1" })
+    .end(body);
+}
+
+function toBlockList(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", bits] = network.split("/");
+    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+function isIn(list: BlockList, address: string): boolean {
+  return address !== "" && list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+}

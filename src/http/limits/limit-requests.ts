@@ -1,0 +1,79 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Clock } from "../../lib/clock.ts";
+import { Refusal } from "../errors/refusal.ts";
+import { actorOf } from "../keys/caller.ts";
+import type { NoteSecurityEvent } from "../keys/security-events.ts";
+import { networkOf } from "./client-network.ts";
+import { createRateLimiter, type Taken } from "./rate-limiter.ts";
+
+const WINDOW_MS = 60_000;
+const MAX_KEYS = 10_000;
+
+export interface RequestLimits {
+  /** Of one key, in this process. */
+  readonly perKeyAndMinute: number;
+  /** Of one IPv4 address or IPv6 /64, with a key or without. */
+  readonly perAddressAndMinute: number;
+}
+
+interface LimitParts {
+  readonly limits: RequestLimits;
+  readonly clock: Clock;
+  readonly note: NoteSecurityEvent;
+}
+
+/** Of one address: a balancer asks from one address for everybody, and more often than anybody else. */
+const PROBES_PER_MINUTE = 1_200;
+
+/** Before anything is looked up. Probes are counted by themselves. */
+export function limitAddresses(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
+  const quota = limits.perAddressAndMinute;
+  const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  const probes = createRateLimiter({ quota: PROBES_PER_MINUTE, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  app.addHook("onRequest", async (request, reply) => {
+    const isProbe = request.routeOptions.config.isProbe === true;
+    const taken = (isProbe ? probes : limiter).take(networkOf(request), clock());
+    if (taken.isAllowed) return;
+    note({ action: "rate.limited", actor: "nobody", ...aboutRequest(request) }, clock());
+    refuse(reply, "address", isProbe ? PROBES_PER_MINUTE : quota, taken);
+  });
+}
+
+/** After the key is known. What is left is told with every answer. */
+export function limitKeys(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
+  const quota = limits.perKeyAndMinute;
+  const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  app.addHook("onRequest", async (request, reply) => {
+    const { caller } = request;
+    if (caller === null) return;
+    const taken = limiter.take(caller.keyId, clock());
+    tell(reply, "key", quota, taken);
+    if (taken.isAllowed) return;
+    note({ action: "rate.limited", actor: actorOf(caller), ...aboutRequest(request) }, clock());
+    refuse(reply, "key", quota, taken);
+  });
+}
+
+/** What an event says of a request: the route's pattern, never the address with what somebody put into it. */
+export function aboutRequest(request: FastifyRequest) {
+  const { method, routeOptions } = request;
+  return {
+    subject: `${method} ${routeOptions.url ?? "(no route)"}`,
+    details: { network: networkOf(request), requestId: request.id },
+  };
+}
+
+/** The header fields of draft-ietf-httpapi-ratelimit-headers-10: policy and what is left of it. */
+function tell(reply: FastifyReply, policy: string, quota: number, { remaining, resetMs }: Taken): void {
+  void reply
+    .header("ratelimit-policy", `"${policy}";q=${quota};w=${WINDOW_MS / 1_000}`)
+    .header("ratelimit", `"${policy}";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`);
+}
+
+function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, taken: Taken): never {
+  tell(reply, policy, quota, taken);
+  throw new Refusal(429, {
+    detail: `This ${policy} may send ${quota} requests a minute.`,
+    headers: { "retry-after": String(Math.ceil(taken.retryAfterMs / 1_000)) },
+  });
+}

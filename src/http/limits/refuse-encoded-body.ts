@@ -1,0 +1,10 @@
+import type { FastifyRequest } from "fastify";
+import { Refusal } from "../errors/refusal.ts";
+
+/** Refuses a compressed body: nobody here unpacks one, and unread it would be taken for JSON that is broken. */
+export function refuseEncodedBody({ headers }: Pick<FastifyRequest, "headers">): void {
+  const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  if (!hasBody || encoding === "" || encoding === "identity") return;
+  throw new Refusal(415, { detail: "The request body must be sent without a content encoding." });
+}

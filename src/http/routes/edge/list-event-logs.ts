@@ -1,0 +1,99 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { readDayPage } from "../../../../db/archive/archive-list.ts";
+import { toListEntry } from "../../../archive/records/to-list-entry.ts";
+import { parseLogDay } from "../../../edge/log-day.ts";
+import { DAY_MS, startOfDay, toDay } from "../../../model/horizon.ts";
+import { failureBlock, sendBareProblem, sendJson, shown } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+import { readRecords } from "./read-records.ts";
+import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
+
+const PAGE_SIZE = 1_000;
+const FAILED = { logs: null, hasMoreData: false, continuationToken: null, startToken: null };
+/** What some clients send for the first page. */
+const FIRST = new Set(["", "start"]);
+
+type After = { readonly occurredAt: number; readonly logId: string } | null;
+
+/**
+ * One page of a UTC day's entries (platform API spec 4.9), of any day that is kept. Oldest first, those of one
+ * millisecond by id; a token names the last event of its page, so what arrives meanwhile moves nothing.
+ */
+export function addListEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
+  const config = { access: { scope: "read" }, errorForm: "bare" } as const;
+  const path = "/shield/event-logs/:shieldZoneId/:date";
+  for (const url of [path, `${path}/`, `${path}/:continuationToken`]) {
+    app.get(url, { config }, (request, reply) => listEventLogs(deps, request, reply));
+  }
+}
+
+async function listEventLogs(deps: PlatformDeps, request: FastifyRequest, reply: FastifyReply) {
+  const zoneId = readZoneId(request, reply);
+  if (zoneId === null) return reply;
+  const date = readParam(request, "date");
+  const from = parseLogDay(date);
+  if (from === null) {
+    return sendBareProblem(
+      reply,
+      400,
+      `The value '${shown(date)}' is not valid: date must be a day in the format MM-dd-yyyy.`,
+    );
+  }
+  if (!(await isServedZone(deps, request, zoneId)))
+    return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
+  if (!isKeptDay(from, deps)) return sendJson(reply, 401, { ...FAILED, errorResponse: outside(deps) });
+  const list = `event-logs:${zoneId}:${toDay(from)}`;
+  const after = readPosition(deps, list, readParam(request, "continuationToken"));
+  if (after === undefined)
+    return sendBareProblem(
+      reply,
+      400,
+      "The continuation token is not valid for this zone and day, or has expired.",
+    );
+  return sendJson(reply, 200, await readPage(deps, request, { zoneId, from, list, after }));
+}
+
+/** Days are dropped whole, so the first one kept is kept whole. */
+function isKeptDay(from: number, { clock, retentionDays }: PlatformDeps): boolean {
+  const today = startOfDay(clock());
+  return from <= today && from >= today - retentionDays * DAY_MS;
+}
+
+function outside({ retentionDays }: PlatformDeps) {
+  const message = `You can only view the past ${retentionDays} days of Event Logs.`;
+  return failureBlock(401, "invalid_datetime_window.event_logs", message);
+}
+
+/** Where the page begins; undefined for a token of another zone, day or key, or one that was changed. */
+function readPosition({ cursors }: PlatformDeps, list: string, token: string): After | undefined {
+  if (FIRST.has(token)) return null;
+  const position = cursors.read(list, token);
+  if (position === null) return undefined;
+  const [occurredAt, logId] = position;
+  return typeof occurredAt === "number" && typeof logId === "string" ? { occurredAt, logId } : null;
+}
+
+interface Page {
+  readonly zoneId: number;
+  readonly from: number;
+  readonly list: string;
+  readonly after: After;
+}
+
+async function readPage(deps: PlatformDeps, request: FastifyRequest, { zoneId, from, list, after }: Page) {
+  const { archive, cursors } = deps;
+  const isMasked = request.caller?.masked ?? true;
+  const window = { from, to: from + DAY_MS };
+  const found = await readDayPage(archive.db, zoneId, { ...window, after, limit: PAGE_SIZE + 1 });
+  const shownEvents = found.slice(0, PAGE_SIZE);
+  const records = await readRecords(deps, zoneId, shownEvents);
+  const logs = shownEvents.map((event, index) => toListEntry(event, records[index], isMasked));
+  const last = found.length > PAGE_SIZE ? shownEvents.at(-1) : undefined;
+  const rest = JSON.stringify({
+    hasMoreData: last !== undefined,
+    continuationToken: last === undefined ? "" : cursors.sign(list, [last.occurredAt, last.logId]),
+    startToken: cursors.sign(list, []),
+    errorResponse: null,
+  });
+  return `{"logs":[${logs.join(",")}],${rest.slice(1)}`;
+}

@@ -1,0 +1,38 @@
+import type { Database } from "../../../../db/client.ts";
+import type { OpenedBlocks } from "../../../archive/records/opened-blocks.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import type { AuditExport } from "../../keys/audit-export.ts";
+import type { Authenticate } from "../../keys/caller.ts";
+import type { TakeTurn } from "../../limits/take-turn.ts";
+import type { PageCursors } from "../../page-cursor.ts";
+
+/** What an ask of the platform came to, or why nobody asked. */
+export type AskedAdvice =
+  | { readonly kind: "answered"; readonly text: string }
+  /** The key as it is stored: the platform's own, or one of this service's in capitals. */
+  | { readonly kind: "failed"; readonly errorKey: string }
+  /** The hour's budget is spent, or a refusal is in force, or somebody else asks at this moment. */
+  | { readonly kind: "not-now" };
+
+export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
+
+export interface PlatformDeps {
+  /** What questions of clients are answered from. */
+  readonly archive: Database;
+  readonly cursors: PageCursors;
+  readonly clock: Clock;
+  /** The zones that are copied. */
+  readonly zoneIds: readonly number[];
+  readonly retentionDays: number;
+  readonly openedBlocks: OpenedBlocks;
+  /** @throws when a question would read more rows than one may. */
+  readonly refuseCostly: (estimate: { rows: number }) => void;
+  readonly takeTurn: TakeTurn;
+  readonly auditExport: AuditExport;
+  /** Asked again while an export lasts, so that a revoked key gets no more of it. */
+  readonly authenticate: Authenticate;
+  /** How often. Default 10 s. */
+  readonly checkKeyEveryMs?: number;
+  /** Null where nobody may be asked on a client's behalf. */
+  readonly askAdvice: AskAdvice | null;
+}

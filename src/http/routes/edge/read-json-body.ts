@@ -1,0 +1,61 @@
+import { TextDecoder } from "node:util";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { isTooDeep, MAX_DEPTH } from "../../limits/refuse-deep-body.ts";
+import { sendBareProblem, sendMistakes } from "./platform-answer.ts";
+
+/** Platform API spec 4.7 lists `application/*+json`, and a published client sends it as it is written there. */
+const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.*-]+\+json)\s*(;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
+/** A body that is not JSON: the handler says so in the platform's words. */
+const NOT_JSON = Symbol("not JSON");
+/** A body that is nested too deep: what walks it by recursion would fail. */
+const TOO_DEEP = Symbol("too deep");
+/** A body in a charset that nobody here reads. */
+const NOT_READABLE = Symbol("not readable");
+
+/** Takes every body; which media types count is decided with the rest of what is wrong (platform API spec 4.7). */
+export function addJsonParser(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, ({ headers }, body, done) => {
+    done(null, parse(body as Buffer, headers["content-type"]));
+  });
+}
+
+/** Bytes that are no text of their charset are not JSON: read with replacements they would ask for something else. */
+function parse(body: Buffer, contentType = ""): unknown {
+  const decoder = decoderOf(CHARSET.exec(contentType)?.[1] ?? "utf-8");
+  if (decoder === null) return NOT_READABLE;
+  try {
+    const value: unknown = JSON.parse(decoder.decode(body));
+    return isTooDeep(value) ? TOO_DEEP : value;
+  } catch {
+    return NOT_JSON;
+  }
+}
+
+function decoderOf(charset: string): TextDecoder | null {
+  try {
+    return new TextDecoder(charset, { fatal: true, ignoreBOM: true });
+  } catch {
+    return null;
+  }
+}
+
+/** The body sent as one of the three accepted media types; null when it is none, and then that was answered. */
+export function readJsonBody(
+  request: FastifyRequest,
+  reply: FastifyReply,
+): { readonly value: unknown } | null {
+  const { body } = request;
+  if (body === NOT_READABLE || !MEDIA_TYPES.test(request.headers["content-type"] ?? "")) {
+    sendBareProblem(reply, 415);
+    return null;
+  }
+  if (body !== NOT_JSON && body !== TOO_DEEP && body !== undefined) return { value: body };
+  const mistake =
+    body === TOO_DEEP
+      ? `The body must not be nested more than ${MAX_DEPTH} deep.`
+      : "The body is not valid JSON.";
+  sendMistakes(reply, { $: [mistake] });
+  return null;
+}

@@ -1,0 +1,76 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { countStoredEvents } from "../../../../db/archive/archive-zones.ts";
+import { MOST_ONE_BY_ONE } from "../../../../db/search/search-one-by-one.ts";
+import { checkWindow } from "../../../archive/check-window.ts";
+import { refuseHidden } from "../../../archive/mask/refuse-hidden.ts";
+import { countTests, refuseManyTests } from "../../../archive/query/count-tests.ts";
+import { estimateCost, readsPageOnly } from "../../../archive/query/estimate-cost.ts";
+import { planSearch, type SearchPlan } from "../../../archive/query/plan-search.ts";
+import { readSearch } from "../../../archive/query/read-search.ts";
+import { firstListedDay } from "../../../model/horizon.ts";
+import { sendMistakes } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+import { readJsonBody } from "./read-json-body.ts";
+import { isServedZone, readZoneId } from "./read-zone.ts";
+
+export interface SearchRequest {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  readonly isMasked: boolean;
+  /** As `countTests` counts them. */
+  readonly tests: number;
+}
+
+/** An event that has to pass so many tests costs as much as reading it. */
+const TESTS_PER_READ = 100;
+
+/** The search or export a request asks for, checked in the platform's order; null when it was refused and answered. */
+export async function readSearchRequest(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  kind: "search" | "export",
+): Promise<SearchRequest | "unknown zone" | null> {
+  const body = readJsonBody(request, reply);
+  if (body === null) return null;
+  const zoneId = readZoneId(request, reply);
+  if (zoneId === null) return null;
+  const tooMany = refuseManyTests(body.value);
+  if (tooMany !== null) {
+    sendMistakes(reply, tooMany);
+    return null;
+  }
+  const read = readSearch(body.value, kind);
+  const isMasked = request.caller?.masked ?? true;
+  const mistakes =
+    "mistakes" in read
+      ? read.mistakes
+      : (checkWindow(read.search, { nowMs: deps.clock(), retentionDays: deps.retentionDays }) ??
+        (isMasked ? refuseHidden(read.search) : null));
+  if ("mistakes" in read || mistakes !== null) {
+    sendMistakes(reply, mistakes ?? {});
+    return null;
+  }
+  if (!(await isServedZone(deps, request, zoneId))) return "unknown zone";
+  const tests = countTests(read.search.filters);
+  return { zoneId, plan: planSearch(read.search, { isMasked }), isMasked, tests };
+}
+
+/** About how many events an answer has to read. @throws when they are more than a question may. */
+export async function refuseLarge(
+  deps: PlatformDeps,
+  { zoneId, plan, tests }: SearchRequest,
+): Promise<number> {
+  // A page is less than any cap: to count first would take longer than the answer.
+  if (readsPageOnly(plan)) return 0;
+  const { from, to } = plan;
+  const count = (window: { from: number; to: number }) => countStoredEvents(deps.archive.db, zoneId, window);
+  // Days that the platform still shows are not closed yet: neither counted in advance nor indexed.
+  const openFrom = Math.max(from, firstListedDay(deps.clock()));
+  const events = await count({ from, to });
+  const openEvents = openFrom < to ? await count({ from: openFrom, to }) : 0;
+  const weight = Math.max(1, tests / TESTS_PER_READ);
+  const rows = Math.round(weight * estimateCost(plan, { events, openEvents }, MOST_ONE_BY_ONE));
+  deps.refuseCostly({ rows });
+  return rows;
+}

@@ -1,0 +1,81 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { readStoredAdvice, type StoredAdvice } from "../../../../db/archive/archive-advice.ts";
+import { maskText } from "../../../archive/mask/mask-text.ts";
+import { wordAdviceFailure } from "../../../archive/word-advice-failure.ts";
+import { ANSWER_KEEPS_MS, ASKING } from "../../../model/advice-row.ts";
+import { failureBlock, sendBareProblem, sendJson } from "./platform-answer.ts";
+import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
+import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
+
+/** Longer than a rule's id can be, as far as anybody knows. */
+const MAX_RULE_ID_CHARS = 200;
+/** What the platform says of a rule that it does not have. */
+const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
+
+/**
+ * The recommendation for a triggered rule (platform API spec 4.10): the stored one while it is fresh, else the platform is
+ * asked, where the key may act and the budget allows it, else an old one. The text is a model's and hostile.
+ */
+export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void {
+  const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
+  const url = "/shield/waf/rules/review-triggered/ai-recommendation/:shieldZoneId/:ruleId";
+  app.get(url, { config }, async (request, reply) => {
+    const zoneId = readZoneId(request, reply);
+    if (zoneId === null) return reply;
+    const ruleId = readParam(request, "ruleId");
+    if (ruleId === "") return sendBareProblem(reply, 404);
+    if (!(await isServedZone(deps, request, zoneId))) return sendUnknownZone(reply);
+    if (!canBeRule(ruleId)) return sendFailure(reply, { zoneId, ruleId }, UNKNOWN_RULE);
+    return recommend(deps, request, reply, { zoneId, ruleId });
+  });
+}
+
+/** Whether a rule may be called that; nobody is asked of what none is called. */
+function canBeRule(ruleId: string): boolean {
+  return ruleId.length <= MAX_RULE_ID_CHARS && !ruleId.includes("\0") && !/^\.{1,2}$/.test(ruleId);
+}
+
+type Advice = NonNullable<StoredAdvice["answer"]>;
+
+interface Rule {
+  readonly zoneId: number;
+  readonly ruleId: string;
+}
+
+async function recommend(deps: PlatformDeps, request: FastifyRequest, reply: FastifyReply, rule: Rule) {
+  const stored = await readStoredAdvice(deps.archive.db, rule, ASKING);
+  const { answer } = stored;
+  const isFresh = answer !== null && answer.askedAt >= deps.clock() - ANSWER_KEEPS_MS;
+  const isMasked = request.caller?.masked ?? true;
+  const show = ({ text, askedAt }: Advice) =>
+    sendAnswer(reply, rule, { text: isMasked ? maskText(text) : text, askedAt });
+  if (isFresh) return show(answer);
+  const asked = await ask(deps, request, rule);
+  if (asked?.kind === "answered") return show({ text: asked.text, askedAt: deps.clock() });
+  if (answer !== null) return show(answer);
+  return sendFailure(reply, rule, asked?.kind === "failed" ? asked.errorKey : stored.errorKey);
+}
+
+/** Null where nobody is asked: the key may only read, or asking is switched off. */
+async function ask(deps: PlatformDeps, request: FastifyRequest, rule: Rule): Promise<AskedAdvice | null> {
+  if (deps.askAdvice === null || request.caller?.scopes.has("act") !== true) return null;
+  return deps.askAdvice(rule);
+}
+
+function sendAnswer(reply: FastifyReply, { zoneId, ruleId }: Rule, { text, askedAt }: Advice) {
+  void reply.header("x-longwatch-asked-at", new Date(askedAt).toISOString());
+  const about = { shieldZoneId: zoneId, ruleId, success: true };
+  return sendJson(reply, 200, { ...about, recommendation: text, errorResponse: null });
+}
+
+function sendFailure(reply: FastifyReply, { zoneId, ruleId }: Rule, storedKey: string | null) {
+  const { status, success, errorKey, message } = wordAdviceFailure(storedKey);
+  const about = { shieldZoneId: zoneId, ruleId, success };
+  const errorResponse = errorKey === null ? null : failureBlock(status, errorKey, message);
+  return sendJson(reply, status, { ...about, recommendation: null, errorResponse });
+}
+
+function sendUnknownZone(reply: FastifyReply) {
+  const about = { shieldZoneId: 0, ruleId: null, success: false, recommendation: null };
+  return sendJson(reply, 202, { ...about, errorResponse: unknownZoneBlock() });
+}

@@ -1,0 +1,71 @@
+import type { FastifyInstance } from "fastify";
+import { runCancellable } from "../../../../db/postgres/cancellable.ts";
+import { searchGroups } from "../../../../db/search/search-groups.ts";
+import { searchRows } from "../../../../db/search/search-rows.ts";
+import { toSearchRow } from "../../../archive/records/to-search-row.ts";
+import { clientGone } from "./client-gone.ts";
+import { sendJson } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+import { readRecords } from "./read-records.ts";
+import { readSearchRequest, refuseLarge, type SearchRequest } from "./read-search-request.ts";
+import { unknownZoneBlock } from "./read-zone.ts";
+
+const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
+
+interface Answer {
+  /** The JSON of the side that was asked for. */
+  readonly rows: string;
+  readonly groups: string;
+  readonly total: number;
+  readonly source: "roll-up" | "events";
+}
+
+/** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
+export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
+  const config = { access: { scope: "read" }, errorForm: "bare", heavy: "search" } as const;
+  app.post("/shield/event-logs/:shieldZoneId/search", { config }, async (request, reply) => {
+    const wanted = await readSearchRequest(deps, request, reply, "search");
+    if (wanted === null) return reply;
+    if (wanted === "unknown zone")
+      return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
+    const gone = clientGone(reply);
+    const { archive, leave } = await deps.takeTurn(request, await refuseLarge(deps, wanted), gone);
+    const answered = await answer({ ...deps, archive }, gone, wanted).finally(leave);
+    const { rows, groups, total, source } = answered;
+    const { page, pageSize } = wanted.plan;
+    const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
+    void reply.header("x-longwatch-source", source);
+    return sendJson(reply, 200, `{"rows":${rows},"groups":${groups},${JSON.stringify(rest).slice(1)}`);
+  });
+}
+
+function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
+  return wanted.plan.groupBy.length === 0
+    ? answerRows(deps, signal, wanted)
+    : answerGroups(deps, signal, wanted);
+}
+
+async function answerRows(
+  deps: PlatformDeps,
+  signal: AbortSignal,
+  { zoneId, plan, isMasked }: SearchRequest,
+): Promise<Answer> {
+  const found = await runCancellable(deps.archive, signal, (database) => searchRows(database, zoneId, plan));
+  const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows);
+  const rows = found.rows.map((event, index) => toSearchRow(event, records[index], isMasked));
+  return { rows: `[${rows.join(",")}]`, groups: "null", total: found.total, source: "events" };
+}
+
+async function answerGroups(
+  deps: PlatformDeps,
+  signal: AbortSignal,
+  { zoneId, plan }: SearchRequest,
+): Promise<Answer> {
+  const found = await runCancellable(deps.archive, signal, (database) =>
+    searchGroups(database, zoneId, plan),
+  );
+  const groups = found.groups.map(({ sparkline, ...group }) =>
+    sparkline === null ? group : { ...group, sparkline },
+  );
+  return { rows: "null", groups: JSON.stringify(groups), total: found.total, source: found.source };
+}

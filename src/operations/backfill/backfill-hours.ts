@@ -1,0 +1,62 @@
+import type { Queryable } from "../../../db/client.ts";
+import { readCoverageHours } from "../../../db/coverage/coverage-report.ts";
+import { advanceBackfill } from "../../../db/ingest/backfills.ts";
+import { advanceSearch } from "../../../db/search/search-coverage.ts";
+import { isClosingSearch } from "../../coverage/plan-closing-search.ts";
+import { SETTLE_MS } from "../../coverage/settle.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../model/horizon.ts";
+import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
+
+/** Part of one hour, epoch ms, and how to end it. */
+export interface HourToRead {
+  readonly from: number;
+  readonly to: number;
+  /** Nothing of the hour is stored yet. */
+  readonly isFirst: boolean;
+  /** For the transaction of each page. */
+  readonly onPage: (tx: Queryable, page: { readonly inserted: number }) => Promise<void>;
+  /** For the transaction after which everything before `through` is stored. */
+  readonly conclude: (tx: Queryable, through: number) => Promise<void>;
+}
+
+/**
+ * Reads what is left of a backfill hour by hour, the one that expires first in front, with the route's own `readHour`.
+ * An hour that was read from its begin counts as searched, so that the service need not do it again; with `isProof` a
+ * settled one that was read whole has had its closing search. Returns what
+ * expired before its turn.
+ */
+export async function backfillHours(
+  deps: BackfillDeps,
+  { backfill, isProof }: RunningBackfill & { readonly isProof: boolean },
+  readHour: (hour: HourToRead) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<Expired[]> {
+  const { database, clock } = deps;
+  const { zoneId, to } = backfill;
+  const known = await readCoverageHours(database.db, zoneId, { from: startOfHour(backfill.doneThrough), to });
+  const stored = new Map(known.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
+  const expired: Expired[] = [];
+  for (let at = backfill.doneThrough; at < to; ) {
+    signal.throwIfAborted();
+    const hour = startOfHour(at);
+    const end = Math.min(hour + HOUR_MS, to);
+    const from = Math.max(at, horizonAt(clock()));
+    if (from > at) expired.push({ from: at, to: Math.min(from, end) });
+    const isWhole = backfill.from <= hour && from === at;
+    const startedAt = clock();
+    const isClosing =
+      isProof && from <= hour && isClosingSearch({ hour, from, to: end }, startedAt, SETTLE_MS);
+    const onPage: HourToRead["onPage"] = (tx, { inserted }) =>
+      advanceBackfill(tx, backfill, { through: null, newEvents: inserted });
+    const conclude: HourToRead["conclude"] = async (tx, through) => {
+      await advanceBackfill(tx, backfill, { through, newEvents: 0 });
+      const closingSearchAt = isClosing && through === end ? startedAt : null;
+      if (isWhole)
+        await advanceSearch(tx, zoneId, { startsAt: hour, searchedThrough: through, closingSearchAt });
+    };
+    if (from < end)
+      await readHour({ from, to: end, isFirst: (stored.get(hour) ?? 0) === 0, onPage, conclude });
+    at = end;
+  }
+  return expired;
+}

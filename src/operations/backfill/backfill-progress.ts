@@ -1,0 +1,46 @@
+import type { IngestObserver } from "../../ingest/ingest-observer.ts";
+import { createProgressLine, renderProgress } from "../../lib/progress-bar.ts";
+
+const DRAW_EVERY_MS = 100;
+/** The rate is that of the last few seconds. */
+const RATE_OVER_MS = 5_000;
+
+/** Draws how far a backfill is, page by page; counts what was read, new or not. */
+export function createBackfillProgress(
+  stream: Parameters<typeof createProgressLine>[0],
+  now: () => number = () => performance.now(),
+) {
+  const line = createProgressLine(stream);
+  const samples = [{ at: now(), read: 0 }];
+  let total = 0;
+  let read = 0;
+  let drawnAt = Number.NEGATIVE_INFINITY;
+
+  function draw(): void {
+    const at = now();
+    if (at - drawnAt < DRAW_EVERY_MS) return;
+    drawnAt = at;
+    samples.push({ at, read });
+    while (samples.length > 2 && at - (samples[0]?.at ?? at) > RATE_OVER_MS) samples.shift();
+    const first = samples[0] ?? { at, read };
+    const rate = at === first.at ? 0 : ((read - first.read) / (at - first.at)) * 1_000;
+    line.update(renderProgress({ done: read, total, rate }));
+  }
+
+  const observer: IngestObserver = {
+    pageStored({ entries }) {
+      read += entries;
+      draw();
+    },
+  };
+  return {
+    observer,
+    /** What a search says there is; 0 where it cannot be asked. */
+    expect(events: number): void {
+      total = events;
+      draw();
+    },
+    read: () => read,
+    clear: () => line.clear(),
+  };
+}

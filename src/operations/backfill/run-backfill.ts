@@ -1,0 +1,67 @@
+import {
+  type Backfill,
+  type BackfillKey,
+  type BackfillRoute,
+  endBackfill,
+  openBackfill,
+} from "../../../db/ingest/backfills.ts";
+import { inTransaction } from "../../../db/postgres/transaction.ts";
+import { backfillByExport } from "./backfill-by-export.ts";
+import { backfillByList } from "./backfill-by-list.ts";
+import { backfillBySearch } from "./backfill-by-search.ts";
+import type { BackfillDeps, Expired } from "./backfill-deps.ts";
+import { holdPatiently } from "./hold-patiently.ts";
+
+/** Longer than the lease of a command that was killed. */
+const WAIT_MS = 20_000;
+
+const READ = { search: backfillBySearch, list: backfillByList, export: backfillByExport } satisfies Record<
+  BackfillRoute,
+  unknown
+>;
+
+export interface BackfillToRun {
+  readonly key: BackfillKey;
+  /** Begin at the begin, whatever was done before. */
+  readonly restart: boolean;
+  /** Told before anything is read. */
+  readonly onOpened: (backfill: Backfill) => Promise<void>;
+}
+
+export interface RanBackfill {
+  /** It was through before: nothing was read. */
+  readonly wasEnded: boolean;
+  readonly newEvents: number;
+  /** What the platform forgot before its turn. */
+  readonly expired: readonly Expired[];
+}
+
+/**
+ * Reads a span of a zone once more and stores what is missing; ended at any point, also by kill -9, it goes on there the
+ * next time. Safe beside a running service and beside itself: a page is one transaction with the backfill's progress,
+ * storing an event twice changes nothing, and only the holder of the lease commits.
+ */
+export function runBackfill(
+  deps: BackfillDeps,
+  { key, restart, onOpened }: BackfillToRun,
+  signal: AbortSignal,
+): Promise<RanBackfill> {
+  const { database, clock, onWait } = deps;
+  const name = `backfill.${key.zoneId}`;
+  const wait = () =>
+    onWait(`another backfill of zone ${key.zoneId} runs, or was just killed: waiting for its lease`);
+  return holdPatiently(
+    database,
+    { name, waitMs: WAIT_MS, onWait: wait },
+    async (lease) => {
+      const backfill = await inTransaction(database, ({ tx }) =>
+        openBackfill(tx, key, { now: clock(), restart }),
+      );
+      await onOpened(backfill);
+      if (backfill.endedAt !== null) return { wasEnded: true, newEvents: backfill.newEvents, expired: [] };
+      const expired = await READ[key.route](deps, { backfill, lease }, AbortSignal.any([signal, lease.lost]));
+      return { wasEnded: false, newEvents: await endBackfill(database.db, key, clock()), expired };
+    },
+    signal,
+  );
+}

@@ -1,0 +1,216 @@
+import type { Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import {
+  countAddresses,
+  eraseEvents,
+  lockEventsOf,
+  type ZonedEventKey,
+} from "../../db/privacy/erase-events.ts";
+import { rewriteQuarantine } from "../../db/privacy/erase-quarantine.ts";
+import { addErased, endErasure, openErasure } from "../../db/privacy/erasures.ts";
+import { listDays } from "../../db/privacy/retention.ts";
+import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
+import { waitForIngest } from "../../db/privacy/tombstones.ts";
+import type { ErasedCounts } from "../../db/schema/erasures.ts";
+import type { Clock } from "../lib/clock.ts";
+import { DAY_MS } from "../model/horizon.ts";
+import { containsAddress, eraseUnreadable, recordEraser } from "../privacy/erasure-guard.ts";
+import { createErasureTarget, type ErasureTarget, type Network } from "../privacy/erasure-target.ts";
+import { ERASED } from "../privacy/pseudonym.ts";
+import type { PseudonymKey } from "../privacy/pseudonym-key.ts";
+import { replaceAddresses, replaceInJson } from "../privacy/replace-addresses.ts";
+
+const EVENTS_PER_TRANSACTION = 1_000;
+
+export interface EraseAddressDeps {
+  readonly database: Database;
+  readonly key: PseudonymKey;
+  readonly clock: Clock;
+  /** Told of how many events of how many days have been gone through. */
+  readonly onProgress?: (progress: {
+    readonly events: number;
+    readonly day: number;
+    readonly days: number;
+  }) => void;
+}
+
+export interface AddressToErase {
+  readonly network: Network;
+  /** Null: of every zone. */
+  readonly zoneId: number | null;
+  readonly includeMasked: boolean;
+  /** Events up to here are covered; epoch ms. */
+  readonly untilAt: number;
+}
+
+export interface ErasableCounts extends Omit<ErasedCounts, "records"> {
+  /** Events under a masked address that may be one of those, and are not covered. */
+  readonly maskedEvents: number;
+}
+
+/** What an erasure would change. */
+export async function countErasable(
+  { database, key }: EraseAddressDeps,
+  asked: AddressToErase,
+  signal: AbortSignal,
+): Promise<ErasableCounts> {
+  const target = createErasureTarget(key, asked.network, asked);
+  let events = 0;
+  let maskedEvents = 0;
+  for (const span of await listSpans(database, asked.untilAt)) {
+    signal.throwIfAborted();
+    for (const { ip, events: ofIp } of await countAddresses(database.db, { ...span, zoneId: asked.zoneId })) {
+      if (target.covers(ip)) events += ofIp;
+      else if (target.mayBeMasked(ip)) maskedEvents += ofIp;
+    }
+  }
+  return { events, maskedEvents, ...(await rewriteOthers(database, asked, { target, key, write: false })) };
+}
+
+export interface Erased {
+  readonly id: number;
+  readonly isResumed: boolean;
+  readonly hash: string;
+  /** Since it was begun. */
+  readonly counts: ErasedCounts;
+}
+
+/**
+ * Takes a person's data out of everything that is stored, and leaves a tombstone that keeps ingest from bringing it back.
+ * The tombstone comes first, when no page is being stored: what was stored before is found here, what comes later is
+ * kept out there. Killed at any point, the same call goes on; beside itself it does nothing twice.
+ */
+export async function eraseAddress(
+  deps: EraseAddressDeps,
+  asked: AddressToErase,
+  { actor, reason }: { readonly actor: string; readonly reason: string | null },
+  signal: AbortSignal,
+): Promise<Erased> {
+  const { database, key, clock } = deps;
+  const { zoneId, includeMasked } = asked;
+  const target = createErasureTarget(key, asked.network, asked);
+  const { family, prefix, hash, masked } = target;
+  const subject = `address ${hash.toString("hex").slice(0, 16)}`;
+  const told = {
+    zoneId,
+    family,
+    prefix,
+    includeMasked,
+    keyId: key.id,
+    hash: hash.toString("hex"),
+    reason,
+  };
+  const opened = await inTransaction(database, async ({ tx }) => {
+    await waitForIngest(tx);
+    const requestedAt = clock();
+    const erasure = {
+      requestedAt,
+      untilAt: asked.untilAt,
+      zoneId,
+      family,
+      prefix,
+      keyId: key.id,
+      hash,
+      masked,
+    };
+    const { id, untilAt, isResumed } = await openErasure(tx, erasure);
+    const action = isResumed ? "erasure.resumed" : "erasure.requested";
+    const details = { erasure: id, until: new Date(untilAt).toISOString(), ...told };
+    await writeAuditEntry(tx, { actor, action, subject, details });
+    return { id, untilAt, isResumed };
+  });
+  await eraseStored(deps, { ...opened, zoneId, target }, signal);
+  const others = await rewriteOthers(database, asked, { target, key, write: true });
+  const counts = await inTransaction(database, async ({ tx }) => {
+    // A page that is being stored may have emptied more of it: the receipt waits until it is in, or not.
+    await waitForIngest(tx);
+    await addErased(tx, opened.id, others);
+    const counts = await endErasure(tx, opened.id, clock());
+    const details = { erasure: opened.id, ...told, counts };
+    await writeAuditEntry(tx, { actor, action: "erasure.completed", subject, details });
+    return counts;
+  });
+  return { id: opened.id, isResumed: opened.isResumed, hash: hash.toString("hex"), counts };
+}
+
+interface StoredToErase {
+  readonly id: number;
+  readonly untilAt: number;
+  readonly zoneId: number | null;
+  readonly target: ErasureTarget;
+}
+
+async function eraseStored(
+  { database, onProgress }: EraseAddressDeps,
+  { id, untilAt, zoneId, target }: StoredToErase,
+  signal: AbortSignal,
+): Promise<void> {
+  const spans = await listSpans(database, untilAt);
+  let events = 0;
+  for (const [day, span] of spans.entries()) {
+    signal.throwIfAborted();
+    onProgress?.({ events, day, days: spans.length });
+    const scope = { ...span, zoneId };
+    const addresses = (await countAddresses(database.db, scope)).map(({ ip }) => ip).filter(target.covers);
+    let after: ZonedEventKey | null = null;
+    while (addresses.length > 0) {
+      signal.throwIfAborted();
+      const behind: ZonedEventKey | null = after;
+      const keys = await inTransaction(database, async ({ tx }) => {
+        const limits = { after: behind, limit: EVENTS_PER_TRANSACTION };
+        const keys = await lockEventsOf(tx, scope, addresses, limits);
+        const counts = { events: 0, records: 0 };
+        for (const [zone, ofZone] of Map.groupBy(keys, (one) => one.zoneId)) {
+          const ofOne = await eraseEvents(tx, zone, ofZone, recordEraser);
+          counts.events += ofOne.events;
+          counts.records += ofOne.records;
+        }
+        // Last: ingest waits for this row with its events locked.
+        await addErased(tx, id, counts);
+        return keys;
+      });
+      events += keys.length;
+      onProgress?.({ events, day, days: spans.length });
+      after = keys.at(-1) ?? null;
+      if (keys.length < EVENTS_PER_TRANSACTION) break;
+    }
+  }
+}
+
+/** The stored days up to `untilAt`, inclusive; epoch ms, half-open. */
+async function listSpans({ db }: Database, untilAt: number): Promise<{ from: number; to: number }[]> {
+  const starts = (await listDays(db, "waf_events")).map((day) => Date.parse(`${day}T00:00:00Z`));
+  return starts
+    .filter((from) => from <= untilAt)
+    .map((from) => ({ from, to: Math.min(from + DAY_MS, untilAt + 1) }));
+}
+
+interface Rewriting {
+  readonly target: ErasureTarget;
+  readonly key: PseudonymKey;
+  readonly write: boolean;
+}
+
+/** Whatever else repeats the address: evidence, messages, recommendations, notes, unreadable entries. */
+async function rewriteOthers(
+  database: Database,
+  { zoneId }: Pick<AddressToErase, "zoneId">,
+  { target, key, write }: Rewriting,
+) {
+  const replace = (ip: string) => (target.covers(ip) ? ERASED : null);
+  const derived = await rewriteDerived(
+    database,
+    { zoneId },
+    {
+      json: (value) => replaceInJson(value, replace, { dropTraits: true }),
+      text: (text) => replaceAddresses(text, replace),
+      write,
+    },
+  );
+  const quarantined = await rewriteQuarantine(database, zoneId, {
+    raw: (raw) => (containsAddress(raw, target.covers) ? eraseUnreadable(key, raw) : raw),
+    write,
+  });
+  return { ...derived, quarantined };
+}

@@ -1,0 +1,51 @@
+import { lockAlert } from "../../db/alerting/alert-acts.ts";
+import { readAlert } from "../../db/alerting/alert-reports.ts";
+import { lockSpikesOf, type Mark, markSpike } from "../../db/alerting/marks.ts";
+import type { Database } from "../../db/client.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import type { PersonsAct } from "../alerting/act-on-alert.ts";
+import { maskText } from "../archive/mask/mask-text.ts";
+
+/** `not-a-spike`: an alert of Longwatch about itself, or one whose spike is no longer kept. */
+export type MarkResult =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "not-a-spike" }
+  | { readonly kind: "unchanged"; readonly mark: Mark }
+  | {
+      readonly kind: "done";
+      readonly mark: Mark;
+      readonly before: Mark | null;
+      readonly spikeIds: readonly number[];
+    };
+
+/**
+ * Says what the spikes behind an alert were. The hours of an attack leave the rule's history at the next tick of the
+ * detector; those of noise stay. A later word replaces an earlier one; of two at once both are heard, in order.
+ */
+export function markAlert(
+  database: Database,
+  { alertId, mark, by, note, atMs }: PersonsAct & { readonly alertId: number; readonly mark: Mark },
+): Promise<MarkResult> {
+  return inTransaction(database, async ({ tx }) => {
+    const seen = await readAlert(tx, alertId);
+    if (seen === null) return { kind: "unknown" };
+    // Spikes before alerts, as raise-alerts does.
+    const spikes = await lockSpikesOf(tx, seen);
+    await lockAlert(tx, alertId);
+    if (spikes.length === 0) return { kind: "not-a-spike" };
+    const changing = spikes.filter((spike) => spike.mark !== mark);
+    if (changing.length === 0) return { kind: "unchanged", mark };
+    for (const { id } of changing) await markSpike(tx, id, mark, new Date(atMs));
+    const spikeIds = changing.map(({ id }) => id);
+    const before = changing.findLast((spike) => spike.mark !== null)?.mark ?? null;
+    await writeAuditEntry(tx, {
+      actor: maskText(by),
+      action: "alert.marked",
+      subject: `alert ${alertId}`,
+      // The entry outlives every erasure.
+      details: { mark, before, spikeIds, ...(note === null ? {} : { note: maskText(note) }) },
+    });
+    return { kind: "done", mark, before, spikeIds };
+  });
+}

@@ -1,0 +1,42 @@
+import type { Queryable } from "../../db/client.ts";
+import { listKnownZones, readCoverageHours } from "../../db/coverage/coverage-report.ts";
+import { readSuspicions, type Suspicion } from "../../db/coverage/zone-suspicions.ts";
+import {
+  assessHours,
+  findNextToExpire,
+  type NextToExpire,
+  type StandingHour,
+} from "../coverage/hour-status.ts";
+import { DAY_MS, horizonAt, startOfDay, startOfHour } from "../model/horizon.ts";
+
+export interface ZoneCoverage {
+  readonly zoneId: number;
+  /** Start of the first hour anything is known of. */
+  readonly firstHour: number;
+  /** Whatever the span that was asked for. */
+  readonly nextToExpire: NextToExpire | null;
+  readonly hours: readonly StandingHour[];
+  /** Routes that show less than before; while there is one, no hour is sealed. */
+  readonly suspicions: readonly Suspicion[];
+}
+
+/** The hours that begin in [from, to), epoch ms, of one zone or of all: from its first known hour to the end of today at most. */
+export async function readZones(
+  db: Queryable,
+  now: number,
+  { zoneId, from, to }: { zoneId: number | undefined; from: number; to: number },
+): Promise<ZoneCoverage[]> {
+  const zones: ZoneCoverage[] = [];
+  for (const zone of await listKnownZones(db, zoneId)) {
+    const { firstHour } = zone;
+    // Beyond today there is nothing to be said of any hour.
+    const end = Math.min(to, startOfDay(now) + DAY_MS);
+    const span = { from: startOfHour(Math.max(from, firstHour)), to: end };
+    const kept = { from: startOfHour(horizonAt(now)), to: now };
+    const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, firstHour });
+    const recent = assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, firstHour });
+    const suspicions = await readSuspicions(db, [zone.zoneId]);
+    zones.push({ ...zone, hours, suspicions, nextToExpire: findNextToExpire(now, recent) });
+  }
+  return zones;
+}

@@ -1,0 +1,19 @@
+import type { Span } from "../../cli/options/read-span.ts";
+import { showTime } from "../../cli/options/read-span.ts";
+import { SETTLE_MS } from "../../coverage/settle.ts";
+import { HOUR_MS, horizonAt } from "../../model/horizon.ts";
+
+/**
+ * The whole hours of a span that the platform still has and that nothing is to be added to; null when there are none. In
+ * `notes`, what was left out.
+ */
+export function findAskable(now: number, { from, to }: Span): { askable: Span | null; notes: string[] } {
+  const horizon = horizonAt(now);
+  const first = Math.max(from, Math.ceil(horizon / HOUR_MS) * HOUR_MS);
+  const settled = now - SETTLE_MS;
+  const last = Math.min(to, settled - (settled % HOUR_MS));
+  const notes: string[] = [];
+  if (from < first) notes.push(`before ${showTime(first)} UTC: the platform has forgotten it`);
+  if (to > last) notes.push(`after ${showTime(last)} UTC: events may still appear`);
+  return { askable: first < last ? { from: first, to: last } : null, notes };
+}

@@ -1,0 +1,39 @@
+import { readStoredCells } from "../../../db/coverage/reconcile.ts";
+import { readRuleCounts } from "../../../jobs/coverage/read-rule-counts.ts";
+import { compareCounts } from "../../coverage/compare-counts.ts";
+import type { EdgeClient } from "../../edge/edge-client.ts";
+import { many } from "../../lib/progress-bar.ts";
+import { DAY_MS, HOUR_MS } from "../../model/horizon.ts";
+import { findAskable } from "./askable-hours.ts";
+import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
+
+const NEVER = new AbortController().signal;
+
+/** Whether the platform counts as many events of each rule in each hour as are stored. */
+export async function checkCounts(
+  { db, zoneId, now, onStep, ...span }: Checked,
+  edge: Pick<EdgeClient, "searchEventLogs">,
+): Promise<Check> {
+  const { askable, notes } = findAskable(now, span);
+  const differences: Difference[] = [];
+  const asked = { hours: 0, counts: 0 };
+  for (const { from, to } of askable === null ? [] : eachPart(askable, DAY_MS)) {
+    onStep("platform counts", (from - span.from) / (span.to - span.from));
+    const hours = Array.from({ length: (to - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS);
+    const upstream = await readRuleCounts(edge, zoneId, { from, hours: hours.length }, NEVER);
+    const stored = await readStoredCells(db, zoneId, hours);
+    asked.hours += hours.length;
+    asked.counts += [...upstream.values()].reduce((sum, rules) => sum + rules.size, 0);
+    for (const { startsAt, differing } of compareCounts(hours, upstream, stored))
+      for (const { ruleId, upstreamCount: expected, storedCount: found } of differing)
+        differences.push({ at: startsAt, ruleId, expected, found, detail: null });
+  }
+  return {
+    name: "platform counts",
+    sides: ["the platform", "stored"],
+    compared: `${many(asked.hours, "hour")}, ${many(asked.counts, "count")} of a rule in an hour`,
+    differences,
+    notes,
+    failure: null,
+  };
+}

@@ -1,0 +1,26 @@
+import { countHours } from "../../../db/coverage/verify.ts";
+import { many } from "../../lib/progress-bar.ts";
+import { DAY_MS } from "../../model/horizon.ts";
+import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
+
+/** Whether each hour holds as many events as were counted into it. */
+export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+  const differences: Difference[] = [];
+  let hours = 0;
+  for (const part of eachPart(span, DAY_MS)) {
+    onStep("hour counts", (part.from - span.from) / (span.to - span.from));
+    for (const { startsAt, events, counted } of await countHours(db, zoneId, part)) {
+      hours++;
+      if (events !== counted)
+        differences.push({ at: startsAt, ruleId: null, expected: events, found: counted, detail: null });
+    }
+  }
+  return {
+    name: "hour counts",
+    sides: ["events", "the hour's count"],
+    compared: many(hours, "hour"),
+    differences,
+    notes: [],
+    failure: null,
+  };
+}

@@ -1,0 +1,36 @@
+import { compareBuckets } from "../../../db/detection/compare-buckets.ts";
+import { many } from "../../lib/progress-bar.ts";
+import { DAY_MS } from "../../model/horizon.ts";
+import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
+
+const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
+
+/** Whether the buckets of minutes, hours and days say what their events do. */
+export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
+  const differences: Difference[] = [];
+  let days = 0;
+  let pending = 0;
+  for (const part of eachPart(span, DAY_MS)) {
+    days++;
+    onStep("roll-ups", (part.from - span.from) / (span.to - span.from));
+    const found = await compareBuckets(db, { zoneId, from: new Date(part.from), to: new Date(part.to) });
+    for (const { ruleId, width, startsAt, stored, recounted, isPending } of found) {
+      if (isPending) {
+        pending++;
+        continue;
+      }
+      const [expected, bucket] = [recounted?.total ?? 0, stored?.total ?? 0];
+      const name = NAMES[width] ?? `${width} s`;
+      const detail = expected === bucket ? `${name}; its counts of actions differ` : name;
+      differences.push({ at: startsAt.getTime(), ruleId, expected, found: bucket, detail });
+    }
+  }
+  return {
+    name: "roll-ups",
+    sides: ["events", "the bucket"],
+    compared: `the buckets of ${many(days, "day")}`,
+    differences,
+    notes: pending === 0 ? [] : [`${many(pending, "stale bucket")} left to the roll-up`],
+    failure: null,
+  };
+}

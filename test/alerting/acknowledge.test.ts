@@ -1,0 +1,143 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { lockAlert } from "../../db/alerting/alert-acts.ts";
+import { readFailingChannels } from "../../db/delivery/channel-health.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { channelStates } from "../../db/schema/channel-states.ts";
+import { notifications } from "../../db/schema/notifications.ts";
+import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
+import type { Notifier } from "../../src/channel/notifier.ts";
+import { acknowledgeByHand } from "../../src/operations/act-on-alert.ts";
+import { POSTING } from "../channel/support/receiver.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { createAlertWorld } from "./alert-world.ts";
+import { NOW } from "./support.ts";
+
+const ANSWER = { ok: true, channel: "C0123", ts: "1732197780.000100", id: "42" };
+const CHANNELS = Object.keys(POSTING);
+const never = new AbortController().signal;
+let database: MigratedDatabase;
+let world: ReturnType<typeof createAlertWorld>;
+let receivers: ReadonlyMap<string, ReplyQueue>;
+let notifiers: ReadonlyMap<string, Notifier>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  world = createAlertWorld(database);
+  receivers = new Map(
+    await Promise.all(CHANNELS.map(async (kind) => [kind, await startReplyQueue()] as const)),
+  );
+  notifiers = new Map(
+    CHANNELS.map((kind) => {
+      const notifier = POSTING[kind]?.(receivers.get(kind)?.url ?? "");
+      if (notifier === undefined) throw new Error(kind);
+      return [kind, { ...notifier, name: kind }];
+    }),
+  );
+});
+afterAll(async () => {
+  for (const receiver of receivers.values()) await receiver.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  await world.clear();
+  await database.db.delete(channelStates);
+  for (const receiver of receivers.values()) {
+    receiver.requests.length = 0;
+    for (let index = receiver.pending(); index < 8; index += 1) receiver.reply(200, ANSWER);
+  }
+});
+
+const deliver = () =>
+  createDeliverAlertsJob({ database, notifiers, log: pino({ level: "silent" }) }).run({} as never, never);
+const asked = (kind: string) =>
+  (receivers.get(kind)?.requests ?? []).map(({ method, path, body }) => ({ method, path, body }));
+
+async function fire(): Promise<number> {
+  await world.openSpike(0, { severity: "critical" });
+  await world.runAt(1, { channels: CHANNELS });
+  const [alert] = await world.alerts();
+  return alert?.id ?? 0;
+}
+
+test("an acknowledgement is shown where a channel can show it without ringing, and nowhere else", async () => {
+  const alertId = await fire();
+  await deliver();
+  const before = new Map(CHANNELS.map((kind) => [kind, asked(kind).length]));
+  const act = { alertId, by: "alice <!channel>", note: null, atMs: NOW };
+  expect(await acknowledgeByHand(database, act)).toMatchObject({ kind: "done", channels: CHANNELS });
+  await deliver();
+  await deliver();
+
+  const news = new Map(CHANNELS.map((kind) => [kind, asked(kind).slice(before.get(kind))]));
+  for (const kind of ["webhook", "slack", "teams", "alertmanager"])
+    expect([kind, news.get(kind)]).toEqual([kind, []]);
+  const [event, edit, change, genie] = ["pagerduty", "slack-bot", "discord", "opsgenie"].map(
+    (kind) => news.get(kind)?.[0],
+  );
+  expect(JSON.parse(event?.body ?? "")).toMatchObject({ event_action: "acknowledge" });
+  expect(edit?.path).toContain("chat.update");
+  expect(edit?.body).toContain("CRITICAL acknowledged");
+  expect(edit?.body).toContain("Acknowledged by alice");
+  expect(edit?.body).not.toContain("<!channel>");
+  expect(change).toMatchObject({ method: "PATCH", path: expect.stringContaining("/messages/42") });
+  expect(change?.body).toContain("Acknowledged by alice");
+  expect(genie?.path).toMatch(/\/acknowledge\?identifierType=alias$/);
+  for (const kind of ["pagerduty", "slack-bot", "discord", "opsgenie"])
+    expect(news.get(kind)).toHaveLength(1);
+});
+
+test("it has one key per channel, whoever acknowledges at the same time", async () => {
+  const alertId = await fire();
+  const acts = ["alice", "bob", "carol"].map((by) =>
+    acknowledgeByHand(database, { alertId, by, note: null, atMs: NOW }),
+  );
+  const kinds = (await Promise.all(acts)).map(({ kind }) => kind);
+  expect(kinds.sort()).toEqual(["done", "unchanged", "unchanged"]);
+  const rows = (await database.db.select().from(notifications)).filter(
+    ({ reason }) => reason === "acknowledged",
+  );
+  expect(rows.map(({ channel }) => channel).sort()).toEqual([...CHANNELS].sort());
+  expect(new Set(rows.map(({ dedupeKey }) => dedupeKey)).size).toBe(CHANNELS.length);
+});
+
+test("a channel that shows none has not failed, and the end follows as ever", async () => {
+  const alertId = await fire();
+  await deliver();
+  await acknowledgeByHand(database, { alertId, by: "alice", note: null, atMs: NOW });
+  await deliver();
+  const { failing } = await readFailingChannels(database.db, { channels: CHANNELS, graceMs: 0 });
+  expect(failing).toEqual([]);
+  const [spike] = (await world.alerts()).map(({ spikeId }) => spikeId ?? 0);
+  await world.closeSpike(spike ?? 0, 20);
+  await world.runAt(21, { channels: CHANNELS });
+  await deliver();
+  const states = (await database.db.select().from(notifications)).filter(
+    ({ reason }) => reason === "resolved",
+  );
+  expect(states.map(({ state }) => state)).toEqual(CHANNELS.map(() => "delivered"));
+});
+
+test("one that comes too late, when the alert is over, is not sent", async () => {
+  const alertId = await fire();
+  await deliver();
+  await acknowledgeByHand(database, { alertId, by: "alice", note: null, atMs: NOW });
+  const [spike] = (await world.alerts()).map(({ spikeId }) => spikeId ?? 0);
+  await world.closeSpike(spike ?? 0, 20);
+  await world.runAt(21, { channels: CHANNELS });
+  await deliver();
+  const actions = asked("pagerduty").map(({ body }) => JSON.parse(body).event_action);
+  expect(actions).toEqual(["trigger", "resolve"]);
+});
+
+test("while a person acts on an alert nobody raises or changes it: its spike is locked with it", async () => {
+  const id = await fire();
+  const isFree = async (table: string) =>
+    (await database.pool.query(`select from ${table} for no key update skip locked`)).rowCount === 1;
+  expect([await isFree("spikes"), await isFree("alerts")]).toEqual([true, true]);
+  await inTransaction(database, async ({ tx }) => {
+    expect(await lockAlert(tx, id)).toMatchObject({ id });
+    expect([await isFree("spikes"), await isFree("alerts")]).toEqual([false, false]);
+  });
+});

@@ -1,0 +1,131 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
+import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
+import { buildMessage } from "../../src/alerting/message/build-message.ts";
+import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
+import { alertMessage } from "../../src/model/alert-message.ts";
+import type { AlertRecord } from "../../src/model/alert-record.ts";
+import { alertSpike, EVIDENCE, MINUTE_MS, NOW, play } from "./support.ts";
+
+const pending = { state: "pending", text: null, reason: null } as const;
+
+function build(spike: AlertSpike, alerts: AlertRecord[] = [], nowMs = NOW) {
+  const reason = play(alerts, { spike, nowMs }).at(-1) ?? "first";
+  const alert = alerts.at(-1);
+  if (alert === undefined) throw new Error("nothing fired");
+  return buildMessage({ alertId: 7, fingerprint: "f", alert, reason, spike, advice: pending });
+}
+
+test("a message tells what, where, how much against how much, and who", () => {
+  const message = build(alertSpike());
+  expect(message).toMatchObject({
+    headline: "SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
+    reason: "first",
+    state: "firing",
+    ruleTitle: "SQL injection",
+    startedAt: NOW,
+    endedAt: null,
+    count: 50,
+    usual: 2,
+    times: 25,
+    actions: { blocked: 40, logged: 6, challenged: 0, other: 4 },
+    top: { ips: EVIDENCE.top.ip, paths: EVIDENCE.top.path },
+    sparkline: [0, 0, 3, 50],
+    advice: pending,
+    links: [],
+    howToSilence: "longwatch silences add --zone 101 --rule=942100 --for 2h --reason 'why'",
+  });
+});
+
+test("a resolve tells from when to when and how high", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const closedAtMs = NOW + 20 * MINUTE_MS;
+  expect(build(alertSpike({ closedAtMs }), alerts, closedAtMs + 5_000)).toMatchObject({
+    reason: "resolved",
+    state: "resolved",
+    transition: 2,
+    startedAt: NOW,
+    endedAt: closedAtMs,
+    headline: "SQL injection: rule 942100 in zone 101 is back to normal, peak 60 in 3 min",
+  });
+});
+
+test("where nothing is usual nothing is divided by it", () => {
+  const message = build(alertSpike({ baseline: 0, ruleId: "1048576" }));
+  expect(message).toMatchObject({ times: null, ruleTitle: null });
+  expect(message.headline).toBe("rule 1048576 in zone 101 is spiking, 50 events in 3 min, usually none");
+});
+
+test("a new rule's burst is information and says so", () => {
+  const { openedAtMs: _, closedAtMs: __, ...rest } = alertSpike();
+  const stored = {
+    ...rest,
+    severity: "critical",
+    kind: "new-rule",
+    openedAt: new Date(NOW),
+    closedAt: null,
+  } as const;
+  const message = build(toAlertSpike(stored));
+  expect(message).toMatchObject({ severity: "info", kind: "new-rule" });
+  expect(message.headline).toContain("is newly active");
+});
+
+test("any hostile evidence makes a message that the channels accept, with its texts as they were", () => {
+  const text = fc.string({ unit: "binary", maxLength: 60 });
+  fc.assert(
+    fc.property(text, text, (ip, ruleId) => {
+      const evidence = { ...EVIDENCE, top: { ...EVIDENCE.top, ip: [{ value: ip, count: 1, share: 1 }] } };
+      const message = build(alertSpike({ ruleId, evidence }));
+      expect(alertMessage.parse(message).top.ips[0]?.value).toBe(ip);
+      expect(message.ruleId).toBe(ruleId);
+    }),
+  );
+});
+
+test("an alert that still fires has no end, though its spike is over", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const [alert] = alerts;
+  if (alert === undefined) throw new Error("nothing fired");
+  const spike = alertSpike({ closedAtMs: NOW + 20 * MINUTE_MS });
+  const facts = { alertId: 7, fingerprint: "f", reason: "first", spike, advice: pending } as const;
+  expect(buildMessage({ ...facts, alert })).toMatchObject({ state: "firing", endedAt: null });
+});
+
+test("a group's message adds up what its members saw: the commonest values of all, and their minutes from the end", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const [alert] = alerts;
+  if (alert === undefined) throw new Error("nothing fired");
+  const row = (value: string, count: number, share: number) => ({ value, count, share });
+  const seeing = (ruleId: string, ip: readonly ReturnType<typeof row>[], sparkline: number[], over = {}) =>
+    alertSpike({
+      ruleId,
+      evidence: { ...EVIDENCE, sparkline, top: { ...EVIDENCE.top, ip: [...ip] } },
+      ...over,
+    });
+  const spikes = [
+    seeing("1", [row("203.0.113.7", 35, 0.7), row("203.0.113.8", 15, 0.3)], [1, 2, 3], { windowCount: 50 }),
+    seeing("2", [row("203.0.113.9", 40, 0.8), row("203.0.113.8", 10, 0.2)], [10, 20], { windowCount: 60 }),
+    seeing("3", [], [], { severity: "critical", windowCount: 10, windowMinutes: 60, score: 9 }),
+  ];
+  const message = buildGroupMessage({ alertId: 7, fingerprint: "f", alert, reason: "first", spikes });
+  expect(message.top.ips).toEqual([
+    row("203.0.113.9", 40, 0.4),
+    row("203.0.113.7", 35, 0.35),
+    row("203.0.113.8", 25, 0.25),
+  ]);
+  expect(message.sparkline).toEqual([1, 12, 23]);
+  expect(message).toMatchObject({
+    severity: "critical",
+    count: 120,
+    usual: 6,
+    times: 20,
+    windowMinutes: 60,
+    score: 9,
+  });
+  expect(message.members?.map(({ ruleId }) => ruleId)).toEqual(["2", "1", "3"]);
+  expect(message.top.asns).toEqual([row("64500", 150, 1)]);
+});

@@ -1,0 +1,166 @@
+import fc from "fast-check";
+import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
+import type { Scene } from "../../src/alerting/assess-alert.ts";
+import { DEFAULT_TIMING, type Routing } from "../../src/alerting/routing/routing.ts";
+import { findSilence, type Silence } from "../../src/alerting/silence.ts";
+import { type AdviceRow, ANSWER_KEEPS_MS } from "../../src/model/advice-row.ts";
+import { createPureService } from "./pure-service.ts";
+import { alertSpike, HOUR_MS, MINUTE_MS, NOW } from "./support.ts";
+
+const CHANNELS = ["chat", "board", "pager"];
+const RULES = ["1", "2", "3", "4", "5"];
+const SEVERITIES = ["info", "warning", "error", "critical"] as const;
+export const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0, groupFrom: 3 };
+/** The pager hears of errors and worse; the board of everything, but not at night. */
+const ROUTING: Routing = {
+  channels: CHANNELS,
+  root: {
+    matchers: {},
+    channels: ["chat", "board"],
+    timing: TIMING,
+    continue: false,
+    routes: [
+      {
+        matchers: { severity: ["error", "critical"] },
+        channels: ["pager", "chat", "board"],
+        timing: { ...TIMING, repeatIntervalMs: HOUR_MS },
+        continue: false,
+        routes: [],
+      },
+    ],
+  },
+  links: [],
+  inhibitions: [],
+  quietHours: [
+    {
+      timeZone: "UTC",
+      days: ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
+      fromMinute: 22 * 60,
+      toMinute: 6 * 60,
+      channels: ["board"],
+      matchers: {},
+      critical: "tell",
+    },
+  ],
+};
+
+/** What may happen next. */
+export const step = fc.record({
+  ms: fc.oneof(
+    { weight: 3, arbitrary: fc.integer({ min: 0, max: 20_000 }) },
+    { weight: 3, arbitrary: fc.integer({ min: 0, max: 20 * MINUTE_MS }) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: 6 * HOUR_MS }) },
+  ),
+  act: fc.constantFrom(
+    "open",
+    "open",
+    "open",
+    "close",
+    "grade",
+    "calm",
+    "silence",
+    "hush",
+    "ack",
+    "resolve",
+    "advise",
+    "wait",
+  ),
+  rules: fc.subarray(RULES, { minLength: 1 }),
+  severity: fc.constantFrom(...SEVERITIES),
+});
+type Step = typeof step extends fc.Arbitrary<infer One> ? One : never;
+
+/** Rules that attack, people, silences and time around the decisions. */
+export function createLifecycleWorld() {
+  const service = createPureService();
+  const spikes = new Map<string, AlertSpike>();
+  let silences: Silence[] = [];
+  const asks: AdviceRow[] = [];
+  /** Spikes whose alert a person has resolved. */
+  const closed = new Set<number>();
+  let [nowMs, ids] = [NOW, 0];
+
+  const change = (rules: readonly string[], to: (spike: AlertSpike) => AlertSpike) => {
+    for (const rule of rules) {
+      const spike = spikes.get(rule);
+      if (spike !== undefined && spike.closedAtMs === null) spikes.set(rule, to(spike));
+    }
+  };
+  const scene = (): Scene => {
+    const firing = [...spikes.values()].filter(({ closedAtMs }) => closedAtMs === null);
+    const mannerOf = (name: string) => (name === "pager" ? "keyed" : name === "board" ? "edits" : "rings");
+    return { nowMs, routing: ROUTING, asks, silences, firing, mannerOf };
+  };
+  const isSilenced = (spike: AlertSpike) => findSilence(silences, spike, nowMs) !== null;
+  const pick = (rules: readonly string[]) =>
+    service.alerts.filter(({ message }) => message.ruleId === null || rules.includes(message.ruleId));
+
+  return {
+    service,
+    spikes,
+    closed,
+    isSilenced,
+    now: () => nowMs,
+    act({ ms, act, rules, severity }: Step): void {
+      nowMs += ms;
+      const grade = SEVERITIES.indexOf(severity);
+      if (act === "open")
+        for (const ruleId of rules)
+          if (spikes.get(ruleId)?.closedAtMs !== null)
+            spikes.set(ruleId, alertSpike({ id: (ids += 1), ruleId, severity, openedAtMs: nowMs }));
+      if (act === "close") change(rules, (spike) => ({ ...spike, closedAtMs: nowMs }));
+      if (act === "grade")
+        change(rules, (spike) =>
+          SEVERITIES.indexOf(spike.severity) < grade ? { ...spike, severity } : spike,
+        );
+      if (act === "calm")
+        change(rules, (spike) => ({ ...spike, windowCount: spike.windowCount < spike.threshold ? 50 : 3 }));
+      if (act === "silence") {
+        const expiresAtMs = nowMs + 40 * MINUTE_MS;
+        silences = [
+          ...silences,
+          { id: silences.length + 1, startsAtMs: nowMs, expiresAtMs, matchers: { rule: rules } },
+        ];
+      }
+      if (act === "hush") silences = [];
+      if (act === "ack") for (const alert of pick(rules)) service.acknowledge(alert, nowMs);
+      if (act === "resolve")
+        for (const alert of pick(rules).filter(({ record }) => record.state !== "resolved")) {
+          for (const { ruleId } of alert.message.members ?? [alert.message])
+            closed.add(spikes.get(ruleId ?? "")?.id ?? 0);
+          service.resolve(alert, nowMs);
+        }
+      if (act === "advise")
+        for (const ruleId of rules)
+          asks.push({
+            zoneId: 101,
+            ruleId,
+            askedAtMs: nowMs - ANSWER_KEEPS_MS / 2,
+            success: true,
+            errorKey: null,
+          });
+    },
+    tick(): void {
+      service.tick([...spikes.values()], scene());
+    },
+    /** What attacks goes on, and time passes until nothing holds anything back. */
+    settle(): void {
+      silences = [];
+      change(RULES, (spike) => ({ ...spike, windowCount: 50 }));
+      for (let count = 0; count < 3; count += 1) {
+        nowMs += 10 * MINUTE_MS;
+        this.tick();
+      }
+    },
+    /** Everything ends, and every hold as well. */
+    end(): void {
+      change(RULES, (spike) => ({ ...spike, closedAtMs: nowMs }));
+      for (let count = 0; count < 3; count += 1) {
+        this.tick();
+        nowMs += 5 * HOUR_MS;
+      }
+    },
+  };
+}
+
+export type LifecycleWorld = ReturnType<typeof createLifecycleWorld>;

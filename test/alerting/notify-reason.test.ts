@@ -1,0 +1,203 @@
+import { expect, test } from "vitest";
+import { nextAlert } from "../../src/alerting/next-alert.ts";
+import { type AlertRecord, lastHeard, toldChannels } from "../../src/model/alert-record.ts";
+import { alertSpike, HOUR_MS, MINUTE_MS, NOW, play } from "./support.ts";
+
+const minutes = (count: number) => NOW + count * MINUTE_MS;
+
+test("an alert fires once, repeats every four hours and resolves when its spike closes", () => {
+  const alerts: AlertRecord[] = [];
+  const spike = alertSpike();
+  expect(play(alerts, { spike, nowMs: NOW })).toEqual(["first"]);
+  expect(play(alerts, { spike, nowMs: NOW + 4 * HOUR_MS - 1 })).toEqual([]);
+  expect(play(alerts, { spike, nowMs: NOW + 4 * HOUR_MS })).toEqual(["repeat"]);
+  const closed = { ...spike, closedAtMs: NOW + 5 * HOUR_MS };
+  expect(play(alerts, { spike: closed, nowMs: NOW + 5 * HOUR_MS })).toEqual(["resolved"]);
+  expect(play(alerts, { spike: closed, nowMs: NOW + 9 * HOUR_MS })).toEqual([]);
+  expect(alerts).toMatchObject([{ state: "resolved", transition: 3, firedAtMs: NOW }]);
+});
+
+test("a rising severity is told once, a falling one and its return are not", () => {
+  const alerts: AlertRecord[] = [];
+  const at = (severity: "warning" | "error" | "critical", nowMs: number) =>
+    play(alerts, { spike: alertSpike({ severity }), nowMs });
+  expect(at("warning", NOW)).toEqual(["first"]);
+  expect(at("critical", minutes(1))).toEqual(["worse"]);
+  expect(at("error", minutes(2))).toEqual([]);
+  expect(at("critical", minutes(3))).toEqual([]);
+});
+
+test("advice is told once when it comes after the first message, and not at all when that had it", () => {
+  const late: AlertRecord[] = [];
+  play(late, { spike: alertSpike(), nowMs: NOW });
+  expect(play(late, { spike: alertSpike(), nowMs: minutes(1), hasAdvice: true })).toEqual(["advice"]);
+  expect(play(late, { spike: alertSpike(), nowMs: minutes(2), hasAdvice: true })).toEqual([]);
+  const early: AlertRecord[] = [];
+  expect(play(early, { spike: alertSpike(), nowMs: NOW, hasAdvice: true })).toEqual(["first"]);
+});
+
+test("a spike that was over before anybody looked is told and resolved", () => {
+  const alerts: AlertRecord[] = [];
+  const spike = alertSpike({ closedAtMs: minutes(20) });
+  expect(play(alerts, { spike, nowMs: minutes(30) })).toEqual(["first", "resolved"]);
+});
+
+test("within thirty minutes of the resolve the same alert fires again; after that another one does", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
+  const again = alertSpike({ id: 2, openedAtMs: minutes(50) });
+  expect(play(structuredClone(alerts), { spike: again, nowMs: minutes(50) })).toEqual(["worse"]);
+  const later = { ...again, openedAtMs: minutes(51) };
+  expect(play(alerts, { spike: later, nowMs: minutes(51) })).toEqual(["first"]);
+  expect(alerts).toMatchObject([
+    { state: "resolved", firedAtMs: NOW },
+    { state: "firing", firedAtMs: minutes(51), transition: 1 },
+  ]);
+});
+
+test("a spike that opened, in event time, before its predecessor's resolve was written is not lost", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(21) });
+  expect(play(alerts, { spike: alertSpike({ id: 2, openedAtMs: minutes(20) }), nowMs: minutes(22) })).toEqual(
+    ["worse"],
+  );
+});
+
+test("once it has fired again too early, an alert holds through short pauses and says nothing", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
+  play(alerts, { spike: alertSpike({ id: 2, openedAtMs: minutes(30) }), nowMs: minutes(30) });
+  const closed = alertSpike({ id: 2, openedAtMs: minutes(30), closedAtMs: minutes(50) });
+  expect(play(alerts, { spike: closed, nowMs: minutes(79) })).toEqual([]);
+  expect(play(alerts, { spike: alertSpike({ id: 3, openedAtMs: minutes(79) }), nowMs: minutes(79) })).toEqual(
+    [],
+  );
+  const over = alertSpike({ id: 3, openedAtMs: minutes(79), closedAtMs: minutes(100) });
+  expect(play(alerts, { spike: over, nowMs: minutes(129) })).toEqual([]);
+  expect(play(alerts, { spike: over, nowMs: minutes(130) })).toEqual(["resolved"]);
+});
+
+test("an acknowledged alert does not repeat, is told to be worse, and resolves", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const fired = alerts.pop();
+  if (fired === undefined) throw new Error("nothing fired");
+  alerts.push({ ...fired, state: "acknowledged" });
+  expect(play(alerts, { spike: alertSpike(), nowMs: NOW + 9 * HOUR_MS })).toEqual([]);
+  const worse = alertSpike({ severity: "critical" });
+  expect(play(alerts, { spike: worse, nowMs: NOW + 9 * HOUR_MS })).toEqual(["worse"]);
+  expect(alerts.at(-1)?.state).toBe("acknowledged");
+  expect(
+    play(alerts, { spike: { ...worse, closedAtMs: NOW + 10 * HOUR_MS }, nowMs: NOW + 10 * HOUR_MS }),
+  ).toEqual(["resolved"]);
+});
+
+test("a silence keeps an alert from every channel until it is over; then whoever was not told is", () => {
+  const alerts: AlertRecord[] = [];
+  const spike = alertSpike();
+  expect(play(alerts, { spike, nowMs: NOW, isSilenced: true })).toEqual(["first"]);
+  expect(play(alerts, { spike, nowMs: NOW + 5 * HOUR_MS, isSilenced: true, hasAdvice: true })).toEqual([]);
+  expect(alerts.at(-1)?.transitions.flatMap((entry) => entry.channels)).toEqual([]);
+  expect(play(alerts, { spike, nowMs: NOW + 6 * HOUR_MS, hasAdvice: true })).toEqual(["repeat"]);
+  expect(alerts.at(-1)?.transitions.at(-1)).toMatchObject({ channels: ["chat", "pager"], hasAdvice: true });
+});
+
+test("a rise under a silence is told once the silence is over", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  const worse = alertSpike({ severity: "critical" });
+  expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
+  // Rung three minutes ago, it may not ring for another two, silence or not.
+  const rung = alertSpike({ severity: "error" });
+  const patient: AlertRecord[] = [];
+  play(patient, { spike: rung, nowMs: NOW });
+  play(patient, { spike: worse, nowMs: minutes(1), isSilenced: true });
+  expect(play(patient, { spike: worse, nowMs: minutes(3) })).toEqual([]);
+  expect(play(patient, { spike: worse, nowMs: minutes(5) })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(3) })).toEqual(["worse"]);
+  expect(play(alerts, { spike: worse, nowMs: minutes(4) })).toEqual([]);
+});
+
+test("a silence does not keep a page that was sent from being closed, and nobody is told of an end alone", () => {
+  const told: AlertRecord[] = [];
+  play(told, { spike: alertSpike(), nowMs: NOW });
+  const closed = alertSpike({ closedAtMs: minutes(20) });
+  play(told, { spike: closed, nowMs: minutes(20), isSilenced: true });
+  expect(told.at(-1)?.transitions.at(-1)).toMatchObject({ reason: "resolved", channels: ["chat", "pager"] });
+  const untold: AlertRecord[] = [];
+  play(untold, { spike: alertSpike(), nowMs: NOW, isSilenced: true });
+  play(untold, { spike: closed, nowMs: minutes(20) });
+  expect(untold.at(-1)?.transitions.at(-1)).toMatchObject({ reason: "resolved", channels: [] });
+});
+
+/** An alert of these transitions, a minute apart; each a warning that went to the channels named. */
+function historyOf(
+  ...entries: (Partial<AlertRecord["transitions"][number]> & { reason: string })[]
+): AlertRecord {
+  const rest = {
+    severity: "warning",
+    silencedBy: null,
+    mutedBy: null,
+    channels: [],
+    held: [],
+    quiet: [],
+    waiting: [],
+    hasAdvice: false,
+  };
+  const transitions = entries.map(
+    (entry, index) =>
+      ({
+        ...rest,
+        transition: index + 1,
+        at: minutes(index),
+        state: "firing",
+        ...entry,
+      }) as AlertRecord["transitions"][number],
+  );
+  const transition = transitions.length;
+  return { state: "firing", transition, firedAtMs: NOW, resolvedAtMs: null, spikeId: 1, transitions };
+}
+
+test("a channel is owed a message that quiet hours or a silence kept from it, and one that is new hears with the others", () => {
+  const heard = (alert: AlertRecord) =>
+    ["chat", "pager", "new"].map((channel) => {
+      const { atMs, isOwed } = lastHeard(alert, channel);
+      return isOwed ? null : atMs;
+    });
+  const first = { reason: "first", channels: ["chat", "pager"] };
+  expect(heard(historyOf(first))).toEqual([NOW, NOW, NOW]);
+  const held = { reason: "repeat", channels: ["chat"], held: ["pager"] };
+  expect(heard(historyOf(first, held))).toEqual([minutes(1), null, minutes(1)]);
+  expect(heard(historyOf(first, { reason: "repeat", channels: ["chat"] }))).toEqual([
+    minutes(1),
+    NOW,
+    minutes(1),
+  ]);
+  expect(heard(historyOf(first, { reason: "worse", silencedBy: 1 }))).toEqual([null, null, null]);
+  expect(heard(historyOf({ reason: "first", mutedBy: "inhibition" }))).toEqual([null, null, null]);
+  expect(heard(historyOf(first, { reason: "acknowledged" }))).toEqual([NOW, NOW, NOW]);
+});
+
+test("what a channel heard before the last resolve is closed: only what came since has to be", () => {
+  const first = { reason: "first", channels: ["chat", "pager"] };
+  const resolved = { reason: "resolved", channels: ["chat", "pager"] };
+  expect(toldChannels(historyOf(first, { reason: "repeat", channels: ["desk"] }))).toEqual(
+    new Set(["chat", "pager", "desk"]),
+  );
+  const again = historyOf(first, resolved, { reason: "worse", channels: ["chat"] });
+  expect(toldChannels(again)).toEqual(new Set(["chat"]));
+  expect(lastHeard(again, "pager")).toEqual({ atMs: minutes(2), isOwed: false });
+});
+
+test("a transition keeps what muted it, and a resolve is muted by nothing", () => {
+  const facts = { spike: alertSpike(), channels: [], silencedBy: 3, hasAdvice: false, nowMs: NOW } as const;
+  const first = nextAlert(null, { ...facts, reason: "first", mutedBy: "group" });
+  expect(first.transitions).toMatchObject([{ reason: "first", silencedBy: 3, mutedBy: "group" }]);
+  expect(nextAlert(first, { ...facts, reason: "worse" }).transitions.at(-1)).toMatchObject({ mutedBy: null });
+  const resolved = nextAlert(first, { ...facts, reason: "resolved", mutedBy: "inhibition" });
+  expect(resolved.transitions.at(-1)).toMatchObject({ silencedBy: null, mutedBy: null });
+});

@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { toAcknowledgedMessage, toResolvedMessage } from "../../src/alerting/act-on-alert.ts";
+import type { AlertRecord } from "../../src/model/alert-record.ts";
+import { floodOf, messageOf } from "../channel/support/messages.ts";
+
+const act = { by: "alice", note: "on it", atMs: Date.UTC(2026, 10, 21, 15) };
+const alert: AlertRecord = {
+  state: "resolved",
+  transition: 3,
+  firedAtMs: act.atMs - 60_000,
+  resolvedAtMs: act.atMs,
+  spikeId: 1,
+  transitions: [],
+};
+const headline = "SQL injection: rule 942100 in zone 101 is spiking, 760 events in 3 min";
+
+test("who took an alert on is told with what they noted", () => {
+  const said = toAcknowledgedMessage(messageOf({ headline }), 2, act).headline;
+  expect(said).toBe(`Acknowledged by alice (on it): ${headline}`);
+  expect(toAcknowledgedMessage(messageOf({ headline }), 2, { ...act, note: null }).headline).toBe(
+    `Acknowledged by alice: ${headline}`,
+  );
+});
+
+test("a note that comes later names who has the alert, once", () => {
+  const say = (takenBy: string) =>
+    toAcknowledgedMessage(messageOf({ headline }), 3, { ...act, takenBy }).headline;
+  expect(say("bob")).toBe(`Acknowledged by bob, note by alice (on it): ${headline}`);
+  expect(say("alice")).toBe(`Acknowledged by alice (on it): ${headline}`);
+});
+
+test("an alert that somebody ended is not said to be spiking", () => {
+  expect(toResolvedMessage(messageOf({ headline }), alert, act).headline).toBe(
+    "Resolved by alice (on it): SQL injection: rule 942100 in zone 101",
+  );
+  expect(toResolvedMessage(floodOf(5), alert, { ...act, note: null }).headline).toBe(
+    "Resolved by alice: Flood: 5 rules in zone 101 are spiking at once",
+  );
+});
+
+test("a long note leaves room for what it is about", () => {
+  const said = toResolvedMessage(messageOf(), alert, { ...act, note: "💥".repeat(500) }).headline;
+  expect(said).toMatch(/💥…\): SQL injection: rule 942100 in zone 101$/u);
+  expect(said.isWellFormed()).toBe(true);
+  expect(Array.from(said).length).toBeLessThan(220);
+});

@@ -1,0 +1,131 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { silences } from "../../db/schema/silences.ts";
+import { DEFAULT_TIMING, type Route, type Routing, WEEKDAYS } from "../../src/alerting/routing/routing.ts";
+import { avoidFailing, routeSelf } from "../../src/alerting/self/route-self.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
+
+const route = (over: Partial<Route>): Route => ({
+  matchers: {},
+  channels: [],
+  timing: DEFAULT_TIMING,
+  continue: false,
+  routes: [],
+  ...over,
+});
+const CHANNELS = ["chat", "pager", "ops", "night"];
+const ROUTING: Routing = {
+  channels: CHANNELS,
+  root: route({
+    channels: ["chat"],
+    routes: [
+      route({ matchers: { kind: ["self"], severity: ["critical"] }, channels: ["pager"], continue: true }),
+      route({ matchers: { kind: ["self"], zone: [101] }, channels: ["night"], continue: true }),
+      route({ matchers: { kind: ["self"] }, channels: ["ops"] }),
+      route({ matchers: { kind: ["spike"] }, channels: ["pager"] }),
+    ],
+  }),
+  inhibitions: [],
+  quietHours: [],
+  links: [],
+};
+const nowMs = Date.UTC(2026, 10, 21, 15);
+const scene = { routing: ROUTING, silences: [], nowMs };
+
+test("what Longwatch says about itself goes where its routes lead, and by the first route where none is for it", () => {
+  expect(routeSelf(scene, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
+  expect(routeSelf(scene, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
+  expect(routeSelf(scene, { zoneId: 101, severity: "critical" }).channels).toEqual(["pager", "night", "ops"]);
+  const others = { ...ROUTING, root: route({ ...ROUTING.root, routes: ROUTING.root.routes.slice(3) }) };
+  expect(routeSelf({ ...scene, routing: others }, { zoneId: 101, severity: "error" }).channels).toEqual([
+    "chat",
+  ]);
+});
+
+test.each(["tell", "hold"] as const)("quiet hours hold none of it back (critical: %s)", (critical) => {
+  const always = {
+    timeZone: "UTC",
+    days: WEEKDAYS,
+    fromMinute: 0,
+    toMinute: 1_439,
+    channels: null,
+    matchers: {},
+    critical,
+  };
+  const quiet = { ...scene, routing: { ...ROUTING, quietHours: [always] } };
+  expect(routeSelf(quiet, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
+  expect(routeSelf(quiet, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
+});
+
+test("a silence of its kind holds it back, one of another kind or another zone does not", () => {
+  const silenced = (matchers: object) => {
+    const one = { id: 7, startsAtMs: nowMs, expiresAtMs: nowMs + 1, matchers };
+    return routeSelf({ ...scene, silences: [one] }, { zoneId: 101, severity: "critical" }).silencedBy;
+  };
+  expect(silenced({ kind: ["self"] })).toBe(7);
+  expect(silenced({ kind: ["spike"] })).toBeNull();
+  expect(silenced({ kind: ["self"], zone: [102] })).toBeNull();
+  expect(silenced({ kind: ["self"], severity: ["critical"] })).toBe(7);
+  // A load test on a zone is no reason to miss a gap in it.
+  expect(silenced({ zone: [101] })).toBeNull();
+});
+
+test("of a channel that fails the others of its route are told, and everybody who is left where there is none", () => {
+  const own = routeSelf(scene, { zoneId: null, severity: "critical" });
+  expect(avoidFailing(own, CHANNELS, new Set(["pager"])).channels).toEqual(["ops"]);
+  expect(avoidFailing(own, CHANNELS, new Set(["pager", "ops"])).channels).toEqual(["chat", "night"]);
+});
+
+let database: MigratedDatabase;
+let receiver: Receiver;
+let world: ReturnType<typeof createDeliverWorld>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  receiver = await startReceiver();
+  world = createDeliverWorld(database, receiver);
+});
+afterAll(async () => {
+  await receiver.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  await world.clear();
+  await database.db.delete(silences);
+});
+
+const told = () =>
+  receiver.received
+    .filter(({ message }) => message.kind === "self")
+    .map(({ channel, message }) => `${channel} ${message.reason}`);
+const run = () => world.run(CHANNELS, { routing: () => ROUTING, log: pino({ level: "silent" }) });
+
+test("a channel that fails is told of where the routes for that kind lead, and its recovery too", async () => {
+  await world.raise(["first"], ["chat"]);
+  receiver.status("chat", 410);
+  await run();
+  expect(told()).toEqual(["ops first"]);
+  receiver.status("chat", 204);
+  await world.pass(16 * MINUTE_MS);
+  await world.raise(["first"], ["chat"]);
+  await run();
+  await run();
+  expect(told()).toEqual(["ops first", "ops resolved"]);
+});
+
+test("under a silence nobody is told of it, and whoever should have been hears when that is over, once", async () => {
+  const row = { createdBy: "test", reason: "test", matchers: { kind: ["self"] } };
+  const [startsAt, expiresAt] = [new Date(Date.now() - MINUTE_MS), new Date(Date.now() + 60 * MINUTE_MS)];
+  await database.db.insert(silences).values({ ...row, startsAt, expiresAt });
+  await world.raise(["first"], ["chat"]);
+  receiver.status("chat", 410);
+  await run();
+  await run();
+  expect(told()).toEqual([]);
+  expect((await world.alerts()).filter(({ kind }) => kind === "self")).toMatchObject([{ state: "firing" }]);
+  await database.db.delete(silences);
+  await run();
+  await run();
+  expect(told()).toEqual(["ops first"]);
+});

@@ -1,0 +1,332 @@
+import { eq } from "drizzle-orm";
+import pino from "pino";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { alerts } from "../../db/schema/alerts.ts";
+import { coverageWindows } from "../../db/schema/coverage-windows.ts";
+import { ingestCursors } from "../../db/schema/ingest-cursors.ts";
+import { readDailyGrowth } from "../../db/service/daily-growth.ts";
+import { createReportServiceJob } from "../../jobs/alerting/report-service.ts";
+import { createSendHeartbeatJob } from "../../jobs/service/send-heartbeat.ts";
+import { routeToAll } from "../../src/alerting/routing/routing.ts";
+import { openHeartbeat } from "../../src/app/open-heartbeat.ts";
+import { recordPlatformHealth } from "../../src/app/record-platform-health.ts";
+import { watchEdge } from "../../src/app/watch-edge.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import type { DiskSpace } from "../../src/lib/disk-space.ts";
+import { resolveAlert } from "../../src/operations/act-on-alert.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { startReplyQueue } from "../edge/support/reply-queue.ts";
+import { openEmulator } from "../emulator/support.ts";
+import { createReplica, ZONE } from "../faults/replica.ts";
+import { createAlertWorld } from "./alert-world.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const NOW = Date.UTC(2026, 10, 20, 15, 30);
+const never = new AbortController().signal;
+const silent = pino({ level: "silent" });
+let database: MigratedDatabase;
+let now: number;
+const clock = () => now;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+  now = NOW;
+});
+afterEach(() => database.drop());
+
+const deps = () => ({ database, clock, log: silent, zoneIds: [ZONE], pollEveryMs: 30_000 });
+
+/** The job as one replica runs it, and what the channel "chat" was told: `transition reason headline`. */
+function createTeller(
+  over: { zoneIds?: number[]; pollEveryMs?: number; readDisk?: () => DiskSpace | null } = {},
+) {
+  const afterAlerts = async () => undefined;
+  const job = createReportServiceJob({
+    ...deps(),
+    routing: () => routeToAll(["chat"]),
+    afterAlerts,
+    ...over,
+  });
+  const world = createAlertWorld(database);
+  return {
+    look: () => job.run({} as never, never),
+    async told() {
+      const messages = await world.messages();
+      return messages.map(({ transition, reason, message }) => `${transition} ${reason} ${message.headline}`);
+    },
+    alerts: world.alerts,
+  };
+}
+
+/** A search of the zone that came to its end at `at`. */
+async function poll(at: number, zoneId = ZONE): Promise<void> {
+  const startsAt = new Date(at - (at % HOUR_MS));
+  const searchedThrough = new Date(at);
+  await database.db
+    .insert(coverageWindows)
+    .values({ zoneId, startsAt, searchedThrough })
+    .onConflictDoUpdate({
+      target: [coverageWindows.zoneId, coverageWindows.startsAt],
+      set: { searchedThrough },
+    });
+}
+
+/** Everything that polls stops at NOW; the job goes on looking every minute for so long. */
+async function lookFor(teller: { look(): Promise<void> }, minutes: number): Promise<void> {
+  for (let minute = 0; minute < minutes; minute++) {
+    now += MINUTE_MS;
+    await teller.look();
+  }
+}
+
+test("a disk with less free than a day of events takes is one alert, over when clearly more is free", async () => {
+  // A day of rows; Postgres's log may take two more gigabytes at most.
+  await ensurePartitions(database, ["2026-11-19"]);
+  await database.pool.query(`insert into waf_events (occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua,
+      url, asn, country, action)
+    select '2026-11-19 12:00Z'::timestamptz + n * interval '1 ms', 101, 'log' || n, 'search', '', '1', '', '', '', '',
+      '', '', '' from generate_series(1, 1000) n`);
+  const { dayBytes, logBytes } = await readDailyGrowth(database.db, NOW);
+  expect(dayBytes).toBeGreaterThan(100_000);
+  expect(logBytes).toBeLessThanOrEqual(2 * 1_024 ** 3);
+  // Whatever the log takes at the moment: of other tests' databases too.
+  const much = dayBytes * 1.25 + 2 * 1_024 ** 3;
+  let freeBytes = much * 1.3;
+  const teller = createTeller({
+    readDisk: () => ({ folder: "/data/longwatch", mountPoint: "/data", freeBytes, totalBytes: 10e9 }),
+  });
+  await poll(now + HOUR_MS);
+  await teller.look();
+  expect(await teller.told()).toEqual([]);
+
+  freeBytes = dayBytes;
+  await Promise.all([teller.look(), teller.look()]);
+  await lookFor(teller, 3);
+  const [first, ...rest] = await teller.told();
+  expect(first).toMatch(
+    /^1 first The disk may be full within a day: the disk of \/data\/longwatch \(mounted at \/data\) has \d+ kB of 10\.0 GB free, and the next day may take .* Free space or enlarge the disk$/,
+  );
+  expect(rest).toEqual([]);
+
+  freeBytes = much * 1.3;
+  await lookFor(teller, 1);
+  expect((await teller.told()).slice(1)).toEqual([
+    expect.stringContaining("2 resolved The disk has room again"),
+  ]);
+});
+
+test("a refused key is one alert over all zones and replicas, and over once events are given again", async () => {
+  const emulator = await openEmulator({ historyHours: 1, clock });
+  const observer = recordPlatformHealth({ database, clock, log: silent });
+  const replica = createReplica({
+    databaseUrl: database.url,
+    platformUrl: emulator.url,
+    accessKey: emulator.accessKey,
+    clock: () => emulator.now(),
+    wrapEdge: (edge) => watchEdge(edge, observer),
+  });
+  onTestFinished(() => replica.close());
+  const teller = createTeller();
+  await replica.run("poll-events");
+  emulator.addFault({ kind: "unauthorized" });
+  now += MINUTE_MS;
+  await expect(replica.run("poll-events")).rejects.toMatchObject({ code: "EDGE_UNAUTHORIZED" });
+  await teller.look();
+  expect(await teller.told()).toEqual([]);
+  now += 2 * MINUTE_MS;
+  await expect(replica.run("walk-days")).rejects.toMatchObject({ code: "EDGE_UNAUTHORIZED" });
+  await Promise.all([teller.look(), teller.look()]);
+  await lookFor(teller, 30);
+  const refused = "The platform refuses the access key (EDGE_UNAUTHORIZED): no events of zone 101 are copied";
+  expect(await teller.told()).toEqual([`1 first ${refused}`]);
+  expect(await teller.alerts()).toMatchObject([{ kind: "self", zoneId: null, state: "firing" }]);
+
+  emulator.clearFaults();
+  await replica.run("poll-events");
+  await Promise.all([teller.look(), teller.look()]);
+  expect((await teller.told()).slice(1)).toEqual(["2 resolved The platform takes the access key again"]);
+});
+
+test("a failure that is not the key's fault is no refusal, and a refusal of one zone names it", async () => {
+  const observer = recordPlatformHealth({ database, clock, log: silent });
+  const teller = createTeller({ zoneIds: [ZONE, 102] });
+  await poll(now);
+  await poll(now, 102);
+  await observer.answered(ZONE);
+  await observer.refused(102, "EDGE_FORBIDDEN");
+  now += 2 * MINUTE_MS;
+  await teller.look();
+  const [told] = await teller.told();
+  expect(told).toContain("(EDGE_FORBIDDEN): no events of zone 102 are copied");
+  await observer.refused(ZONE, "EDGE_FORBIDDEN");
+  now += 2 * MINUTE_MS;
+  await teller.look();
+  expect(await teller.told()).toHaveLength(1);
+  expect(JSON.stringify((await teller.alerts())[0]?.details)).toContain("no events of zones 101, 102");
+
+  const emulator = await openEmulator({ historyHours: 1, clock });
+  emulator.addFault({ kind: "status", status: 500, operation: "any" });
+  const replica = createReplica({
+    databaseUrl: database.url,
+    platformUrl: emulator.url,
+    accessKey: emulator.accessKey,
+    clock,
+    wrapEdge: (edge) =>
+      watchEdge(edge, {
+        answered: async () => undefined,
+        refused: () => Promise.reject(new Error("refused")),
+      }),
+  });
+  onTestFinished(() => replica.close());
+  await expect(replica.run("poll-events")).rejects.toMatchObject({ code: "EDGE_UNAVAILABLE" });
+});
+
+test("a refusal on one route while the other is answered is nobody's alarm", async () => {
+  const observer = recordPlatformHealth({ database, clock, log: silent });
+  const teller = createTeller();
+  for (let minute = 0; minute < 10; minute++) {
+    await observer.refused(ZONE, "EDGE_FORBIDDEN");
+    now += 30_000;
+    await observer.answered(ZONE);
+    now += 30_000;
+    await teller.look();
+  }
+  expect(await teller.told()).toEqual([]);
+});
+
+test("a zone of which nothing was polled for 20 minutes is told once, and once when it is polled again", async () => {
+  const teller = createTeller({ zoneIds: [ZONE, 102] });
+  await poll(NOW);
+  await teller.look();
+  for (let minute = 1; minute <= 30; minute++) {
+    now += MINUTE_MS;
+    await poll(now, 102);
+    await Promise.all([teller.look(), teller.look()]);
+    expect(await teller.told(), `after ${minute} minutes`).toHaveLength(minute > 20 ? 1 : 0);
+  }
+  const since = "Zone 101: nothing was polled since 2026-11-20 15:30 UTC; attacks go unseen";
+  expect(await teller.told()).toEqual([`1 first ${since}`]);
+  await poll(now);
+  await Promise.all([teller.look(), teller.look()]);
+  expect((await teller.told()).slice(1)).toEqual(["2 resolved Zone 101: events are polled again"]);
+});
+
+test("a zone that never was polled is told of, one that the list alone reads is not", async () => {
+  const teller = createTeller({ zoneIds: [ZONE, 102] });
+  await teller.look();
+  for (let minute = 0; minute < 25; minute++) {
+    const row = {
+      zoneId: 102,
+      day: "2026-11-20",
+      fence: 1,
+      passResult: "short" as const,
+      startedAt: clock(),
+    };
+    const startedAt = new Date(row.startedAt);
+    await database.db
+      .insert(ingestCursors)
+      .values({ ...row, startedAt })
+      .onConflictDoUpdate({ target: [ingestCursors.zoneId, ingestCursors.day], set: { startedAt } });
+    await lookFor(teller, 1);
+  }
+  expect(await teller.told()).toEqual(["1 first Zone 101: nothing was polled yet; attacks go unseen"]);
+});
+
+test("after a day off the service is given time to poll, and a slow setting is no alarm", async () => {
+  const teller = createTeller();
+  await poll(NOW);
+  await teller.look();
+  now += 24 * HOUR_MS;
+  await teller.look();
+  await lookFor(teller, 20);
+  expect(await teller.told()).toEqual([]);
+  await lookFor(teller, 1);
+  expect(await teller.told()).toHaveLength(1);
+
+  await database.db.delete(alerts);
+  const slow = createTeller({ pollEveryMs: HOUR_MS });
+  await poll(now);
+  await lookFor(slow, 170);
+  expect(await slow.told()).toEqual([]);
+});
+
+test("an alert that a person resolves while its cause goes on fires again, as the same episode", async () => {
+  const teller = createTeller();
+  await poll(NOW);
+  await teller.look();
+  await lookFor(teller, 21);
+  const [alert] = await teller.alerts();
+  const act = { alertId: alert?.id ?? 0, by: "alice", note: null, atMs: now };
+  expect(await resolveAlert(database, act)).toMatchObject({ kind: "done", channels: ["chat"] });
+  await teller.look();
+  await teller.look();
+  expect((await teller.told()).map((told) => told.split(" ").slice(0, 2).join(" "))).toEqual([
+    "1 first",
+    "2 resolved",
+    "3 worse",
+  ]);
+  expect(await database.db.select().from(alerts).where(eq(alerts.state, "firing"))).toHaveLength(1);
+});
+
+/** The heartbeat of a service with this setting. */
+function createHeart(url: string, allowPrivate = "true") {
+  const config = parseConfig({
+    LONGWATCH_HEARTBEAT_URL: url,
+    LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allowPrivate,
+  });
+  const lines: string[] = [];
+  const log = pino({ level: "debug" }, { write: (line) => void lines.push(line) });
+  const heartbeat = openHeartbeat(config, clock);
+  if (heartbeat === null) throw new Error("no heartbeat was opened");
+  const job = createSendHeartbeatJob({ ...deps(), log, heartbeat });
+  return { lines, beat: () => job.run({} as never, never) };
+}
+
+test("the heartbeat goes out while every zone is polled and the key is taken, and only then", async () => {
+  const watcher = await startReplyQueue();
+  onTestFinished(() => watcher.close());
+  const { beat, lines } = createHeart(`${watcher.url}/ping/canary`);
+  await beat();
+  expect(watcher.requests).toEqual([]);
+  await poll(NOW);
+  watcher.reply(200, "ok");
+  await beat();
+  expect(watcher.requests).toMatchObject([{ method: "POST", path: "/ping/canary", body: "{}" }]);
+  const observer = recordPlatformHealth({ database, clock, log: silent });
+  await observer.refused(ZONE, "EDGE_UNAUTHORIZED");
+  now += 2 * MINUTE_MS;
+  await beat();
+  now += MINUTE_MS;
+  await observer.answered(ZONE);
+  watcher.reply(200);
+  await beat();
+  expect(watcher.requests).toHaveLength(2);
+  now += 20 * MINUTE_MS;
+  await beat();
+  expect(watcher.requests).toHaveLength(2);
+  expect(lines.join("")).toContain("heartbeat withheld");
+  expect(lines.join("")).not.toContain("canary");
+});
+
+test("a watcher that fails is told of without the secret, and an address that is not public is refused", async () => {
+  const watcher = await startReplyQueue();
+  onTestFinished(() => watcher.close());
+  await poll(NOW);
+  const { beat } = createHeart(`${watcher.url}/ping/canary`);
+  watcher.reply(404, "canary");
+  const failure = await beat().catch((thrown: unknown) => thrown);
+  expect(failure).toMatchObject({ code: "ENDPOINT_REJECTED" });
+  expect(String(failure)).not.toContain("canary");
+  const [host] = [new URL(watcher.url).host];
+  expect(() => createHeart(`https://${host}/ping/canary`, "false")).toThrow(
+    /not a public address \(loopback\)/,
+  );
+  expect(() => createHeart("http://watch.example.test/canary", "false")).toThrow(/^(?!.*canary)/);
+  expect(watcher.requests).toHaveLength(1);
+});
+
+test("without a watcher nothing is opened", () => {
+  expect(openHeartbeat(parseConfig({}), clock)).toBeNull();
+});

@@ -1,0 +1,229 @@
+import { sql } from "drizzle-orm";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { alerts } from "../../db/schema/alerts.ts";
+import { channelStates } from "../../db/schema/channel-states.ts";
+import { notifications } from "../../db/schema/notifications.ts";
+import { silences } from "../../db/schema/silences.ts";
+import { spikes } from "../../db/schema/spikes.ts";
+import { isNeedless } from "../../db/service/last-errors.ts";
+import { DEFAULT_TIMING, type Routing } from "../../src/alerting/routing/routing.ts";
+import { findSilence } from "../../src/alerting/silence.ts";
+import { acknowledgeByHand, resolveAlert } from "../../src/operations/act-on-alert.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
+import { createAlertWorld } from "./alert-world.ts";
+import { insertSpike } from "./insert-spike.ts";
+import { MINUTE_MS, NOW } from "./support.ts";
+
+const CHANNELS = ["chat", "pager"];
+const RULES = ["1", "2", "3", "4"];
+const SEVERITIES = ["warning", "error", "critical"] as const;
+const RINGING: readonly string[] = ["first", "worse", "repeat"];
+const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0, groupFrom: 3 };
+const FOR_ALL = { matchers: {}, channels: CHANNELS, timing: TIMING, continue: false, routes: [] };
+/** The pager hears of errors and worse. */
+const ROUTING: Routing = {
+  channels: CHANNELS,
+  root: {
+    ...FOR_ALL,
+    channels: ["chat"],
+    routes: [{ ...FOR_ALL, matchers: { severity: ["error", "critical"] } }],
+  },
+  links: [],
+  inhibitions: [],
+  quietHours: [],
+};
+
+const step = fc.record({
+  minutes: fc.oneof(fc.constantFrom(0, 0.05, 1, 4), fc.integer({ min: 5, max: 40 })),
+  act: fc.constantFrom(
+    "open",
+    "open",
+    "close",
+    "grade",
+    "silence",
+    "hush",
+    "ack",
+    "resolve",
+    "fail",
+    "fail",
+    "mend",
+  ),
+  rules: fc.subarray(RULES, { minLength: 1 }),
+  severity: fc.constantFrom(...SEVERITIES),
+  channel: fc.constantFrom(...CHANNELS),
+  status: fc.constantFrom(503, 429, 500),
+});
+type Step = typeof step extends fc.Arbitrary<infer One> ? One : never;
+
+let database: MigratedDatabase;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await receiver.close();
+  await database.drop();
+});
+
+/** Everything that is done is done twice at the same time, as by two replicas. */
+function createWorld() {
+  const { db } = database;
+  const raised = createAlertWorld(database);
+  const delivered = createDeliverWorld(database, receiver);
+  let minutes = 0;
+  const at = (later = 0) => new Date(NOW + (minutes + later) * MINUTE_MS);
+  const isOpen = sql`${spikes.closedAt} is null`;
+  const among = (rules: readonly string[]) => sql`${spikes.ruleId} in ${[...rules]} and ${isOpen}`;
+  const runTwice = async () => {
+    const routing = () => ROUTING;
+    await Promise.all([raised.runAt(minutes, { routing }), raised.runAt(minutes, { routing })]);
+    // Who asked to be left alone, and back-off, are other tests' matter: here every message is due.
+    await db.update(notifications).set({ nextAttemptAt: sql`now()` }).where(sql`state = 'pending'`);
+    await db.delete(channelStates);
+    await Promise.all([delivered.run(CHANNELS), delivered.run(CHANNELS)]);
+  };
+  return {
+    async clear(): Promise<void> {
+      await raised.clear();
+      await delivered.clear();
+    },
+    runTwice,
+    readSilences: async () =>
+      (await db.select().from(silences)).map((row) => ({
+        id: row.id,
+        startsAtMs: row.startsAt.getTime(),
+        expiresAtMs: row.expiresAt.getTime(),
+        matchers: row.matchers as { rule: string[] },
+      })),
+    nowMs: () => at().getTime(),
+    async act({ minutes: later, act, rules, severity, channel, status }: Step): Promise<void> {
+      minutes += later;
+      if (act === "open") {
+        const open = new Set((await db.select().from(spikes).where(isOpen)).map(({ ruleId }) => ruleId));
+        for (const ruleId of rules.filter((rule) => !open.has(rule)))
+          await insertSpike(db, { openedAt: at(), ruleId, severity });
+      }
+      if (act === "close") await db.update(spikes).set({ closedAt: at() }).where(among(rules));
+      if (act === "grade") await db.update(spikes).set({ severity }).where(among(rules));
+      if (act === "silence") await raised.silence({ rule: rules }, minutes + 30);
+      if (act === "hush") await db.delete(silences);
+      if (act === "fail") receiver.status(channel, status);
+      if (act === "mend") receiver.status(channel, 204);
+      if (act !== "ack" && act !== "resolve") return;
+      const change = act === "ack" ? acknowledgeByHand : resolveAlert;
+      const concerned = (await raised.alerts()).filter(
+        ({ ruleId }) => ruleId === null || rules.includes(ruleId),
+      );
+      const person = { by: "alice", note: null, atMs: at().getTime() };
+      for (const { id: alertId } of concerned)
+        await Promise.all([
+          change(database, { alertId, ...person }),
+          change(database, { alertId, ...person }),
+        ]);
+    },
+    /** Nothing fails or attacks any more, and nothing is held back. */
+    async end(): Promise<void> {
+      for (const channel of CHANNELS) receiver.status(channel, 204);
+      await db.delete(silences);
+      await runTwice();
+      await db.update(spikes).set({ closedAt: at() }).where(isOpen);
+      for (let count = 0; count < 2; count += 1) {
+        await runTwice();
+        minutes += 5 * 60;
+      }
+    },
+    rows: () => db.select().from(notifications).orderBy(notifications.id),
+    alerts: () => db.select().from(alerts).orderBy(alerts.id),
+  };
+}
+
+type World = ReturnType<typeof createWorld>;
+
+async function checkAlerts(world: World): Promise<void> {
+  const rows = (await world.alerts()).filter(({ kind }) => kind !== "self");
+  const open = rows.filter(({ state }) => state !== "resolved").map(({ fingerprint }) => fingerprint);
+  expect(new Set(open).size).toBe(open.length);
+  for (const { transition, transitions } of rows)
+    expect((transitions as { transition: number }[]).map((entry) => entry.transition)).toEqual(
+      Array.from({ length: transition }, (_, index) => index + 1),
+    );
+}
+
+/** What was written for the channels since `from`, while all that it speaks of is silenced, ends something. */
+async function checkSilence(world: World, from: number): Promise<void> {
+  const inForce = await world.readSilences();
+  const nowMs = world.nowMs();
+  const open = (await database.db.select().from(spikes)).filter(({ closedAt }) => closedAt === null);
+  for (const { reason, content } of (await world.rows()).slice(from)) {
+    if (!RINGING.includes(reason) && reason !== "advice") continue;
+    const {
+      ruleId,
+      kind,
+      members = [{ ruleId }],
+    } = content as {
+      ruleId: string | null;
+      kind: string;
+      members?: { ruleId: string | null }[];
+    };
+    if (kind === "self") continue;
+    const concerned = open.filter((spike) => members.some((member) => member.ruleId === spike.ruleId));
+    const isHeard = concerned.some(
+      ({ zoneId, ruleId: rule, severity }) =>
+        findSilence(inForce, { kind: "spike", zoneId, ruleId: rule, severity }, nowMs) === null,
+    );
+    expect([reason, concerned.length > 0 && !isHeard]).toEqual([reason, false]);
+  }
+}
+
+/** What the receivers took in the end: in order, each key one message, an end only where something had begun. */
+async function checkReceived(world: World): Promise<void> {
+  const rows = await world.rows();
+  expect(new Set(rows.map(({ dedupeKey }) => dedupeKey)).size).toBe(rows.length);
+  expect(rows.filter(({ state }) => state === "pending" || state === "sending")).toEqual([]);
+  // Nobody refuses anything here: what was not sent did not have to be.
+  for (const { state, lastError } of rows)
+    expect([lastError, state === "delivered" || isNeedless(lastError)]).toEqual([lastError, true]);
+  const contents = new Map<string, string>();
+  for (const { id, message } of receiver.received) {
+    const said = JSON.stringify(message);
+    expect(contents.get(id) ?? said).toBe(said);
+    contents.set(id, said);
+  }
+  const taken = rows.filter(({ state, content }) => {
+    return state === "delivered" && (content as { kind: string }).kind !== "self";
+  });
+  for (const row of taken) expect(contents.has(row.dedupeKey)).toBe(true);
+  for (const lane of Map.groupBy(taken, ({ alertId, channel }) => `${alertId} ${channel}`).values()) {
+    let isFiring = false;
+    for (const { reason } of lane.toSorted((a, b) => a.transition - b.transition)) {
+      expect([reason, isFiring || RINGING.includes(reason)]).toEqual([reason, true]);
+      isFiring = reason !== "resolved";
+    }
+    expect(isFiring).toBe(false);
+  }
+}
+
+test("two replicas, failing receivers, people and silences: every page is ended once, and nothing is said twice or lost", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 12 }), async (steps) => {
+      const world = createWorld();
+      await world.clear();
+      for (const next of steps) {
+        await world.act(next);
+        const before = (await world.rows()).length;
+        await world.runTwice();
+        await checkAlerts(world);
+        await checkSilence(world, before);
+      }
+      await world.end();
+      await checkAlerts(world);
+      expect((await world.alerts()).filter(({ state }) => state !== "resolved")).toEqual([]);
+      await checkReceived(world);
+    }),
+    { numRuns: 12 },
+  );
+}, 120_000);

@@ -1,0 +1,150 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
+import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { createLifecycleWorld, type LifecycleWorld, step, TIMING } from "./lifecycle-world.ts";
+import type { HeldAlert, PureService, Said } from "./pure-service.ts";
+
+const RINGING: readonly string[] = ["first", "worse", "repeat"];
+
+function checkAlerts({ alerts }: PureService): void {
+  const open = alerts
+    .filter(({ record }) => record.state !== "resolved")
+    .map(({ fingerprint }) => fingerprint);
+  expect(new Set(open).size).toBe(open.length);
+  for (const { record } of alerts) {
+    const { transitions } = record;
+    expect(transitions.map(({ transition }) => transition)).toEqual(transitions.map((_, index) => index + 1));
+    let state = "none";
+    for (const entry of transitions) {
+      const isLegal: Record<string, boolean> = {
+        first: state === "none",
+        worse: state !== "none",
+        repeat: state === "firing",
+        advice: state === "firing" || state === "acknowledged",
+        acknowledged: state === "firing",
+        resolved: state === "firing" || state === "acknowledged",
+      };
+      expect([entry.reason, state, isLegal[entry.reason]]).toEqual([entry.reason, state, true]);
+      state = entry.state;
+    }
+    expect(state).toBe(record.state);
+  }
+}
+
+/** What one channel is sent of one alert: it begins to fire, and ends only what fires. */
+function checkLanes({ said }: PureService): void {
+  expect(new Set(said.map(({ dedupeKey }) => dedupeKey)).size).toBe(said.length);
+  for (const lane of Map.groupBy(said, ({ alertId, channel }) => `${alertId} ${channel}`).values()) {
+    expect(lane[0]?.reason).toBe("first");
+    let isFiring = false;
+    let isOverAsHeard = false;
+    for (const [index, { reason, content, transition }] of lane.entries()) {
+      const { isAgain = false, isQuiet = false } = content as { isAgain?: boolean; isQuiet?: boolean };
+      expect(transition).toBeGreaterThan(lane[index - 1]?.transition ?? 0);
+      expect([reason, isFiring || RINGING.includes(reason)]).toEqual([reason, true]);
+      const isNewsAgain = RINGING.includes(reason) && index > 0 && isOverAsHeard;
+      expect([reason, isAgain]).toEqual([reason, isNewsAgain]);
+      isFiring = reason !== "resolved";
+      if (!isQuiet && reason !== "acknowledged") isOverAsHeard = !isFiring;
+    }
+    checkRung(lane);
+  }
+}
+
+function checkRung(lane: readonly Said[]): void {
+  const rung = lane.filter(
+    ({ reason, channel, content }) =>
+      channel !== "pager" && RINGING.includes(reason) && (content as { isQuiet?: boolean }).isQuiet !== true,
+  );
+  for (const [index, next] of rung.entries()) {
+    const before = rung[index - 1];
+    if (before === undefined || next.atMs - before.atMs >= TIMING.groupIntervalMs) continue;
+    const [from, to] = [before, next].map(({ content }) => (content as { severity: string }).severity);
+    expect([from, to]).toEqual([expect.stringMatching(/info|warning/), "critical"]);
+  }
+}
+
+/** Of the rows that were written just now. */
+function checkSilence({ spikes, isSilenced }: LifecycleWorld, rows: readonly Said[]): void {
+  for (const { reason, content, isGroup } of rows) {
+    if (!RINGING.includes(reason) && reason !== "advice") continue;
+    const { ruleId, members = [] } = content as { ruleId: string | null; members?: { ruleId: string }[] };
+    const named = isGroup ? members.map((member) => member.ruleId) : [ruleId ?? ""];
+    const firing = named
+      .flatMap((rule) => spikes.get(rule) ?? [])
+      .filter(({ closedAtMs }) => closedAtMs === null);
+    expect([reason, firing.length > 0 && firing.every(isSilenced)]).toEqual([reason, false]);
+  }
+}
+
+/** What a person has closed rings no more, not even by the alerts that it spoke for. */
+function checkClosed({ spikes, closed }: LifecycleWorld, rows: readonly Said[]): void {
+  for (const { reason, content, isGroup } of rows) {
+    const { ruleId } = content as { ruleId: string };
+    const spike = spikes.get(ruleId);
+    const isRung = RINGING.includes(reason) && !isGroup;
+    expect([reason, ruleId, isRung && closed.has(spike?.id ?? 0)]).toEqual([reason, ruleId, false]);
+  }
+}
+
+/** Every rule that still spikes has been told of, by itself or by its group, unless a person has closed it. */
+function checkTold({ service, spikes, now }: LifecycleWorld): void {
+  const isNight = (new Date(now()).getUTCHours() + 2) % 24 < 8;
+  const closedByHand = ({ record }: HeldAlert, spike: AlertSpike) =>
+    record.state === "resolved" && (record.spikeId ?? 0) >= spike.id;
+  for (const spike of spikes.values()) {
+    if (spike.closedAtMs !== null) continue;
+    const own = service.alerts.findLast(({ fingerprint }) => fingerprint === fingerprintOf(spike));
+    const groups = service.alerts.filter(
+      ({ isGroup, message }) => isGroup && message.members?.some(({ ruleId }) => ruleId === spike.ruleId),
+    );
+    const speaking = [...(own === undefined ? [] : [own]), ...groups];
+    if (speaking.some((alert) => closedByHand(alert, spike))) continue;
+    if (speaking.some(({ record }) => record.state === "acknowledged")) continue;
+    const channels = ["chat", ...(isNight ? [] : ["board"])];
+    for (const channel of channels) {
+      const last = speaking.map(({ id }) =>
+        service.said.findLast(
+          (row) => row.alertId === id && row.channel === channel && row.reason !== "acknowledged",
+        ),
+      );
+      const isFiring = last.some((row) => row !== undefined && row.reason !== "resolved");
+      expect([spike.ruleId, channel, isFiring]).toEqual([spike.ruleId, channel, true]);
+    }
+  }
+}
+
+test("whatever attacks, people, silences and time do, the lifecycle keeps its promises", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const world = createLifecycleWorld();
+      const { service } = world;
+      for (const next of steps) {
+        world.act(next);
+        const before = service.said.length;
+        world.tick();
+        checkAlerts(service);
+        checkSilence(world, service.said.slice(before));
+        checkClosed(world, service.said.slice(before));
+        // A group says one thing at a time.
+        for (let more = 0; more < 3; more += 1) world.tick();
+        const after = service.said.length;
+        world.tick();
+        expect(service.said.slice(after)).toEqual([]);
+      }
+      world.settle();
+      checkTold(world);
+      world.end();
+      checkAlerts(service);
+      checkLanes(service);
+      expect(service.alerts.filter(({ record }) => record.state !== "resolved")).toEqual([]);
+      for (const lane of Map.groupBy(
+        service.said,
+        ({ alertId, channel }) => `${alertId} ${channel}`,
+      ).values())
+        expect(lane.at(-1)?.reason).toBe("resolved");
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readReplicas } from "../../db/service/replicas.ts";
+import { createManagePartitionsJob } from "../../jobs/service/manage-partitions.ts";
+import { createSweepJob } from "../../jobs/service/sweep.ts";
+import { insertSpike } from "../alerting/insert-spike.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { silent } from "../ingest/ingest-support.ts";
+
+const NOW = Date.UTC(2026, 1, 28, 23, 59);
+const DAY_MS = 86_400_000;
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterEach(() => database.drop());
+
+async function partitions(table: string) {
+  const { rows } = await database.pool.query<{ name: string }>(
+    "select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::regclass order by 1",
+    [table],
+  );
+  return rows.map(({ name }) => name.slice(-8));
+}
+
+function manage(now: number, eventDays = 400) {
+  const retention = { rawDays: eventDays, ipDays: 400, eventDays, rollUpDays: 800 };
+  const job = createManagePartitionsJob({ database, clock: () => now, log: silent, retention });
+  return job.run({} as never, new AbortController().signal);
+}
+
+test("F9: the days the platform still shows and those to come have partitions, also across a month's end", async () => {
+  await Promise.all([manage(NOW), manage(NOW), manage(NOW)]);
+  const days = ["20260225", "20260226", "20260227", "20260228", "20260301", "20260302", "20260303"];
+  expect(await partitions("waf_events")).toEqual(days);
+  expect(await partitions("raw_blocks")).toEqual(days);
+});
+
+test("days past retention are dropped, whole, and never one that the platform still shows", async () => {
+  await manage(NOW);
+  await Promise.all([manage(NOW + 5 * DAY_MS, 4), manage(NOW + 5 * DAY_MS, 4)]);
+  expect((await partitions("waf_events"))[0]).toBe("20260301");
+  expect(await partitions("raw_blocks")).toEqual(await partitions("waf_events"));
+  expect(await partitions("waf_events")).toHaveLength(8);
+});
+
+test("processes that were not seen for a week are forgotten, but never the last one that was seen", async () => {
+  const put = (id: string, daysAgo: number) =>
+    database.pool.query(
+      `insert into replicas (id, host, pid, version, roles, zone_ids, seen_at)
+      values ($1, 'one', 1, '0', '{}', '{}', now() - $2 * interval '1 day')`,
+      [id, daysAgo],
+    );
+  const ids = async () => (await readReplicas(database.db)).map(({ id }) => id);
+  await put("older", 30);
+  await put("old", 20);
+  await manage(NOW);
+  expect(await ids()).toEqual(["old"]);
+  await put("recent", 6);
+  await manage(NOW);
+  expect(await ids()).toEqual(["recent"]);
+});
+
+async function sweep() {
+  const rung: string[] = [];
+  const job = createSweepJob({ database, clock: Date.now, ring: async (name) => void rung.push(name) });
+  await job.run({} as never, new AbortController().signal);
+  return rung.sort();
+}
+
+test("a sweep over tables with nothing to do rings for nothing", async () => {
+  expect(await sweep()).toEqual([]);
+});
+
+test("F21: work that lies in the tables is rung for, whoever lost the nudge", async () => {
+  await database.pool.query(
+    "insert into dirty_buckets (zone_id, rule_id, minute) values (1, 'a', '2026-02-28T00:00Z')",
+  );
+  expect(await sweep()).toEqual(["roll-up-trends"]);
+  await insertSpike(database.db, { openedAt: new Date(NOW) });
+  expect(await sweep()).toEqual(["fetch-advice", "raise-alerts", "roll-up-trends"]);
+});
+
+test("an alert whose spike has closed is still rung for until it is resolved", async () => {
+  const id = await insertSpike(database.db, { openedAt: new Date(NOW), closedAt: new Date(NOW + DAY_MS) });
+  expect(await sweep()).toEqual([]);
+  await database.pool.query(
+    "insert into alerts (fired_at, spike_id, zone_id, kind, fingerprint) values (now(), $1, 1, 'spike', 'f')",
+    [id],
+  );
+  expect(await sweep()).toEqual(["fetch-advice", "raise-alerts"]);
+  await database.pool.query("update alerts set state = 'resolved', resolved_at = now()");
+  expect(await sweep()).toEqual([]);
+});
+
+test("a notification is rung for when it is due, also one that a killed sender left behind", async () => {
+  await database.pool.query("insert into alerts (fired_at, kind, fingerprint) values (now(), 'spike', 'f')");
+  await database.pool.query(
+    `insert into notifications (alert_id, transition, reason, channel, dedupe_key, next_attempt_at)
+     select id, 1, 'first', 'terminal', 'k', now() + interval '1 hour' from alerts`,
+  );
+  expect(await sweep()).toEqual([]);
+  await database.pool.query("update notifications set next_attempt_at = now() - interval '1 second'");
+  expect(await sweep()).toEqual(["deliver-alerts"]);
+  await database.pool.query("update notifications set state = 'sending'");
+  expect(await sweep()).toEqual(["deliver-alerts"]);
+  await database.pool.query("update notifications set state = 'delivered', delivered_at = now()");
+  expect(await sweep()).toEqual([]);
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { measureJob } from "../../src/app/measure-job.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
+import { UsageError } from "../../src/lib/errors.ts";
+import { defineJob } from "../../src/queue/define-job.ts";
+
+const NOW = Date.UTC(2026, 10, 20);
+
+function measured(run: () => Promise<void>, clock = () => NOW) {
+  const metrics = createMetrics();
+  const job = defineJob({
+    name: "poll-events",
+    queue: "ingest",
+    payload: z.object({}),
+    attempts: 1,
+    timeoutMs: 1_000,
+    run,
+  });
+  const measuredJob = measureJob(job, metrics, clock);
+  return { metrics, run: () => measuredJob.run({} as never, new AbortController().signal) };
+}
+
+test("a job that ended well is counted, and when it did", async () => {
+  const { metrics, run } = measured(async () => undefined);
+  await run();
+  const text = await metrics.render();
+  expect(text).toContain('longwatch_job_runs_total{job="poll-events",outcome="done"} 1');
+  expect(text).toContain(`longwatch_job_last_success_timestamp_seconds{job="poll-events"} ${NOW / 1_000}`);
+});
+
+test.each<[string, unknown]>([
+  ["retry", new Error("anything")],
+  ["retry", "not even an error"],
+  ["give-up", new UsageError(["wrong"])],
+  ["wait", Object.assign(new Error("later"), { disposition: "wait" })],
+])("a job that failed is counted as %s, and its failure is handed on as it was", async (outcome, thrown) => {
+  const { metrics, run } = measured(async () => {
+    throw thrown;
+  });
+  await expect(run()).rejects.toBe(thrown);
+  const text = await metrics.render();
+  expect(text).toContain(`longwatch_job_runs_total{job="poll-events",outcome="${outcome}"} 1`);
+  expect(text).not.toContain("longwatch_job_last_success_timestamp_seconds{");
+});
+
+test("F8: a clock that is set back while a job runs makes no negative duration", async () => {
+  let now = NOW;
+  const { metrics, run } = measured(
+    async () => void (now -= 600_000),
+    () => now,
+  );
+  await run();
+  const sum = /longwatch_job_duration_seconds_sum\{job="poll-events"\} (\S+)/.exec(await metrics.render());
+  expect(Number(sum?.[1])).toBeGreaterThanOrEqual(0);
+});

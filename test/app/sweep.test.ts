@@ -1,0 +1,210 @@
+import { eq, sql } from "drizzle-orm";
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { alerts } from "../../db/schema/alerts.ts";
+import { dirtyBuckets } from "../../db/schema/dirty-buckets.ts";
+import { notifications } from "../../db/schema/notifications.ts";
+import { spikes } from "../../db/schema/spikes.ts";
+import { createRaiseAlertsJob } from "../../jobs/alerting/raise-alerts.ts";
+import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
+import { createSweepJob } from "../../jobs/service/sweep.ts";
+import { routeToAll } from "../../src/alerting/routing/routing.ts";
+import { createBell } from "../../src/queue/bell.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { insertSpike } from "../alerting/insert-spike.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createDeliverWorld, MINUTE_MS, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
+import { createBackend } from "../queue/support/backend.ts";
+import { createStore, KINDS, openDoorbell, type Store } from "../queue/support/store.ts";
+
+const LOOK = { timeout: 20_000 };
+const HOUR_MS = 60 * MINUTE_MS;
+const log = pino({ level: "silent" });
+const signal = new AbortController().signal;
+const ago = (ms: number) => new Date(Date.now() - ms);
+let database: MigratedDatabase;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+});
+
+afterAll(() => database.drop());
+
+beforeEach(async () => {
+  for (const table of [alerts, spikes, dirtyBuckets]) await database.db.delete(table);
+});
+
+async function sweep(): Promise<string[]> {
+  const rung: string[] = [];
+  const ring = async (job: string) => rung.push(job);
+  await createSweepJob({ database, clock: Date.now, ring }).run({} as never, signal);
+  return rung.sort();
+}
+
+const spike = (closedAt: Date | null = null) =>
+  insertSpike(database.db, { openedAt: ago(30 * HOUR_MS), closedAt });
+
+async function alert(over: Partial<typeof alerts.$inferInsert> = {}): Promise<number> {
+  const row = {
+    firedAt: ago(HOUR_MS),
+    kind: "spike",
+    fingerprint: "f",
+    zoneId: 101,
+    ruleId: "942100",
+    ...over,
+  };
+  const inserted = await database.db.insert(alerts).values(row).returning({ id: alerts.id });
+  return inserted[0]?.id ?? 0;
+}
+
+async function notification(over: Partial<typeof notifications.$inferInsert>): Promise<void> {
+  const alertId = await alert({ state: "resolved", resolvedAt: new Date() });
+  const row = { alertId, transition: 1, reason: "first", channel: "chat", dedupeKey: "k", ...over } as const;
+  await database.db.insert(notifications).values(row);
+}
+
+const ABOUT_SPIKES = ["fetch-advice", "raise-alerts"];
+
+test.each<[string, () => Promise<unknown>, string[]]>([
+  [
+    "a minute that was not counted",
+    () => database.db.insert(dirtyBuckets).values({ zoneId: 101, ruleId: "1", minute: new Date(0) }),
+    ["roll-up-trends"],
+  ],
+  ["an open spike, with or without an alert", () => spike(), ABOUT_SPIKES],
+  ["a spike that was over before anybody was told", () => spike(ago(HOUR_MS)), ABOUT_SPIKES],
+  [
+    "an alert that outlives its spike",
+    async () => alert({ spikeId: await spike(ago(HOUR_MS)) }),
+    ABOUT_SPIKES,
+  ],
+  ["a notification that nobody sent", () => notification({}), ["deliver-alerts"]],
+  [
+    "a retry whose time has come",
+    () => notification({ attempts: 3, nextAttemptAt: ago(1_000) }),
+    ["deliver-alerts"],
+  ],
+  [
+    "a notification whose sender died",
+    () => notification({ state: "sending", attempts: 1, nextAttemptAt: ago(1_000) }),
+    ["deliver-alerts"],
+  ],
+  ["a channel that was reported as failing", () => alert({ kind: "self" }), ["deliver-alerts"]],
+])("F2: %s is found", async (_what, leave, rung) => {
+  await leave();
+  expect(await sweep()).toEqual(rung);
+});
+
+test.each<[string, () => Promise<unknown>]>([
+  ["nothing at all", async () => {}],
+  ["a spike that was over long ago", () => spike(ago(25 * HOUR_MS))],
+  [
+    "a spike that was over and told",
+    async () => alert({ spikeId: await spike(ago(HOUR_MS)), state: "resolved", resolvedAt: new Date() }),
+  ],
+  ["a retry that is not due", () => notification({ nextAttemptAt: ago(-HOUR_MS) })],
+  [
+    "a notification that is being sent",
+    () => notification({ state: "sending", nextAttemptAt: ago(-MINUTE_MS) }),
+  ],
+  ["a delivered notification", () => notification({ state: "delivered" })],
+  ["one that was given up", () => notification({ state: "undeliverable" })],
+])("%s rings no bell", async (_what, leave) => {
+  await leave();
+  expect(await sweep()).toEqual([]);
+});
+
+test("a spike that has been quiet for long is looked after less often, a lively one every time", async () => {
+  const rung: string[] = [];
+  let now = Date.now();
+  const job = createSweepJob({ database, clock: () => now, ring: async (name) => rung.push(name) });
+  const sweepFor = async (seconds: number) => {
+    rung.length = 0;
+    for (let at = 0; at < seconds; at += 10) {
+      await job.run({} as never, signal);
+      now += 10_000;
+    }
+    return ["fetch-advice", "raise-alerts"].map((name) => rung.filter((one) => one === name).length);
+  };
+  const id = await spike();
+  expect(await sweepFor(120)).toEqual([2, 4]);
+
+  await database.db.update(spikes).set({ lastActiveAt: new Date() }).where(eq(spikes.id, id));
+  expect(await sweepFor(120)).toEqual([2, 12]);
+});
+
+test("a bell that is out of order keeps no other from being rung, and is told of", async () => {
+  await spike();
+  await notification({});
+  const rung: string[] = [];
+  const ring = async (job: string) => {
+    if (job === "fetch-advice") throw new Error("no bell");
+    rung.push(job);
+  };
+  await expect(createSweepJob({ database, clock: Date.now, ring }).run({} as never, signal)).rejects.toThrow(
+    "no bell",
+  );
+  expect(rung.sort()).toEqual(["deliver-alerts", "raise-alerts"]);
+});
+
+describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
+  let store: Store;
+
+  beforeAll(async () => {
+    if (!skipped) store = await createStore(kind);
+  });
+
+  afterAll(() => (skipped ? undefined : store.drop()));
+
+  test.skipIf(skipped)(
+    "F21: with the queue emptied at every step, the sweep alone brings a spike to its channel, once",
+    async () => {
+      const receiver = await startReceiver();
+      onTestFinished(() => receiver.close());
+      const world = createDeliverWorld(database, receiver);
+      const notifiers = webhooksOf(receiver.url, ["chat"]);
+      const silent = defineJob({
+        name: "fetch-advice",
+        queue: "derive",
+        payload: z.object({}),
+        attempts: 1,
+        timeoutMs: 1_000,
+        run: async () => {},
+      });
+      // Nudges between the stages are lost as well.
+      const afterAlerts = async () => {};
+      const jobs: AnyJob[] = [
+        silent,
+        createRaiseAlertsJob({
+          database,
+          clock: Date.now,
+          log,
+          routing: () => routeToAll(["chat"]),
+          zoneIds: [],
+          afterAlerts,
+        }),
+        createDeliverAlertsJob({ database, notifiers, log }),
+      ];
+      await spike();
+      const producer = openDoorbell(createBackend(kind, store.url), jobs);
+      for (const { name } of jobs) expect(await producer.ring(name, {}, `lost_${name}`)).toBe(true);
+      await store.wipe();
+
+      const doorbell = openDoorbell(createBackend(kind, store.url), jobs);
+      const bell = createBell({ doorbell, jobs, onError() {} });
+      const sweeper = createSweepJob({ database, clock: Date.now, ring: (job) => bell.ring(job) });
+      doorbell.startWorkers();
+      await sweeper.run({} as never, signal);
+      await expect.poll(() => world.outbox(), LOOK).toEqual(["1 first chat pending"]);
+      expect(receiver.received).toEqual([]);
+      await store.wipe();
+      await sweeper.run({} as never, signal);
+      await sweeper.run({} as never, signal);
+
+      await expect.poll(() => world.outbox(), LOOK).toEqual(["1 first chat delivered"]);
+      expect(receiver.heard()).toEqual(["chat first"]);
+      await database.db.update(spikes).set({ closedAt: sql`now()` }).where(eq(spikes.ruleId, "942100"));
+    },
+  );
+});

@@ -1,0 +1,64 @@
+import type { NewEvent } from "../../../db/ingest/event-rows.ts";
+import { createColumns } from "../../../src/emulator/columns.ts";
+import { createMatcher } from "../../../src/emulator/query/filter.ts";
+import { groupRows } from "../../../src/emulator/query/groups.ts";
+import type { Search } from "../../../src/emulator/query/request.ts";
+import { pageOfRows } from "../../../src/emulator/query/rows.ts";
+import type { Draft } from "../../../src/emulator/traffic/draft.ts";
+import { isWithin } from "./naive-network.ts";
+
+/**
+ * The emulator's own search over given events: naive code that shares nothing with Longwatch's. Networks are asked here,
+ * since the emulator knows no masked addresses.
+ */
+export function createNaiveSearch(events: readonly NewEvent[]) {
+  const sorted = events.toSorted((a, b) => a.occurredAt - b.occurredAt || (a.logId < b.logId ? -1 : 1));
+  const columns = createColumns();
+  for (const event of sorted) columns.push(toDraft(event));
+
+  return (search: Search) => {
+    const networks = search.filters.filter(({ op }) => op === "cidr");
+    const matches = createMatcher(columns, {
+      ...search,
+      filters: search.filters.filter(({ op }) => op !== "cidr"),
+    });
+    const found = sorted.flatMap(({ occurredAt, ip }, row) => {
+      const isInWindow = occurredAt >= search.from && occurredAt < search.to;
+      const isInside = networks.every(({ value }) => value.some((network) => isWithin(ip ?? "", network)));
+      return isInWindow && isInside && matches(row) ? [row] : [];
+    });
+    if (search.groupBy.length > 0) return { kind: "groups" as const, ...groupRows(columns, found, search) };
+    const page = pageOfRows(found, search).map((row) => toRow(sorted[row]));
+    const all = found.map((row) => toRow(sorted[row])).reverse();
+    return { kind: "rows" as const, total: found.length, page, all };
+  };
+}
+
+function toDraft(event: NewEvent): Draft {
+  const text = (value: string | null) => value ?? "";
+  const rule = { feature: text(event.feature), ruleId: text(event.ruleId), message: text(event.message) };
+  const { ip, ja4, ua, url, asn, country, action } = event;
+  const dimensions = { ip, ja4, ua, url, asn, country, action };
+  const texts = Object.fromEntries(Object.entries(dimensions).map(([name, value]) => [name, text(value)]));
+  // Only what the columns hold is read of it.
+  return {
+    at: event.occurredAt,
+    visibleAt: event.occurredAt,
+    slot: 0,
+    source: 0,
+    rule,
+    ...texts,
+  } as unknown as Draft;
+}
+
+function toRow(event: NewEvent | undefined) {
+  if (event === undefined) throw new RangeError("no such row");
+  const { occurredAt, logId, feature, ruleId, ip, ja4, ua, url, asn, country, action, message } = event;
+  const fields = Object.entries({ feature, ruleId, ip, ja4, ua, url, asn, country, action });
+  return {
+    logId,
+    occurredAt,
+    fields: Object.fromEntries(fields.map(([name, value]) => [name, value ?? ""])) as Record<string, string>,
+    message: message ?? "",
+  };
+}

@@ -1,0 +1,348 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { inspect } from "node:util";
+import { expect, test } from "vitest";
+import { configCommand } from "../../src/cli/config/config.ts";
+import { configTable, withConfigTable } from "../../src/cli/config/config-table.ts";
+import {
+  describeConfig,
+  listSettings,
+  parseConfig,
+  parseServiceConfig,
+  requireEdge,
+} from "../../src/config/config.ts";
+import { UsageError } from "../../src/lib/errors.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+
+const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+
+function writeTemporary(text: string): string {
+  const file = path.join(makeTemporaryFolder("config"), "file");
+  writeFileSync(file, text);
+  return file;
+}
+
+function mistakesOf(run: () => unknown): readonly string[] {
+  try {
+    run();
+  } catch (thrown) {
+    if (thrown instanceof UsageError) return thrown.mistakes;
+    throw thrown;
+  }
+  return [];
+}
+
+test("every mistake is listed at once with variable, value and rule", () => {
+  const mistakes = mistakesOf(() =>
+    parseConfig({
+      EDGE_API_URL: "nope",
+      EDGE_SHIELD_ZONES: "1,x",
+      EDGE_API_KEY: "k",
+      EDGE_API_KEY_FILE: "/f",
+    }),
+  );
+
+  expect(mistakes).toHaveLength(3);
+  expect(mistakes).toContain('EDGE_API_URL: "nope": must be an http or https URL without user name');
+  expect(mistakes).toContain('EDGE_SHIELD_ZONES: "1,x": must be whole numbers above 0, separated by commas');
+  expect(mistakes).toContain('EDGE_API_KEY_FILE: "/f": must not be set together with EDGE_API_KEY');
+});
+
+test("an empty environment is valid, and empty variables count as unset", () => {
+  expect(parseConfig({ EDGE_API_URL: "" }).edge).toEqual({
+    url: null,
+    key: null,
+    zones: [],
+    requestsPerSecond: 10,
+  });
+});
+
+test("zones are read as numbers without doubles", () => {
+  expect(parseConfig({ EDGE_SHIELD_ZONES: "102, 101,102" }).edge.zones).toEqual([102, 101]);
+});
+
+test("without any variable the service runs on its own", () => {
+  expect(parseServiceConfig({ PATH: "/bin" })).toMatchObject({
+    databaseUrl: null,
+    redisUrl: null,
+    roles: ["ingest", "derive", "alerts", "http"],
+    http: { host: "127.0.0.1", port: 8_080 },
+    pollEveryMs: 30_000,
+    spikeZ: 3.5,
+    retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
+    pseudonymKey: null,
+    channels: { webhook: null, slack: null, allowPrivate: false },
+  });
+});
+
+test("what is given is read with its type", () => {
+  const config = parseServiceConfig({
+    LONGWATCH_ROLES: "http, ingest,http",
+    LONGWATCH_PORT: "0",
+    LONGWATCH_POLL_SECONDS: "5",
+    LONGWATCH_SPIKE_Z: "4.25",
+    LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
+    LONGWATCH_WEBHOOK_URL: "https://hooks.example.test/a",
+    LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET,
+    REDIS_URL: "rediss://cache.example.test",
+  });
+
+  expect(config).toMatchObject({
+    roles: ["http", "ingest"],
+    http: { port: 0 },
+    pollEveryMs: 5_000,
+    spikeZ: 4.25,
+    channels: { slack: null, allowPrivate: true },
+  });
+  expect(config.channels.webhook?.secret.reveal()).toBe(SIGNING_SECRET);
+  expect(config.redisUrl?.reveal()).toBe("rediss://cache.example.test");
+});
+
+test.each([
+  ["EDGE_API_URL", "ftp://example.test"],
+  ["EDGE_API_URL", "https://user@example.test"],
+  ["EDGE_SHIELD_ZONES", "0"],
+  ["EDGE_SHIELD_ZONES", "9007199254740993"],
+  ["DATABASE_URL", "mysql://localhost/x"],
+  ["REDIS_URL", "localhost:6379"],
+  ["LONGWATCH_ROLES", "ingest,cook"],
+  ["LONGWATCH_ROLES", ","],
+  ["LONGWATCH_HOST", "localhost/path"],
+  ["LONGWATCH_PORT", "65536"],
+  ["LONGWATCH_PORT", "0x50"],
+  ["LONGWATCH_LOG_LEVEL", "loud"],
+  ["LONGWATCH_POLL_SECONDS", "0"],
+  ["LONGWATCH_POLL_SECONDS", "1.5"],
+  ["LONGWATCH_SPIKE_Z", "0.5"],
+  ["LONGWATCH_SPIKE_Z", "NaN"],
+  ["EDGE_REQUESTS_PER_SECOND", "0"],
+  ["EDGE_REQUESTS_PER_SECOND", "1001"],
+  ["LONGWATCH_ADVICE_PER_HOUR", "-1"],
+  ["LONGWATCH_RETENTION_DAYS", "3"],
+  ["LONGWATCH_WEBHOOK_URL", "file:///etc/passwd"],
+  ["LONGWATCH_WEBHOOK_SECRET", `whsec_${Buffer.alloc(23).toString("base64")}`],
+  ["LONGWATCH_SLACK_WEBHOOK_URL", "hooks.example.test"],
+  ["LONGWATCH_HEARTBEAT_URL", "watch.example.test"],
+  ["LONGWATCH_ALLOW_PRIVATE_WEBHOOKS", "yes"],
+])("%s=%s is a mistake that names the variable and its rule", (name, value) => {
+  const mistakes = mistakesOf(() => parseConfig({ [name]: value }));
+
+  expect(mistakes).toHaveLength(1);
+  expect(mistakes[0]).toMatch(new RegExp(`^${name}: .+: must be .+`));
+});
+
+test("a mistake never shows the value of a secret, nor a password inside an address", () => {
+  const mistakes = mistakesOf(() =>
+    parseConfig({
+      DATABASE_URL: "mysql://u:canary@h/x",
+      REDIS_URL: "canary",
+      LONGWATCH_WEBHOOK_URL: "canary",
+      LONGWATCH_WEBHOOK_SECRET: "canary",
+      LONGWATCH_SLACK_WEBHOOK_URL: "canary",
+      LONGWATCH_HEARTBEAT_URL: "canary",
+      EDGE_API_URL: "https://user:canary@example.test",
+      EDGE_API_KEYS: "canary",
+    }),
+  );
+
+  expect(mistakes).toHaveLength(8);
+  expect(mistakes.join("\n")).not.toContain("canary");
+});
+
+test.each([
+  ["EDGE_API_KEYS", "EDGE_API_KEY"],
+  ["EDGE_API_KEY_FIEL", "EDGE_API_KEY_FILE"],
+  ["LONGWATCH_SPIKEZ", "LONGWATCH_SPIKE_Z"],
+  ["LONGWATCH_POLL", "LONGWATCH_POLL_SECONDS"],
+  ["LONGWATCH_RETENTION_DAYS_FILE", "LONGWATCH_RETENTION_DAYS"],
+])("the misspelt variable %s is a mistake that suggests %s", (typed, meant) => {
+  expect(mistakesOf(() => parseConfig({ [typed]: "1" }))).toEqual([
+    `${typed}: is not a setting: did you mean ${meant}?`,
+  ]);
+});
+
+test("a variable like no other is refused without a suggestion, and other programs' variables are left alone", () => {
+  expect(mistakesOf(() => parseConfig({ LONGWATCH_XYZZY: "1", EDITOR: "vi", REDIS_HOST: "x" }))).toEqual([
+    "LONGWATCH_XYZZY: is not a setting",
+  ]);
+});
+
+test.each([
+  { given: { EDGE_API_URL: "https://api.example.test" }, missing: ["EDGE_API_KEY", "EDGE_SHIELD_ZONES"] },
+  { given: { EDGE_API_KEY: "k" }, missing: ["EDGE_API_URL"] },
+  { given: { LONGWATCH_WEBHOOK_URL: "https://hooks.example.test" }, missing: ["LONGWATCH_WEBHOOK_SECRET"] },
+  { given: { LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET }, missing: ["LONGWATCH_WEBHOOK_URL"] },
+])("the service refuses to start with $given alone", ({ given, missing }) => {
+  const mistakes = mistakesOf(() => parseServiceConfig(given));
+
+  expect(mistakes.map((mistake) => mistake.split(":")[0])).toEqual(missing);
+});
+
+test("what is missing and what is wrong are told together", () => {
+  const mistakes = mistakesOf(() => parseServiceConfig({ EDGE_API_KEY: "k", LONGWATCH_PORT: "http" }));
+
+  expect(mistakes).toEqual([
+    'LONGWATCH_PORT: "http": must be a whole number from 0 to 65535',
+    "EDGE_API_URL: not set: must be set when EDGE_API_KEY is",
+  ]);
+});
+
+test("a command that needs the platform names both missing variables", () => {
+  expect(mistakesOf(() => requireEdge(parseConfig({})))).toHaveLength(2);
+});
+
+test("a secret comes from its file without the last line end and cannot be printed", () => {
+  const file = writeTemporary("canary-key\n");
+  const config = parseConfig({ EDGE_API_URL: "https://api.example.test", EDGE_API_KEY_FILE: file });
+
+  expect(requireEdge(config).accessKey.reveal()).toBe("canary-key");
+  expect(`${inspect(config, { depth: 9 })}${JSON.stringify(config)}${String(config.edge.key)}`).not.toContain(
+    "canary",
+  );
+});
+
+test("a secret file that cannot be read is a mistake that names the file", () => {
+  const mistakes = mistakesOf(() => parseConfig({ EDGE_API_KEY_FILE: "/nowhere/key" }));
+
+  expect(mistakes[0]).toMatch(/^EDGE_API_KEY_FILE: "\/nowhere\/key": must be a readable file/);
+});
+
+test("an empty secret file is a mistake", () => {
+  const file = writeTemporary("\n");
+
+  expect(mistakesOf(() => parseConfig({ DATABASE_URL_FILE: file }))).toEqual([
+    `DATABASE_URL_FILE: ${JSON.stringify(file)}: must not be empty`,
+  ]);
+});
+
+test("the table of the documentation is the one that the schema gives", () => {
+  const page = readFileSync(path.join(import.meta.dirname, "..", "..", "docs", "configuration.md"), "utf8");
+
+  expect(withConfigTable(page), "npm run -s longwatch -- config table --write docs/configuration.md").toBe(
+    page,
+  );
+});
+
+test("the table goes between its markers, and nowhere when they are missing", async () => {
+  const file = writeTemporary("before\n<!-- config -->\nold\n<!-- /config -->\nafter\n");
+  await configCommand({
+    check: () => {},
+    config: () => parseConfig({}),
+    list: () => [],
+    running: () => null,
+  }).parseAsync(["table", "--write", file], {
+    from: "user",
+  });
+
+  expect(readFileSync(file, "utf8")).toBe(
+    `before\n<!-- config -->\n\n${configTable()}\n<!-- /config -->\nafter\n`,
+  );
+  expect(() => withConfigTable("no markers")).toThrow("are missing");
+});
+
+test("every setting is listed with what holds here, secrets hidden, what is set marked", () => {
+  const key = writeTemporary("a-key-of-the-platform\n");
+  const listed = listSettings({
+    EDGE_API_KEY_FILE: key,
+    DATABASE_URL: "postgres://canary@db/longwatch",
+    LONGWATCH_PORT: "9090",
+    LONGWATCH_HOST: "",
+  });
+  expect(listed.map(({ name }) => name)).toEqual(describeConfig().map(({ variables }) => variables[0]));
+  const find = (name: string) => listed.find((setting) => setting.name === name);
+  expect(find("EDGE_API_KEY")).toEqual({ name: "EDGE_API_KEY", value: "[secret]", isSet: true });
+  expect(find("DATABASE_URL")).toEqual({ name: "DATABASE_URL", value: "[secret]", isSet: true });
+  expect(find("LONGWATCH_PORT")).toEqual({ name: "LONGWATCH_PORT", value: "9090", isSet: true });
+  expect(find("LONGWATCH_HOST")).toEqual({ name: "LONGWATCH_HOST", value: "127.0.0.1", isSet: false });
+  expect(find("REDIS_URL")).toEqual({ name: "REDIS_URL", value: null, isSet: false });
+  expect(JSON.stringify(listed)).not.toContain("canary");
+  expect(mistakesOf(() => listSettings({ LONGWATCH_PORT: "x" }))).toHaveLength(1);
+});
+
+test("config list names the settings that the running service has instead, and where it listens", async () => {
+  const env = { LONGWATCH_PORT: "9090", LONGWATCH_DATA_DIR: "/data", DATABASE_URL: "postgres://canary@db/x" };
+  const there = { ...env, LONGWATCH_PORT: "8090", LONGWATCH_SPIKE_Z: "4" };
+  const settings = Object.fromEntries(parseConfig(there).settings.map(({ name, value }) => [name, value]));
+  const service = { pid: 4711, httpUrl: "http://127.0.0.1:8090", settings };
+  const list = (args: string[], running: object | null) =>
+    runStoreCommand(
+      (_read, io) =>
+        configCommand(
+          {
+            check: () => {},
+            config: () => parseConfig(env),
+            list: () => listSettings(env),
+            running: () => running as never,
+          },
+          io,
+        ),
+      {},
+      ["list", ...args],
+      { now: 0 },
+    );
+  const { out } = await list([], service);
+  expect(out).toMatch(/^\* LONGWATCH_PORT +9090$/m);
+  expect(out.split("\n\n")[1]).toBe(
+    [
+      "The service that runs here (process 4711) listens at http://127.0.0.1:8090. Settings that differ there:",
+      "  LONGWATCH_PORT     8090",
+      "  LONGWATCH_SPIKE_Z  4",
+      "",
+    ].join("\n"),
+  );
+  const { running } = JSON.parse((await list(["--json"], service)).out);
+  expect(running).toEqual({
+    pid: 4711,
+    httpUrl: "http://127.0.0.1:8090",
+    different: [
+      { name: "LONGWATCH_PORT", value: "8090" },
+      { name: "LONGWATCH_SPIKE_Z", value: "4" },
+    ],
+  });
+  expect((await list([], null)).out).not.toContain("service that runs");
+  expect(JSON.parse((await list(["--json"], null)).out).running).toBeNull();
+  expect(JSON.stringify(settings)).not.toContain("canary");
+});
+
+test("a fallback channel stands in after ten minutes unless told otherwise; none is named by default", () => {
+  const read = (env: Record<string, string>) => parseConfig(env).fallback;
+  expect(read({})).toBeNull();
+  const slack = { LONGWATCH_SLACK_WEBHOOK_URL: "https://hooks.example.com/T0" };
+  expect(read({ ...slack, LONGWATCH_FALLBACK_CHANNEL: "slack" })).toEqual({
+    channel: "slack",
+    afterMs: 600_000,
+  });
+  expect(read({ LONGWATCH_FALLBACK_CHANNEL: "terminal", LONGWATCH_FALLBACK_MINUTES: "3" })).toEqual({
+    channel: "terminal",
+    afterMs: 180_000,
+  });
+  const wrong = { LONGWATCH_FALLBACK_CHANNEL: "a b", LONGWATCH_FALLBACK_MINUTES: "0" };
+  expect(mistakesOf(() => parseConfig(wrong))).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "a b": must be the name of a channel',
+    'LONGWATCH_FALLBACK_MINUTES: "0": must be a whole number of minutes from 1 to 1440',
+  ]);
+});
+
+test("a fallback channel that does not exist is a mistake that names those that do", () => {
+  const file = writeTemporary("channels: { night: { kind: terminal }, day: { kind: terminal } }\n");
+  const wrong = { LONGWATCH_CONFIG: file, LONGWATCH_FALLBACK_CHANNEL: "nights" };
+  expect(mistakesOf(() => parseConfig(wrong))).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "nights": is not a channel: must be one of night, day: did you mean night?',
+  ]);
+  expect(mistakesOf(() => parseConfig({ LONGWATCH_FALLBACK_CHANNEL: "pager" }))).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of terminal',
+  ]);
+  // Also of a file that is read again while the service runs.
+  const { rereadAlerting } = parseConfig({ ...wrong, LONGWATCH_FALLBACK_CHANNEL: "day" });
+  writeFileSync(file, "channels: { night: { kind: terminal } }\n");
+  expect(mistakesOf(rereadAlerting)).toEqual([
+    'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
+  ]);
+  // Together with the mistakes of the file itself.
+  writeFileSync(file, "channels: { night: { kind: terminal, colour: red } }\n");
+  expect(mistakesOf(rereadAlerting)).toEqual([
+    `${file}: channels.night.colour: is not a setting: known here: kind`,
+    'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
+  ]);
+});

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { enterHours } from "../../db/coverage/covered-hours.ts";
+import { decideHours } from "../../db/coverage/seal-windows.ts";
+import { createRaiseAlertsJob } from "../../jobs/alerting/raise-alerts.ts";
+import { createSealWindowsJob } from "../../jobs/coverage/seal-windows.ts";
+import { routeToAll } from "../../src/alerting/routing/routing.ts";
+import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { createAlertWorld } from "../alerting/alert-world.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
+import { openIngest, silent, ZONE } from "../ingest/ingest-support.ts";
+import { prove, proveOverAnHour } from "./coverage-support.ts";
+
+const ALL = ["chat", "pager"];
+const never = new AbortController().signal;
+let database: MigratedDatabase;
+
+beforeEach(async () => {
+  database = await createMigratedDatabase();
+});
+afterEach(() => database.drop());
+
+/** The jobs that decide and tell, on a clock that stands at `nowMs`. */
+function createTeller(on: MigratedDatabase, clock: () => number) {
+  const deps = { database: on, clock, log: silent };
+  const done = async () => undefined;
+  const seal = createSealWindowsJob({ ...deps, settleMs: 15 * MINUTE_MS, afterSeal: done });
+  const raise = createRaiseAlertsJob({
+    ...deps,
+    routing: () => routeToAll(ALL),
+    zoneIds: [ZONE],
+    afterAlerts: done,
+  });
+  const world = createAlertWorld(on);
+  return {
+    seal: () => seal.run({ zoneId: ZONE } as never, never),
+    raise: () => raise.run({} as never, never),
+    /** `transition reason severity headline` of what one channel was told. */
+    async told() {
+      const messages = await world.messages();
+      return messages
+        .filter(({ channel }) => channel === "chat")
+        .map(
+          ({ transition, reason, message }) =>
+            `${transition} ${reason} ${message.severity} ${message.headline}`,
+        );
+    },
+    alerts: world.alerts,
+    outbox: () => world.outbox(),
+  };
+}
+
+/** A zone that is watched since long ago and whose hours are all sealed, but those that begin from `openFrom` on. */
+async function enterZone(openFrom: number, now: number): Promise<void> {
+  const fromMs = startOfHour(NOW) - 120 * HOUR_MS;
+  await enterHours(database.db, ZONE, { fromMs, toMs: startOfHour(now) });
+  const verdicts = [];
+  for (let startsAt = fromMs; startsAt < openFrom; startsAt += HOUR_MS)
+    verdicts.push({ startsAt, state: "sealed" as const, reason: null, evidence: {}, looks: null });
+  await decideHours(database.db, ZONE, verdicts, NOW - 48 * HOUR_MS);
+}
+
+test("I5: an outage of 80 hours is one alert for its gaps, which tells of all of them and resolves when no more come", async () => {
+  const emulator = await openEmulator({ historyHours: 10, eventsPerSecond: 0.02, lateShare: 0 });
+  const ingest = await openIngest(emulator);
+  const teller = createTeller(ingest.database, () => emulator.now());
+  await proveOverAnHour(emulator, ingest);
+  await teller.raise();
+  expect(await teller.told()).toEqual([]);
+
+  emulator.advance(80 * HOUR_MS);
+  // On call hears of it once, whichever job comes first.
+  await teller.raise();
+  for (let round = 0; round < 4; round++) {
+    await prove(emulator, ingest);
+    await Promise.all([teller.raise(), teller.raise()]);
+    emulator.advance(MINUTE_MS);
+  }
+  const lost =
+    "Zone 101: 9 hours between 2026-11-20 16:00 and 2026-11-21 01:00 UTC can never be proven complete";
+  expect(await teller.told()).toEqual([`1 first critical ${lost}`]);
+  expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
+
+  emulator.advance(61 * MINUTE_MS);
+  await prove(emulator, ingest);
+  await Promise.all([teller.raise(), teller.raise()]);
+  await teller.raise();
+  expect(await teller.told()).toEqual([
+    `1 first critical ${lost}`,
+    `2 resolved critical ${lost}. No further hour was lost since`,
+  ]);
+  expect(await teller.alerts()).toMatchObject([
+    { kind: "self", zoneId: ZONE, state: "resolved", ruleId: null },
+  ]);
+});
+
+test("while hours go on being lost the open alert is brought up to date and nobody is paged again", async () => {
+  let now = NOW;
+  const teller = createTeller(database, () => now);
+  await enterZone(startOfHour(horizonAt(NOW)), NOW);
+  for (let hour = 0; hour < 30; hour++) {
+    await teller.seal();
+    await teller.raise();
+    now += HOUR_MS;
+  }
+  expect(await teller.told()).toHaveLength(1);
+  const [alert] = await teller.alerts();
+  expect(alert).toMatchObject({ state: "firing", transition: 1 });
+  expect(JSON.stringify(alert?.details)).toContain("Zone 101: 30 hours between");
+  now += 61 * MINUTE_MS;
+  await teller.raise();
+  const news = await teller.told();
+  expect(news[1]).toMatch(/^2 resolved critical Zone 101: 30 hours/);
+
+  // A new outage is a new alert.
+  await teller.seal();
+  await teller.raise();
+  await teller.raise();
+  expect((await teller.told()).slice(2)).toEqual([
+    expect.stringMatching(/^1 first critical Zone 101: 2 hours/),
+  ]);
+});
+
+test("the hour that had begun to expire when the zone was first watched alerts nobody, nor do the first hours to copy", async () => {
+  let now = NOW;
+  const teller = createTeller(database, () => now);
+  await teller.raise();
+  await teller.seal();
+  await teller.raise();
+  now += 25 * MINUTE_MS;
+  await teller.raise();
+  expect(await teller.told()).toEqual([]);
+});
+
+test("an hour that is about to be lost warns, worsens and resolves, each told once", async () => {
+  let now = NOW;
+  const oldest = startOfHour(horizonAt(NOW)) + 25 * HOUR_MS;
+  await enterZone(oldest, NOW);
+  const teller = createTeller(database, () => now);
+  const raiseTwice = async () => {
+    await Promise.all([teller.raise(), teller.raise()]);
+    await teller.raise();
+  };
+  now = oldest + 72 * HOUR_MS - 2 * MINUTE_MS - 24 * HOUR_MS;
+  await raiseTwice();
+  expect(await teller.told()).toEqual([]);
+  now += 1;
+  await raiseTwice();
+  now += 12 * HOUR_MS - 1;
+  await raiseTwice();
+  now += 1;
+  await raiseTwice();
+  const text = "hours the platform begins to forget an hour that is not proven complete";
+  const before = [`1 first warning Zone 101: in 23.9 ${text}`, `2 worse error Zone 101: in 11.9 ${text}`];
+  expect(await teller.told()).toEqual(before);
+  const verdict = { state: "sealed", reason: null, evidence: {}, looks: null } as const;
+  const sealed = Array.from({ length: 48 }, (_, n) => ({ ...verdict, startsAt: oldest + n * HOUR_MS }));
+  await decideHours(database.db, ZONE, sealed, now);
+  await raiseTwice();
+  expect(await teller.told()).toEqual([
+    ...before,
+    "3 resolved warning Zone 101: no hour is about to be lost any more",
+  ]);
+});
+
+test("hours that expired and that nobody decides about are told of after a while", async () => {
+  let now = NOW;
+  await enterZone(startOfHour(horizonAt(NOW)) - 3 * HOUR_MS, NOW);
+  const teller = createTeller(database, () => now);
+  await teller.raise();
+  now += 14 * MINUTE_MS;
+  await teller.raise();
+  expect(await teller.told()).toEqual([]);
+  now += MINUTE_MS;
+  await teller.raise();
+  await teller.raise();
+  expect(await teller.told()).toEqual([expect.stringMatching(/^1 first error Zone 101: in 0 hours/)]);
+});

@@ -1,0 +1,286 @@
+import { expect, test } from "vitest";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle, type SearchBody } from "../emulator/support.ts";
+import { type IngestTest, openChangingPlatform, openIngest, ZONE } from "../ingest/ingest-support.ts";
+import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";
+
+const SPARSE = { historyHours: 72, eventsPerSecond: 0.02, lateShare: 0 } as const;
+
+interface Grouped {
+  readonly from: number;
+  readonly to: number;
+  readonly buckets: number;
+  readonly page?: number;
+  readonly pageSize: number;
+}
+
+/** The bodies of the grouped searches that reach the platform. */
+async function watchGrouped(
+  emulator: Parameters<typeof openChangingPlatform>[0],
+  change = (body: string) => body,
+) {
+  const asked: Grouped[] = [];
+  const url = await openChangingPlatform(emulator, (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    asked.push(JSON.parse(request));
+    return change(body);
+  });
+  return { asked, url };
+}
+
+test("one grouped call a cycle compares every hour that the platform still has, with one bucket for each", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const { asked, url } = await watchGrouped(emulator);
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  expect(asked).toHaveLength(1);
+  const [{ from, to, buckets } = { from: 0, to: 0, buckets: 0 }] = asked;
+  expect((to - from) / HOUR_MS).toBe(buckets);
+  expect(buckets).toBe(71);
+  const hours = (await hoursOf(ingest)).filter(({ startsAt }) => startsAt >= from && startsAt < to);
+  expect(hours).toHaveLength(71);
+  for (const hour of hours) {
+    expect(hour).toMatchObject({ missingCells: 0, surplusCells: 0, reconciledAt: NOW + 1_000 });
+    expect(hour.upstreamCount).toBe(hour.storedCount);
+  }
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  expect(await countStates(ingest)).toMatchObject({ sealed: 71 });
+  const before = asked.length;
+  await ingest.reconcile();
+  expect(asked.slice(before).map((call) => call.buckets)).toEqual([71]);
+});
+
+test("while one replica compares, another leaves it alone", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const answered = Promise.withResolvers<void>();
+  const isAsked = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  const url = await openChangingPlatform(emulator, async (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    asked.push(request);
+    isAsked.resolve();
+    await answered.promise;
+    return body;
+  });
+  const first = await openIngest(emulator, { url });
+  const second = await openIngest(emulator, { url, database: first.database });
+  await first.poll();
+  emulator.advance(1_000);
+  const comparing = first.reconcile();
+  await isAsked.promise;
+  await second.reconcile();
+  answered.resolve();
+  await comparing;
+  expect(asked).toHaveLength(1);
+});
+
+test("a zone with thousands of rules is compared over all pages of its groups", async () => {
+  const emulator = await openEmulator({ ...SPARSE, historyHours: 3 });
+  const rules = 1_203;
+  const start = NOW - (NOW % HOUR_MS) - HOUR_MS;
+  const asked: number[] = [];
+  const url = await openChangingPlatform(emulator, (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    const { from, buckets, page = 0, pageSize } = JSON.parse(request) as Grouped;
+    asked.push(page);
+    const bucket = (start - from) / HOUR_MS;
+    const groups = Array.from({ length: rules }, (_, n) => ({
+      key: { ruleId: `rule-${n}` },
+      count: 1,
+      sparkline: Array.from({ length: buckets }, (_, at) => (at === bucket ? 1 : 0)),
+    }));
+    const shown = groups.slice(page * pageSize, (page + 1) * pageSize);
+    const pages = { total: rules, totalPages: Math.ceil(rules / pageSize), page };
+    return JSON.stringify({ ...(JSON.parse(body) as SearchBody), groups: shown, ...pages });
+  });
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  expect(asked).toEqual([0, 1, 2]);
+  const cells = await cellsOf(ingest);
+  const missing = cells.filter((cell) => cell.stored_count < cell.upstream_count);
+  expect(missing).toHaveLength(rules);
+  expect(missing.every(({ starts_at }) => starts_at.getTime() === start)).toBe(true);
+  const hour = (await hoursOf(ingest)).find(({ startsAt }) => startsAt === start);
+  expect(hour).toMatchObject({ missingCells: rules, upstreamCount: rules });
+});
+
+test("F49: counts that shift while their pages are read prove nothing and are read again", async () => {
+  const emulator = await openEmulator(SPARSE);
+  let isShifted = true;
+  const shift = (body: string) => {
+    const answer = JSON.parse(body) as SearchBody;
+    return isShifted ? JSON.stringify({ ...answer, groups: answer.groups?.slice(1) }) : body;
+  };
+  const { url } = await watchGrouped(emulator, shift);
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await expect(ingest.reconcile()).rejects.toMatchObject({ code: "COUNTS_UNREADABLE", disposition: "retry" });
+  expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
+  isShifted = false;
+  await ingest.reconcile();
+  expect((await hoursOf(ingest)).filter(({ reconciledAt }) => reconciledAt !== null)).toHaveLength(71);
+});
+
+const DROPPED_FROM = NOW - 5 * HOUR_MS - (NOW % HOUR_MS);
+
+/** A platform whose search and counts have dropped the share of the hour's events whose id begins below `digit`. */
+async function openDroppingPlatform(emulator: Emulator, isDropped: (logId: string) => boolean) {
+  const dropped = (await oracle(emulator)).filter(
+    ({ logId, timestamp }) => isDropped(logId) && timestamp - (timestamp % HOUR_MS) === DROPPED_FROM,
+  );
+  const ids = new Set(dropped.map(({ logId }) => logId));
+  const url = await openChangingPlatform(emulator, (body, path, request) => {
+    if (!path.endsWith("/search")) return body;
+    const answer = JSON.parse(body) as SearchBody & { rows: { logId: string }[] | null; total: number };
+    if (!request.includes("groupBy")) {
+      const rows = (answer.rows ?? []).filter(({ logId }) => !ids.has(logId));
+      const total = answer.total - ((answer.rows ?? []).length - rows.length);
+      return JSON.stringify({ ...answer, rows, total });
+    }
+    const { from } = JSON.parse(request) as Grouped;
+    const bucket = (DROPPED_FROM - from) / HOUR_MS;
+    const groups = answer.groups?.map((group) => {
+      const gone = dropped.filter(({ ruleId }) => ruleId === group.key["ruleId"]).length;
+      const counted = group.sparkline?.[bucket];
+      if (counted === undefined || gone === 0) return group;
+      return {
+        ...group,
+        count: group.count - gone,
+        sparkline: group.sparkline?.with(bucket, counted - gone),
+      };
+    });
+    return JSON.stringify({ ...answer, groups });
+  });
+  return { url, ids };
+}
+
+const hourAt = async (ingest: IngestTest, at: number) =>
+  (await hoursOf(ingest)).find(({ startsAt }) => startsAt === at);
+
+test("events that search and counts have dropped and the list proves are named in the evidence of the seal, after ten minutes", async () => {
+  const emulator = await openEmulator({ ...SPARSE, lateShare: 0 });
+  const { url, ids } = await openDroppingPlatform(emulator, (logId) => /^[0-3]/.test(logId));
+  expect(ids.size).toBeGreaterThan(1);
+  const ingest = await openIngest(emulator, { url });
+  await prove(emulator, ingest);
+  emulator.advance(6 * MINUTE_MS);
+  await prove(emulator, ingest);
+  const open = await hourAt(ingest, DROPPED_FROM);
+  expect(open).toMatchObject({ state: "open", looks: { search: { lacks: { count: ids.size } } } });
+  emulator.advance(16 * MINUTE_MS);
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const hour = await hourAt(ingest, DROPPED_FROM);
+  expect(hour).toMatchObject({ state: "sealed", missingCells: 0 });
+  expect(hour?.storedCount).toBe((hour?.upstreamCount ?? 0) + ids.size);
+  expect([...ids]).toEqual(expect.arrayContaining([...(hour?.looks.search?.lacks?.ids ?? [])]));
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("a count of 0 never seals an hour with events: it becomes a gap with that reason", async () => {
+  const emulator = await openEmulator({ ...SPARSE, lateShare: 0 });
+  const { url } = await openDroppingPlatform(emulator, () => true);
+  const ingest = await openIngest(emulator, { url });
+  for (let round = 0; round < 4; round++) {
+    await prove(emulator, ingest);
+    emulator.advance(16 * MINUTE_MS);
+  }
+  const open = await hourAt(ingest, DROPPED_FROM);
+  expect(open).toMatchObject({ state: "open", upstreamCount: 0 });
+  expect(open?.storedCount).toBeGreaterThan(10);
+  emulator.advance(72 * HOUR_MS);
+  await ingest.seal();
+  expect(await hourAt(ingest, DROPPED_FROM)).toMatchObject({ state: "gap" });
+});
+
+test("an event that comes after the comparison makes it worth nothing until the next", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.walk();
+  emulator.advance(1_000);
+  await ingest.reconcile();
+  emulator.advance(1_000);
+  const hour = NOW - (NOW % HOUR_MS) - 3 * HOUR_MS;
+  emulator.addAttack(
+    `zone=${ZONE},rule=942100,start=${new Date(hour + MINUTE_MS).toISOString()},duration=1m,rate=1/s`,
+  );
+  // Another route brings them.
+  const { rows } = await ingest.database.pool.query(
+    "update coverage_windows set last_new_at = $1 where starts_at = $2 returning reconciled_at",
+    [new Date(emulator.now()), new Date(hour)],
+  );
+  expect(rows).toHaveLength(1);
+  await ingest.seal();
+  expect((await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour)?.state).toBe("open");
+  await prove(emulator, ingest);
+  emulator.advance(16 * MINUTE_MS);
+  await prove(emulator, ingest);
+  expect((await hoursOf(ingest)).find(({ startsAt }) => startsAt === hour)?.state).toBe("sealed");
+  expect(await countStates(ingest)).toMatchObject({ gap: 1 });
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(stored).toEqual(shown);
+});
+
+test("a counter that is wrong is set right by the comparison", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  emulator.advance(1_000);
+  await ingest.database.pool.query("update coverage_windows set stored_count = stored_count + 7");
+  await ingest.reconcile();
+  const { rows } = await ingest.database.pool.query(`
+    select w.starts_at from coverage_windows w left join (
+      select date_trunc('hour', occurred_at) as hour, count(*) as n from waf_events group by 1) e on e.hour = w.starts_at
+    where w.reconciled_at is not null and w.stored_count <> coalesce(e.n, 0)`);
+  expect(rows).toEqual([]);
+});
+
+test("F6: a runner that lost its lease while the platform answered records nothing", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const ingest = await openIngest(emulator, {
+    url: await openChangingPlatform(emulator, async (body, _path, request) => {
+      if (request.includes("groupBy"))
+        await ingest.database.pool.query("update leases set fence = fence + 1, holder = 'another'");
+      return body;
+    }),
+  });
+  await ingest.poll();
+  emulator.advance(1_000);
+  await expect(ingest.reconcile()).rejects.toMatchObject({ code: "FENCE_LOST" });
+  expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
+});
+
+test("a comparison tells of what is missing to whoever repairs, and of what matches to whoever seals", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const told: string[] = [];
+  let isForeign = false;
+  const { url } = await watchGrouped(emulator, (body) => {
+    const answer = JSON.parse(body) as SearchBody;
+    const groups = answer.groups?.map((group) => ({
+      ...group,
+      count: group.count + (group.sparkline?.length ?? 0),
+      sparkline: group.sparkline?.map((events) => events + 1),
+    }));
+    return isForeign ? JSON.stringify({ ...answer, groups }) : body;
+  });
+  const ingest = await openIngest(emulator, { url, told });
+  await ingest.poll();
+  emulator.advance(1_000);
+  isForeign = true;
+  await ingest.reconcile();
+  expect(told).toEqual(["missing"]);
+  isForeign = false;
+  emulator.advance(10 * MINUTE_MS);
+  told.length = 0;
+  await ingest.reconcile();
+  expect(told).toEqual(["match"]);
+});

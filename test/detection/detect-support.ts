@@ -1,0 +1,81 @@
+import type { NewEvent } from "../../db/ingest/event-rows.ts";
+import { spikes } from "../../db/schema/spikes.ts";
+import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detection/detect-spikes.ts";
+import { MINUTE_MS } from "../../src/detection/bucket.ts";
+import type { MigratedDatabase } from "../db/migrated-database.ts";
+import { silent } from "../ingest/ingest-support.ts";
+import { createRollUp, makeEvent, runJob, storeAll, ZONE } from "./trend-support.ts";
+
+/** The minute after the last one that any test looks at. */
+export const END = Date.UTC(2026, 10, 20, 12, 30) / MINUTE_MS;
+export const WATCHED_MINUTES = 150;
+export const START = END - WATCHED_MINUTES;
+export const DAYS = ["15", "16", "17", "18", "19", "20"].map((day) => `2026-11-${day}`);
+
+/** A database, and a detector whose clock the test drives. */
+export function createDetectWorld(database: MigratedDatabase) {
+  let now = 0;
+
+  async function clear(): Promise<void> {
+    await database.pool.query(
+      "truncate waf_events, rule_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, spikes cascade",
+    );
+  }
+
+  function createDetector(over: Partial<DetectSpikesDeps> = {}): () => Promise<void> {
+    const deps = { database, clock: () => now, log: silent, afterSpikes: () => undefined, ...over };
+    // One job, as in the service: it remembers thresholds from tick to tick.
+    const job = createDetectSpikesJob(deps);
+    return () => runJob(job);
+  }
+
+  /** Ticks as the clock shows the beginning of each minute of (from, to]. */
+  async function tickThrough(from: number, to: number, ticks = createDetector()): Promise<void> {
+    for (let minute = from + 1; minute <= to; minute += 1) {
+      now = minute * MINUTE_MS + 1;
+      await ticks();
+    }
+  }
+
+  /** Stores the events, rolls them up, and records every hour of the last week as searched, or else as a gap. */
+  async function keep(events: readonly NewEvent[], { zoneId = ZONE, gaps = [] as number[] } = {}) {
+    await storeAll(database, events, { zoneId });
+    await createRollUp(database)();
+    await database.pool.query(
+      `insert into coverage_windows (zone_id, starts_at, searched_through, state, gap_reason)
+     select $1, to_timestamp(hour * 3600),
+       case when hour <> all ($4) then to_timestamp(hour * 3600 + 3600) end,
+       case when hour = any ($4) then 'gap' else 'open' end, case when hour = any ($4) then 'expired' end
+     from generate_series($2::integer, $3::integer) as hour
+     on conflict (zone_id, starts_at) do update set searched_through = excluded.searched_through,
+       state = excluded.state, gap_reason = excluded.gap_reason`,
+      [zoneId, Math.floor(END / 60) - 200, Math.floor(END / 60), gaps],
+    );
+  }
+
+  async function readSpikes() {
+    const rows = await database.db
+      .select()
+      .from(spikes)
+      .orderBy(spikes.zoneId, spikes.ruleId, spikes.openedAt);
+    return rows.map(({ id: _id, ...row }) => ({ ...row, key: `${row.zoneId}/${row.ruleId}` }));
+  }
+
+  return { createDetector, tickThrough, keep, readSpikes, clear };
+}
+
+/** `counts[i]` events in minute `firstMinute + i`. */
+export function eventsOf(
+  counts: readonly number[],
+  firstMinute: number,
+  event: Partial<NewEvent> = {},
+): NewEvent[] {
+  return counts.flatMap((count, i) =>
+    Array.from({ length: count }, (_, n) => {
+      const occurredAt = (firstMinute + i) * MINUTE_MS + Math.floor((n * 59_000) / count);
+      return makeEvent({ ...event, occurredAt, logId: `${event.ruleId ?? ""}/${i}/${n}` });
+    }),
+  );
+}
+
+export const minuteOf = (date: Date | null) => (date === null ? null : date.getTime() / MINUTE_MS);

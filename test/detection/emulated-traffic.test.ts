@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { findEpisodes, type PastEpisode } from "../../src/detection/backtest/scan-history.ts";
+import { parseAttack } from "../../src/emulator/traffic/attack.ts";
+import { createTraffic } from "../../src/emulator/traffic/traffic.ts";
+
+const START = Date.UTC(2026, 10, 20, 15, 30, 20);
+const HISTORY_MINUTES = 72 * 60;
+const WATCHED_MINUTES = 60;
+const FIRST = Math.floor(START / 60_000) - HISTORY_MINUTES;
+const ATTACK_AT = START + 60_000;
+
+/** The emulator's own history, and the hour after it in which an attack runs. Openings by zone and rule. */
+function watch(seed: string): Map<string, PastEpisode[]> {
+  const traffic = createTraffic({ seed, lateness: { share: 0, maxMs: 0 } });
+  const parsed = parseAttack("zone=101,rule=942100,start=+60s,duration=10m,rate=40/s", START);
+  if ("mistakes" in parsed) throw new Error(parsed.mistakes.join());
+  traffic.addAttack(parsed.attack);
+  const counts = new Map<string, Int32Array>();
+  for (const id of [101, 102]) {
+    const firstEventMs = FIRST * 60_000;
+    const rates = [{ sinceMs: 0, eventsPerSecond: 0.45 }];
+    for (let i = 0; i < HISTORY_MINUTES + WATCHED_MINUTES; i += 1) {
+      for (const { rule } of traffic.minute(
+        { id, firstEventMs, createdAtMs: firstEventMs, rates },
+        FIRST + i,
+      )) {
+        const key = `${id}/${rule.ruleId}`;
+        const series = counts.get(key) ?? new Int32Array(HISTORY_MINUTES + WATCHED_MINUTES);
+        series[i] = (series[i] ?? 0) + 1;
+        counts.set(key, series);
+      }
+    }
+  }
+  return new Map([...counts].map(([key, series]) => [key, findEpisodes(series, FIRST, { z: 3.5 })]));
+}
+
+test("everyday emulated traffic opens few spikes, and a scripted attack opens exactly one within two closed minutes", () => {
+  let everyday = 0;
+  let series = 0;
+  const attackMinute = Math.floor(ATTACK_AT / 60_000);
+  const attacked: PastEpisode[] = [];
+  for (const seed of ["1", "2"]) {
+    for (const [key, episodes] of watch(seed)) {
+      if (key === "101/942100") attacked.push(...episodes.filter(({ openedAt }) => openedAt > attackMinute));
+      series += 1;
+      everyday += episodes.filter(
+        ({ openedAt }) => openedAt > FIRST + 1_440 && openedAt <= attackMinute,
+      ).length;
+    }
+  }
+  expect(attacked).toHaveLength(2);
+  for (const episode of attacked) {
+    expect(episode).toMatchObject({ kind: "spike", severity: "critical" });
+    expect(episode.openedAt).toBeLessThanOrEqual(attackMinute + 2);
+    expect(episode.closedAt).toBeLessThanOrEqual(attackMinute + 10 + 35);
+  }
+  // The emulator's bursts of up to five times the usual are spikes too: one series in ten has one in two days.
+  expect(everyday / series / 2).toBeLessThan(0.15);
+});

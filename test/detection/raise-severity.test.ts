@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { createCompany, raiseSeverity } from "../../src/detection/raise-severity.ts";
+
+test("other rules that rise raise the severity by one step, however many, and never beyond critical", () => {
+  expect((["warning", "error", "critical"] as const).map((one) => raiseSeverity(one, 1))).toEqual([
+    "error",
+    "critical",
+    "critical",
+  ]);
+  expect(raiseSeverity("warning", 40)).toBe("error");
+  expect(raiseSeverity("warning", 0)).toBe("warning");
+});
+
+test("a severity never falls while the spike lasts, and is not raised twice by the same company", () => {
+  const first = raiseSeverity("warning", 2);
+  expect(raiseSeverity("warning", 2, first)).toBe("error");
+  expect(raiseSeverity("warning", 0, first)).toBe("error");
+  expect(raiseSeverity("error", 2, first)).toBe("critical");
+});
+
+test("company are the spikes that opened within a quarter of an hour; new rules are none and have none", () => {
+  const spike = (openedAt: number) => ({ openedAt, kind: "spike" as const });
+  const news = { openedAt: 100, kind: "new-rule" as const };
+  const [one, early] = [spike(100), spike(84)];
+  const companyOf = createCompany([one, early, spike(85), spike(115), spike(116), news]);
+  expect([companyOf(one), companyOf(early), companyOf(news)]).toEqual([2, 1, 0]);
+  expect(createCompany([one])(one)).toBe(0);
+  expect(createCompany([one, spike(100)])(one)).toBe(1);
+});

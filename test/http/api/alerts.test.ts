@@ -1,0 +1,233 @@
+import { beforeEach, expect, test } from "vitest";
+import { readFeed } from "../../../db/alerting/feed-transitions.ts";
+import { auditEntries } from "../../../db/schema/audit-entries.ts";
+import { toFeedEvent } from "../../../src/http/feed/to-feed-event.ts";
+import { call } from "../start-archive.ts";
+import { ask, askAll, openApiWorld } from "./api-world.ts";
+
+const world = openApiWorld();
+
+interface Item {
+  readonly id: number;
+  readonly zoneId: number;
+  readonly ruleId: string;
+}
+
+beforeEach(() => world.alerts().clear());
+
+/** So many alerts of rules of their own, oldest first. */
+async function fire(count: number, first = 0, zoneId = 101): Promise<void> {
+  const alerts = world.alerts();
+  for (let n = first; n < first + count; n++) await alerts.openSpike(0, { ruleId: `9421${n + 10}`, zoneId });
+  await alerts.runAt(0);
+}
+
+test("an alert is listed and shown with what the channels were told", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const { items } = await ask<{ items: Item[] }>(url, "/api/v1/alerts", key);
+
+  expect(items).toMatchObject([
+    {
+      state: "firing",
+      severity: "warning",
+      kind: "spike",
+      zoneId: 101,
+      ruleId: "942110",
+      ruleTitle: "SQL injection",
+      firedAt: "2026-11-20T15:30:00.000Z",
+      transition: 1,
+    },
+  ]);
+  expect(await ask(url, `/api/v1/alerts/${items[0]?.id}`, key)).toMatchObject({
+    ...items[0],
+    facts: { count: 50, usual: 2, peak: 60, sparkline: [0, 0, 3, 50] },
+    evidence: { ips: [{ value: "203.0.113.7", count: 40, share: 0.8 }] },
+    advice: { state: "pending", source: "platform AI" },
+    transitions: [{ transition: 1, reason: "first", state: "firing", channels: ["chat", "pager"] }],
+    deliveries: [
+      { channel: "chat", state: "pending" },
+      { channel: "pager", state: "pending" },
+    ],
+  });
+});
+
+test("paging neither doubles nor loses an alert while others fire", async () => {
+  await fire(25);
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const before = await askAll<Item>(url, "/api/v1/alerts", key, 200);
+  const items = await askAll<Item>(url, "/api/v1/alerts", key, 4, (page) => fire(1, 100 + page));
+
+  // With the alert that speaks for all of them.
+  expect(before).toHaveLength(26);
+  expect(items.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
+});
+
+test("every filter takes what it names and nothing else", async () => {
+  await fire(2);
+  await fire(1, 50, 102);
+  const { url } = await world.start();
+  const key = await world.key("operator");
+  const [newest] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
+  await ask(url, `/api/v1/alerts/${newest?.id}/ack`, key, { method: "POST" });
+  const count = async (query: string) => (await askAll(url, `/api/v1/alerts?${query}`, key, 1)).length;
+
+  expect(await count("zone=101")).toBe(2);
+  expect(await count("rule=942160")).toBe(1);
+  expect(await count("rule=9421*")).toBe(3);
+  expect(await count("state=acknowledged")).toBe(1);
+  expect(await count("state=acknowledged,firing")).toBe(3);
+  expect(await count("severity=critical")).toBe(0);
+  expect(await count("severity=warning&severity=error&kind=spike")).toBe(3);
+  expect(await count("since=2026-11-20T15:30:00Z&until=2026-11-20T15:30:01Z")).toBe(3);
+  expect(await count("until=2026-11-20T15:30:00Z")).toBe(0);
+});
+
+test("S3: a note that names an address has it masked in the trail, which outlives erasures, and for masked keys", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const [key, masked] = [await world.key("operator"), await world.key("reader", { isMasked: true })];
+  const [alert] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
+  const note = "blocked client:2a03:4ab8:5769:7::5, see...203.0.113.7 and 2001:db8:1:2::7 at 10:15";
+  const hidden = "blocked client:2a03:4ab8:5769::*, see...203.0.113.* and 2001:db8:1::* at 10:15";
+  const act = (path: string, body: object, status = 200) =>
+    ask(url, path, key, { method: "POST", body: JSON.stringify(body), status });
+  await act(`/api/v1/alerts/${alert?.id}/ack`, { note });
+  await act("/api/v1/silences", { matchers: { zone: [101] }, reason: note, durationMinutes: 5 }, 201);
+
+  const seenBy = async (who: string) =>
+    JSON.stringify([
+      await ask(url, `/api/v1/alerts/${alert?.id}`, who),
+      await ask(url, "/api/v1/silences", who),
+    ]);
+  expect((await seenBy(key)).split(note)).toHaveLength(3);
+  expect((await seenBy(masked)).split(hidden)).toHaveLength(3);
+  expect(await seenBy(masked)).not.toContain(note);
+  const feed = await readFeed(world.database().db, { after: 0, limit: 100, zoneIds: null });
+  const noted = feed.map((row) => [toFeedEvent(row, false).note, toFeedEvent(row, true).note]);
+  expect(noted).toContainEqual([note, hidden]);
+  const audit = JSON.stringify(await world.database().db.select().from(auditEntries));
+  expect(audit.split(hidden)).toHaveLength(3);
+  expect(audit).not.toContain(note);
+});
+
+test("S3: a masked key reads no full address in a headline, an error of a channel or a name", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const [key, masked] = [await world.key("operator"), await world.key("reader", { isMasked: true })];
+  const [alert] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
+  const { pool } = world.database();
+  const text = "from:203.0.113.7";
+  await pool.query(
+    `update alerts set acknowledged_by = $1, details = jsonb_set(details, '{message,headline}', to_jsonb($1::text)),
+       transitions = jsonb_set(transitions, '{0,by}', to_jsonb($1::text))`,
+    [text],
+  );
+  await pool.query(
+    "update notifications set last_error = $1, content = jsonb_set(content, '{headline}', to_jsonb($1::text))",
+    [text],
+  );
+  await pool.query(
+    "update alert_transitions set headline = $1, entry = jsonb_set(entry, '{by}', to_jsonb($1::text))",
+    [text],
+  );
+  await pool.query(
+    `insert into silences (starts_at, expires_at, created_by, reason, matchers)
+     values (now(), now() + interval '1 hour', $1, $1, '{}')`,
+    [text],
+  );
+  const seenBy = async (who: string) => {
+    const paths = ["alerts", `alerts/${alert?.id}`, "alerts.atom", "deliveries", "silences"];
+    const answers = paths.map((path) => fetch(`${url}/api/v1/${path}`, { headers: { AccessKey: who } }));
+    return Promise.all(answers.map(async (answer) => (await answer).text()));
+  };
+  for (const body of await seenBy(key)) expect(body).toContain(text);
+  for (const body of await seenBy(masked)) {
+    expect(body).not.toContain(text);
+    expect(body).toContain("from:203.0.113.*");
+  }
+  const feed = await readFeed(world.database().db, { after: 0, limit: 100, zoneIds: null });
+  expect(JSON.stringify(feed.map((row) => toFeedEvent(row, true)))).not.toContain(text);
+});
+
+test("acknowledging and resolving are audited with the key, and done once", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const key = await world.key("operator", { name: "alice" });
+  const [alert] = await askAll<Item>(url, "/api/v1/alerts", key, 10);
+  const act = (name: string, body?: object, status = 200) =>
+    ask(url, `/api/v1/alerts/${alert?.id}/${name}`, key, {
+      method: "POST",
+      status,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+
+  expect(await act("ack", { note: "on it" })).toMatchObject({ state: "acknowledged", result: "done" });
+  expect(await act("ack")).toMatchObject({ state: "acknowledged", result: "unchanged" });
+  expect(await act("resolve")).toMatchObject({ result: "done", channels: ["chat", "pager"] });
+  expect(await act("resolve")).toMatchObject({ state: "resolved", result: "unchanged" });
+  expect(await act("ack", {}, 409)).toMatchObject({ type: "urn:longwatch:problem:alert-resolved" });
+  expect(await ask(url, `/api/v1/alerts/${alert?.id}`, key)).toMatchObject({
+    state: "resolved",
+    acknowledgedBy: "alice",
+    transitions: [
+      { reason: "first" },
+      { reason: "acknowledged", by: "alice", note: "on it" },
+      { by: "alice" },
+    ],
+  });
+  const audit = await world.database().db.select().from(auditEntries);
+  const acts = audit.filter(({ subject }) => subject === `alert ${alert?.id}`);
+  expect(acts.map(({ action, actor }) => [action, actor])).toEqual([
+    ["alert.acknowledged", expect.stringMatching(/^key \w+ \(alice\)$/)],
+    ["alert.resolved", expect.stringMatching(/^key \w+ \(alice\)$/)],
+  ]);
+});
+
+test("an answer that has not changed is not sent again", async () => {
+  await fire(1);
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const first = await call(url, "/api/v1/alerts", key);
+  const etag = first.headers.get("etag") ?? "";
+  const again = await call(url, "/api/v1/alerts", key, { headers: { "if-none-match": etag } });
+  await fire(1, 5);
+  const later = await call(url, "/api/v1/alerts", key, { headers: { "if-none-match": etag } });
+
+  expect(etag).toMatch(/^W\/"[\w-]{22}"$/);
+  expect([again.status, await again.text()]).toEqual([304, ""]);
+  expect(later.status).toBe(200);
+});
+
+test.each([
+  ["limit=0", "limit", "a whole number from 1 to 200"],
+  ["limit=201", "limit", "a whole number from 1 to 200"],
+  ["state=burning", "state", "one or more of firing, acknowledged, resolved"],
+  ["since=yesterday", "since", "an ISO 8601 time"],
+  ["zone=0", "zone", "a shield zone's number"],
+  ["colour=red", "colour", "is not a member of this request"],
+  ["after=abc", "after", "must be the `next` of this list's page before"],
+])("%s is refused by the name of its field and its rule", async (query, field, rule) => {
+  const { url } = await world.start();
+  const problem = await ask<{ mistakes: { field: string; rule: string }[] }>(
+    url,
+    `/api/v1/alerts?${query}`,
+    await world.key("reader"),
+    { status: 400 },
+  );
+
+  expect(problem.mistakes).toEqual([expect.objectContaining({ field })]);
+  expect(problem.mistakes[0]?.rule).toContain(rule);
+});
+
+test("a cursor of one question is none of another", async () => {
+  await fire(3);
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const { next } = await ask<{ next: string }>(url, "/api/v1/alerts?limit=1", key);
+
+  await ask(url, `/api/v1/alerts?limit=1&zone=101&after=${next}`, key, { status: 400 });
+  await ask(url, `/api/v1/spikes?limit=1&after=${next}`, key, { status: 400 });
+});

@@ -1,0 +1,116 @@
+import { beforeEach, expect, test } from "vitest";
+import { auditEntries } from "../../../db/schema/audit-entries.ts";
+import { silences } from "../../../db/schema/silences.ts";
+import { NOW } from "../../alerting/support.ts";
+import { ask, askAll, openApiWorld } from "./api-world.ts";
+
+const world = openApiWorld();
+const clock = () => NOW;
+
+beforeEach(() => world.alerts().clear());
+
+function post(url: string, key: string, body: object, { status = 201, query = "" } = {}) {
+  const init = { method: "POST", body: JSON.stringify(body), status };
+  return ask(url, `/api/v1/silences${query}`, key, init);
+}
+
+const WANTED = { matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 };
+
+test("a dry run says which alerts a silence would hold back, and writes nothing", async () => {
+  await world.alerts().openSpike(0);
+  await world.alerts().openSpike(0, { ruleId: "930100" });
+  await world.alerts().runAt(0);
+  const [alert] = (await world.alerts().alerts()).filter(({ ruleId }) => ruleId === "942100");
+  const { url } = await world.start({ clock });
+  const key = await world.key("operator");
+
+  expect(await post(url, key, WANTED, { query: "?dryRun=true", status: 200 })).toEqual({
+    id: null,
+    startsAt: "2026-11-20T15:30:00.000Z",
+    expiresAt: "2026-11-20T17:30:00.000Z",
+    matchers: WANTED.matchers,
+    reason: "load test",
+    createdBy: "operator",
+    alertIds: [alert?.id],
+  });
+  expect(await world.database().db.$count(silences)).toBe(0);
+});
+
+test("a silence is made, listed, ended and audited under the key's name", async () => {
+  let now = NOW;
+  const { url } = await world.start({ clock: () => now });
+  const key = await world.key("operator", { name: "bob" });
+  const made = await post(url, key, WANTED);
+  const listed = await askAll(url, "/api/v1/silences", key, 10);
+  const end = () => ask(url, `/api/v1/silences/${String(made["id"])}`, key, { method: "DELETE" });
+
+  now += 1_000;
+  expect(made).toMatchObject({ createdBy: "bob", alertIds: [] });
+  expect(listed).toEqual([
+    {
+      id: made["id"],
+      state: "active",
+      startsAt: "2026-11-20T15:30:00.000Z",
+      expiresAt: "2026-11-20T17:30:00.000Z",
+      createdAt: expect.any(String),
+      createdBy: "bob",
+      reason: "load test",
+      matchers: WANTED.matchers,
+    },
+  ]);
+  expect(await end()).toMatchObject({ result: "expired" });
+  expect(await end()).toMatchObject({ result: "over" });
+  expect(await askAll(url, "/api/v1/silences", key, 10)).toEqual([]);
+  expect(await askAll(url, "/api/v1/silences?state=expired", key, 10)).toHaveLength(1);
+  const audit = await world.database().db.select().from(auditEntries);
+  expect(audit.filter(({ subject }) => subject === `silence ${String(made["id"])}`)).toMatchObject([
+    {
+      action: "silence.added",
+      actor: expect.stringMatching(/^key \w+ \(bob\)$/),
+      details: { reason: "load test" },
+    },
+    { action: "silence.expired", actor: expect.stringMatching(/^key \w+ \(bob\)$/) },
+  ]);
+});
+
+test("a key for one zone silences that zone alone, and sees no other's", async () => {
+  const { url } = await world.start({ clock });
+  const everywhere = await world.key("operator");
+  const own = await world.key("operator", { zoneIds: [101] });
+  const { id: both } = await post(url, everywhere, { ...WANTED, matchers: { zone: [101, 102] } });
+  const { id: foreign } = await post(url, everywhere, { ...WANTED, matchers: { zone: [102] } });
+  const { id: all } = await post(url, everywhere, { ...WANTED, matchers: { severity: ["info"] } });
+  await post(url, own, WANTED);
+  const seen = await askAll<{ id: number; matchers: { zone?: number[] } }>(url, "/api/v1/silences", own, 1);
+
+  expect(seen.map(({ matchers }) => matchers.zone)).toEqual([[101], undefined, [101]]);
+  for (const matchers of [{ zone: [102] }, { zone: [101, 102] }, { rule: ["942100"] }])
+    await post(url, own, { ...WANTED, matchers }, { status: 403 });
+  for (const [id, status] of [
+    [both, 403],
+    [all, 403],
+    [foreign, 404],
+  ] as const)
+    await ask(url, `/api/v1/silences/${String(id)}`, own, { method: "DELETE", status });
+});
+
+test.each([
+  ["no matcher", { matchers: {} }, 400, "matchers"],
+  ["a matcher without values", { matchers: { zone: [] } }, 400, "matchers.zone"],
+  ["a word that is no severity", { matchers: { severity: ["loud"] } }, 400, "matchers.severity[0]"],
+  ["no reason", { reason: " " }, 400, "reason"],
+  ["a reason of two lines", { reason: "one\ntwo" }, 400, "reason"],
+  ["no end", { durationMinutes: undefined }, 422, "expiresAt"],
+  ["two ends", { expiresAt: "2026-11-21T00:00:00Z" }, 422, "expiresAt"],
+  ["an end in the past", { durationMinutes: undefined, expiresAt: "2026-11-20T15:00:00Z" }, 422, "expiresAt"],
+])("%s is refused by name", async (_what, change, status, field) => {
+  const { url } = await world.start({ clock });
+  const key = await world.key("operator");
+  const problem = await post(url, key, { ...WANTED, ...change }, { status });
+
+  expect(problem).toMatchObject({
+    status,
+    mistakes: expect.arrayContaining([expect.objectContaining({ field })]),
+  });
+  expect(await world.database().db.$count(silences)).toBe(0);
+});

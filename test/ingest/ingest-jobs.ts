@@ -1,0 +1,74 @@
+import pino from "pino";
+import type { Database } from "../../db/client.ts";
+import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import { createReconcileCountsJob } from "../../jobs/coverage/reconcile-counts.ts";
+import { createRepairWindowJob } from "../../jobs/coverage/repair-window.ts";
+import { createSealWindowsJob } from "../../jobs/coverage/seal-windows.ts";
+import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
+import { createPollEventsJob } from "../../jobs/ingest/poll-events.ts";
+import { createWalkDaysJob } from "../../jobs/ingest/walk-days.ts";
+import { createEdgeClient } from "../../src/edge/edge-client.ts";
+import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
+import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { createSecret } from "../../src/lib/secret.ts";
+import type { AnyJob } from "../../src/queue/define-job.ts";
+
+export const ZONE = 101;
+export const silent = pino({ level: "silent" });
+const MINUTE_MS = 60_000;
+
+export interface IngestJobsOptions {
+  readonly database: Database;
+  readonly url: string;
+  readonly accessKey: string;
+  readonly clock: Clock;
+  readonly observer: IngestObserver;
+  readonly erasures?: ErasureGuard;
+  /** Hears which nudges the jobs give. */
+  readonly told?: (nudge: "missing" | "match" | "repair" | "seal") => void;
+}
+
+/** The jobs that copy and prove, of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
+export function createIngestJobs(options: IngestJobsOptions) {
+  const { database, url, accessKey, clock, observer, erasures, told } = options;
+  const transport = createEdgeTransport({
+    baseUrl: url,
+    accessKey: createSecret(accessKey),
+    sleep: async () => undefined,
+  });
+  const workers = createListPageWorkers({ threads: 1 });
+  const deps = {
+    digestListPage: workers.digest,
+    database,
+    partitions: createPartitionKeeper(database),
+    edge: createEdgeClient(transport),
+    clock,
+    log: silent,
+    observer,
+    freshMs: 30_000,
+    overlapMs: 3 * MINUTE_MS,
+    settleMs: 15 * MINUTE_MS,
+    fullEveryMs: 15 * MINUTE_MS,
+    lastProofMs: 66 * 60 * MINUTE_MS,
+    afterPage: () => undefined,
+    ...(erasures === undefined ? {} : { erasures }),
+  };
+  const tell = (nudge: Parameters<NonNullable<typeof told>>[0]) => async () => told?.(nudge);
+  const runs = (job: AnyJob) => (signal?: AbortSignal) =>
+    job.run({ zoneId: ZONE } as never, signal ?? new AbortController().signal);
+  return {
+    poll: runs(createPollEventsJob(deps)),
+    walk: runs(createWalkDaysJob(deps)),
+    reconcile: runs(
+      createReconcileCountsJob({ ...deps, afterMissing: tell("missing"), afterMatch: tell("match") }),
+    ),
+    repair: runs(createRepairWindowJob({ ...deps, afterRepair: tell("repair") })),
+    seal: runs(createSealWindowsJob({ ...deps, afterSeal: tell("seal") })),
+    close: async () => {
+      await workers.close();
+      await transport.close();
+    },
+  };
+}

@@ -1,0 +1,240 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { readSearchedHours } from "../../db/search/search-coverage.ts";
+import { isBackfilled } from "../../src/coverage/plan-search.ts";
+import type { Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/model/horizon.ts";
+import { openRawBlock } from "../../src/model/raw-block.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { NOW, openEmulator, oracle, TODAY, walkDay, YESTERDAY } from "../emulator/support.ts";
+import { expectedRows, openChangingPlatform, storedRows, withoutRoute, ZONE } from "./ingest-support.ts";
+
+const PROGRAM = fileURLToPath(new URL("./ingest-replica.ts", import.meta.url));
+const DAYS = ["11-18-2026", YESTERDAY, TODAY];
+/** Give the printed one to see the same kills again. */
+const SEED = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
+
+/** Mulberry32: whole numbers from `from` to `to`, the same for the same seed. */
+function createDice(seed: number) {
+  let state = seed;
+  return (from: number, to: number) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return from + (((mixed ^ (mixed >>> 14)) >>> 0) % (to - from + 1));
+  };
+}
+
+interface Replica {
+  readonly child: ChildProcess;
+  /** How it ended by itself; null when it was killed. */
+  readonly ended: Promise<{ failures: string[] } | null>;
+}
+
+/** May put another body in the place of an answer. */
+type OnAnswer = (answered: number, child: ChildProcess, body: string) => unknown;
+
+/** A replica whose every answer of the platform passes `onAnswer` first: where it stands is known, and it waits there. */
+async function startReplica(
+  { emulator, database }: World,
+  name: string,
+  jobs: readonly ("poll" | "walk")[],
+  onAnswer: OnAnswer,
+): Promise<Replica> {
+  let answered = 0;
+  let child: ChildProcess | undefined;
+  const url = await openChangingPlatform(emulator, async (body) => {
+    const changed = child === undefined ? body : await onAnswer(++answered, child, body);
+    return typeof changed === "string" ? changed : body;
+  });
+  child = fork(PROGRAM, [name, database.url, url, emulator.accessKey, String(NOW), ...jobs]);
+  const started = child;
+  onTestFinished(() => void started.kill("SIGKILL"));
+  const told = once(child, "message").then(([message]) => message as { failures: string[] });
+  const ended = once(child, "exit").then(([code]) => (code === 0 ? told : null));
+  return { child, ended };
+}
+
+interface World {
+  readonly emulator: Emulator;
+  readonly database: MigratedDatabase;
+}
+
+async function openWorld(): Promise<World> {
+  const emulator = await openEmulator({
+    historyHours: 30,
+    eventsPerSecond: 0.05,
+    switches: { pageSize: 70, order: SEED % 2 === 0 ? "oldest" : "newest" },
+  });
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  return { emulator, database };
+}
+
+/** What time does to the leases of the dead. */
+async function expireLeases({ pool }: MigratedDatabase): Promise<void> {
+  await pool.query("update leases set expires_at = now() - interval '1 second' where expires_at is not null");
+}
+
+async function query<Row = Record<string, unknown>>(
+  { pool }: MigratedDatabase,
+  text: string,
+): Promise<Row[]> {
+  return (await pool.query(text)).rows as Row[];
+}
+
+/** Everything that ingest leaves behind agrees with the platform and with itself. */
+async function expectComplete({ emulator, database }: World): Promise<void> {
+  expect(withoutRoute(await storedRows(database))).toEqual(expectedRows(await oracle(emulator)));
+
+  const blocks = await query<{ block: Buffer }>(database, "select block from raw_blocks");
+  const kept = (await Promise.all(blocks.map(({ block }) => openRawBlock(block)))).flat().map(String);
+  const shown = (await Promise.all(DAYS.map((day) => walkDay(emulator, day)))).flat();
+  const listed = new Set(shown.flatMap(({ logs }) => logs ?? []).map((entry) => JSON.stringify(entry)));
+  expect(kept.sort()).toEqual([...listed].sort());
+
+  expect(
+    await query(
+      database,
+      `select c.day::text, c.pass_result in ('full', 'short') as ended, c.pages_seen - count(p.page)::integer as holes,
+         c.new_entries - coalesce(sum(p.new_entries), 0)::integer as uncounted, max(p.page) - c.pages_seen as last,
+         c.full_pass_started_at is not null as proves
+       from ingest_cursors c left join pages p using (zone_id, day, pass)
+       group by 1, c.pass_result, c.pages_seen, c.new_entries, c.full_pass_started_at order by 1`,
+    ),
+  ).toEqual(
+    ["2026-11-18", "2026-11-19", "2026-11-20"].map((day) => ({
+      day,
+      ended: true,
+      holes: 0,
+      uncounted: 0,
+      last: -1,
+      proves: true,
+    })),
+  );
+
+  const hours = await readSearchedHours(database.db, ZONE, { fromMs: NOW - 80 * HOUR_MS, toMs: NOW });
+  expect(isBackfilled(NOW, hours)).toBe(true);
+  expect(
+    await query(
+      database,
+      `select starts_at from coverage_windows w full join (
+         select date_trunc('hour', occurred_at) as starts_at, count(*) as n from waf_events group by 1) e using (starts_at)
+       where coalesce(w.stored_count, 0) <> coalesce(e.n, 0)`,
+    ),
+  ).toEqual([]);
+  expect(
+    await query(
+      database,
+      `select rule_id, date_trunc('minute', occurred_at) from waf_events
+       except select rule_id, minute from dirty_buckets`,
+    ),
+  ).toEqual([]);
+}
+
+test("F1: ingest that is killed again and again in any place ends with exactly the platform's events", async () => {
+  console.log(`kills follow from TEST_SEED=${SEED}`);
+  const dice = createDice(SEED);
+  const world = await openWorld();
+  let kills = 0;
+  for (let life = 0; life < 4; life++) {
+    const killAt = dice(2, 22);
+    const { ended } = await startReplica(world, `life ${life}`, ["poll", "walk"], (answered, child) => {
+      // Before the answer, or beside the transaction of the page that the answer makes room for.
+      if (answered === killAt) child.kill("SIGKILL");
+    });
+    if ((await ended) === null) kills++;
+    await expireLeases(world.database);
+  }
+  expect(kills).toBe(4);
+  const { ended } = await startReplica(world, "last life", ["poll", "walk"], () => undefined);
+  expect(await ended).toEqual({ failures: [] });
+  await expectComplete(world);
+});
+
+test("F1, F5: two replicas at once, either of them killed at any time, end with exactly the platform's events", async () => {
+  console.log(`kills follow from TEST_SEED=${SEED}`);
+  const dice = createDice(SEED + 1);
+  const world = await openWorld();
+  for (let life = 0; life < 1; life++) {
+    const killAt = dice(5, 40);
+    const victim = dice(0, 1);
+    let answeredByBoth = 0;
+    const children: ChildProcess[] = [];
+    const replicas = await Promise.all(
+      ["one", "other"].map((name) =>
+        startReplica(world, `${name} ${life}`, ["poll", "walk"], () => {
+          if (++answeredByBoth === killAt) {
+            children[victim]?.kill("SIGKILL");
+            return expireLeases(world.database);
+          }
+          return undefined;
+        }),
+      ),
+    );
+    children.push(...replicas.map(({ child }) => child));
+    await Promise.all(replicas.map(({ ended }) => ended));
+    await expireLeases(world.database);
+  }
+  const { ended } = await startReplica(world, "last", ["poll", "walk"], () => undefined);
+  expect(await ended).toEqual({ failures: [] });
+  await expectComplete(world);
+});
+
+/** All that ingest writes but its leases, one value per table; of the list's days those a late runner has no work on. */
+function digest(database: MigratedDatabase) {
+  const all = ["waf_events", "raw_blocks", "coverage_windows", "dirty_buckets"].map((name) => [name, "true"]);
+  const settled = ["pages", "ingest_cursors"].map((name) => [name, "day < '2026-11-20'"]);
+  const each = [...all, ...settled].map(
+    ([name, part]) =>
+      `select '${name}' as name, count(*), md5(string_agg(t::text, ',' order by t::text)) from ${name} t where ${part}`,
+  );
+  return query(database, `${each.join(" union all ")} order by 1`);
+}
+
+test.each(["poll", "walk"] as const)(
+  "F6: a replica that was frozen with a page in hand writes nothing once another has taken over (%s)",
+  async (job) => {
+    const world = await openWorld();
+    const { database } = world;
+    let takeOver: (child: ChildProcess) => void = () => undefined;
+    const inHand = new Promise<ChildProcess>((resolve) => {
+      takeOver = resolve;
+    });
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const zombie = await startReplica(world, "zombie", [job], async (answered, child, body) => {
+      if (answered !== 4) return body;
+      takeOver(child);
+      await released;
+      // Nobody else has seen this event, so nobody else can have stored it.
+      return body.replace(/"logId":"[^"]+"/, '"logId":"zombie"');
+    });
+    const child = await inHand;
+    // It waits for the answer; what it had read before is stored.
+    await vi.waitFor(async () => {
+      const busy = `select pid from pg_stat_activity where datname = current_database() and application_name = 'zombie' and state <> 'idle'`;
+      expect(await query(database, busy)).toEqual([]);
+    });
+    child.kill("SIGSTOP");
+    release();
+    await expireLeases(database);
+    const successor = await startReplica(world, "successor", ["poll", "walk"], () => undefined);
+    expect(await successor.ended).toEqual({ failures: [] });
+    await expectComplete(world);
+    const before = await digest(database);
+    const [lease] = await query<{ fence: string }>(
+      database,
+      `select fence from leases where name like '${job === "poll" ? "poll-events" : "walk-days"}%' order by name limit 1`,
+    );
+    expect(Number(lease?.fence)).toBeGreaterThan(1);
+    child.kill("SIGCONT");
+    const ended = await zombie.ended;
+    expect(ended?.failures.filter((code) => code !== "FENCE_LOST")).toEqual([]);
+    expect(await digest(database)).toEqual(before);
+  },
+);

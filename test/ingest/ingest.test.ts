@@ -1,0 +1,311 @@
+import { expect, test } from "vitest";
+import { findRecordBlocks, readRecordBlocks } from "../../db/archive/archive-records.ts";
+import { isKnownPage } from "../../db/ingest/list-passes.ts";
+import { openRawBlock } from "../../src/model/raw-block.ts";
+import { HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle, walkDay, YESTERDAY } from "../emulator/support.ts";
+import {
+  expectedRows,
+  openChangingPlatform,
+  openIngest,
+  storedRows,
+  withoutRoute,
+  ZONE,
+} from "./ingest-support.ts";
+
+const HISTORY = { historyHours: 30, eventsPerSecond: 0.05 } as const;
+
+async function count(
+  { pool }: { pool: { query: (text: string) => Promise<{ rows: { n: number }[] }> } },
+  table: string,
+) {
+  const { rows } = await pool.query(`select count(*)::integer as n from ${table}`);
+  return rows[0]?.n;
+}
+
+test("polling an empty store brings every event of the 72 hours with every dimension resolved", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  const rows = await storedRows(ingest.database);
+  expect(rows.length).toBeGreaterThan(2_000);
+  expect(withoutRoute(rows)).toEqual(expectedRows(await oracle(emulator)));
+  expect(new Set(rows.map(({ route }) => route))).toEqual(new Set(["search"]));
+});
+
+test("a list pass after the search adds no event and keeps every record byte for byte", async () => {
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 700 } });
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  const before = await storedRows(ingest.database);
+  await ingest.walk();
+  expect(await storedRows(ingest.database)).toEqual(before);
+
+  const { rows } = await ingest.database.pool.query<{ block: Buffer }>(
+    "select block from raw_blocks where day = '2026-11-19'",
+  );
+  const kept = (await Promise.all(rows.map(({ block }) => openRawBlock(block)))).flat().map(String).sort();
+  const shown = (await walkDay(emulator, YESTERDAY))
+    .flatMap(({ logs }) => logs ?? [])
+    .map((entry) => JSON.stringify(entry));
+  expect(kept).toEqual(shown.sort());
+});
+
+test("of hours that have left the list already the search's rows are the records, each kept once", async () => {
+  const emulator = await openEmulator({ historyHours: 71, eventsPerSecond: 0.02 });
+  const ingest = await openIngest(emulator);
+  for (let round = 0; round < 3; round++) {
+    await ingest.poll();
+    await ingest.walk();
+    emulator.advance(16 * MINUTE_MS);
+  }
+  const { rows } = await ingest.database.pool.query<{ day: string; block: Buffer }>(
+    "select day::text as day, block from raw_blocks",
+  );
+  const recordsOf = async (blocks: typeof rows) =>
+    (await Promise.all(blocks.map(({ block }) => openRawBlock(block)))).flat().map(String);
+  const all = (await recordsOf(rows)).map((record) => (JSON.parse(record) as { logId: string }).logId);
+  expect(all.sort()).toEqual((await storedRows(ingest.database)).map(({ log_id }) => log_id).sort());
+
+  const left = (await oracle(emulator)).filter(({ timestamp }) => timestamp < Date.UTC(2026, 10, 18));
+  expect(left.length).toBeGreaterThan(300);
+  const expected = left.map(({ logId, timestamp, log, ...fields }) =>
+    JSON.stringify({ logId, timestamp, log, fields }),
+  );
+  const kept = await recordsOf(rows.filter(({ day }) => day < "2026-11-18"));
+  expect(kept.sort()).toEqual(expected.sort());
+});
+
+test.each(["oldest", "newest"] as const)(
+  "where the search is refused the list alone brings every event (%s first)",
+  async (order) => {
+    const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 300, order } });
+    emulator.addFault({ kind: "envelope", operation: "search-event-logs" });
+    const ingest = await openIngest(emulator);
+    await expect(ingest.poll()).rejects.toMatchObject({ disposition: "give-up" });
+    await ingest.walk();
+    const rows = await storedRows(ingest.database);
+    const events = expectedRows(await oracle(emulator));
+    expect(rows.map(({ log_id }) => log_id)).toEqual(events.map(({ log_id }) => log_id));
+    expect(rows.map(({ url }) => url)).toEqual(events.map(({ url }) => url));
+    expect(rows.map(({ action }) => action)).toEqual(events.map(({ action }) => action));
+    expect(rows.every(({ feature, ja4 }) => feature === null && ja4 === null)).toBe(true);
+
+    emulator.clearFaults();
+    await ingest.poll();
+    expect(withoutRoute(await storedRows(ingest.database))).toEqual(events);
+  },
+);
+
+test("a page read again unchanged writes no event, no record and no stale minute", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const ingest = await openIngest(emulator);
+  await ingest.walk();
+  await ingest.database.pool.query("delete from dirty_buckets");
+  const blocks = await count(ingest.database, "raw_blocks");
+  emulator.advance(16 * MINUTE_MS);
+  ingest.pages.length = 0;
+  await ingest.walk();
+  expect(ingest.pages.length).toBeGreaterThan(2);
+  const fresh = expectedRows(await oracle(emulator)).filter(({ at }) => at >= NOW);
+  expect(ingest.pages.reduce((sum, { inserted }) => sum + inserted, 0)).toBeGreaterThanOrEqual(fresh.length);
+  expect(await count(ingest.database, "raw_blocks")).toBeLessThanOrEqual((blocks ?? 0) + 3);
+  const { rows } = await ingest.database.pool.query<{ minute: Date }>(
+    "select min(minute) as minute from dirty_buckets",
+  );
+  expect(rows[0]?.minute.getTime()).toBeGreaterThan(NOW - HOUR_MS);
+});
+
+test("events that appear late are found by the overlap or by the next list pass", async () => {
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 3 });
+  const ingest = await openIngest(emulator);
+  for (let step = 0; step < 12; step++) {
+    await ingest.poll();
+    await ingest.walk();
+    emulator.advance(3 * MINUTE_MS);
+  }
+  emulator.advance(30 * MINUTE_MS);
+  await ingest.poll();
+  await ingest.walk();
+  await ingest.poll();
+  const ids = (await storedRows(ingest.database)).map(({ log_id }) => log_id);
+  expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
+});
+
+test("two replicas polling and walking at once store every event once and count each hour right", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const first = await openIngest(emulator);
+  const second = await openIngest(emulator, { database: first.database });
+  await Promise.all([first.poll(), second.poll(), first.walk(), second.walk()]);
+  await Promise.all([first.walk(), second.poll()]);
+  expect(withoutRoute(await storedRows(first.database))).toEqual(expectedRows(await oracle(emulator)));
+  const { rows } = await first.database.pool.query(`
+    select w.starts_at from coverage_windows w left join (
+      select date_trunc('hour', occurred_at) as hour, count(*) as n from waf_events group by 1) e on e.hour = w.starts_at
+    where w.stored_count <> coalesce(e.n, 0)`);
+  expect(rows).toEqual([]);
+});
+
+test("a runner that lost its lease between reading and writing commits nothing", async () => {
+  const emulator = await openEmulator(HISTORY);
+  const ingest = await openIngest(emulator, {
+    url: await openChangingPlatform(emulator, async (body) => {
+      await ingest.database.pool.query("update leases set fence = fence + 1, holder = 'another'");
+      return body;
+    }),
+  });
+  await expect(ingest.walk()).rejects.toMatchObject({ code: "FENCE_LOST" });
+  await expect(ingest.poll()).rejects.toMatchObject({ code: "FENCE_LOST" });
+  expect(await count(ingest.database, "waf_events")).toBe(0);
+  expect(await count(ingest.database, "pages")).toBe(0);
+});
+
+test("a pass that is stopped goes on at the page it stood at, in another process as well", async () => {
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  const stopping = new AbortController();
+  let answers = 0;
+  const first = await openIngest(emulator, {
+    url: await openChangingPlatform(emulator, (body) => {
+      if (++answers >= 9) stopping.abort();
+      return body;
+    }),
+  });
+  await first.walk(stopping.signal);
+  const { rows: stopped } = await first.database.pool.query<{ day: string; pages_seen: number }>(
+    "select day::text, pages_seen from ingest_cursors where pass_result is null",
+  );
+  expect(stopped).toHaveLength(1);
+  expect(stopped[0]?.pages_seen).toBeGreaterThan(0);
+  const second = await openIngest(emulator, { database: first.database });
+  await second.walk();
+  const { rows: ended } = await first.database.pool.query(
+    `select c.pass, c.pass_result, c.pages_seen - count(distinct p.page) as holes
+     from ingest_cursors c join pages p using (zone_id, day, pass) where day = $1 group by 1, 2, c.pages_seen`,
+    [stopped[0]?.day],
+  );
+  expect(ended).toEqual([{ pass: 1, pass_result: "full", holes: "0" }]);
+  const ids = (await storedRows(first.database)).map(({ log_id }) => log_id);
+  expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
+});
+
+test("a refused token begins the pass again and nothing is missed", async () => {
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  const ingest = await openIngest(emulator);
+  emulator.addFault({ kind: "token-expiry", next: 1 });
+  for (let run = 0; run < 3; run++) await ingest.walk();
+  const { rows } = await ingest.database.pool.query(
+    "select day, pass, pass_result from ingest_cursors order by day",
+  );
+  expect(rows.every(({ pass_result }) => pass_result === "full" || pass_result === "short")).toBe(true);
+  expect(rows.some(({ pass }) => pass > 1)).toBe(true);
+  const ids = (await storedRows(ingest.database)).map(({ log_id }) => log_id);
+  expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
+});
+
+test("a token that comes again ends the pass, and the pass proves nothing", async () => {
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  emulator.addFault({ kind: "token-loop", pages: 2 });
+  const ingest = await openIngest(emulator);
+  await ingest.walk();
+  const { rows } = await ingest.database.pool.query(
+    "select pass_result, full_pass_started_at from ingest_cursors",
+  );
+  expect(rows).toHaveLength(3);
+  expect(rows.some(({ pass_result }) => pass_result === "looped")).toBe(true);
+  expect(
+    rows
+      .filter(({ pass_result }) => pass_result === "looped")
+      .every(({ full_pass_started_at }) => full_pass_started_at === null),
+  ).toBe(true);
+  expect(emulator.requests().counts["list-event-logs"]).toBeLessThan(80);
+});
+
+test("an entry that cannot become an event is set aside with its bytes, once, and its page goes on", async () => {
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 2 });
+  const poison = [
+    `"a string"`,
+    `{"logId":null,"timestamp":${NOW},"log":"{}","labels":{}}`,
+    `{"logId":"x","timestamp":"yesterday","log":"{}"}`,
+    `{"logId":"far","timestamp":4102444800000,"log":"{}"}`,
+    `{"logId":"nul\\u0000","timestamp":${NOW - 1},"log":"{}"}`,
+    `{"logId":"half\\ud800","timestamp":${NOW - 1},"log":"{}"}`,
+    `{"logId":"${"l".repeat(201)}","timestamp":${NOW - 1},"log":"{}"}`,
+  ];
+  const url = await openChangingPlatform(emulator, (body, path) =>
+    path.includes("/11-20-2026") ? body.replace(`"logs":[`, `"logs":[${poison.join(" , ")},`) : body,
+  );
+  const ingest = await openIngest(emulator, { url });
+  await ingest.walk();
+  await ingest.walk();
+  const { rows } = await ingest.database.pool.query<{ raw: Buffer; reason: string; day: string }>(
+    "select raw, reason, day::text from quarantined_entries order by id",
+  );
+  expect(rows.map(({ raw }) => raw.toString())).toEqual(poison);
+  expect(new Set(rows.map(({ day }) => day))).toEqual(new Set(["2026-11-20"]));
+  expect(rows.map(({ reason }) => reason.split(":")[0])).toEqual([
+    "unreadable",
+    "unreadable",
+    "unreadable",
+    "timestamp",
+    "logId",
+    "logId",
+    "logId",
+  ]);
+  const ids = (await storedRows(ingest.database)).map(({ log_id }) => log_id);
+  expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
+});
+
+test("payloads with NUL, lone surrogates and COPY's own escapes are stored, the record untouched", async () => {
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 1 });
+  const nasty = "/\\.\\N\t\n\r\u0000\ud800é😀\u202e";
+  const url = await openChangingPlatform(emulator, (body, path) => {
+    if (!path.endsWith("/search")) return body;
+    const answer = JSON.parse(body) as { rows: { fields: Record<string, string> }[] };
+    for (const row of answer.rows) row.fields["url"] = nasty;
+    return JSON.stringify(answer);
+  });
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  const rows = await storedRows(ingest.database);
+  expect(rows.length).toBeGreaterThan(50);
+  expect(new Set(rows.map((row) => row.url))).toEqual(new Set(["/\\.\\N\t\n\r\uFFFD\uFFFDé😀\u202e"]));
+});
+
+test("an hour with more events than paging should hold is searched in parts", async () => {
+  const emulator = await openEmulator({ historyHours: 2, eventsPerSecond: 4 });
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  const rows = await storedRows(ingest.database);
+  expect(rows.length).toBeGreaterThan(12_000);
+  expect(rows.map(({ log_id }) => log_id)).toEqual(
+    expectedRows(await oracle(emulator)).map(({ log_id }) => log_id),
+  );
+});
+
+test("the zone of a page is the one that was asked for", async () => {
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 1, zones: [ZONE, 102] });
+  const ingest = await openIngest(emulator);
+  await ingest.poll();
+  const { rows } = await ingest.database.pool.query("select distinct zone_id from waf_events");
+  expect(rows).toEqual([{ zone_id: ZONE }]);
+});
+
+test("S3: pages that were read and records that are kept of one zone are nothing to another", async () => {
+  const emulator = await openEmulator({ ...HISTORY, historyHours: 3 });
+  const { database, walk } = await openIngest(emulator);
+  await walk();
+  const { rows } = await database.pool.query<{ day: string; hash: Buffer }>(
+    "select day::text, hash from pages where entries > 0",
+  );
+  expect(rows.length).toBeGreaterThan(0);
+  for (const { day, hash } of rows) {
+    expect(await isKnownPage(database.db, ZONE, day, hash)).toBe(true);
+    expect(await isKnownPage(database.db, ZONE, "2026-11-01", hash)).toBe(false);
+    expect(await isKnownPage(database.db, 102, day, hash)).toBe(false);
+  }
+  const spans = [{ day: "2026-11-20", fromMs: NOW - 86_400_000, toMs: NOW }];
+  const blocks = await findRecordBlocks(database.db, ZONE, spans);
+  expect(blocks.length).toBeGreaterThan(0);
+  expect((await readRecordBlocks(database.db, ZONE, blocks)).size).toBe(blocks.length);
+  expect(await findRecordBlocks(database.db, 102, spans)).toEqual([]);
+  expect((await readRecordBlocks(database.db, 102, blocks)).size).toBe(0);
+});

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createNudge } from "../../src/queue/nudge.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("many calls become one, a while after the first", () => {
+  const fn = vi.fn();
+  const nudge = createNudge(fn, 500);
+  nudge();
+  vi.advanceTimersByTime(400);
+  nudge();
+  vi.advanceTimersByTime(99);
+  expect(fn).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(fn).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(10_000);
+  expect(fn).toHaveBeenCalledTimes(1);
+});
+
+test("calls that never pause do not put it off", () => {
+  const fn = vi.fn();
+  const nudge = createNudge(fn, 500);
+  for (let call = 0; call < 100; call += 1) {
+    nudge();
+    vi.advanceTimersByTime(100);
+  }
+  expect(fn.mock.calls.length).toBeGreaterThan(15);
+});
+
+test("a call from within is the next nudge's, not lost", () => {
+  let runs = 0;
+  const nudge = createNudge(() => {
+    runs += 1;
+    if (runs === 1) nudge();
+  }, 500);
+  nudge();
+  vi.advanceTimersByTime(1_000);
+  expect(runs).toBe(2);
+});
+
+test("nobody waits for a nudge, so its failure ends nothing", async () => {
+  vi.useRealTimers();
+  const unhandled = vi.fn();
+  process.on("unhandledRejection", unhandled);
+  const ended = Promise.withResolvers<void>();
+  createNudge(() => {
+    ended.resolve();
+    return Promise.reject(new Error("no queue"));
+  }, 1)();
+  await ended.promise;
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("unhandledRejection", unhandled);
+  expect(unhandled).not.toHaveBeenCalled();
+});
+
+test("a nudge that throws at once ends nothing either", () => {
+  const nudge = createNudge(() => {
+    throw new Error("no queue");
+  }, 500);
+  nudge();
+  expect(() => vi.advanceTimersByTime(500)).not.toThrow();
+});
