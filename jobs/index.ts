@@ -10,6 +10,7 @@ import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { Clock } from "../src/lib/clock.ts";
 import type { DiskSpace } from "../src/lib/disk-space.ts";
 import type { Log } from "../src/lib/log.ts";
+import { MINUTE_MS } from "../src/lib/units.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
@@ -37,8 +38,6 @@ import { createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
 import { createManagePartitionsJob } from "./service/manage-partitions.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
-
-const MINUTE_MS = 60_000;
 
 /** How often, and how far. */
 export interface JobSettings {

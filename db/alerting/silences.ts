@@ -1,4 +1,5 @@
 import { and, desc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import type { SilenceStatus } from "../../src/model/silence-status.ts";
 import type { Queryable } from "../client.ts";
 import { silences } from "../schema/silences.ts";
 
@@ -23,13 +24,12 @@ export async function readSilence(db: Queryable, id: number): Promise<SilenceRow
 export interface SilencePageQuery {
   /** Those that can hold back an alert of one of these zones; null is all. */
   readonly zoneIds: readonly number[] | null;
-  readonly standings: readonly SilenceStanding[];
+  readonly standings: readonly SilenceStatus[];
   readonly nowMs: number;
   /** Of the last silence of the page before. */
   readonly beforeId: number | undefined;
   readonly limit: number;
 }
-export type SilenceStanding = "in force" | "to come" | "over";
 
 /** The newest first. */
 export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<SilenceRow[]> {

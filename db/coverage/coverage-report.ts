@@ -1,15 +1,7 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { CoverageHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
-import type { CoveredHour } from "./covered-hours.ts";
-
-/** All that is known of one hour of a zone; times in epoch ms. */
-export interface CoverageHour extends CoveredHour {
-  readonly sealedAt: number | null;
-  readonly gapReason: string | null;
-  /** What a sealed hour was sealed by. */
-  readonly evidence: unknown;
-}
 
 /** The hours with a row that begin in [from, to), epoch ms, oldest first. */
 export async function readCoverageHours(

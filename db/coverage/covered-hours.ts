@@ -1,25 +1,7 @@
 import { and, asc, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
-import { coverageWindows, type HourLooks } from "../schema/coverage-windows.ts";
-
-/** One hour of a zone as it is recorded; times in epoch ms, null where it has not happened. */
-export interface CoveredHour {
-  readonly startsAt: number;
-  readonly state: "open" | "sealed" | "gap";
-  readonly searchedThrough: number | null;
-  readonly lastNewAt: number | null;
-  readonly closingSearchAt: number | null;
-  readonly reconciledAt: number | null;
-  readonly upstreamCount: number | null;
-  readonly storedCount: number;
-  readonly missingCells: number;
-  readonly surplusCells: number;
-  readonly reopenedAt: number | null;
-  readonly reopenReason: string | null;
-  readonly proofFrom: number | null;
-  readonly unresolvedSince: number | null;
-  readonly looks: HourLooks;
-}
+import { coverageWindows } from "../schema/coverage-windows.ts";
 
 /** The recorded hours that begin in [fromMs, toMs), oldest first; an hour without a row has not begun. */
 export async function readCoveredHours(

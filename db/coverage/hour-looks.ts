@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import type { HourLooks } from "../../src/model/look.ts";
 import type { Queryable } from "../client.ts";
-import { coverageWindows, type HourLooks } from "../schema/coverage-windows.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
 
 /** The looks of these hours (epoch ms of their starts), locked until the commit. An hour without a row is entered. */
 export async function lockLooks(

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
+import type { HourLooks } from "../../src/model/look.ts";
 import type { Queryable } from "../client.ts";
-import type { HourLooks } from "../schema/coverage-windows.ts";
 import { HISTORY } from "./reopen-hours.ts";
 
 /** What was decided about an hour. */

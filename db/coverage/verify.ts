@@ -1,12 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
-
-/** Epoch ms, half-open. */
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
 
 export interface CountedHour {
   readonly startsAt: number;

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
 import type { Queryable } from "../client.ts";
 import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { ruleSnapshots } from "../schema/rule-snapshots.ts";
 import type { SeriesKey } from "./spikes.ts";
 
-const DAY_MS = 86_400_000;
 /** The platform tells of 28 days; a few more, so that what it no longer tells can still be compared. */
 const KEPT_DAYS = 35;
 

@@ -1,29 +1,12 @@
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import { createTimeWriter, toCopyField } from "../postgres/copy-text.ts";
-
-/** A row of waf_events to be; texts without NUL, ids at most 200 characters. */
-export interface NewEvent {
-  /** Epoch ms. */
-  readonly occurredAt: number;
-  readonly logId: string;
-  readonly route: "search" | "list";
-  readonly feature: string | null;
-  readonly ruleId: string | null;
-  readonly ip: string | null;
-  readonly ja4: string | null;
-  readonly ua: string | null;
-  readonly url: string | null;
-  readonly asn: string | null;
-  readonly country: string | null;
-  readonly action: string | null;
-  readonly message: string | null;
-}
 
 /** The columns of `toEventRows`, in its order. */
 export const EVENT_COLUMNS =
   "occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua, url, asn, country, action, message";
 
 /** Events in COPY's text format. */
-export function toEventRows(zoneId: number, events: readonly NewEvent[]): Buffer {
+export function toEventRows(zoneId: number, events: readonly WafEvent[]): Buffer {
   const toTime = createTimeWriter();
   let rows = Buffer.allocUnsafe(BYTES_PER_EVENT * events.length);
   let end = 0;
@@ -42,7 +25,7 @@ const BYTES_PER_EVENT = 768;
 /** Of UTF-8, for a unit of a string. */
 const MAX_BYTES_PER_UNIT = 3;
 
-function toRow(zoneId: number, event: NewEvent, time: string): string {
+function toRow(zoneId: number, event: WafEvent, time: string): string {
   return `${time}\t${zoneId}\t${toCopyField(event.logId)}\t${event.route}\t${toCopyField(
     event.feature,
   )}\t${toCopyField(event.ruleId)}\t${toCopyField(event.ip)}\t${toCopyField(event.ja4)}\t${toCopyField(

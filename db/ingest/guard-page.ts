@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
+import type { EventKey } from "../../src/model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
-import type { EventKey, RecordEraser } from "../privacy/erase-records.ts";
+import type { RecordEraser } from "../privacy/erase-records.ts";
 import { addErased } from "../privacy/erasures.ts";
 import type { TombstoneRow } from "../privacy/tombstones.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";

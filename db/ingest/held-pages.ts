@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { replaceRaw } from "../privacy/erase-quarantine.ts";
 import { holdTombstones } from "../privacy/tombstones.ts";
 import { assertFence } from "../service/leases.ts";
-import type { NewEvent } from "./event-rows.ts";
 import { type ErasureGuard, enterEmptied, eraseCovered, eraseFromBlocks, matchOpen } from "./guard-page.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
 
@@ -30,7 +30,7 @@ export async function readHeldCounts(db: Queryable): Promise<HeldCounts[]> {
   return rows;
 }
 
-export interface HeldEvent extends NewEvent {
+export interface HeldEvent extends WafEvent {
   /** The row's version: another page may add to a held event. */
   readonly version: string;
 }

@@ -1,7 +1,8 @@
+import { MINUTE_MS } from "../../src/lib/units.ts";
+
 /** A value of a row to be copied; times go through `createTimeWriter`. */
 export type CopyValue = string | number | null;
 
-const MINUTE_MS = 60_000;
 const ESCAPED = /[\\\n\r\t]/;
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 

@@ -1,12 +1,11 @@
 import { sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
 import type { Database, Queryable } from "../client.ts";
 import { ADVISORY_LOCKS } from "./advisory-locks.ts";
 import { inTransaction } from "./transaction.ts";
 
 const PARTITIONED_TABLES = ["waf_events", "raw_blocks"] as const;
 export type PartitionedTable = (typeof PARTITIONED_TABLES)[number];
-
-const DAY_MS = 86_400_000;
 
 /**
  * Makes sure that both tables have a partition for each UTC day (`yyyy-mm-dd`); returns the names it made.

@@ -1,15 +1,11 @@
 import { sql } from "drizzle-orm";
+import type { EventKey } from "../../src/model/event-key.ts";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
-import { type EventKey, eraseRecords, type RecordEraser } from "./erase-records.ts";
+import { eraseRecords, type RecordEraser } from "./erase-records.ts";
 
 /** What stands in `ip` of an event whose person was erased; its other texts of the request are empty. */
 export const ERASED_IP = "erased";
-
-/** Epoch ms, half-open. */
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
 
 interface Scope extends Span {
   /** Null: every zone. */

@@ -1,14 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
+import type { EventKey } from "../../src/model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
-
-const DAY_MS = 86_400_000;
-
-/** Time in epoch ms. */
-export interface EventKey {
-  readonly occurredAt: number;
-  readonly logId: string;
-}
 
 /** How records lie in a block, and what becomes of an erased one. */
 export interface RecordEraser {

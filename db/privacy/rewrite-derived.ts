@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 
@@ -95,12 +96,6 @@ const TABLES: readonly DerivedTable[] = [
     isZone: () => sql`true`,
   },
 ];
-
-/** Epoch ms, half-open. */
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
 
 export interface DerivedScope {
   /** Null: every zone. */

@@ -1,38 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-
-/** Stored events that a look did not show. */
-export interface LookLacks {
-  readonly count: number;
-  /** How many of them the search route had shown before. */
-  readonly known: number;
-  /** The first log ids, in order. Empty for counts. */
-  readonly ids: readonly string[];
-  /** Rule to number of events. */
-  readonly rules: Readonly<Record<string, number>>;
-}
-
-/** What one complete reading of an hour by one route showed; times in epoch ms. */
-export interface Look {
-  /** When the look began. */
-  readonly at: number;
-  /** When the first look of the unbroken run of looks began that all showed exactly the same. */
-  readonly since: number;
-  readonly pages: number;
-  readonly count: number;
-  /** Digest of what was shown: of the log ids, or for counts of the cells. */
-  readonly ids: string;
-  /** The highest count that this route has shown of this hour. */
-  readonly peak: number;
-  readonly lacks?: LookLacks;
-}
-
-/** The latest look of each route. */
-export interface HourLooks {
-  readonly list?: Look;
-  readonly search?: Look;
-  readonly counts?: Look;
-}
+import type { HourLooks } from "../../src/model/look.ts";
 
 /**
  * One hour of one zone and what is known about its completeness. Written by poll-events, walk-days,

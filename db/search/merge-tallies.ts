@@ -1,8 +1,7 @@
+import { DAY_MS } from "../../src/lib/units.ts";
 import { countBefore, type DayTimes } from "./day-times.ts";
 import { HEAD_NUMBERS, isCounted, TALLIED_COLUMNS } from "./tally-day.ts";
 import { readVarints, unpackVarints } from "./varints.ts";
-
-const DAY_MS = 86_400_000;
 
 /** A whole day as `pack` wrote it, of the one dimension that is grouped by. */
 export interface TalliedDay {

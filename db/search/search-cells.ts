@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
-import { type Span, toCondition } from "./search-condition.ts";
+import { toCondition } from "./search-condition.ts";
 import type { GroupContext } from "./search-contexts.ts";
 import { type GroupKey, type GroupTally, inCodeUnits } from "./search-group-parts.ts";
 import { type GroupQuery, SEARCH_COLUMNS, type SearchDimension } from "./search-query.ts";

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
 import type { Queryable } from "../client.ts";
 import { countBefore } from "./day-times.ts";
 import { type CodedCounts, type CodedEvents, type CodedGroups, groupCodes } from "./group-codes.ts";
@@ -12,8 +13,6 @@ import type { OneByOne } from "./search-one-by-one.ts";
 import { type DayReader, readCodes, readDayTimes, readTexts } from "./search-packed-days.ts";
 import { type GroupQuery, SEARCH_COLUMNS, type SearchClause } from "./search-query.ts";
 import { TALLIED_COLUMNS } from "./tally-day.ts";
-
-const DAY_MS = 86_400_000;
 
 /**
  * A page of groups by tallied dimensions, about which alone is asked, each by itself: closed days from what is noted of

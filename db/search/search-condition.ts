@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import {
   type EventQuery,
   SEARCH_COLUMNS,
@@ -18,12 +19,6 @@ export function toMoment(ms: number): SQL {
 /** As Postgres reads it. Times that nothing can be stored at are brought to the nearest that can. */
 export function momentOf(ms: number): string {
   return new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString();
-}
-
-/** A half-open span of time, epoch ms. */
-export interface Span {
-  readonly from: number;
-  readonly to: number;
 }
 
 /**

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 import { createTallyMerge, type MergedGroup, type TallyMerge } from "./merge-tallies.ts";
 import { type GroupPage, readCellGroups } from "./search-cells.ts";
-import { and, type Span, toClause } from "./search-condition.ts";
+import { and, toClause } from "./search-condition.ts";
 import { mergeContexts } from "./search-contexts.ts";
 import { type CountedDay, cutOut } from "./search-days.ts";
 import { compareGroups } from "./search-group-parts.ts";

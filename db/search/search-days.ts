@@ -1,9 +1,8 @@
 import { sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
-import type { Span } from "./search-condition.ts";
 import type { CountedVersion } from "./search-memory.ts";
-
-const DAY_MS = 86_400_000;
 
 /** A day that was counted in advance, and what of it lies in the window. */
 export interface CountedDay extends Span, CountedVersion {

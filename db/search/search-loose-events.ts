@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 import type { LooseEvents } from "./merge-tallies.ts";
-import { type Span, toCondition, toMoment } from "./search-condition.ts";
+import { toCondition, toMoment } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";
 import { TALLIED_COLUMNS } from "./tally-day.ts";
 

@@ -1,6 +1,8 @@
 import type pg from "pg";
+import { DAY_MS } from "../../src/lib/units.ts";
+import type { Span } from "../../src/model/span.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
-import { momentOf, type Span } from "./search-condition.ts";
+import { momentOf } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 import type { SearchMemory } from "./search-memory.ts";
 import { locatePage } from "./search-place.ts";
@@ -8,7 +10,6 @@ import type { PageQuery } from "./search-query.ts";
 import { type Outline, readOutline, readSegments, readTimes, toCutSegment } from "./search-segments.ts";
 import type { Statement } from "./search-statement.ts";
 
-const DAY_MS = 86_400_000;
 /** Passing over so many events costs less than a second look. */
 const MOST_PASSED = 2_000;
 

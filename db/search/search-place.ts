@@ -1,5 +1,5 @@
+import type { Span } from "../../src/model/span.ts";
 import type { DayTimes } from "./day-times.ts";
-import type { Span } from "./search-condition.ts";
 import type { CountedVersion } from "./search-memory.ts";
 import type { Segment } from "./search-segments.ts";
 

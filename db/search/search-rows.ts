@@ -1,6 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
+import type { Span } from "../../src/model/span.ts";
 import { type Database, onConnection, type Queryable } from "../client.ts";
-import { type Span, toCondition } from "./search-condition.ts";
+import { toCondition } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 import { countStored } from "./search-loose-events.ts";
 import { memoryOf } from "./search-memory.ts";
@@ -12,7 +14,6 @@ import { againWithoutTable, inSearchTransaction } from "./search-transaction.ts"
 
 /** Events that may be read in order before it pays to find all that match first. */
 const ORDERED_READS = 50_000;
-const DAY_MS = 86_400_000;
 
 /** One page of events, newest first; those of the same millisecond by log id, byte by byte, the greatest first. */
 export function searchRows(database: Database, zoneId: number, query: PageQuery): Promise<FoundPage> {

@@ -1,11 +1,10 @@
 import type pg from "pg";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
+import type { Span } from "../../src/model/span.ts";
 import { countBefore, type DayTimes, unpackTimes } from "./day-times.ts";
-import { momentOf, type Span } from "./search-condition.ts";
+import { momentOf } from "./search-condition.ts";
 import type { CountedVersion, KeptDays, SearchMemory } from "./search-memory.ts";
 import { ask, type Statement } from "./search-statement.ts";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** A part of a window and how many events of the zone lie in it. */
 export interface Segment extends Span {

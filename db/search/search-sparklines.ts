@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
-import { type Span, toCondition } from "./search-condition.ts";
+import { toCondition } from "./search-condition.ts";
 import {
   type GroupBucket,
   type GroupKey,

@@ -3,7 +3,8 @@ import type { Database } from "../../db/client.ts";
 import { closeDay, hasTrigrams, listDaysToClose } from "../../db/search/closed-days.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { DAY_MS, toDay } from "../../src/model/horizon.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
 /** The platform shows an event for 72 hours: a day that ended so long ago gains no more. */

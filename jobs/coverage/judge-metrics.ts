@@ -15,8 +15,9 @@ import {
   metricKey,
 } from "../../src/coverage/judge-metrics.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { HOUR_MS, horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
+import { horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
 
 export interface JudgeMetricsDeps {
   readonly database: Database;

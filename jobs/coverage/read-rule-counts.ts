@@ -4,7 +4,7 @@ import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-erro
 import type { Comparison } from "../../src/coverage/plan-comparison.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { searchPages } from "../../src/edge/search-pages.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
 /** The most the platform gives; platform API spec 2.3. */
 const PAGE_SIZE = 500;

@@ -5,7 +5,8 @@ import { inTransaction } from "../../db/postgres/transaction.ts";
 import { assertFence } from "../../db/service/leases.ts";
 import { NO_IDS } from "../../src/coverage/id-digest.ts";
 import { joinPageHours } from "../../src/ingest/sum-page-hours.ts";
-import { DAY_MS, HOUR_MS, horizonAt, toDay } from "../../src/model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
+import { horizonAt, toDay } from "../../src/model/horizon.ts";
 import { nextLook } from "../../src/model/look.ts";
 
 interface PassedDay {

@@ -4,7 +4,8 @@ import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { planRepairs, type Repair } from "../../src/coverage/plan-repair.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { HOUR_MS, horizonAt } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { horizonAt } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { type CopiedPages, type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
 

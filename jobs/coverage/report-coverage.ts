@@ -21,7 +21,8 @@ import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
 import { UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { DAY_MS, HOUR_MS, horizonAt } from "../../src/model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
+import { horizonAt } from "../../src/model/horizon.ts";
 import { type SelfTeller, tellSelf } from "../alerting/tell-self.ts";
 
 /** What has expired undecided seal-windows is about to call a gap; where it does not come, that is told. */

@@ -10,8 +10,9 @@ import { findSilence } from "../../src/coverage/find-contradictions.ts";
 import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { judgeZoneMetrics } from "./judge-metrics.ts";
 

@@ -2,7 +2,7 @@ import type { Queryable } from "../../db/client.ts";
 import { countResolved, readHourContents, readHourIds } from "../../db/coverage/hour-contents.ts";
 import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
 import { digestIds } from "../../src/coverage/id-digest.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { type LookLacks, nextLook } from "../../src/model/look.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 

@@ -1,5 +1,5 @@
-import { MINUTE_MS } from "../../src/detection/bucket.ts";
 import type { Clock } from "../../src/lib/clock.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 
 /**
  * Nudges the detector after a roll-up that it can make use of. The detector judges closed minutes only, so counts of the

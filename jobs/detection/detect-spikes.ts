@@ -14,7 +14,6 @@ import {
   updateSpike,
 } from "../../db/detection/spikes.ts";
 import { assessSeries, type SeriesOutcome } from "../../src/detection/assess-series.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/detection/bucket.ts";
 import { type Episode, gradeSeverity } from "../../src/detection/episode.ts";
 import {
   type Candidate,
@@ -37,6 +36,7 @@ import { createThresholdCache, type ThresholdCache } from "../../src/detection/t
 import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 

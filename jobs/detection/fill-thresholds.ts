@@ -1,7 +1,6 @@
 import type { Queryable } from "../../db/client.ts";
 import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
 import { type HourCounts, readHourCounts, type SeriesKey } from "../../db/detection/spikes.ts";
-import { HOUR_MS } from "../../src/detection/bucket.ts";
 import { type Candidate, keyOf, type TickSpan } from "../../src/detection/plan-tick.ts";
 import {
   createHourHistory,
@@ -17,6 +16,7 @@ import {
   ENOUGH_HOURS,
   HISTORY_HOURS,
 } from "../../src/detection/thresholds/thresholds.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
 type Watched = Candidate<SeriesKey>;
 

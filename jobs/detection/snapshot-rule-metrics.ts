@@ -10,9 +10,9 @@ import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
-const DAY_MS = 86_400_000;
 const OVERVIEW_DAYS = 28;
 const LEASE_TTL_MS = 15_000;
 /** Asked about in one run; the next ones are asked about in the next. */

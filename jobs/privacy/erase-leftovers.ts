@@ -4,7 +4,7 @@ import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
 import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
 import { readTombstones } from "../../db/privacy/tombstones.ts";
 import type { Clock } from "../../src/lib/clock.ts";
-import { DAY_MS, HOUR_MS } from "../../src/model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { ERASED } from "../../src/privacy/pseudonym.ts";
 import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";

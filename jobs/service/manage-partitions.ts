@@ -6,7 +6,8 @@ import { deleteCubesBefore } from "../../db/search/search-cubes.ts";
 import { forgetReplicas } from "../../db/service/replicas.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { DAY_MS, toDay } from "../../src/model/horizon.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 

@@ -1,6 +1,7 @@
 import type { AdviceRow } from "../model/advice-row.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
 import { type AlertRecord, type NotifyReason, type Transition, toldChannels } from "../model/alert-record.ts";
+import type { Subject } from "../model/subject.ts";
 import { type AdviceStanding, adviceStanding } from "./advice/advice-standing.ts";
 import { groupKeyOf } from "./alert-group.ts";
 import { type AlertSpike, isCalm } from "./alert-spike.ts";
@@ -9,7 +10,7 @@ import { type Due, findDue, type Listeners, NOTHING_DUE } from "./plan-ringing.t
 import { findInhibition } from "./routing/find-inhibition.ts";
 import type { Manner } from "./routing/manner.ts";
 import { planTelling, type Telling } from "./routing/plan-telling.ts";
-import type { Routing, Subject } from "./routing/routing.ts";
+import type { Routing } from "./routing/routing.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
 /** What the decisions of one moment rest on, the same for every alert. */

@@ -1,7 +1,9 @@
+import { MINUTE_MS } from "../lib/units.ts";
 import { severities } from "../model/alert-message.ts";
 import type { AlertRecord, NotifyReason } from "../model/alert-record.ts";
-import { matchesSubject } from "../model/match-subject.ts";
 import type { Severity } from "../model/severity.ts";
+import type { Subject, SubjectMatchers } from "../model/subject.ts";
+import { matchesSubject } from "../model/subject.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import type { Scene } from "./assess-alert.ts";
 import { type AlertDecision, decideAlert } from "./decide-alert.ts";
@@ -10,7 +12,7 @@ import { findInhibition } from "./routing/find-inhibition.ts";
 import { pickRoutes } from "./routing/pick-routes.ts";
 import { planTelling } from "./routing/plan-telling.ts";
 import { findQuietChannels, isQuiet } from "./routing/quiet-hours.ts";
-import type { QuietHours, Route, Subject, SubjectMatchers } from "./routing/routing.ts";
+import type { QuietHours, Route } from "./routing/routing.ts";
 import { routeSelf } from "./self/route-self.ts";
 
 export interface ExplainedRoute {
@@ -61,8 +63,6 @@ export interface ExplainedAlert {
   readonly repeatIntervalMs: Readonly<Record<string, number>>;
   readonly transitions: readonly ExplainedTransition[];
 }
-
-const MINUTE_MS = 60_000;
 
 /** Says of an alert that does not exist what the service would decide, by the functions that decide in the service. */
 export function explainAlert(subject: Subject, scene: Scene): ExplainedAlert {

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from "../lib/units.ts";
 import {
   type AlertRecord,
   countReopenings,
@@ -9,7 +10,6 @@ import { isGraver } from "../model/severity.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Due } from "./plan-ringing.ts";
 
-const MINUTE_MS = 60_000;
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;
 const LONGEST_HOLD_MS = 4 * 60 * MINUTE_MS;

@@ -1,4 +1,5 @@
-import { DAY_MS, startOfDay } from "../model/horizon.ts";
+import { DAY_MS } from "../lib/units.ts";
+import { startOfDay } from "../model/horizon.ts";
 import type { Mistakes, Search } from "./query/search.ts";
 
 /** How far a window may reach into the future: clocks differ. */

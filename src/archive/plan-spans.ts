@@ -4,14 +4,14 @@ import { startOfDay, toDay } from "../model/horizon.ts";
 const JOINED_MS = 60_000;
 
 /** A stretch of one UTC day, epoch ms, both ends included. */
-export interface Span {
+export interface DaySpan {
   readonly day: string;
   readonly fromMs: number;
   readonly toMs: number;
 }
 
 /** The stretches that hold these moments (epoch ms, any order): few where they lie together, narrow where they do not. */
-export function planSpans(moments: readonly number[]): Span[] {
+export function planSpans(moments: readonly number[]): DaySpan[] {
   const spans: { day: string; fromMs: number; toMs: number }[] = [];
   for (const at of [...moments].sort((a, b) => a - b)) {
     const last = spans.at(-1);

@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Secret } from "../lib/secret.ts";
+import { HOUR_MS } from "../lib/units.ts";
 import {
   readToldLabels,
   readToldSeverity,
@@ -26,7 +27,6 @@ export interface AlertmanagerOptions {
   readonly timeoutMs?: number;
 }
 
-const HOUR_MS = 3_600_000;
 export const DEFAULT_FIRING_HOURS = 24;
 
 /**

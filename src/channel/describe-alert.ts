@@ -1,8 +1,8 @@
+import { MINUTE_MS } from "../lib/units.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
 import { nameZone } from "../model/zones.ts";
 import { toLine } from "./plain-text.ts";
 
-const MINUTE_MS = 60_000;
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { HOUR_MS } from "../lib/units.ts";
 import { createAlertmanagerNotifier } from "./alertmanager.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 import { createDiscordNotifier } from "./discord.ts";
@@ -12,8 +13,6 @@ import { createSlackBotNotifier } from "./slack-bot.ts";
 import { createTeamsNotifier } from "./teams.ts";
 import { createTerminalNotifier, type TerminalStream } from "./terminal.ts";
 import { createWebhookNotifier } from "./webhook.ts";
-
-const HOUR_MS = 3_600_000;
 
 /** What every channel of a process has in common. */
 export interface SharedSurroundings {

@@ -14,6 +14,7 @@ import { toDelivery } from "../http/routes/v1/deliveries.ts";
 import { readChannels } from "../http/routes/v1/status.ts";
 import { UsageError } from "../lib/errors.ts";
 import { shortenText } from "../lib/escape-text.ts";
+import { showTime } from "../lib/show-time.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -26,7 +27,7 @@ import {
   toListPage,
 } from "./options/read-page.ts";
 import { readRowId } from "./options/read-row-id.ts";
-import { readZone, showTime } from "./options/read-span.ts";
+import { readZone } from "./options/read-span.ts";
 import { requireAlert, requireChannel, requireZones } from "./options/require-known.ts";
 import { withStore } from "./store/open-store.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";

@@ -1,6 +1,6 @@
 import { EventGroup } from "../edge/contract/event-logs-search.ts";
 import { cleanText, MAX_DIMENSION_CHARS } from "../lib/clean-text.ts";
-import { HOUR_MS } from "../model/horizon.ts";
+import { HOUR_MS } from "../lib/units.ts";
 import { CountsUnreadableError } from "./counts-unreadable-error.ts";
 import type { Comparison } from "./plan-comparison.ts";
 

@@ -1,5 +1,5 @@
+import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { HOUR_MS } from "../model/horizon.ts";
 import { agreedFor, isSameCounts, type Look, type LookRoute } from "../model/look.ts";
 import { AGREE_LONG_MS, AGREE_MS } from "./hour-proof.ts";
 

@@ -1,5 +1,5 @@
+import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { HOUR_MS } from "../model/horizon.ts";
 import { agreedFor, isSameCounts, type Look } from "../model/look.ts";
 
 /** Two looks at least this far apart that show the same make a difference a fact of the platform. */

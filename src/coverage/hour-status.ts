@@ -1,5 +1,6 @@
-import type { CoverageHour } from "../../db/coverage/coverage-report.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../model/horizon.ts";
+import { HOUR_MS } from "../lib/units.ts";
+import type { CoverageHour } from "../model/covered-hour.ts";
+import { horizonAt, startOfHour } from "../model/horizon.ts";
 import { explainOpen, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 

@@ -1,5 +1,6 @@
+import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../model/horizon.ts";
+import { horizonAt, startOfHour } from "../model/horizon.ts";
 
 /**
  * Hours until the platform begins to forget the oldest ended hour that nothing is decided about; 0 once it has begun

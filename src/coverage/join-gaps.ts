@@ -1,4 +1,4 @@
-import { HOUR_MS } from "../model/horizon.ts";
+import { HOUR_MS } from "../lib/units.ts";
 import type { StandingHour } from "./hour-status.ts";
 
 /** Hours in a row that are lost. */

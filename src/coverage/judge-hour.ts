@@ -1,5 +1,6 @@
+import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { firstListedDay, HOUR_MS, horizonAt, startOfDay, toDay } from "../model/horizon.ts";
+import { firstListedDay, horizonAt, startOfDay, toDay } from "../model/horizon.ts";
 import type { HourLooks, Look } from "../model/look.ts";
 import {
   AGREE_LONG_MS,

@@ -1,5 +1,5 @@
+import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { DAY_MS, HOUR_MS } from "../model/horizon.ts";
 
 /** One rule on one UTC day, there and here. */
 export interface DayOfRule {

@@ -1,4 +1,5 @@
-import { HOUR_MS, startOfHour } from "../model/horizon.ts";
+import { HOUR_MS } from "../lib/units.ts";
+import { startOfHour } from "../model/horizon.ts";
 import type { Standing, StandingHour } from "./hour-status.ts";
 
 /** The worst first. */

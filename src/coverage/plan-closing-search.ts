@@ -1,5 +1,6 @@
+import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { firstListedDay, HOUR_MS, horizonAt } from "../model/horizon.ts";
+import { firstListedDay, horizonAt } from "../model/horizon.ts";
 import { agreedFor, type Look } from "../model/look.ts";
 import { isLowerForNow } from "./find-contradictions.ts";
 import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";

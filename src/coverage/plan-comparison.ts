@@ -1,5 +1,5 @@
+import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { HOUR_MS } from "../model/horizon.ts";
 import { isSearchedAndSettled } from "./plan-closing-search.ts";
 
 /** As many sparkline buckets as the platform gives; platform API spec 2.3. */

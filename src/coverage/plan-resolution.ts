@@ -1,13 +1,9 @@
+import type { Span } from "../model/span.ts";
+
 /** Events this close together are asked for in one search. */
 const GAP_MS = 60_000;
 /** Searches made for the unresolved events of one hour at once. */
 const MAX_SEARCHES = 10;
-
-/** A span [from, to) of epoch ms. */
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
 
 /**
  * The spans to search for events at these times (epoch ms, ascending) and for as little else as ten searches allow: times less

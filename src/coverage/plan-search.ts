@@ -1,4 +1,5 @@
-import { HOUR_MS, horizonAt, startOfHour } from "../model/horizon.ts";
+import { HOUR_MS } from "../lib/units.ts";
+import { horizonAt, startOfHour } from "../model/horizon.ts";
 
 export interface SearchedHour {
   readonly startsAt: number;

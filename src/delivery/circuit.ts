@@ -1,7 +1,8 @@
+import { MINUTE_MS } from "../lib/units.ts";
+
 /** So many failures in a row, of whatever messages, are the channel's. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 30_000;
-const MINUTE_MS = 60_000;
 /**
  * By the notifier's kind; one message probes after each. What wakes people is back a minute after its receiver, as
  * PagerDuty itself would have it tried; mail servers shut out who knocks too often.

@@ -1,7 +1,7 @@
+import { MINUTE_MS } from "../lib/units.ts";
 import type { ChannelRate } from "./channel-rate.ts";
 import type { Circuit } from "./circuit.ts";
 
-const MINUTE_MS = 60_000;
 /** Of the rate, kept back for digests. */
 const RESERVE = 0.25;
 

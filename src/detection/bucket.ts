@@ -2,9 +2,6 @@
 export const BUCKET_WIDTHS = [60, 3_600, 86_400] as const;
 export type BucketWidth = (typeof BUCKET_WIDTHS)[number];
 
-export const MINUTE_MS = 60_000;
-export const HOUR_MS = 3_600_000;
-
 /** Start, in epoch ms, of the half-open bucket [start, start + width) that holds a time. UTC, aligned to the epoch. */
 export function bucketStart(timeMs: number, widthSeconds: BucketWidth): number {
   const widthMs = widthSeconds * 1_000;

@@ -1,4 +1,4 @@
-import { matchesRule } from "../model/match-subject.ts";
+import { matchesRule } from "../model/subject.ts";
 
 export interface Sensitivity {
   /** How unusual a count must be. */

@@ -1,3 +1,4 @@
+import type { Severity } from "../model/severity.ts";
 import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 import { WINDOWS } from "./thresholds/windows.ts";
@@ -11,7 +12,7 @@ const NEW_RULE_HOURS = 24;
 /** A window of a new rule that counts this much is no milder notice but a spike. */
 const LARGE_BURST = 100;
 
-export type Severity = "warning" | "error" | "critical";
+export type SpikeSeverity = Exclude<Severity, "info">;
 /** `new-rule`: a rule that was never seen before is active; milder, since there is nothing to compare it with. */
 type SpikeKind = "spike" | "new-rule";
 
@@ -23,7 +24,7 @@ export interface Episode extends Finding {
   readonly openedAt: number;
   readonly lastActiveAt: number;
   readonly peak: number;
-  readonly severity: Severity;
+  readonly severity: SpikeSeverity;
   readonly kind: SpikeKind;
 }
 
@@ -37,7 +38,7 @@ export interface ClosedMinute {
   readonly firstHour: number;
 }
 
-export function gradeSeverity(score: number, z: number): Severity {
+export function gradeSeverity(score: number, z: number): SpikeSeverity {
   if (score >= z + CRITICAL_ABOVE_Z) return "critical";
   return score >= z + ERROR_ABOVE_Z ? "error" : "warning";
 }

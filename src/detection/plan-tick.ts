@@ -1,9 +1,9 @@
+import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
 import { type ConfirmedAttack, toAttackHours } from "./backtest/attack-hours.ts";
-import { HOUR_MS, MINUTE_MS } from "./bucket.ts";
 import type { SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds/thresholds.ts";
 import { LONGEST_WINDOW } from "./thresholds/windows.ts";
-import { type CoveredHour, viewZone, type ZoneView } from "./zone-view.ts";
+import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
 
 /**
  * How many minutes a tick judges. Covers what late events change and what a short pause left out; an older minute
@@ -57,7 +57,7 @@ export interface TickInput<Row extends SeriesKey> {
   readonly closings: readonly (SeriesKey & { closedAtMs: number })[];
   /** Series whose history is being recounted. */
   readonly stale: readonly SeriesKey[];
-  readonly covered: readonly (CoveredHour & { zoneId: number })[];
+  readonly covered: readonly (ZoneHour & { zoneId: number })[];
   /** Confirmed attacks, of which no trace is to stay in the history. */
   readonly attacks: readonly (SeriesKey & ConfirmedAttack)[];
   readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
@@ -122,7 +122,7 @@ function withoutAttacks(view: ZoneView, attacks: readonly ConfirmedAttack[] = []
   };
 }
 
-function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly CoveredHour[]) {
+function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly ZoneHour[]) {
   const view = viewZone(hours, nowMs);
   const minutes = Array.from({ length: endMinute - firstTested }, (_, i) => firstTested + i);
   const tested = minutes.filter(view.isTestable);

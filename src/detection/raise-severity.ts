@@ -1,6 +1,6 @@
-import type { Episode, Severity } from "./episode.ts";
+import type { Episode, SpikeSeverity } from "./episode.ts";
 
-const STEPS: readonly Severity[] = ["warning", "error", "critical"];
+const STEPS: readonly SpikeSeverity[] = ["warning", "error", "critical"];
 /** Spikes that opened within so many minutes of each other rise together. */
 const TOGETHER_MINUTES = 15;
 
@@ -25,7 +25,11 @@ export function createCompany(all: readonly Rising[]): (one: Rising) => number {
 }
 
 /** One step graver where other rules of the zone rose too. Never less grave than it was. */
-export function raiseSeverity(graded: Severity, companions: number, before: Severity = "warning"): Severity {
+export function raiseSeverity(
+  graded: SpikeSeverity,
+  companions: number,
+  before: SpikeSeverity = "warning",
+): SpikeSeverity {
   const step = STEPS.indexOf(graded) + (companions > 0 ? 1 : 0);
-  return STEPS[Math.min(Math.max(step, STEPS.indexOf(before)), STEPS.length - 1)] as Severity;
+  return STEPS[Math.min(Math.max(step, STEPS.indexOf(before)), STEPS.length - 1)] as SpikeSeverity;
 }

@@ -1,5 +1,5 @@
+import { MINUTE_MS } from "../lib/units.ts";
 import type { SeriesOutcome } from "./assess-series.ts";
-import { MINUTE_MS } from "./bucket.ts";
 import type { Episode } from "./episode.ts";
 import type { WindowMinutes } from "./thresholds/windows.ts";
 

@@ -1,7 +1,7 @@
-import { HOUR_MS, MINUTE_MS } from "./bucket.ts";
+import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
 
 /** What the detector reads of an hour's coverage; times in epoch ms. */
-export interface CoveredHour {
+export interface ZoneHour {
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
   readonly state: "open" | "sealed" | "gap";
@@ -28,7 +28,7 @@ export interface ZoneView {
  * end, and a minute testable once the search has passed it. Where the platform refuses the search, sealing has to do
  * for the history and the clock for the minutes. Late events are caught by testing the newest minutes again.
  */
-export function viewZone(hours: readonly CoveredHour[], nowMs: number): ZoneView {
+export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   const isOver = (minute: number) => (minute + 1) * MINUTE_MS <= nowMs;
   if (hours.length === 0) {
     return { isReady: true, isUnknownHour: () => false, isTestable: isOver, fingerprint: "" };
@@ -49,14 +49,14 @@ export function viewZone(hours: readonly CoveredHour[], nowMs: number): ZoneView
   };
 }
 
-function isKnown({ state, startsAtMs, searchedThroughMs }: CoveredHour): boolean {
+function isKnown({ state, startsAtMs, searchedThroughMs }: ZoneHour): boolean {
   if (state === "gap") return false;
   return state === "sealed" || (searchedThroughMs ?? 0) >= startsAtMs + HOUR_MS;
 }
 
 /** A day of history, or all there will be. The hour that has just ended may lack its last moments: it is not counted. */
 function hasEnough(
-  byHour: ReadonlyMap<number, CoveredHour>,
+  byHour: ReadonlyMap<number, ZoneHour>,
   known: ReadonlySet<number>,
   nowHour: number,
 ): boolean {

@@ -1,6 +1,6 @@
+import { DAY_MS } from "../lib/units.ts";
 import { parseLogDay } from "./log-day.ts";
 
-const DAY_MS = 86_400_000;
 /** What the platform keeps. An entry further away from what was asked for has a broken time. */
 const HORIZON_MS = 3 * DAY_MS;
 /** A platform that compares times by the second rounds both ends of a window. */

@@ -1,4 +1,5 @@
-export const DAY_MS = 86_400_000;
+import { DAY_MS } from "../lib/units.ts";
+
 /** Today and the two UTC days before it are served. */
 const SERVED_DAYS = 3;
 

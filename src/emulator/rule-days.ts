@@ -1,7 +1,6 @@
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { DAY_MS } from "./day.ts";
+import { DAY_MS, MINUTE_MS } from "../lib/units.ts";
 import { createRandom, hashText } from "./traffic/random.ts";
-import { MINUTE_MS } from "./traffic/rhythm.ts";
 import { type Action, RULES } from "./traffic/rules.ts";
 import type { Traffic } from "./traffic/traffic.ts";
 import type { ZoneStore } from "./zone-store.ts";

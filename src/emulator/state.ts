@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { dirname } from "node:path";
 import { z } from "zod";
 import { toError, UsageError } from "../lib/errors.ts";
+import { MINUTE_MS } from "../lib/units.ts";
 import { Attack } from "./traffic/attack.ts";
-import { MINUTE_MS } from "./traffic/rhythm.ts";
 import type { ZonePlan } from "./traffic/traffic.ts";
 import { HORIZON_MS } from "./zone-store.ts";
 

@@ -1,6 +1,6 @@
+import { MINUTE_MS } from "../lib/units.ts";
 import { type Columns, createColumns } from "./columns.ts";
 import { compareDrafts, type Draft, type EventKey } from "./traffic/draft.ts";
-import { MINUTE_MS } from "./traffic/rhythm.ts";
 import type { Traffic, ZonePlan } from "./traffic/traffic.ts";
 
 /** The platform forgets an event this long after its timestamp. */

@@ -1,6 +1,5 @@
+import { DAY_MS } from "../lib/units.ts";
 import type { AcceptedTimes } from "./read-entries.ts";
-
-const DAY_MS = 86_400_000;
 
 /**
  * The platform shows three days and its clock may be off; anything far outside is a broken time. The bound keeps such

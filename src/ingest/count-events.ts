@@ -1,7 +1,5 @@
+import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
 import type { WafEvent } from "../model/waf-event.ts";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 
 type Counted = Pick<WafEvent, "ruleId" | "occurredAt" | "feature">;
 

@@ -1,7 +1,8 @@
 import { hashLogId } from "../coverage/id-digest.ts";
 import { SETTLE_MS } from "../coverage/settle.ts";
 import { EventLogEntry } from "../edge/contract/event-log-list.ts";
-import { DAY_MS, startOfDay, toDay } from "../model/horizon.ts";
+import { DAY_MS } from "../lib/units.ts";
+import { startOfDay, toDay } from "../model/horizon.ts";
 import { packLogIdHashes } from "../model/log-id-hash.ts";
 import { countEvents } from "./count-events.ts";
 import { hashPage } from "./hash-page.ts";

@@ -1,5 +1,5 @@
-import { parseJson } from "../edge/transport/parse-json.ts";
 import { isObject } from "../lib/is-object.ts";
+import { parseJson } from "../lib/parse-json.ts";
 import { sliceEntries } from "../model/slice-entries.ts";
 
 /** A page as received, opened into its entries. */

@@ -1,7 +1,7 @@
 import { isLowerForNow } from "../coverage/find-contradictions.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "../coverage/hour-proof.ts";
+import { DAY_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { DAY_MS } from "../model/horizon.ts";
 import { agreedFor } from "../model/look.ts";
 
 export interface PassState {

@@ -1,5 +1,5 @@
 import { joinIdDigests, NO_IDS } from "../coverage/id-digest.ts";
-import { HOUR_MS } from "../model/horizon.ts";
+import { HOUR_MS } from "../lib/units.ts";
 
 /** Events of one hour (epoch ms of its start) and the digest of their log ids. */
 export type ShownHour = readonly [startsAt: number, count: number, ids: string];

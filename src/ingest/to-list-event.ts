@@ -1,6 +1,6 @@
 import { EventLog, type EventLogEntry } from "../edge/contract/event-log-list.ts";
-import { parseJson } from "../edge/transport/parse-json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../lib/clean-text.ts";
+import { parseJson } from "../lib/parse-json.ts";
 import type { WafEvent } from "../model/waf-event.ts";
 import { readAction } from "./read-action.ts";
 

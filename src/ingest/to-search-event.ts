@@ -1,7 +1,7 @@
 import { EventLog } from "../edge/contract/event-log-list.ts";
 import type { EventRow } from "../edge/contract/event-logs-search.ts";
-import { parseJson } from "../edge/transport/parse-json.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../lib/clean-text.ts";
+import { parseJson } from "../lib/parse-json.ts";
 import type { WafEvent } from "../model/waf-event.ts";
 
 /**

@@ -1,3 +1,5 @@
+import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
+
 /** One ask of the platform as far as deciding needs it; the text stays in the database. */
 export interface AdviceRow {
   readonly zoneId: number;
@@ -22,9 +24,6 @@ export const ASKING = "ASKING";
 export const NO_RECOMMENDATION = "NO_RECOMMENDATION";
 /** The platform said that it failed, without a reason. */
 export const MODEL_FAILED = "MODEL_FAILED";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 /** An answer is good for every episode that opens this soon after it, and then for as long as the episode lasts. */
 export const ANSWER_KEEPS_MS = 6 * HOUR_MS;

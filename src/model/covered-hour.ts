@@ -27,3 +27,11 @@ export interface CoveredHour {
   readonly unresolvedSince: number | null;
   readonly looks: HourLooks;
 }
+
+/** All that is known of one hour of a zone; times in epoch ms. */
+export interface CoverageHour extends CoveredHour {
+  readonly sealedAt: number | null;
+  readonly gapReason: string | null;
+  /** What a sealed hour was sealed by. */
+  readonly evidence: unknown;
+}

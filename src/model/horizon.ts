@@ -1,5 +1,4 @@
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 86_400_000;
+import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 
 /** How long the platform keeps events. */
 export const KEPT_MS = 72 * HOUR_MS;

@@ -1,5 +1,6 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
+import { DAY_MS } from "../lib/units.ts";
 import { packLogIdHashes } from "./log-id-hash.ts";
 import { sliceArray } from "./slice-entries.ts";
 
@@ -10,7 +11,6 @@ import { sliceArray } from "./slice-entries.ts";
 const TARGET_BYTES = 524_288;
 /** On blocks of this size level 3 gains 1 % and costs a tenth more; what gains more costs three times as much. */
 const LEVEL = 1;
-const DAY_MS = 86_400_000;
 /** Bytes that one byte of a block commonly stands for, at most; when it is more, there are more pieces. */
 const MOST_COMPRESSED = 24;
 

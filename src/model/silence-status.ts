@@ -1,9 +1,9 @@
-import type { SilenceRow, SilenceStanding } from "../../db/alerting/silences.ts";
+export type SilenceStatus = "in force" | "to come" | "over";
 
-export function standingOf(
-  { startsAt, expiresAt }: Pick<SilenceRow, "startsAt" | "expiresAt">,
+export function silenceStatus(
+  { startsAt, expiresAt }: { readonly startsAt: Date; readonly expiresAt: Date },
   nowMs: number,
-): SilenceStanding {
+): SilenceStatus {
   if (expiresAt.getTime() <= nowMs) return "over";
   return startsAt.getTime() <= nowMs ? "in force" : "to come";
 }

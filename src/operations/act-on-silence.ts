@@ -7,13 +7,12 @@ import { inTransaction } from "../../db/postgres/transaction.ts";
 import { findSilence, type Matchers } from "../alerting/silence.ts";
 import { maskAddress } from "../archive/mask/mask.ts";
 import { maskText } from "../archive/mask/mask-text.ts";
+import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
 import { replaceInJson } from "../privacy/replace-addresses.ts";
 import { summariseAlert } from "./summarise-alert.ts";
 
 /** Alerts that are looked at to say what a silence holds back now. */
 const MAX_ALERTS = 10_000;
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
 
 export interface WantedSilence {
   readonly matchers: Matchers;

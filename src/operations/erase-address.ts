@@ -14,7 +14,7 @@ import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
 import { waitForIngest } from "../../db/privacy/tombstones.ts";
 import type { ErasedCounts } from "../../db/schema/erasures.ts";
 import type { Clock } from "../lib/clock.ts";
-import { DAY_MS } from "../model/horizon.ts";
+import { DAY_MS } from "../lib/units.ts";
 import { containsAddress, eraseUnreadable, recordEraser } from "../privacy/erasure-guard.ts";
 import { createErasureTarget, type ErasureTarget, type Network } from "../privacy/erasure-target.ts";
 import { ERASED } from "../privacy/pseudonym.ts";

@@ -7,7 +7,8 @@ import {
   type NextToExpire,
   type StandingHour,
 } from "../coverage/hour-status.ts";
-import { DAY_MS, horizonAt, startOfDay, startOfHour } from "../model/horizon.ts";
+import { DAY_MS } from "../lib/units.ts";
+import { horizonAt, startOfDay, startOfHour } from "../model/horizon.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;

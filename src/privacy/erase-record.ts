@@ -1,5 +1,5 @@
-import { parseJson } from "../edge/transport/parse-json.ts";
 import { isObject } from "../lib/is-object.ts";
+import { parseJson } from "../lib/parse-json.ts";
 
 /** What the platform says about an event that says nothing about a person. */
 const KEPT_LABELS = ["country", "ruleId", "severity", "ruleGroup", "status", "serverZone"];

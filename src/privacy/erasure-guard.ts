@@ -1,4 +1,5 @@
 import { ServiceError } from "../lib/errors.ts";
+import type { EventKey } from "../model/event-key.ts";
 import { hashEventKey, unpackLogIdHashes } from "../model/log-id-hash.ts";
 import { rewriteRawBlock } from "../model/raw-block.ts";
 import { eraseRecord } from "./erase-record.ts";
@@ -19,11 +20,6 @@ export class PseudonymKeyError extends ServiceError {
     super([problem, ...remedies].join(" "), options);
     this.problem = problem;
   }
-}
-
-interface EventKey {
-  readonly occurredAt: number;
-  readonly logId: string;
 }
 
 /** Where an event's record lies in a block, and how it is emptied there. */

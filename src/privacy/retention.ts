@@ -1,4 +1,4 @@
-import { DAY_MS } from "../model/horizon.ts";
+import { DAY_MS } from "../lib/units.ts";
 
 /** How many days each class of data is kept; a day goes as a whole. */
 export interface Retention {

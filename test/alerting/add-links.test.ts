@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { addLinks, sampleLinks } from "../../src/alerting/message/add-links.ts";
 import { buildTestMessage } from "../../src/alerting/message/test-message.ts";
-import type { LinkRule, SubjectMatchers } from "../../src/alerting/routing/routing.ts";
+import type { LinkRule } from "../../src/alerting/routing/routing.ts";
 import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
+import type { SubjectMatchers } from "../../src/model/subject.ts";
 import { floodOf, messageOf } from "../channel/support/messages.ts";
 
 const STARTED_AT = messageOf().startedAt;

@@ -8,9 +8,10 @@ import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import { createRaiseAlertsJob, type RaiseAlertsDeps } from "../../jobs/alerting/raise-alerts.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { alertMessage } from "../../src/model/alert-message.ts";
 import { insertSpike } from "./insert-spike.ts";
-import { MINUTE_MS, NOW } from "./support.ts";
+import { NOW } from "./support.ts";
 
 export const at = (minutes: number) => new Date(NOW + minutes * MINUTE_MS);
 

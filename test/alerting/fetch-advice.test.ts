@@ -11,8 +11,9 @@ import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { Fault, type FaultInput } from "../../src/emulator/faults.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { bodyOf, call, HOUR_MS, MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
+import { bodyOf, call, NOW, openEmulator } from "../emulator/support.ts";
 import { FAILURES } from "./advice/platform-failures.ts";
 import { insertSpike } from "./insert-spike.ts";
 

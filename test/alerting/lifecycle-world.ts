@@ -3,9 +3,10 @@ import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
 import type { Scene } from "../../src/alerting/assess-alert.ts";
 import { DEFAULT_TIMING, type Routing } from "../../src/alerting/routing/routing.ts";
 import { findSilence, type Silence } from "../../src/alerting/silence.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { type AdviceRow, ANSWER_KEEPS_MS } from "../../src/model/advice-row.ts";
 import { createPureService } from "./pure-service.ts";
-import { alertSpike, HOUR_MS, MINUTE_MS, NOW } from "./support.ts";
+import { alertSpike, NOW } from "./support.ts";
 
 const CHANNELS = ["chat", "board", "pager"];
 const RULES = ["1", "2", "3", "4", "5"];

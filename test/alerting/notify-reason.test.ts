@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { nextAlert } from "../../src/alerting/next-alert.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { type AlertRecord, lastHeard, toldChannels } from "../../src/model/alert-record.ts";
-import { alertSpike, HOUR_MS, MINUTE_MS, NOW, play } from "./support.ts";
+import { alertSpike, NOW, play } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;
 

@@ -2,9 +2,10 @@ import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alerts } from "../../db/schema/alerts.ts";
 import { spikes } from "../../db/schema/spikes.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
-import { HOUR_MS, MINUTE_MS, NOW } from "./support.ts";
+import { NOW } from "./support.ts";
 
 let database: MigratedDatabase;
 let world: ReturnType<typeof createAlertWorld>;

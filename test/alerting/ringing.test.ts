@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { isCalm } from "../../src/alerting/alert-spike.ts";
 import { type Listeners } from "../../src/alerting/plan-ringing.ts";
 import { type Manner } from "../../src/alerting/routing/manner.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/lib/units.ts";
 import type { AlertRecord, Transition } from "../../src/model/alert-record.ts";
-import { alertSpike, MINUTE_MS, NOW, play } from "./support.ts";
+import { alertSpike, NOW, play } from "./support.ts";
 
-const SECOND_MS = 1_000;
 const MANNERS: Readonly<Record<string, Manner>> = { chat: "rings", board: "edits", pager: "keyed" };
 const listeners: Listeners = { channels: Object.keys(MANNERS), mannerOf: (name) => MANNERS[name] ?? "rings" };
 const severities = ["info", "warning", "error", "critical"] as const;

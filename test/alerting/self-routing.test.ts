@@ -3,8 +3,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
 import { DEFAULT_TIMING, type Route, type Routing, WEEKDAYS } from "../../src/alerting/routing/routing.ts";
 import { avoidFailing, routeSelf } from "../../src/alerting/self/route-self.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
 
 const route = (over: Partial<Route>): Route => ({
   matchers: {},

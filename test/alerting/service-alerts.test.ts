@@ -14,6 +14,7 @@ import { recordPlatformHealth } from "../../src/app/record-platform-health.ts";
 import { watchEdge } from "../../src/app/watch-edge.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import type { DiskSpace } from "../../src/lib/disk-space.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { resolveAlert } from "../../src/operations/act-on-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
@@ -21,8 +22,6 @@ import { openEmulator } from "../emulator/support.ts";
 import { createReplica, ZONE } from "../faults/replica.ts";
 import { createAlertWorld } from "./alert-world.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const never = new AbortController().signal;
 const silent = pino({ level: "silent" });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { findSilence, Matchers } from "../../src/alerting/silence.ts";
-import { alertSpike, HOUR_MS, NOW } from "./support.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { alertSpike, NOW } from "./support.ts";
 
 const spike = alertSpike({ zoneId: 101, ruleId: "942100", severity: "error" });
 

@@ -6,8 +6,6 @@ import { findDue, type Listeners, NOTHING_DUE } from "../../src/alerting/plan-ri
 import { type AlertRecord, type NotifyReason } from "../../src/model/alert-record.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
-export const MINUTE_MS = 60_000;
-export const HOUR_MS = 60 * MINUTE_MS;
 
 export const EVIDENCE = {
   top: {

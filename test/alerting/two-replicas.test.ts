@@ -9,12 +9,13 @@ import { spikes } from "../../db/schema/spikes.ts";
 import { isNeedless } from "../../db/service/last-errors.ts";
 import { DEFAULT_TIMING, type Routing } from "../../src/alerting/routing/routing.ts";
 import { findSilence } from "../../src/alerting/silence.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { acknowledgeByHand, resolveAlert } from "../../src/operations/act-on-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
 import { createAlertWorld } from "./alert-world.ts";
 import { insertSpike } from "./insert-spike.ts";
-import { MINUTE_MS, NOW } from "./support.ts";
+import { NOW } from "./support.ts";
 
 const CHANNELS = ["chat", "pager"];
 const RULES = ["1", "2", "3", "4"];

@@ -2,12 +2,12 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { readReplicas } from "../../db/service/replicas.ts";
 import { createManagePartitionsJob } from "../../jobs/service/manage-partitions.ts";
 import { createSweepJob } from "../../jobs/service/sweep.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 59);
-const DAY_MS = 86_400_000;
 let database: MigratedDatabase;
 
 beforeEach(async () => {

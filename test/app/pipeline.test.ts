@@ -12,7 +12,8 @@ import { compareBuckets } from "../../db/detection/compare-buckets.ts";
 import { createApp, type RunningApp } from "../../src/app/app.ts";
 import { parseServiceConfig } from "../../src/config/config.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, oracle } from "../emulator/support.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { oracle } from "../emulator/support.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
 

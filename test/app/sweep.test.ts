@@ -10,16 +10,16 @@ import { createRaiseAlertsJob } from "../../jobs/alerting/raise-alerts.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
 import { createSweepJob } from "../../jobs/service/sweep.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createBell } from "../../src/queue/bell.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
+import { createDeliverWorld, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
 import { createBackend } from "../queue/support/backend.ts";
 import { createStore, KINDS, openDoorbell, type Store } from "../queue/support/store.ts";
 
 const LOOK = { timeout: 20_000 };
-const HOUR_MS = 60 * MINUTE_MS;
 const log = pino({ level: "silent" });
 const signal = new AbortController().signal;
 const ago = (ms: number) => new Date(Date.now() - ms);

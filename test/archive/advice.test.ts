@@ -4,9 +4,10 @@ import { createEdgeClient } from "../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
-import { createClient, HOUR_MS, openArchive, serve } from "./support.ts";
+import { createClient, openArchive, serve } from "./support.ts";
 
 const PATH = "/shield/waf/rules/review-triggered/ai-recommendation/101/930130";
 

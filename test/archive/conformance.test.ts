@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { REQUESTS } from "./request-matrix.ts";
-import { type Answer, type Ask, HOUR_MS, NOW, openArchive, post } from "./support.ts";
+import { type Answer, type Ask, NOW, openArchive, post } from "./support.ts";
 
 const TOKENS = /"(continuationToken|startToken)":"[^"]+"/g;
 /** The apostrophe before what a spreadsheet would run. */

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { planSpans, type Span } from "../../src/archive/plan-spans.ts";
+import { type DaySpan, planSpans } from "../../src/archive/plan-spans.ts";
 import { findRecords } from "../../src/archive/records/find-records.ts";
 import { createOpenedBlocks } from "../../src/archive/records/opened-blocks.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { packRawBlocks } from "../../src/model/raw-block.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
-const MINUTE_MS = 60_000;
 
 interface StoredBlock {
   readonly day: string;
@@ -42,7 +42,7 @@ function storeOf(blocks: StoredBlock[]) {
   return {
     read,
     blocks,
-    async findBlocks(spans: readonly Span[]) {
+    async findBlocks(spans: readonly DaySpan[]) {
       return blocks.filter(({ day, firstAt, lastAt }) =>
         spans.some((span) => span.day === day && firstAt <= span.toMs && lastAt >= span.fromMs),
       );

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { EventLog, EventLogEntry } from "../../src/edge/contract/event-log-list.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { eraseAddress } from "../../src/operations/erase-address.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
@@ -10,7 +11,6 @@ import { makeKey } from "../http/start-archive.ts";
 import { type Ask, createClient, openArchive, post } from "./support.ts";
 
 const DAY = "/shield/event-logs/101/11-20-2026";
-const MINUTE_MS = 60_000;
 
 interface Page {
   readonly logs: readonly {

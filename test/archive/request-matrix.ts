@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { DIMENSIONS } from "../../src/archive/query/search.ts";
-import { HOUR_MS, NOW, post } from "./support.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { NOW, post } from "./support.ts";
 
 /** One request of the matrix: what it is about, and how it is sent. */
 export interface MatrixRequest {

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { createEmulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { ZONE } from "../ingest/ingest-support.ts";
-import { createClient, HOUR_MS, NOW, openArchive, post, serve } from "./support.ts";
+import { createClient, NOW, openArchive, post, serve } from "./support.ts";
 
 const SEARCH = `/shield/event-logs/${ZONE}/search`;
 const EXPORT = `/shield/event-logs/${ZONE}/export`;

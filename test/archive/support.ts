@@ -8,8 +8,6 @@ import { makeKey, startArchive } from "../http/start-archive.ts";
 import { openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { NOW } from "./now.ts";
 
-export const HOUR_MS = 3_600_000;
-
 export { NOW } from "./now.ts";
 
 export interface Answer {

@@ -2,9 +2,10 @@
  * Figures for an emulator that holds about two million events: start, resident memory, and how long a naive answer
  * over one of its two zones takes. Run with `node test/bench/emulator-memory.ts [events per second]`.
  */
-import { createEmulator } from "../../src/emulator/emulator.ts";
 
-const HOUR_MS = 3_600_000;
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+
 const eventsPerSecond = Number(process.argv[2] ?? 8);
 const rssMb = () => Math.round(process.memoryUsage.rss() / 1e6);
 

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { nextMessage, startChild, stopChild } from "./child.ts";
 import { type Cluster, startCluster } from "./ingest/cluster.ts";
 import { runCopyPeer, writeCopyFiles } from "./ingest/copy-peer.ts";
@@ -37,7 +38,6 @@ export interface IngestBenchResult {
   readonly diskByTable: ReadonlyMap<string, number>;
 }
 
-const MINUTE_MS = 60_000;
 const SERVICE = "bench_service";
 const COPY = "bench_copy";
 const SCRIPT = "bench_script";

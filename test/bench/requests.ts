@@ -5,13 +5,13 @@ import { migrate } from "../../db/migrate.ts";
 import { listTicks } from "../../jobs/index.ts";
 import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { isConcerned } from "../faults/concerned-jobs.ts";
 import { createReplica, REPLICA_SETTINGS, type Replica, ZONE } from "../faults/replica.ts";
 import { ROUTES, type Route } from "../support/liar/lie.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 
 const START = Date.UTC(2026, 10, 20, 15, 30);
-const HOUR_MS = 3_600_000;
 const STEP_MS = 10_000;
 const BETWEEN_JOBS_MS = 500;
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createAlertmanagerNotifier } from "../../src/channel/alertmanager.ts";
 import { toAlertmanagerAlerts } from "../../src/channel/alertmanager-alerts.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { findAlertmanager, startAlertmanager } from "./support/alertmanager-process.ts";
 import { stringsOf } from "./support/characters.ts";
@@ -11,7 +12,6 @@ import { floodOf, hostileMessage, messageOf, messageSaying } from "./support/mes
 import { NOW, sendOptions } from "./support/receiver.ts";
 import { alertmanagerRequest } from "./support/schemas/alertmanager.ts";
 
-const DAY_MS = 86_400_000;
 const options = { atMs: NOW, told: null, firingForMs: DAY_MS };
 const render = (message: AlertMessage) => toAlertmanagerAlerts(message, options);
 

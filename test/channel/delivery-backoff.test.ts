@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { planDelivery } from "../../src/channel/delivery-backoff.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
 const failed = { disposition: "retry", waitMs: undefined, attempt: 1, ageMs: 0, random: 0.999_999 } as const;
-const HOUR_MS = 3_600_000;
 
 test("the ceiling doubles from 5 s to 15 min and stays there", () => {
   const ceilings = [1, 2, 3, 8, 9, 50, 1e9].map((attempt) => {

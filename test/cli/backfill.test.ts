@@ -6,8 +6,9 @@ import { readSearchedHours } from "../../db/search/search-coverage.ts";
 import { backfillCommand } from "../../src/cli/backfill/backfill.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import {
   expectedRows,
   openChangingPlatform,

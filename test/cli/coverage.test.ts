@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { coverageCommand } from "../../src/cli/coverage/coverage.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";

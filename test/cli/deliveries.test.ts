@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { deliveriesCommand } from "../../src/cli/deliveries.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;

@@ -6,12 +6,12 @@ import { beatReplica } from "../../db/service/replicas.ts";
 import { silenceCommand } from "../../src/alerting/message/silence-command.ts";
 import { toLine } from "../../src/channel/plain-text.ts";
 import { silencesCommand } from "../../src/cli/silences/silences.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
 import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
-const MINUTE_MS = 60_000;
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 let database: MigratedDatabase;
 let rows: ReturnType<typeof openAlertRows>;

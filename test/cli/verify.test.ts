@@ -3,8 +3,9 @@ import { createRollUpTrendsJob } from "../../jobs/detection/roll-up-trends.ts";
 import { verifyCommand } from "../../src/cli/verify/verify.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { ownCommand } from "../../src/lib/own-command.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { HOUR_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { openChangingPlatform, openIngest, silent } from "../ingest/ingest-support.ts";
 import { type Ran, runStoreCommand } from "./run-store-command.ts";
 

@@ -4,7 +4,8 @@ import { describeBackfill, watchBackfill } from "../../src/cli/start/watch-backf
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import { createProgressLine } from "../../src/lib/progress-bar.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 10);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addGroups, type CountsRead } from "../../src/coverage/add-groups.ts";
 import { compareCounts } from "../../src/coverage/compare-counts.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
 const FROM = Date.UTC(2026, 10, 20, 10);
 const SPAN = { from: FROM, hours: 3 };

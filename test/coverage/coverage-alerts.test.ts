@@ -4,10 +4,11 @@ import { decideHours } from "../../db/coverage/seal-windows.ts";
 import { createRaiseAlertsJob } from "../../jobs/alerting/raise-alerts.ts";
 import { createSealWindowsJob } from "../../jobs/coverage/seal-windows.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { createAlertWorld } from "../alerting/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
+import { NOW, openEmulator } from "../emulator/support.ts";
 import { openIngest, silent, ZONE } from "../ingest/ingest-support.ts";
 import { prove, proveOverAnHour } from "./coverage-support.ts";
 

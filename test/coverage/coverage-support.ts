@@ -1,7 +1,9 @@
 import type { Database } from "../../db/client.ts";
-import { type CoveredHour, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, horizonAt } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import { horizonAt } from "../../src/model/horizon.ts";
 import { oracle } from "../emulator/support.ts";
 import { ZONE } from "../ingest/ingest-jobs.ts";
 import { type IngestTest, storedRows } from "../ingest/ingest-support.ts";

@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
 import { findContradictions, findSilence } from "../../src/coverage/find-contradictions.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
 import type { Look } from "../../src/model/look.ts";
 import { openHour } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);
-const MINUTE_MS = 60_000;
 const look = (changed: Partial<Look>): Look => ({
   at: START + 2 * HOUR_MS,
   since: START + 2 * HOUR_MS,

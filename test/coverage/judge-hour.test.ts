@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { HourContents } from "../../src/coverage/hour-proof.ts";
 import { explainOpen, FIRST_WATCHED, type JudgedHour, judgeHour } from "../../src/coverage/judge-hour.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { DAY_MS, HOUR_MS, horizonAt, startOfDay } from "../../src/model/horizon.ts";
+import { horizonAt, startOfDay } from "../../src/model/horizon.ts";
 import type { Look } from "../../src/model/look.ts";
 import { anHour, JUDGED_ZONE, NOW, openHour, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);
 const SETTLED = START + HOUR_MS + SETTLE_MS;
-const MINUTE_MS = 60_000;
 
 const look = (changed: Partial<Look> = {}): Look => ({
   at: SETTLED,

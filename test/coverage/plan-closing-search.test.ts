@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { DAY_MS, HOUR_MS, horizonAt } from "../../src/model/horizon.ts";
+import { horizonAt } from "../../src/model/horizon.ts";
 import type { Look } from "../../src/model/look.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 

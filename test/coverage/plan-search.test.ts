@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isBackfilled, planSearch, type SearchedHour } from "../../src/coverage/plan-search.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 
-const MINUTE_MS = 60_000;
 const KEPT_MS = 72 * HOUR_MS;
 const OPTIONS = { freshMs: 15_000, overlapMs: 3 * MINUTE_MS };
 const NOW = Date.UTC(2026, 10, 20, 15, 30);

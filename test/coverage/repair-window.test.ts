@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { createSweepJob } from "../../jobs/service/sweep.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import {
   type IngestTest,
   openChangingPlatform,

@@ -5,8 +5,9 @@ import { recordComparison } from "../../db/coverage/reconcile.ts";
 import { decideHours } from "../../db/coverage/seal-windows.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { horizonAt } from "../../src/model/horizon.ts";
-import { HOUR_MS, MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
+import { NOW, openEmulator } from "../emulator/support.ts";
 import { type IngestTest, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { countStates, hoursOf, isSettled, prove, proveOverAnHour, sealedIds } from "./coverage-support.ts";
 

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import type { JudgedZone } from "../../src/coverage/judge-hour.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { HOUR_MS, startOfHour } from "../../src/model/horizon.ts";
+import { startOfHour } from "../../src/model/horizon.ts";
 import type { HourLooks, Look } from "../../src/model/look.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);

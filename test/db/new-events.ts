@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "../../db/client.ts";
-import { type NewEvent, toEventRows } from "../../db/ingest/event-rows.ts";
+import { toEventRows } from "../../db/ingest/event-rows.ts";
 import type { NewEvents, StoredEvents } from "../../db/ingest/store-events.ts";
 import { storePage } from "../../db/ingest/store-page.ts";
 import { acquireLease } from "../../db/service/leases.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 
-function toNewEvents(zoneId: number, events: readonly NewEvent[]): NewEvents {
+function toNewEvents(zoneId: number, events: readonly WafEvent[]): NewEvents {
   const times = events.map(({ occurredAt }) => occurredAt);
   return {
     rows: toEventRows(zoneId, events),
@@ -21,7 +22,7 @@ function toNewEvents(zoneId: number, events: readonly NewEvent[]): NewEvents {
 export async function storeEvents(
   database: Database,
   zoneId: number,
-  events: readonly NewEvent[],
+  events: readonly WafEvent[],
   { expectNew }: { expectNew: boolean },
 ): Promise<StoredEvents> {
   const name = `test.${randomUUID()}`;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { NewEvent } from "../../db/ingest/event-rows.ts";
 import { quarantineEntries } from "../../db/ingest/quarantine.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { cleanText } from "../../src/lib/clean-text.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 import { storeEvents } from "./new-events.ts";
 
@@ -17,13 +17,13 @@ beforeEach(async () => {
 
 afterEach(() => database.drop());
 
-function event(logId: string, changed: Partial<NewEvent> = {}): NewEvent {
+function event(logId: string, changed: Partial<WafEvent> = {}): WafEvent {
   const texts = { feature: null, ruleId: "1", ip: null, ja4: null, ua: null, url: null };
   const others = { asn: null, country: null, action: null, message: null };
   return { logId, occurredAt: NOON, route: "list", ...texts, ...others, ...changed };
 }
 
-function store(events: readonly NewEvent[], expectNew = false) {
+function store(events: readonly WafEvent[], expectNew = false) {
   return storeEvents(database, 7, events, { expectNew });
 }
 

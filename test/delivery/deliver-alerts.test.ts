@@ -8,11 +8,11 @@ import { markDelivered, markRetry, markUndeliverable } from "../../db/delivery/d
 import { alerts } from "../../db/schema/alerts.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
 
 const LOOK = { timeout: 20_000 };
-const HOUR_MS = 60 * MINUTE_MS;
 const LEASE_MS = 60_000;
 const PROCESS = fileURLToPath(new URL("deliver-process.ts", import.meta.url));
 let database: MigratedDatabase;

@@ -6,10 +6,10 @@ import { replayDeliveries } from "../../db/delivery/deliveries.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
 
-const HOUR_MS = 60 * MINUTE_MS;
 let database: MigratedDatabase;
 let receiver: Receiver;
 let world: ReturnType<typeof createDeliverWorld>;

@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
 
 const LEASE_MS = 60_000;
 const PROCESS = fileURLToPath(new URL("deliver-process.ts", import.meta.url));

@@ -15,8 +15,6 @@ import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { messageOf } from "../channel/support/messages.ts";
 import { SIGNING_SECRET } from "../channel/support/receiver.ts";
 
-export const MINUTE_MS = 60_000;
-
 interface Received {
   readonly channel: string;
   /** The webhook-id. */

@@ -4,11 +4,12 @@ import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
 import type { Notifier } from "../../src/channel/notifier.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { floodOf } from "../channel/support/messages.ts";
 import { POSTING } from "../channel/support/receiver.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
 
 let database: MigratedDatabase;
 let chat: ReplyQueue;

@@ -4,8 +4,9 @@ import { lockChannelState, saveChannelState } from "../../db/delivery/channel-st
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { claimDeliveries } from "../../jobs/delivery/claim-delivery.ts";
 import type { DeliverAlertsDeps } from "../../jobs/delivery/deliver-alerts.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, MINUTE_MS, type Receiver, startReceiver } from "./deliver-world.ts";
+import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
 
 let database: MigratedDatabase;
 let receiver: Receiver;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openSpike, readMinuteCounts } from "../../db/detection/spikes.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { EVIDENCE_DIMENSIONS, spikes } from "../../db/schema/spikes.ts";
-import { MINUTE_MS } from "../../src/detection/bucket.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDetectWorld, DAYS, END, eventsOf, minuteOf, START } from "./detect-support.ts";
 

@@ -1,7 +1,7 @@
-import type { NewEvent } from "../../db/ingest/event-rows.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detection/detect-spikes.ts";
-import { MINUTE_MS } from "../../src/detection/bucket.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { createRollUp, makeEvent, runJob, storeAll, ZONE } from "./trend-support.ts";
@@ -38,7 +38,7 @@ export function createDetectWorld(database: MigratedDatabase) {
   }
 
   /** Stores the events, rolls them up, and records every hour of the last week as searched, or else as a gap. */
-  async function keep(events: readonly NewEvent[], { zoneId = ZONE, gaps = [] as number[] } = {}) {
+  async function keep(events: readonly WafEvent[], { zoneId = ZONE, gaps = [] as number[] } = {}) {
     await storeAll(database, events, { zoneId });
     await createRollUp(database)();
     await database.pool.query(
@@ -68,8 +68,8 @@ export function createDetectWorld(database: MigratedDatabase) {
 export function eventsOf(
   counts: readonly number[],
   firstMinute: number,
-  event: Partial<NewEvent> = {},
-): NewEvent[] {
+  event: Partial<WafEvent> = {},
+): WafEvent[] {
   return counts.flatMap((count, i) =>
     Array.from({ length: count }, (_, n) => {
       const occurredAt = (firstMinute + i) * MINUTE_MS + Math.floor((n * 59_000) / count);

@@ -1,4 +1,5 @@
-import { BUCKET_WIDTHS, bucketStart, HOUR_MS, MINUTE_MS } from "../../src/detection/bucket.ts";
+import { BUCKET_WIDTHS, bucketStart } from "../../src/detection/bucket.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { classifyAction } from "../../src/model/action-class.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 

@@ -2,9 +2,10 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Database } from "../../db/client.ts";
 import { compareBuckets } from "../../db/detection/compare-buckets.ts";
 import { rollUpBatch } from "../../db/detection/roll-up.ts";
-import type { NewEvent } from "../../db/ingest/event-rows.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { readSqlState } from "../../src/lib/sql-state.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { naiveBuckets, naivePeaks, storedBuckets, storedPeaks } from "./naive-trends.ts";
 import { createFractions } from "./support/histories.ts";
@@ -21,8 +22,6 @@ import {
 
 const DAYS = ["2026-11-19", "2026-11-20"];
 const MIDNIGHT = Date.UTC(2026, 10, 20);
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const RANGE = { from: new Date(MIDNIGHT - 24 * HOUR_MS), to: new Date(MIDNIGHT + 24 * HOUR_MS) };
 
 async function expectExact(database: MigratedDatabase): Promise<void> {
@@ -86,7 +85,7 @@ function ignoreKill(thrown: unknown): void {
 }
 
 /** A page that another pass may show again: the same times and ids, but what is known of each differs. */
-function drawPage(fraction: () => number, number: number): NewEvent[] {
+function drawPage(fraction: () => number, number: number): WafEvent[] {
   const fixed = createFractions(number);
   return Array.from({ length: 40 }, (_, i) => {
     const occurredAt = MIDNIGHT + Math.floor((fixed() - 0.5) * 4 * HOUR_MS * fixed());

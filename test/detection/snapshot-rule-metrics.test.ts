@@ -15,10 +15,10 @@ import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
 import type { FaultInput } from "../../src/emulator/faults.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { bodyOf, call, HOUR_MS, MINUTE_MS, NOW, openEmulator } from "../emulator/support.ts";
+import { bodyOf, call, NOW, openEmulator } from "../emulator/support.ts";
 
-const DAY_MS = 24 * HOUR_MS;
 const RULES = ["913100", "920350", "930130", "932100", "941100", "942100"];
 
 let database: MigratedDatabase;

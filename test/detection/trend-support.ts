@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { createDatabase, type Database } from "../../db/client.ts";
-import type { NewEvent } from "../../db/ingest/event-rows.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { createRollUpTrendsJob } from "../../jobs/detection/roll-up-trends.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { AnyJob } from "../../src/queue/define-job.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
@@ -11,7 +11,7 @@ import { silent } from "../ingest/ingest-support.ts";
 
 export const ZONE = 101;
 
-export function makeEvent(event: Partial<NewEvent> & Pick<NewEvent, "occurredAt" | "logId">): NewEvent {
+export function makeEvent(event: Partial<WafEvent> & Pick<WafEvent, "occurredAt" | "logId">): WafEvent {
   const unknown = { feature: null, ip: null, ja4: null, ua: null, url: null, asn: null, country: null };
   return { route: "search", ruleId: "942100", action: "block", message: null, ...unknown, ...event };
 }
@@ -19,7 +19,7 @@ export function makeEvent(event: Partial<NewEvent> & Pick<NewEvent, "occurredAt"
 /** Stores events as a page of ingest does; `zoneId` is theirs. */
 export async function storeAll(
   database: Database,
-  events: readonly NewEvent[],
+  events: readonly WafEvent[],
   { zoneId = ZONE, expectNew = true } = {},
 ): Promise<void> {
   if (events.length === 0) return;

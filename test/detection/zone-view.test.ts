@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
-import { type CoveredHour, viewZone } from "../../src/detection/zone-view.ts";
+import { viewZone, type ZoneHour } from "../../src/detection/zone-view.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
-const HOUR_MS = 3_600_000;
 const NOW_HOUR = 500_000;
 const NOW = NOW_HOUR * HOUR_MS + 30 * 60_000 + 20_000;
 
-function searched(hour: number, throughMs = (hour + 1) * HOUR_MS): CoveredHour {
+function searched(hour: number, throughMs = (hour + 1) * HOUR_MS): ZoneHour {
   return { startsAtMs: hour * HOUR_MS, searchedThroughMs: throughMs, state: "open" };
 }
 
 /** The hour in progress, searched up to twenty seconds past half, and those of the 72 before that are asked for. */
-function zone(isSearched: (age: number) => boolean): CoveredHour[] {
+function zone(isSearched: (age: number) => boolean): ZoneHour[] {
   const past = Array.from({ length: 72 }, (_, i) => NOW_HOUR - 72 + i).filter((hour) =>
     isSearched(NOW_HOUR - hour),
   );

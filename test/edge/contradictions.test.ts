@@ -2,11 +2,11 @@ import { describe, expect } from "vitest";
 import { isOutsideDay, isOutsideWindow } from "../../src/edge/entry-outside.ts";
 import { eventLogPages } from "../../src/edge/event-log-pages.ts";
 import { searchPages } from "../../src/edge/search-pages.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
 
 const { from, to } = lastHour.request;
-const HOUR_MS = 3_600_000;
 
 /** Rows of the window, as many as asked for. */
 function rows(count: number, timestamp = from + 1): unknown[] {

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import {
   bodyOf,
   call,
-  HOUR_MS,
   type ListBody,
   listPath,
-  MINUTE_MS,
   openEmulator,
   oracle,
   search,

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createEmulator } from "../../src/emulator/emulator.ts";
-import { bodyOf, call, HOUR_MS, MINUTE_MS, NOW, openEmulator, oracle, search, send } from "./support.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { bodyOf, call, NOW, openEmulator, oracle, search, send } from "./support.ts";
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "emulator-"));

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { type Emulator } from "../../src/emulator/emulator.ts";
-import { bodyOf, call, MINUTE_MS, NOW, openEmulator, oracle } from "./support.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
+import { bodyOf, call, NOW, openEmulator, oracle } from "./support.ts";
 
 interface Counters {
   readonly totalTriggers: number;

@@ -1,18 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import {
-  bodyOf,
-  call,
-  HOUR_MS,
-  MINUTE_MS,
-  NOW,
-  type OracleEvent,
-  openEmulator,
-  oracle,
-  search,
-  send,
-} from "./support.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { bodyOf, call, NOW, type OracleEvent, openEmulator, oracle, search, send } from "./support.ts";
 
 const SEARCH = "/shield/event-logs/101/search";
 const DIMENSIONS = ["feature", "ruleId", "ip", "ja4", "ua", "url", "asn", "country", "action"] as const;

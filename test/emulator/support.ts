@@ -1,10 +1,9 @@
 import { onTestFinished } from "vitest";
 import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/emulator.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
 /** A Friday afternoon; every test's clock stands here until it moves it. */
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
-export const HOUR_MS = 3_600_000;
-export const MINUTE_MS = 60_000;
 export const TODAY = "11-20-2026";
 export const YESTERDAY = "11-19-2026";
 

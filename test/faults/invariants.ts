@@ -1,6 +1,7 @@
 import type pg from "pg";
 import type { Database } from "../../db/client.ts";
 import { compareBuckets } from "../../db/detection/compare-buckets.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 
 /** What the platform ever showed, as `GET /_emulator/events/<zone>` tells it. */
 export interface ShownEvent {
@@ -15,8 +16,6 @@ export interface ToldLies {
   /** Whether an answer has shown or counted the event truthfully. Nobody can know of the others. */
   readonly isKnown: (event: ShownEvent) => boolean;
 }
-
-const HOUR_MS = 3_600_000;
 
 export async function readShown(platformUrl: string, zoneId: number): Promise<ShownEvent[]> {
   const text = await (await fetch(`${platformUrl}/_emulator/events/${zoneId}`)).text();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, NOW } from "../emulator/support.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { NOW } from "../emulator/support.ts";
 import { ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
 import { readShown } from "./invariants.ts";
 import { type LyingWorld, openLyingWorld } from "./lying-world.ts";

@@ -2,6 +2,7 @@ import { onTestFinished } from "vitest";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
+import { HOUR_MS, SECOND_MS } from "../../src/lib/units.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { isConcerned } from "./concerned-jobs.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
@@ -10,9 +11,7 @@ import { ZONE } from "./replica.ts";
 
 type Testimony = LyingPlatform["witness"]["testimonies"] extends ReadonlyMap<string, infer One> ? One : never;
 
-const HOUR_MS = 3_600_000;
 const SETTLE_MS = 15 * 60_000;
-const SECOND_MS = 1_000;
 
 export interface LyingWorld extends FaultyWorld {
   readonly liar: LyingPlatform;

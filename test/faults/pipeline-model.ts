@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import type { FaultInput } from "../../src/emulator/faults.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
 import { readVerdicts } from "./invariants.ts";
 import type { Replica } from "./replica.ts";
-
-const MINUTE_MS = 60_000;
 
 /** What may happen next, to one of two replicas, to the networks, to the platform, or to everybody: time. */
 export type Action =

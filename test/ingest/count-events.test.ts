@@ -1,9 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { countEvents } from "../../src/ingest/count-events.ts";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 
 const event = fc.record({
   ruleId: fc.option(fc.constantFrom("", "1", "1 2", "942100", "\uFFFD")),

@@ -13,11 +13,11 @@ import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
 import type { AnyJob } from "../../src/queue/define-job.ts";
 
 export const ZONE = 101;
 export const silent = pino({ level: "silent" });
-const MINUTE_MS = 60_000;
 
 export interface IngestJobsOptions {
   readonly database: Database;

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { readSearchedHours } from "../../db/search/search-coverage.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { openRawBlock } from "../../src/model/raw-block.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle, TODAY, walkDay, YESTERDAY } from "../emulator/support.ts";

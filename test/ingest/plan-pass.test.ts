@@ -1,13 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isPassedNews, type PassState, planPass } from "../../src/ingest/plan-pass.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { HOUR_MS } from "../../src/model/horizon.ts";
 import type { Look } from "../../src/model/look.ts";
 import { openHour } from "../coverage/some-hours.ts";
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const DAY = Date.UTC(2026, 10, 20);
 const POLICY = { settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS };
 const SETTLED = DAY + DAY_MS + POLICY.settleMs;

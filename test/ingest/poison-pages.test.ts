@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS, NOW, openEmulator, oracle } from "../emulator/support.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { expectedRows, openChangingPlatform, openIngest, storedRows, ZONE } from "./ingest-support.ts";
 
 const AT = NOW - 1;
-const DAY_MS = 86_400_000;
 
 interface Poison {
   readonly name: string;

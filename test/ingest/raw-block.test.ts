@@ -1,11 +1,11 @@
 import zlib from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { hashEventKey, unpackLogIdHashes } from "../../src/model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks, type RawEntry } from "../../src/model/raw-block.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 20);
-const DAY_MS = 86_400_000;
 
 function entry(raw: string | Buffer, occurredAt = MIDNIGHT): RawEntry {
   const bytes = typeof raw === "string" ? Buffer.from(raw) : raw;

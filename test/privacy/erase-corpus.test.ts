@@ -3,6 +3,7 @@ import path from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eraseCommand } from "../../src/cli/erase/erase.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { acknowledgeByHand } from "../../src/operations/act-on-alert.ts";
 import { addSilence } from "../../src/operations/act-on-silence.ts";
 import { markAlert } from "../../src/operations/mark-alert.ts";
@@ -11,7 +12,7 @@ import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { HOUR_MS, NOW } from "../emulator/support.ts";
+import { NOW } from "../emulator/support.ts";
 import { dumpDatabase, environment } from "./erasure-world.ts";
 import { isAnother, neighbour, type SpelledAddress, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { type NewEvent, toEventRows } from "../../db/ingest/event-rows.ts";
+import { toEventRows } from "../../db/ingest/event-rows.ts";
 import { storePage } from "../../db/ingest/store-page.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { acquireLease } from "../../db/service/leases.ts";
@@ -11,6 +11,7 @@ import { createEraseLeftoversJob } from "../../jobs/privacy/erase-leftovers.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "../../src/model/raw-block.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import { eraseAddress } from "../../src/operations/erase-address.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
@@ -32,14 +33,14 @@ beforeEach(async () => {
 
 afterEach(() => database.drop());
 
-function rawOf({ logId, occurredAt }: NewEvent) {
+function rawOf({ logId, occurredAt }: WafEvent) {
   const raw = JSON.stringify({ logId, timestamp: occurredAt, log: '{"Url":"/me"}', labels: { ruleId: "1" } });
   return { occurredAt, logIdHash: hashEventKey({ logId, occurredAt }), raw: Buffer.from(raw) };
 }
 
 /** A page as ingest stores it; its transaction stays open until `mayCommit`. */
 async function store(
-  events: readonly NewEvent[],
+  events: readonly WafEvent[],
   { expectNew = true, withRecords = false, mayCommit = Promise.resolve(), onStored = () => {} } = {},
 ) {
   const name = `test.${Math.random()}`;

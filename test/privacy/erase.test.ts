@@ -3,12 +3,13 @@ import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { createPseudonymKeyring } from "../../src/app/pseudonym-keyring.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
-import { HOUR_MS, NOW, type OracleEvent, openEmulator, oracle } from "../emulator/support.ts";
+import { NOW, type OracleEvent, openEmulator, oracle } from "../emulator/support.ts";
 import { type IngestTest, openIngest } from "../ingest/ingest-support.ts";
 import {
   countEverything,

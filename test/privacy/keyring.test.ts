@@ -8,13 +8,12 @@ import { createPseudonymKeyring, prepareKey } from "../../src/app/pseudonym-keyr
 import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { createStopStack } from "../../src/lib/stop-stack.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 let database: MigratedDatabase;
 
 beforeEach(async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type NewEvent, toEventRows } from "../../db/ingest/event-rows.ts";
+import { toEventRows } from "../../db/ingest/event-rows.ts";
 import { readHeldCounts } from "../../db/ingest/held-pages.ts";
 import type { NewQuarantinedEntry } from "../../db/ingest/quarantine.ts";
 import { storePage } from "../../db/ingest/store-page.ts";
@@ -14,8 +14,10 @@ import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
 import { statusCommand } from "../../src/cli/status/status.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 import { createSecret } from "../../src/lib/secret.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "../../src/model/raw-block.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import { eraseAddress } from "../../src/operations/erase-address.ts";
 import { createErasureGuard, PseudonymKeyError } from "../../src/privacy/erasure-guard.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
@@ -40,7 +42,6 @@ import { personalEvent } from "./some-events.ts";
 const PERSON = "203.0.113.7";
 const OTHER = "198.51.100.1";
 const ZONE = 101;
-const HOUR_MS = 3_600_000;
 const never = new AbortController().signal;
 let database: MigratedDatabase;
 let missing: number;
@@ -72,7 +73,7 @@ function erase(untilAt = NOW) {
   );
 }
 
-const rawOf = ({ logId, occurredAt }: NewEvent) => ({
+const rawOf = ({ logId, occurredAt }: WafEvent) => ({
   occurredAt,
   logIdHash: hashEventKey({ logId, occurredAt }),
   raw: Buffer.from(
@@ -81,7 +82,7 @@ const rawOf = ({ logId, occurredAt }: NewEvent) => ({
 });
 
 async function store(
-  events: readonly NewEvent[],
+  events: readonly WafEvent[],
   guard: typeof GUARD,
   { withRecords = false, quarantined = [] as readonly NewQuarantinedEntry[] } = {},
 ) {
@@ -160,7 +161,7 @@ test("once the key is back every held event is stored, the erased one empty and 
   expect(await events()).toEqual([`neighbour ${OTHER} whole`, "theirs erased empty"]);
   const { rows } = await database.pool.query<{ block: Buffer }>("select block from raw_blocks");
   const records = (await Promise.all(rows.map(({ block }) => openRawBlock(block)))).flat().map(String);
-  expect(records).toEqual([expect.stringContaining('"log":"{}"'), String(rawOf(page[1] as NewEvent).raw)]);
+  expect(records).toEqual([expect.stringContaining('"log":"{}"'), String(rawOf(page[1] as WafEvent).raw)]);
   const { rows: hours } = await database.pool.query(
     "select sum(stored_count)::integer as n from coverage_windows",
   );

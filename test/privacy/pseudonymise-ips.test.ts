@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { acquireLease } from "../../db/service/leases.ts";
 import { createPseudonymiseIpsJob } from "../../jobs/privacy/pseudonymise-ips.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { PseudonymKeyError } from "../../src/privacy/erasure-guard.ts";
 import { toPseudonym } from "../../src/privacy/pseudonym.ts";
 import type { PseudonymKey } from "../../src/privacy/pseudonym-key.ts";
@@ -16,7 +17,6 @@ import { silent } from "../ingest/ingest-support.ts";
 import { KEY, KEY_TEXT } from "./erasure-world.ts";
 import { insertMany, personalEvent } from "./some-events.ts";
 
-const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 10, 20, 12);
 const IP_DAYS = 90;
 /** The newest day whose addresses go. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { createManagePartitionsJob } from "../../jobs/service/manage-partitions.ts";
 import { parseConfig } from "../../src/config/config.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
@@ -9,7 +10,6 @@ import { silent } from "../ingest/ingest-support.ts";
 import { rollUp, runCommand } from "./erasure-world.ts";
 import { personalEvent } from "./some-events.ts";
 
-const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 10, 20, 12);
 let database: MigratedDatabase;
 

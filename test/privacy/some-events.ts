@@ -1,4 +1,4 @@
-import type { NewEvent } from "../../db/ingest/event-rows.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** An event of the search, full of a person. */
@@ -6,8 +6,8 @@ export function personalEvent(
   logId: string,
   occurredAt: number,
   ip: string | null,
-  over: Partial<NewEvent> = {},
-): NewEvent {
+  over: Partial<WafEvent> = {},
+): WafEvent {
   return {
     logId,
     occurredAt,

@@ -2,11 +2,11 @@ import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { leases } from "../../db/schema/leases.ts";
 import { claimDue } from "../../db/service/leases.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { createSchedule } from "../../src/queue/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 
 const LOOK = { timeout: 20_000 };
-const DAY_MS = 86_400_000;
 let database: MigratedDatabase;
 
 beforeAll(async () => {

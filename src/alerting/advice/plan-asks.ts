@@ -1,7 +1,6 @@
+import { HOUR_MS } from "../../lib/units.ts";
 import type { AdviceRow, AdvisedSpike } from "../../model/advice-row.ts";
 import { adviceStanding } from "./advice-standing.ts";
-
-const HOUR_MS = 3_600_000;
 
 export interface OpenSpike extends AdvisedSpike {
   readonly id: number;

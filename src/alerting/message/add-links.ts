@@ -1,6 +1,6 @@
 import { formatIso } from "../../channel/describe-alert.ts";
 import { type AlertMessage, MAX_LINKS } from "../../model/alert-message.ts";
-import { matchesRule, matchesSubject } from "../../model/match-subject.ts";
+import { matchesRule, matchesSubject } from "../../model/subject.ts";
 import type { LinkRule } from "../routing/routing.ts";
 import { fillTemplate, type LinkValues } from "./link-template.ts";
 

@@ -1,5 +1,6 @@
-import { matchesSubject } from "../../model/match-subject.ts";
-import type { Inhibition, Label, Subject } from "./routing.ts";
+import type { Subject } from "../../model/subject.ts";
+import { matchesSubject } from "../../model/subject.ts";
+import type { Inhibition, Label } from "./routing.ts";
 
 /**
  * The inhibition that keeps `subject` from the channels while `firing` is so; null when there is none. What is source

@@ -1,5 +1,6 @@
-import { matchesSubject } from "../../model/match-subject.ts";
-import type { Route, Subject } from "./routing.ts";
+import type { Subject } from "../../model/subject.ts";
+import { matchesSubject } from "../../model/subject.ts";
+import type { Route } from "./routing.ts";
 
 /**
  * The routes that speak for a subject, as Alertmanager's tree has it: children in order, the first that matches and

@@ -1,6 +1,7 @@
+import type { Subject } from "../../model/subject.ts";
 import { pickRoutes } from "./pick-routes.ts";
 import { findQuietChannels } from "./quiet-hours.ts";
-import type { Routing, Subject, Timing } from "./routing.ts";
+import type { Routing, Timing } from "./routing.ts";
 
 /** Who hears of a subject now, and when. */
 export interface Telling {

@@ -1,5 +1,6 @@
-import { matchesSubject } from "../../model/match-subject.ts";
-import { type QuietHours, type Subject, WEEKDAYS, type Weekday } from "./routing.ts";
+import type { Subject } from "../../model/subject.ts";
+import { matchesSubject } from "../../model/subject.ts";
+import { type QuietHours, WEEKDAYS, type Weekday } from "./routing.ts";
 
 /** Those of `channels` that are not to be woken for this subject now. */
 export function findQuietChannels(

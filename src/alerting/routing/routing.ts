@@ -1,24 +1,7 @@
-import type { Severity } from "../../model/severity.ts";
+import { MINUTE_MS } from "../../lib/units.ts";
+import type { SubjectMatchers } from "../../model/subject.ts";
 import type { Zones } from "../../model/zones.ts";
 import type { LinkTemplate } from "../message/link-template.ts";
-
-/** What a route, an inhibition or quiet hours look at. */
-export interface Subject {
-  /** `spike`, `new-rule` or `self`. */
-  readonly kind: string;
-  /** Null where the alert is about Longwatch itself and no single zone. */
-  readonly zoneId: number | null;
-  readonly ruleId: string | null;
-  readonly severity: Severity;
-}
-
-/** Every member named must match, one of its values is enough; empty matches everything. A rule may end in `*`. */
-export interface SubjectMatchers {
-  readonly zone?: readonly number[] | undefined;
-  readonly rule?: readonly string[] | undefined;
-  readonly severity?: readonly Severity[] | undefined;
-  readonly kind?: readonly string[] | undefined;
-}
 
 export type Label = "zone" | "rule";
 
@@ -84,8 +67,6 @@ export interface Routing {
   /** Names and labels of zones; none without. */
   readonly zones?: Zones;
 }
-
-const MINUTE_MS = 60_000;
 
 /** What a route that says nothing about it does. */
 export const DEFAULT_TIMING: Timing = {

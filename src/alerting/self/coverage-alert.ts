@@ -1,6 +1,6 @@
+import { HOUR_MS } from "../../lib/units.ts";
 import { type AlertRecord, gravestSeverity } from "../../model/alert-record.ts";
 import { digest } from "../../model/fingerprint.ts";
-import { HOUR_MS } from "../../model/horizon.ts";
 import { isGraver, type Severity } from "../../model/severity.ts";
 
 /** Without a new gap for this long the outage that caused them is over. */

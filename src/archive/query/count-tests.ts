@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/is-object.ts";
+import { DAY_MS } from "../../lib/units.ts";
 import type { Filter, Mistakes } from "./search.ts";
 
 /** Tests of a request that an event may have to pass, whatever the time range. */
@@ -11,7 +12,6 @@ const ALWAYS_ALLOWED = 200;
 export const FEW_TESTS = 16;
 /** Equal texts are looked up in a hash table: as many cost about as much as one search in a text. */
 const EQUALS_PER_TEST = 50;
-const DAY_MS = 86_400_000;
 
 interface Asked {
   readonly field?: unknown;

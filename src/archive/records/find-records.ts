@@ -1,17 +1,12 @@
+import type { EventKey } from "../../model/event-key.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
-import { planSpans, type Span } from "../plan-spans.ts";
+import { type DaySpan, planSpans } from "../plan-spans.ts";
 import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
 
 /** Of `logIdHashes`, per entry. */
 const HASH_BYTES = 8;
 /** Decompression has four threads; while one block is taken apart others are on their way. */
 const LANES = 6;
-
-export interface EventKey {
-  /** Epoch ms. */
-  readonly occurredAt: number;
-  readonly logId: string;
-}
 
 interface Directory extends BlockState {
   readonly day: string;
@@ -20,7 +15,7 @@ interface Directory extends BlockState {
 
 /** Where blocks are kept; one that is asked for by id may be gone, because it was merged into others. */
 export interface RecordStore {
-  findBlocks(spans: readonly Span[]): Promise<readonly Directory[]>;
+  findBlocks(spans: readonly DaySpan[]): Promise<readonly Directory[]>;
   readBlocks(wanted: readonly Directory[]): Promise<ReadonlyMap<string, Buffer>>;
 }
 

@@ -2,7 +2,7 @@ import type { AlertMarks } from "../../../db/alerting/marks.ts";
 import { suggestZ } from "../../detection/backtest/suggest-z.ts";
 import type { Sensitivity } from "../../detection/detection-settings.ts";
 import { many } from "../../lib/progress-bar.ts";
-import { showTime } from "../options/read-span.ts";
+import { showTime } from "../../lib/show-time.ts";
 
 /** A longer one, or one with other characters, is not written into a configuration unseen. */
 const PLAIN_RULE = /^[A-Za-z0-9_.:-]{1,64}$/;

@@ -5,6 +5,7 @@ import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config/config.ts";
 import { ALERT_KINDS } from "../../http/routes/v1/alert-schemas.ts";
 import { toAlertItem } from "../../http/routes/v1/to-alert-item.ts";
+import { showTime } from "../../lib/show-time.ts";
 import { severities } from "../../model/alert-message.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
@@ -20,7 +21,7 @@ import {
   toListPage,
 } from "../options/read-page.ts";
 import { readRowId } from "../options/read-row-id.ts";
-import { readZone, showTime } from "../options/read-span.ts";
+import { readZone } from "../options/read-span.ts";
 import { requireAlert, requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";

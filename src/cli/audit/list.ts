@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { type AuditedAct, listAudit } from "../../../db/keys/audit-trail.ts";
 import type { Config } from "../../config/config.ts";
 import { shortenText } from "../../lib/escape-text.ts";
+import { showTime } from "../../lib/show-time.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import {
@@ -12,7 +13,6 @@ import {
   readPage,
   toListPage,
 } from "../options/read-page.ts";
-import { showTime } from "../options/read-span.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { showAge } from "../terminal/ago.ts";

@@ -1,7 +1,9 @@
 import type { BackfillRoute } from "../../../db/ingest/backfills.ts";
-import { firstListedDay, HOUR_MS } from "../../model/horizon.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { firstListedDay } from "../../model/horizon.ts";
+import type { Span } from "../../model/span.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { readSpan, readZone, type Span, type SpanFlags } from "../options/read-span.ts";
+import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
 
 export interface BackfillFlags extends SpanFlags {
   readonly route?: string;

@@ -1,9 +1,9 @@
 import type { BacktestAlert, BacktestReport } from "../../detection/backtest/backtest.ts";
-import { MINUTE_MS } from "../../detection/bucket.ts";
 import { FLOOR } from "../../detection/policy.ts";
 import { shortenText } from "../../lib/escape-text.ts";
 import { count, many } from "../../lib/progress-bar.ts";
-import { showTime } from "../options/read-span.ts";
+import { showTime } from "../../lib/show-time.ts";
+import { MINUTE_MS } from "../../lib/units.ts";
 
 const SHOWN = 20;
 const MAX_SERIES_CHARS = 48;

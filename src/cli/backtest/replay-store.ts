@@ -4,11 +4,11 @@ import { readDaysBefore } from "../../../db/detection/rule-metrics.ts";
 import { readAttacks, readSearchedThrough } from "../../../db/detection/spikes.ts";
 import { toAttackHours } from "../../detection/backtest/attack-hours.ts";
 import { type BacktestReport, createBacktest } from "../../detection/backtest/backtest.ts";
-import { HOUR_MS, MINUTE_MS } from "../../detection/bucket.ts";
 import type { SpikePolicy } from "../../detection/policy.ts";
 import { toRulePrior } from "../../detection/thresholds/rule-prior.ts";
 import { HISTORY_HOURS } from "../../detection/thresholds/thresholds.ts";
 import { viewZone } from "../../detection/zone-view.ts";
+import { HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
 
 export interface StoredReplay {
   readonly zoneId: number;

@@ -4,11 +4,11 @@ import type {
   ExplainedRoute,
   ExplainedTransition,
 } from "../../alerting/explain-alert.ts";
-import type { Subject } from "../../alerting/routing/routing.ts";
 import { formatDuration } from "../../channel/describe-alert.ts";
 import { toLine } from "../../channel/plain-text.ts";
+import { showTime } from "../../lib/show-time.ts";
+import type { Subject } from "../../model/subject.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";
-import { showTime } from "../options/read-span.ts";
 
 export interface ExplainedFacts {
   readonly subject: Subject;

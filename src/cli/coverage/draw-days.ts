@@ -1,6 +1,7 @@
 import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Standing, StandingHour } from "../../coverage/hour-status.ts";
-import { DAY_MS, HOUR_MS, startOfDay, toDay } from "../../model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../lib/units.ts";
+import { startOfDay, toDay } from "../../model/horizon.ts";
 
 const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> = {
   sealed: { cell: "█", style: "green" },

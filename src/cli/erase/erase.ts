@@ -7,6 +7,7 @@ import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
 import type { Config } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { count, createProgressLine, drawBar, many } from "../../lib/progress-bar.ts";
+import { showTime } from "../../lib/show-time.ts";
 import {
   type AddressToErase,
   countErasable,
@@ -19,7 +20,6 @@ import { createErasureGuard } from "../../privacy/erasure-guard.ts";
 import type { PseudonymKey } from "../../privacy/pseudonym-key.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { showTime } from "../options/read-span.ts";
 import { requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";

@@ -1,6 +1,6 @@
 import type { ListedApiKey } from "../../../db/keys/api-keys.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { showTime } from "../options/read-span.ts";
+import { showTime } from "../../lib/show-time.ts";
 
 /** One line, ending with its line break. */
 export function describeKey(key: ListedApiKey): string {

@@ -1,15 +1,10 @@
+import type { Span } from "../../model/span.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
 export interface SpanFlags {
   readonly zone?: string;
   readonly from?: string;
   readonly to?: string;
-}
-
-export interface Span {
-  /** Epoch ms, half-open. */
-  readonly from: number;
-  readonly to: number;
 }
 
 /** `--from` and `--to`, checked against each other; a missing one is a mistake unless there is a fallback. */
@@ -39,10 +34,4 @@ function rule(flags: SpanFlags, from: number, to: number): string {
 export function readZone(read: FlagReader, flags: SpanFlags, isRequired: boolean): number | undefined {
   if (flags.zone === undefined && !isRequired) return undefined;
   return read.id("zone", flags.zone, "a shield zone's number");
-}
-
-/** A moment as these commands print it: UTC, to the minute where nothing is lost by it. */
-export function showTime(at: number): string {
-  const iso = new Date(at).toISOString();
-  return at % 60_000 === 0 ? iso.slice(0, 16).replace("T", " ") : iso.slice(0, 19).replace("T", " ");
 }

@@ -4,10 +4,10 @@ import { type OldestRows, readOldestRows } from "../../../db/privacy/retention.t
 import type { Paint } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config/config.ts";
 import { many } from "../../lib/progress-bar.ts";
+import { showTime } from "../../lib/show-time.ts";
 import type { Retention } from "../../privacy/retention.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { showTime } from "../options/read-span.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { showAge } from "../terminal/ago.ts";

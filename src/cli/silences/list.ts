@@ -5,6 +5,7 @@ import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config/config.ts";
 import { SILENCE_STATES, STANDING_OF } from "../../http/routes/v1/silence-schemas.ts";
 import { toSilence } from "../../http/routes/v1/silences.ts";
+import { showTime } from "../../lib/show-time.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { gather, readWords } from "../options/read-list.ts";
@@ -16,7 +17,6 @@ import {
   readPage,
   toListPage,
 } from "../options/read-page.ts";
-import { showTime } from "../options/read-span.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";

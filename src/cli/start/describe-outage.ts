@@ -2,7 +2,7 @@ import { type RecordedOutage, readOutageFile } from "../../embedded/outage-file.
 import { findCluster } from "../../embedded/place-cluster.ts";
 import { readDiskSpace } from "../../lib/disk-space.ts";
 import { describeDisk } from "../../lib/full-disk.ts";
-import { showTime } from "../options/read-span.ts";
+import { showTime } from "../../lib/show-time.ts";
 
 /** An outage that is over is shown for so long. */
 const SHOWN_MS = 24 * 3_600_000;

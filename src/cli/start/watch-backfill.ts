@@ -6,7 +6,8 @@ import { isBackfilled } from "../../coverage/plan-search.ts";
 import { EdgeError, type EdgeErrorCode } from "../../edge/edge-error.ts";
 import { toError } from "../../lib/errors.ts";
 import { count, type ProgressLine, renderProgress } from "../../lib/progress-bar.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../model/horizon.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { describePlatformFailure } from "./describe-platform-failure.ts";
 
 const EVERY_MS = 500;

@@ -1,7 +1,7 @@
 import { toLine } from "../../channel/plain-text.ts";
 import type { Paint, Style } from "../../channel/terminal-style.ts";
+import { showTime } from "../../lib/show-time.ts";
 import type { ReplicaLife, ReplicaState, ServiceLife } from "../../operations/service-life.ts";
-import { showTime } from "../options/read-span.ts";
 import { ago } from "../terminal/ago.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 

@@ -1,10 +1,10 @@
 import type { HeldCounts } from "../../../db/ingest/held-pages.ts";
 import type { StatusAnswer } from "../../http/routes/v1/status.ts";
 import { many } from "../../lib/progress-bar.ts";
-import { HOUR_MS } from "../../model/horizon.ts";
+import { showTime } from "../../lib/show-time.ts";
+import { HOUR_MS } from "../../lib/units.ts";
 import type { ZoneCoverage } from "../../operations/read-zones.ts";
 import type { ServiceLife } from "../../operations/service-life.ts";
-import { showTime } from "../options/read-span.ts";
 
 /** An unsealed hour that expires sooner needs attention. */
 const NEAR_HOURS = 24;

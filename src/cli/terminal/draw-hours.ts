@@ -1,5 +1,6 @@
 import type { StandingHour } from "../../coverage/hour-status.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../model/horizon.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { cellOf } from "../coverage/draw-days.ts";
 
 export type DrawnHour = Pick<StandingHour, "startsAt" | "standing">;

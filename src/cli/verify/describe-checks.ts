@@ -1,9 +1,11 @@
 import { escapeText, shortenText } from "../../lib/escape-text.ts";
 import { ownCommand } from "../../lib/own-command.ts";
 import { count, many } from "../../lib/progress-bar.ts";
-import { HOUR_MS, horizonAt } from "../../model/horizon.ts";
+import { showTime } from "../../lib/show-time.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { horizonAt } from "../../model/horizon.ts";
+import type { Span } from "../../model/span.ts";
 import type { Check, Difference } from "../../operations/verify/check.ts";
-import { type Span, showTime } from "../options/read-span.ts";
 
 const MAX_SHOWN = 40;
 const MAX_RULE_CHARS = 60;

@@ -4,13 +4,14 @@ import {
   type Route,
   type Routing,
   routeToAll,
-  type SubjectMatchers,
   type Timing,
   WEEKDAYS,
 } from "../../alerting/routing/routing.ts";
 import { DEFAULT_FIRING_HOURS } from "../../channel/alertmanager.ts";
 import { closestName } from "../../lib/closest-name.ts";
+import { HOUR_MS } from "../../lib/units.ts";
 import { MAX_LINKS } from "../../model/alert-message.ts";
+import type { SubjectMatchers } from "../../model/subject.ts";
 import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
@@ -121,8 +122,6 @@ function findUnseenLinks({ links }: z.output<typeof looseFile>): string[] {
     return [`links[${index}]: ${JSON.stringify(title)}: ${rule}`];
   });
 }
-
-const HOUR_MS = 3_600_000;
 
 /**
  * Alertmanager ends by itself what it is not told of again, and would page anew with the next repeat: what it is told must

@@ -1,4 +1,4 @@
-import type { Episode, Severity } from "../episode.ts";
+import type { Episode, SpikeSeverity } from "../episode.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import { createHindsight, type Hindsight } from "./hindsight.ts";
@@ -40,7 +40,7 @@ export interface BacktestReport {
   readonly alerts: readonly BacktestAlert[];
   readonly alertMinutes: number;
   readonly alertsPerSeriesDay: number;
-  readonly bySeverity: Readonly<Record<Severity, number>>;
+  readonly bySeverity: Readonly<Record<SpikeSeverity, number>>;
   /** Of the alerts, those that are the milder notice of a new rule. */
   readonly newRules: number;
 }

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
+import { parseJson } from "../../lib/parse-json.ts";
 import { type Exchange, throwStatus } from "./exchange.ts";
 import { FailedAttempt, malformed } from "./failed-attempt.ts";
-import { parseJson } from "./parse-json.ts";
 import { readFailure } from "./read-failure.ts";
 import { describeStatus } from "./receive-reply.ts";
 

@@ -1,7 +1,7 @@
+import { parseJson } from "../../lib/parse-json.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { type Exchange, throwStatus } from "./exchange.ts";
 import { FailedAttempt, malformed } from "./failed-attempt.ts";
-import { parseJson } from "./parse-json.ts";
 import { readBody } from "./read-body.ts";
 import { readFailure } from "./read-failure.ts";
 

@@ -1,4 +1,5 @@
-import { DAY_MS, isServedDay, parseDay } from "../day.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import { isServedDay, parseDay } from "../day.ts";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { type ListPage, listPage } from "../list-page.ts";
 import { failureBlock, json, problem, type Reply } from "../reply.ts";

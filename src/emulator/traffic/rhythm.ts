@@ -1,7 +1,6 @@
 import { createRandom } from "./random.ts";
 import type { Rule } from "./rules.ts";
 
-export const MINUTE_MS = 60_000;
 const MINUTES_PER_DAY = 1_440;
 /** A rule has at most one burst per block of this many minutes. */
 const BURST_BLOCK_MINUTES = 720;

@@ -1,8 +1,9 @@
+import { MINUTE_MS } from "../../lib/units.ts";
 import { createCast } from "./actors.ts";
 import { type Attack, attackName, eventsOfAttack } from "./attack.ts";
 import { type Crew, compareDrafts, type Draft, drawEvent, type EventKey, type Lateness } from "./draft.ts";
 import { createRandom, hashText } from "./random.ts";
-import { countInMinute, MINUTE_MS } from "./rhythm.ts";
+import { countInMinute } from "./rhythm.ts";
 import { RULES, ruleById } from "./rules.ts";
 import { createUrlBook } from "./urls.ts";
 

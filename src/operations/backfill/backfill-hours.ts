@@ -4,7 +4,8 @@ import { advanceBackfill } from "../../../db/ingest/backfills.ts";
 import { advanceSearch } from "../../../db/search/search-coverage.ts";
 import { isClosingSearch } from "../../coverage/plan-closing-search.ts";
 import { SETTLE_MS } from "../../coverage/settle.ts";
-import { HOUR_MS, horizonAt, startOfHour } from "../../model/horizon.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 
 /** Part of one hour, epoch ms, and how to end it. */

@@ -1,7 +1,8 @@
 import type { BackfillRoute } from "../../../db/ingest/backfills.ts";
-import type { Span } from "../../cli/options/read-span.ts";
 import { isBackfilled, type SearchedHour } from "../../coverage/plan-search.ts";
-import { DAY_MS, firstListedDay } from "../../model/horizon.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import { firstListedDay } from "../../model/horizon.ts";
+import type { Span } from "../../model/span.ts";
 
 /**
  * The fastest route that leaves nothing unknown. A search brings every dimension of an event. The list has larger pages but

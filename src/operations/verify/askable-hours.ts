@@ -1,7 +1,8 @@
-import type { Span } from "../../cli/options/read-span.ts";
-import { showTime } from "../../cli/options/read-span.ts";
 import { SETTLE_MS } from "../../coverage/settle.ts";
-import { HOUR_MS, horizonAt } from "../../model/horizon.ts";
+import { showTime } from "../../lib/show-time.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { horizonAt } from "../../model/horizon.ts";
+import type { Span } from "../../model/span.ts";
 
 /**
  * The whole hours of a span that the platform still has and that nothing is to be added to; null when there are none. In

@@ -3,7 +3,7 @@ import { readRuleCounts } from "../../../jobs/coverage/read-rule-counts.ts";
 import { compareCounts } from "../../coverage/compare-counts.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { many } from "../../lib/progress-bar.ts";
-import { DAY_MS, HOUR_MS } from "../../model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../lib/units.ts";
 import { findAskable } from "./askable-hours.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 

@@ -1,6 +1,6 @@
 import { countHours } from "../../../db/coverage/verify.ts";
 import { many } from "../../lib/progress-bar.ts";
-import { DAY_MS } from "../../model/horizon.ts";
+import { DAY_MS } from "../../lib/units.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 
 /** Whether each hour holds as many events as were counted into it. */

@@ -1,11 +1,11 @@
 import { readLogIds } from "../../../db/coverage/verify.ts";
-import type { Span } from "../../cli/options/read-span.ts";
 import { splitSpan } from "../../coverage/split-span.ts";
 import { EventRow } from "../../edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { searchPages } from "../../edge/search-pages.ts";
 import { many } from "../../lib/progress-bar.ts";
-import { HOUR_MS } from "../../model/horizon.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import type { Span } from "../../model/span.ts";
 import { findAskable } from "./askable-hours.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { adviceStanding } from "../../../src/alerting/advice/advice-standing.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/lib/units.ts";
 import type { AdviceRow } from "../../../src/model/advice-row.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const spike = { zoneId: 101, ruleId: "942100", openedAtMs: NOW - 10 * MINUTE_MS };
 

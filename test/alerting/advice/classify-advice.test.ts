@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { classifyAdvice } from "../../../src/alerting/advice/classify-advice.ts";
-
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from "../../../src/lib/units.ts";
 
 test.each([
   ["limit_reached.ai_recommendation", { kind: "refused", scope: "zone", keepsMs: 12 * HOUR_MS }],

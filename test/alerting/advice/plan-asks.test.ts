@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { planAsks } from "../../../src/alerting/advice/plan-asks.ts";
+import { MINUTE_MS } from "../../../src/lib/units.ts";
 import type { AdviceRow } from "../../../src/model/advice-row.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
-const MINUTE_MS = 60_000;
 const spike = (id: number, severity: string, minutesAgo: number) => ({
   id,
   severity,

@@ -9,12 +9,11 @@ import {
   type QuietHours,
   type Route,
   routeToAll,
-  type Subject,
-  type SubjectMatchers,
   WEEKDAYS,
 } from "../../../src/alerting/routing/routing.ts";
 import { severities } from "../../../src/model/alert-message.ts";
-import { matchesSubject } from "../../../src/model/match-subject.ts";
+import type { Subject, SubjectMatchers } from "../../../src/model/subject.ts";
+import { matchesSubject } from "../../../src/model/subject.ts";
 
 const subjects: fc.Arbitrary<Subject> = fc.record({
   kind: fc.constantFrom("spike", "new-rule", "self"),

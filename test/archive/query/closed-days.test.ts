@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase, type Database } from "../../../db/client.ts";
-import type { NewEvent } from "../../../db/ingest/event-rows.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { searchGroups } from "../../../db/search/search-groups.ts";
 import { memoryOf } from "../../../db/search/search-memory.ts";
@@ -12,12 +11,14 @@ import { createBuildCubesJob } from "../../../jobs/archive/build-cubes.ts";
 import { createCloseDaysJob } from "../../../jobs/archive/close-days.ts";
 import { createManagePartitionsJob } from "../../../jobs/service/manage-partitions.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
+import type { WafEvent } from "../../../src/model/waf-event.ts";
 import type { AnyJob } from "../../../src/queue/define-job.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
-import { DAY_MS, DAYS, END, FIRST_DAY } from "./draw.ts";
+import { DAYS, END, FIRST_DAY } from "./draw.ts";
 import { mustRead, ZONE } from "./world.ts";
 
 const NOW = END + 4 * DAY_MS;
@@ -28,7 +29,7 @@ const closeDays = (database: Database, now = NOW) =>
   run(createCloseDaysJob({ database, clock: () => now, log: silent }));
 const buildCubes = (database: Database) => run(createBuildCubesJob({ database, log: silent }));
 
-async function openArchive(events: readonly NewEvent[]): Promise<MigratedDatabase> {
+async function openArchive(events: readonly WafEvent[]): Promise<MigratedDatabase> {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   await ensurePartitions(database, DAYS);
@@ -36,7 +37,7 @@ async function openArchive(events: readonly NewEvent[]): Promise<MigratedDatabas
   return database;
 }
 
-function someEvents(count: number): NewEvent[] {
+function someEvents(count: number): WafEvent[] {
   return Array.from({ length: count }, (_, index) =>
     makeEvent({
       occurredAt: FIRST_DAY + Math.floor((index * (END - FIRST_DAY)) / count),

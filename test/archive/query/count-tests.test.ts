@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { countTests, refuseManyTests } from "../../../src/archive/query/count-tests.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
 import { mustRead } from "./world.ts";
 
-const DAY_MS = 86_400_000;
 const texts = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `v${from + index}`);
 const contains = (value: string[], field = "url") => ({ field, op: "contains", value });
 const windowOf = (days: number) => ({ from: 0, to: days * DAY_MS });

@@ -1,7 +1,7 @@
-import type { NewEvent } from "../../../db/ingest/event-rows.ts";
 import { DIMENSIONS, type Dimension } from "../../../src/archive/query/search.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
+import type { WafEvent } from "../../../src/model/waf-event.ts";
 
-export const DAY_MS = 86_400_000;
 export const FIRST_DAY = Date.UTC(2026, 2, 1);
 export const DAYS = ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05"] as const;
 export const END = FIRST_DAY + DAYS.length * DAY_MS;
@@ -143,7 +143,7 @@ function drawText({ one, chance, below }: Draw, plain: readonly string[]): strin
 }
 
 /** Events with few times and few texts, so that ties and large groups are common. */
-export function drawEvents(draw: Draw, count: number, prefix: string): NewEvent[] {
+export function drawEvents(draw: Draw, count: number, prefix: string): WafEvent[] {
   const times = Array.from({ length: Math.ceil(count / 3) }, () => FIRST_DAY + draw.below(END - FIRST_DAY));
   return Array.from({ length: count }, (_, index) => ({
     occurredAt: draw.one(times),
@@ -163,7 +163,7 @@ export function drawEvents(draw: Draw, count: number, prefix: string): NewEvent[
 }
 
 /** A text to look for: whole, in part, in another case, or nowhere to be found. */
-function drawNeedle(draw: Draw, events: readonly NewEvent[], field: Dimension | "message"): string {
+function drawNeedle(draw: Draw, events: readonly WafEvent[], field: Dimension | "message"): string {
   const text = draw.chance(0.7) ? (draw.one(events)[field] ?? "") : draw.one(HOSTILE);
   const characters = Array.from(text);
   const from = draw.chance(0.5) ? 0 : draw.below(characters.length + 1);
@@ -172,7 +172,7 @@ function drawNeedle(draw: Draw, events: readonly NewEvent[], field: Dimension | 
   return draw.chance(0.2) ? needle.toLowerCase() : needle;
 }
 
-function drawFilter(draw: Draw, events: readonly NewEvent[]) {
+function drawFilter(draw: Draw, events: readonly WafEvent[]) {
   const field = draw.one(DIMENSIONS);
   const op = draw.one(["eq", "in", "contains", "wildcard", "cidr"] as const);
   if (op === "cidr") {
@@ -198,7 +198,7 @@ function drawFilter(draw: Draw, events: readonly NewEvent[]) {
 export const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
 
 /** A question about whole days that counts made in advance may answer: of one dimension, or of any of them together. */
-export function drawCountedBody(draw: Draw, events: readonly NewEvent[]) {
+export function drawCountedBody(draw: Draw, events: readonly WafEvent[]) {
   const first = draw.below(3);
   const field = draw.one(COUNTED);
   const isAlone = draw.chance(0.4);
@@ -216,7 +216,7 @@ export function drawCountedBody(draw: Draw, events: readonly NewEvent[]) {
   };
 }
 
-function drawCountedFilter(draw: Draw, events: readonly NewEvent[], field: (typeof COUNTED)[number]) {
+function drawCountedFilter(draw: Draw, events: readonly WafEvent[], field: (typeof COUNTED)[number]) {
   const text = () => draw.one(events)[field] ?? "";
   if (draw.chance(0.6)) return { field, op: "in", value: [text(), text(), "waf", "block"] };
   const needle = drawNeedle(draw, events, field);
@@ -226,7 +226,7 @@ function drawCountedFilter(draw: Draw, events: readonly NewEvent[], field: (type
 }
 
 /** A request body as a client would send it. */
-export function drawBody(draw: Draw, events: readonly NewEvent[]) {
+export function drawBody(draw: Draw, events: readonly WafEvent[]) {
   const edges = [FIRST_DAY, END, FIRST_DAY + DAY_MS, FIRST_DAY + 3 * DAY_MS];
   const moment = () => {
     if (draw.chance(0.4)) return draw.one(edges);

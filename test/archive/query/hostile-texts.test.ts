@@ -3,10 +3,11 @@ import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { searchRows } from "../../../db/search/search-rows.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
 import { DIMENSIONS } from "../../../src/archive/query/search.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
-import { DAY_MS, DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
+import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, mustRead, ZONE } from "./world.ts";
 

@@ -1,17 +1,17 @@
-import type { NewEvent } from "../../../db/ingest/event-rows.ts";
 import { createColumns } from "../../../src/emulator/columns.ts";
 import { createMatcher } from "../../../src/emulator/query/filter.ts";
 import { groupRows } from "../../../src/emulator/query/groups.ts";
 import type { Search } from "../../../src/emulator/query/request.ts";
 import { pageOfRows } from "../../../src/emulator/query/rows.ts";
 import type { Draft } from "../../../src/emulator/traffic/draft.ts";
+import type { WafEvent } from "../../../src/model/waf-event.ts";
 import { isWithin } from "./naive-network.ts";
 
 /**
  * The emulator's own search over given events: naive code that shares nothing with Longwatch's. Networks are asked here,
  * since the emulator knows no masked addresses.
  */
-export function createNaiveSearch(events: readonly NewEvent[]) {
+export function createNaiveSearch(events: readonly WafEvent[]) {
   const sorted = events.toSorted((a, b) => a.occurredAt - b.occurredAt || (a.logId < b.logId ? -1 : 1));
   const columns = createColumns();
   for (const event of sorted) columns.push(toDraft(event));
@@ -34,7 +34,7 @@ export function createNaiveSearch(events: readonly NewEvent[]) {
   };
 }
 
-function toDraft(event: NewEvent): Draft {
+function toDraft(event: WafEvent): Draft {
   const text = (value: string | null) => value ?? "";
   const rule = { feature: text(event.feature), ruleId: text(event.ruleId), message: text(event.message) };
   const { ip, ja4, ua, url, asn, country, action } = event;
@@ -51,7 +51,7 @@ function toDraft(event: NewEvent): Draft {
   } as unknown as Draft;
 }
 
-function toRow(event: NewEvent | undefined) {
+function toRow(event: WafEvent | undefined) {
   if (event === undefined) throw new RangeError("no such row");
   const { occurredAt, logId, feature, ruleId, ip, ja4, ua, url, asn, country, action, message } = event;
   const fields = Object.entries({ feature, ruleId, ip, ja4, ua, url, asn, country, action });

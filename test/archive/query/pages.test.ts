@@ -1,24 +1,24 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { NewEvent } from "../../../db/ingest/event-rows.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { createSearchMemory } from "../../../db/search/search-memory.ts";
 import { searchRows } from "../../../db/search/search-rows.ts";
 import { createBuildCubesJob } from "../../../jobs/archive/build-cubes.ts";
 import { createCloseDaysJob } from "../../../jobs/archive/close-days.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
+import { DAY_MS, HOUR_MS } from "../../../src/lib/units.ts";
+import type { WafEvent } from "../../../src/model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
-import { DAY_MS, DAYS, END, FIRST_DAY } from "./draw.ts";
+import { DAYS, END, FIRST_DAY } from "./draw.ts";
 import { mustRead, ZONE } from "./world.ts";
 
-const HOUR_MS = 3_600_000;
 /** Begins and ends within an hour: its first day is cut, its last one is open. */
 const CUT = { from: FIRST_DAY + 1_234_567, to: END - 1_234_567, pageSize: 500 };
 
 /** So many events, evenly over all days. */
-function someEvents(count: number, prefix = "e"): NewEvent[] {
+function someEvents(count: number, prefix = "e"): WafEvent[] {
   return Array.from({ length: count }, (_, index) =>
     makeEvent({
       occurredAt: FIRST_DAY + Math.floor((index * (END - FIRST_DAY)) / count),
@@ -30,7 +30,7 @@ function someEvents(count: number, prefix = "e"): NewEvent[] {
 }
 
 /** All days but the last are closed and counted. */
-async function openArchive(events: readonly NewEvent[]): Promise<MigratedDatabase> {
+async function openArchive(events: readonly WafEvent[]): Promise<MigratedDatabase> {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   await ensurePartitions(database, DAYS);

@@ -1,24 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { NewEvent } from "../../../db/ingest/event-rows.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { MOST_ONE_BY_ONE } from "../../../db/search/search-one-by-one.ts";
 import { createBuildCubesJob } from "../../../jobs/archive/build-cubes.ts";
 import { createCloseDaysJob } from "../../../jobs/archive/close-days.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
+import type { WafEvent } from "../../../src/model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { createFractions } from "../../detection/support/histories.ts";
 import { silent } from "../../ingest/ingest-support.ts";
-import {
-  COUNTED,
-  createDraw,
-  DAY_MS,
-  DAYS,
-  drawBody,
-  drawCountedBody,
-  drawEvents,
-  END,
-  FIRST_DAY,
-} from "./draw.ts";
+import { COUNTED, createDraw, DAYS, drawBody, drawCountedBody, drawEvents, END, FIRST_DAY } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, ZONE } from "./world.ts";
 
@@ -56,7 +47,7 @@ const SETTLED = COUNTED.flatMap((field, index) => {
  * Asks `count` random questions about these events, and those that counts made in advance can answer whatever was drawn;
  * tells how many answers came from such counts.
  */
-async function askAtRandom(events: readonly NewEvent[], count: number): Promise<number> {
+async function askAtRandom(events: readonly WafEvent[], count: number): Promise<number> {
   const naive = createNaiveSearch(events);
   const drawn = Array.from({ length: count }, () =>
     draw.chance(0.3) ? drawCountedBody(draw, events) : drawBody(draw, events),

@@ -1,9 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { toListEntry } from "../../../src/emulator/traffic/render-event.ts";
 import { createTraffic } from "../../../src/emulator/traffic/traffic.ts";
+import { DAY_MS, MINUTE_MS } from "../../../src/lib/units.ts";
 
-const DAY_MS = 86_400_000;
-const MINUTE_MS = 60_000;
 const DAYS = 3;
 const PAGE_SIZE = 1_000;
 

@@ -2,6 +2,7 @@
  * The service's own ingest in a process of its own: the job walk-days over HTTP into Postgres, one session per zone.
  * The parent sends one command at a time and gets one answer: `walk` a database's zones, or report memory and end.
  */
+
 import { createDatabase } from "../../../db/client.ts";
 import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
 import { WORK_SESSIONS } from "../../../db/postgres/session-names.ts";
@@ -11,8 +12,8 @@ import { createEdgeClient } from "../../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../../src/edge/transport/transport.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createSecret } from "../../../src/lib/secret.ts";
+import { MINUTE_MS } from "../../../src/lib/units.ts";
 
-const MINUTE_MS = 60_000;
 /** As many threads as the service has. */
 const workers = createListPageWorkers({ threads: 1 });
 

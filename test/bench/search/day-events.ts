@@ -1,6 +1,7 @@
 import { PATHS, PAYLOADS } from "../../../src/emulator/traffic/payloads.ts";
 import { createRandom, hashText, type Random } from "../../../src/emulator/traffic/random.ts";
 import { createUrlBook } from "../../../src/emulator/traffic/urls.ts";
+import { DAY_MS, MINUTE_MS } from "../../../src/lib/units.ts";
 import { type Actor, drawRule, skewed, type World } from "./world.ts";
 
 /** Zones with their shares of the traffic. The questions ask about the first. */
@@ -15,8 +16,6 @@ export const ASKED_ZONE = 101;
 export const RARE_TEXT = "xk9q7zr";
 const RARE_SHARE = 1 / 50_000;
 
-const DAY_MS = 86_400_000;
-const MINUTE_MS = 60_000;
 const MINUTES = 1_440;
 const VARIANTS = 96;
 /** How much of a client's everyday traffic is what it always does. */

@@ -1,4 +1,5 @@
 import type { Search } from "../../../src/archive/query/search.ts";
+import { DAY_MS, HOUR_MS } from "../../../src/lib/units.ts";
 import { SEARCH_NOW } from "./data-set.ts";
 import { RARE_TEXT } from "./day-events.ts";
 
@@ -10,9 +11,6 @@ export interface Question {
   readonly kind: QuestionKind;
   readonly search: Search;
 }
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** What people ask an archive; `ip` is an address with some traffic. */
 export function listQuestions(ip: string): Question[] {

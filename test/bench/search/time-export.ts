@@ -1,13 +1,13 @@
 import { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { to as copyTo } from "pg-copy-streams";
+import { DAY_MS } from "../../../src/lib/units.ts";
 import { nextMessage, startChild, stopChild } from "../child.ts";
 import { LAUNCH } from "../launch-options.ts";
 import type { ServedArchive, ServerMemory } from "./archive-server.ts";
 import { type DataSet, SEARCH_NOW } from "./data-set.ts";
 import { ASKED_ZONE } from "./day-events.ts";
 
-const DAY_MS = 86_400_000;
 /** A whole closed day, a few days back. */
 const EXPORTED_FROM = SEARCH_NOW - (SEARCH_NOW % DAY_MS) - 5 * DAY_MS;
 /** The export that memory is looked at during: a month. */

@@ -2,9 +2,9 @@ import { gte } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
 import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
 import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
+import { HOUR_MS } from "../../../src/lib/units.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 
-const HOUR_MS = 3_600_000;
 /** A whole hour. */
 const START = Date.UTC(2026, 10, 20, 10);
 const NOW = START + 5 * HOUR_MS + 30 * 60_000;

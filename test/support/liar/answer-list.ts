@@ -1,9 +1,9 @@
+import { DAY_MS } from "../../../src/lib/units.ts";
 import { testify } from "./answer-search.ts";
 import type { Asked } from "./asked.ts";
 import { bendEntries } from "./bend-entries.ts";
 import type { ListEntry, ListPage } from "./true-platform.ts";
 
-const DAY_MS = 86_400_000;
 const PATH = /^(\/shield\/event-logs\/\d+\/(\d\d)-(\d\d)-(\d{4}))(?:\/(.*))?$/;
 
 /**

@@ -1,8 +1,6 @@
 import { hash } from "node:crypto";
+import { DAY_MS, HOUR_MS } from "../../../src/lib/units.ts";
 import type { Lie } from "./lie.ts";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 interface Entry {
   readonly logId: string;

@@ -1,4 +1,5 @@
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from "../../../src/lib/units.ts";
+
 /** How long the platform keeps events. */
 const KEPT_MS = 72 * HOUR_MS;
 

@@ -1,5 +1,6 @@
 import { findRecordBlocks, readRecordBlocks } from "../../../../db/archive/archive-records.ts";
-import { type EventKey, findRecords } from "../../../archive/records/find-records.ts";
+import { findRecords } from "../../../archive/records/find-records.ts";
+import type { EventKey } from "../../../model/event-key.ts";
 import { hashEventKey } from "../../../model/log-id-hash.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { type RuleDay, readRuleDays } from "../../../../db/archive/archive-metrics.ts";
-import { DAY_MS, startOfDay, toDay } from "../../../model/horizon.ts";
+import { DAY_MS } from "../../../lib/units.ts";
+import { startOfDay, toDay } from "../../../model/horizon.ts";
 import { sendBareProblem, sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";

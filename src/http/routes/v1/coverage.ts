@@ -3,7 +3,8 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones, readCoverageHours } from "../../../../db/coverage/coverage-report.ts";
 import { assessHours, type StandingHour } from "../../../coverage/hour-status.ts";
-import { DAY_MS, HOUR_MS, startOfDay, startOfHour } from "../../../model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
+import { startOfDay, startOfHour } from "../../../model/horizon.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   IsoTime,

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones } from "../../../../db/coverage/coverage-report.ts";
 import { type Gap, joinGaps } from "../../../coverage/join-gaps.ts";
-import { DAY_MS } from "../../../model/horizon.ts";
+import { DAY_MS } from "../../../lib/units.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";

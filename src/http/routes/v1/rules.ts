@@ -4,7 +4,7 @@ import { z } from "zod";
 import { RULE_SORTS, type RuleRow, readRules } from "../../../../db/detection/rules.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { type BucketWidth, bucketEnd, bucketStart } from "../../../detection/bucket.ts";
-import { DAY_MS, HOUR_MS } from "../../../model/horizon.ts";
+import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";
 import { checkSpan } from "./span.ts";

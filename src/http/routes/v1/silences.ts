@@ -4,7 +4,8 @@ import { z } from "zod";
 import { pageSilences, readSilence, type SilenceRow } from "../../../../db/alerting/silences.ts";
 import { Matchers } from "../../../alerting/silence.ts";
 import { maskText } from "../../../archive/mask/mask-text.ts";
-import { standingOf } from "../../../model/silence-status.ts";
+import { MINUTE_MS } from "../../../lib/units.ts";
+import { silenceStatus } from "../../../model/silence-status.ts";
 import { Refusal } from "../../errors/refusal.ts";
 import type { Caller } from "../../keys/caller.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
@@ -19,7 +20,6 @@ import {
   type WantedMatchers,
 } from "./silence-schemas.ts";
 
-const MINUTE_MS = 60_000;
 const MAX_MS = 90 * 24 * 60 * MINUTE_MS;
 const END_RULE =
   "durationMinutes or expiresAt, one of them, must say when it ends: a minute to 90 days from now";
@@ -197,7 +197,7 @@ export function toSilence(
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
   return {
     id,
-    state: STATE_OF[standingOf(row, nowMs)],
+    state: STATE_OF[silenceStatus(row, nowMs)],
     startsAt: startsAt.toISOString(),
     expiresAt: expiresAt.toISOString(),
     createdAt: createdAt.toISOString(),

@@ -1,0 +1,6 @@
+/** Names one event of a zone. */
+export interface EventKey {
+  /** Epoch ms. */
+  readonly occurredAt: number;
+  readonly logId: string;
+}
