@@ -15,13 +15,15 @@ declare module "vitest" {
   }
 }
 
-/** One Postgres for the whole run; durability is off because only crash tests, which start their own, need it. */
+/**
+ * Provides one Postgres for the whole run: the server of TEST_DATABASE_URL (of a superuser), else an embedded one without
+ * durability, because only crash tests need that and they start their own.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const runFolder = createRunFolder();
   // The folder of every temporary file from here on: workers and their processes inherit it.
   process.env["TMPDIR"] = runFolder;
-  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
-  const postgres = await startEmbeddedPostgres({ dataDir: path.join(runFolder, "postgres"), settings });
+  const postgres = await openPostgres(path.join(runFolder, "postgres"));
   project.provide("postgresUrl", postgres.url);
   project.provide("migratedTemplate", await createTemplate(postgres.url));
   return async () => {
@@ -30,12 +32,20 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
+async function openPostgres(dataDir: string) {
+  const url = process.env["TEST_DATABASE_URL"];
+  if (url !== undefined) return { url, stop: async () => undefined };
+  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
+  return startEmbeddedPostgres({ dataDir, settings });
+}
+
 /** Migrated once for the run: a copy of it takes a tenth of the time. */
 async function createTemplate(postgresUrl: string): Promise<string> {
   const name = "migrated_template";
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();
   try {
+    await client.query(`DROP DATABASE IF EXISTS ${name}`);
     await client.query(`CREATE DATABASE ${name}`);
   } finally {
     await client.end();
