@@ -60,6 +60,12 @@ export async function runFinalChecks(
   }
 }
 
+/** Whether every replica ran until a fault or the end of the soak ended it. */
+export function checkEnds({ unaskedEnds }: SoakWorld): FinalCheck {
+  const detail = unaskedEnds.length === 0 ? "none did" : [...new Set(unaskedEnds)].join("; ");
+  return { name: "no replica ended by itself", detail, isMet: unaskedEnds.length === 0 };
+}
+
 async function checkHours({ postgres }: SoakWorld): Promise<FinalCheck> {
   const rows = await postgres.query<{ state: string; hours: number; example: string }>(
     `select case when state = 'open' then 'undecided'

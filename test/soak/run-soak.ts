@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ROUTES } from "../support/liar/lie.ts";
 import { createDice, type Dice } from "./dice.ts";
-import { type FinalCheck, readShownEvents, runFinalChecks } from "./final-checks.ts";
+import { checkEnds, type FinalCheck, readShownEvents, runFinalChecks } from "./final-checks.ts";
 import { listFaults } from "./soak-faults.ts";
 import { reckonLies, type ToldLie } from "./soak-lies.ts";
 import { openSoakWorld, type SoakWorld, ZONES } from "./soak-world.ts";
@@ -69,7 +69,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
     return {
       faults: tally(inflicted),
       lies: reckonLies(world.liar.tallies()),
-      checks,
+      checks: [...checks, checkEnds(world)],
       calmMs,
       requests: sumRequests(world),
       logs: world.readLogs(),

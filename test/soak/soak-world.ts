@@ -36,6 +36,8 @@ export interface SoakWorld {
   readonly liar: LyingPlatform;
   readonly receiver: WebhookReceiver;
   readonly replicas: readonly SoakReplica[];
+  /** Replicas that ended though nothing ended them, and how. */
+  readonly unaskedEnds: readonly string[];
   /** What the replicas wrote to their terminal and log, the end of it. */
   readLogs(): string;
   close(): Promise<void>;
@@ -89,9 +91,11 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     ...receiver.env,
   };
   const lines: string[] = [];
+  const unaskedEnds: string[] = [];
+  const onUnasked = (end: string) => void unaskedEnds.push(end);
   const replicas = Array.from({ length: options.replicas }, (_, index) => {
     const name = `replica ${index + 1}`;
-    return createSoakReplica(name, { ...env, LONGWATCH_DATA_DIR: path.join(folder, name) }, lines);
+    return createSoakReplica(name, { ...env, LONGWATCH_DATA_DIR: path.join(folder, name) }, lines, onUnasked);
   });
   return {
     emulator,
@@ -101,6 +105,7 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     liar,
     receiver,
     replicas,
+    unaskedEnds,
     readLogs: () => lines.join(""),
     async close() {
       await Promise.all(replicas.map((replica) => replica.end()));
@@ -112,24 +117,46 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
   };
 }
 
-function createSoakReplica(name: string, env: Record<string, string>, lines: string[]) {
+function createSoakReplica(
+  name: string,
+  env: Record<string, string>,
+  lines: string[],
+  onUnasked: (end: string) => void,
+) {
   let isEnding = false;
-  let service: ServiceProcess = startServiceProcess(env);
-  const keep = () => {
-    lines.push(`--- ${name}\n${service.printed()}`);
+  const kills = new WeakSet<ServiceProcess>();
+  let service = launch();
+  const keep = (ended: ServiceProcess) => {
+    lines.push(`--- ${name}\n${ended.printed()}`);
     if (lines.length > 40) lines.shift();
   };
+
+  /** A supervisor starts a service again that has ended by itself; here that is a finding as well. */
+  function launch(): ServiceProcess {
+    const launched = startServiceProcess(env);
+    void launched.exited.then((end) => {
+      if (isEnding || kills.has(launched) || service !== launched) return;
+      onUnasked(`${name} ended by itself: ${end}`);
+      keep(launched);
+      service = launch();
+    });
+    return launched;
+  }
+
   return {
     name,
-    kill: (signal: NodeJS.Signals) => void service.child.kill(signal),
+    kill(signal: NodeJS.Signals) {
+      if (signal !== "SIGSTOP" && signal !== "SIGCONT") kills.add(service);
+      service.child.kill(signal);
+    },
     async startAgain(afterMs: number) {
       const ended = service;
       await ended.exited;
       await new Promise((resolve) => setTimeout(resolve, afterMs));
       // Two faults at once may end the same process: one of them starts the next.
       if (isEnding || service !== ended) return;
-      keep();
-      service = startServiceProcess(env);
+      keep(ended);
+      service = launch();
     },
     async end() {
       isEnding = true;
@@ -138,7 +165,7 @@ function createSoakReplica(name: string, env: Record<string, string>, lines: str
       const force = setTimeout(() => service.child.kill("SIGKILL"), 12_000);
       await service.exited;
       clearTimeout(force);
-      keep();
+      keep(service);
     },
   };
 }
