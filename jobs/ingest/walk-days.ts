@@ -23,6 +23,8 @@ export interface WalkDaysDeps extends WalkDayDeps {
   readonly settleMs: number;
   /** Full passes over one day begin this far apart. */
   readonly fullEveryMs: number;
+  /** Short passes over today begin this far apart while they bring nothing new. */
+  readonly shortEveryMs: number;
 }
 
 /**

@@ -11,6 +11,8 @@ export interface PassState {
   readonly fullPassStartedAt: number | null;
   /** Start of the latest of those that found nothing new. */
   readonly quietPassStartedAt: number | null;
+  /** Events that the pass has stored as new. */
+  readonly newEntries: number;
   /** Null while the pass runs. */
   readonly passResult: "full" | "short" | "looped" | "token_rejected" | null;
 }
@@ -20,6 +22,8 @@ export interface PassPolicy {
   readonly settleMs: number;
   /** Full passes of one day begin at least this far apart. */
   readonly fullEveryMs: number;
+  /** Short passes begin this far apart while the list shows nothing that the search has not shown before. */
+  readonly shortEveryMs: number;
 }
 
 export interface PassedDay {
@@ -31,7 +35,7 @@ export interface PassedDay {
 
 /**
  * Which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
- * `short` one over the newest pages, or none. A day is done when a quiet full pass began after it had settled, and no hour of
+ * `short` one over the newest pages, or none. Where the search keeps up and the list brings nothing new, short passes are rarer. A day is done when a quiet full pass began after it had settled, and no hour of
  * it needs the list once more. A pass whose token was refused is begun again at once; one that looped waits for its turn,
  * since it would loop again.
  */
@@ -39,7 +43,7 @@ export function planPass(
   now: number,
   { dayStart, hours }: PassedDay,
   state: PassState | null,
-  { settleMs, fullEveryMs }: PassPolicy,
+  { settleMs, fullEveryMs, shortEveryMs }: PassPolicy,
 ): "resume" | "full" | "short" | null {
   if (state === null) return "full";
   const { startedAt, fullPassStartedAt, quietPassStartedAt, passResult } = state;
@@ -50,7 +54,14 @@ export function planPass(
   if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   if (now - fullPassStartedAt >= fullEveryMs) return "full";
-  return now < dayEndsSettledAt ? "short" : null;
+  if (now >= dayEndsSettledAt) return null;
+  const isDue = state.newEntries > 0 || !isSearched(hours, startedAt) || now - startedAt >= shortEveryMs;
+  return isDue ? "short" : null;
+}
+
+/** Whether the search has read on since `at`: then the list adds raw records, and events only if the search missed some. */
+function isSearched(hours: readonly CoveredHour[], at: number): boolean {
+  return hours.some(({ searchedThrough }) => searchedThrough !== null && searchedThrough > at);
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Look } from "../../src/model/look.ts";
 import { openHour } from "../coverage/some-hours.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
-const POLICY = { settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS };
+const POLICY = { settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS, shortEveryMs: 2 * MINUTE_MS };
 const SETTLED = DAY + DAY_MS + POLICY.settleMs;
 const NOON = DAY + DAY_MS / 2;
 
@@ -16,6 +16,7 @@ function state(changed: Partial<PassState> = {}): PassState {
     startedAt: NOON,
     fullPassStartedAt: NOON,
     quietPassStartedAt: null,
+    newEntries: 0,
     passResult: "full",
     ...changed,
   };
@@ -73,6 +74,17 @@ test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
   expect(planPass(now, { dayStart: DAY, hours: [] }, before, POLICY)).toBe(expected);
 });
 
+test.each<[string, number, Partial<PassState>, number | null, ReturnType<typeof planPass>]>([
+  ["the search read on and the pass brought nothing new", MINUTE_MS, {}, NOON + 1, null],
+  ["short passes have been apart for long enough", 2 * MINUTE_MS, {}, NOON + 1, "short"],
+  ["the pass brought new events", MINUTE_MS, { newEntries: 1 }, NOON + 1, "short"],
+  ["the search has not read on since the pass began", MINUTE_MS, {}, NOON, "short"],
+  ["the search is refused", MINUTE_MS, {}, null, "short"],
+])("a short pass over today when %s", (_when, after, before, searchedThrough, expected) => {
+  const hours = [openHour(NOON, { searchedThrough })];
+  expect(planPass(NOON + after, { dayStart: DAY, hours }, state(before), POLICY)).toBe(expected);
+});
+
 const look = (changed: Partial<Look> = {}): Look => ({
   at: SETTLED,
   since: SETTLED,
@@ -122,7 +134,13 @@ test("whatever happened before, an unfinished day is planned again within the pe
       fc.integer({ min: DAY, max: SETTLED + DAY_MS }),
       (full, quiet, passResult, now) => {
         const startedAt = Math.min(now, full ?? now);
-        const before = { startedAt, fullPassStartedAt: full, quietPassStartedAt: quiet, passResult };
+        const before = {
+          startedAt,
+          fullPassStartedAt: full,
+          quietPassStartedAt: quiet,
+          newEntries: 0,
+          passResult,
+        };
         const later = Math.max(now, startedAt, full ?? 0) + POLICY.fullEveryMs;
         const isEnded = passResult !== null && quiet !== null && quiet >= SETTLED;
         expect(planPass(later, { dayStart: DAY, hours: [] }, before, POLICY) === null).toBe(isEnded);
