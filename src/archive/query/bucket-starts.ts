@@ -4,14 +4,15 @@ import type { Search } from "./search.ts";
  * The first millisecond of each bucket but the first, ascending. Bucket i covers [from + i*width, from + (i+1)*width)
  * with width = (to - from) / buckets, which need not be whole: an event at t is in bucket floor((t - from) / width),
  * and so in the bucket whose number is how many of these starts are not after t. A window with fewer milliseconds than
- * buckets has empty ones, whose starts are equal to the next.
+ * buckets has empty ones, whose starts are equal to the next. No event is older than 1970, so no start is: of a start
+ * before 1970 only matters that every event lies after it, and Postgres cannot hold a time as early as an int64 can say.
  */
 export function bucketStarts({ from, to, buckets }: Pick<Search, "from" | "to" | "buckets">): number[] {
-  const span = BigInt(to - from);
+  const span = BigInt(to) - BigInt(from);
   const count = BigInt(buckets);
   return Array.from({ length: Math.max(buckets - 1, 0) }, (_, index) => {
     // The smallest whole t - from with (t - from) * buckets >= i * span.
     const offset = (BigInt(index + 1) * span + count - 1n) / count;
-    return from + Number(offset);
+    return Math.max(Number(BigInt(from) + offset), 0);
   });
 }

@@ -41,7 +41,9 @@ export interface SearchPlan
  * addresses only masked, free text does not look at them: whether `207` is found would tell the rest of one.
  */
 export function planSearch(search: Search, { isMasked = false } = {}): SearchPlan {
-  const { from, to, groupBy, buckets, page, pageSize } = search;
+  const { to, groupBy, buckets, page, pageSize } = search;
+  // No event is older than 1970, and Postgres cannot hold a time as early as an int64 can say.
+  const from = Math.max(search.from, 0);
   const filters = withoutDuplicates(search.filters);
   const isMany = countTests(filters) > FEW_TESTS;
   const asked: Clause[] = filters.map((filter) => ({

@@ -4,6 +4,8 @@ import { toNetwork } from "./network.ts";
 import { DIMENSIONS, type Dimension, type Filter, type Mistakes, OPERATORS, type Search } from "./search.ts";
 
 const MAX_INT32 = 2_147_483_647;
+/** One more than the largest int64. */
+const INT64_END = 2 ** 63;
 const MAX_BUCKETS = 500;
 const MAX_PAGE_SIZE = 500;
 const DEFAULT_PAGE_SIZE = 50;
@@ -40,11 +42,12 @@ export function readSearch(
   reader.refuseOthers(body, MEMBERS[kind], "");
   // In the order in which mistakes are told.
   const window = readWindow(reader, body);
+  const query = reader.text("query", body["query"]);
   const filters = readFilters(reader, body["filters"]);
   const asked = kind === "search" ? body : {};
   const search: Search = {
     ...window,
-    query: reader.text("query", body["query"]),
+    query,
     filters,
     groupBy: readGroupBy(reader, asked["groupBy"]),
     buckets: clamp(reader.integer("buckets", asked["buckets"], 0), 0, MAX_BUCKETS),
@@ -158,8 +161,10 @@ function createReader(mistakes: Mistakes) {
       return fallback;
     },
 
+    /** Platform API spec 2.3 calls `from` and `to` int64: a window may start before 1970, and just finds nothing there. */
     time(field: string, value: unknown): number {
-      if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
+      if (Number.isInteger(value) && Number(value) >= -INT64_END && Number(value) < INT64_END)
+        return Number(value);
       wrong(field, value, "is required and must be Unix time in milliseconds");
       return Number.NaN;
     },

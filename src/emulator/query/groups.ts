@@ -22,9 +22,14 @@ function mostCommon(counts: ReadonlyMap<string, number>): string {
   return top?.[0] ?? "";
 }
 
-/** Bucket i covers [from + i*width, from + (i+1)*width) with width = (to - from) / buckets. */
+/**
+ * Bucket i covers [from + i*width, from + (i+1)*width) with width = (to - from) / buckets (platform API spec 2.4).
+ * In whole numbers: a window may start as early as an int64 can say, where floating point is off by whole buckets.
+ */
 function bucketOf(timeMs: number, search: Pick<Search, "from" | "to" | "buckets">): number {
-  return Math.floor(((timeMs - search.from) * search.buckets) / (search.to - search.from));
+  const sinceStart = BigInt(timeMs) - BigInt(search.from);
+  const length = BigInt(search.to) - BigInt(search.from);
+  return Number((sinceStart * BigInt(search.buckets)) / length);
 }
 
 function count(tally: Tally, columns: Columns, row: number, search: Search): void {
