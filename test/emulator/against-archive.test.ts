@@ -4,10 +4,11 @@ import { checkWindow as checkArchiveWindow } from "../../src/archive/check-windo
 import { readSearch } from "../../src/archive/query/read-search.ts";
 import { readSearch as readNaively, type Search } from "../../src/emulator/query/request.ts";
 import { checkWindow } from "../../src/emulator/query/window.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { comparable, difference, readBack } from "../archive/comparable.ts";
 import { openArchive, post } from "../archive/support.ts";
 import { requestTexts } from "./draw-requests.ts";
-import { HOUR_MS, NOW } from "./support.ts";
+import { NOW } from "./support.ts";
 
 type Kind = keyof typeof requestTexts;
 /** The fields that break a rule, in the order in which they are named, or the request with its defaults and clamps. */

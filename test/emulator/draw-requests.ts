@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { HOUR_MS, NOW } from "./support.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { NOW } from "./support.ts";
 
 /** The dimensions that a request may name. */
 const DIMENSIONS = ["feature", "ruleId", "ip", "ja4", "ua", "url", "asn", "country", "action"];
