@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type pg from "pg";
 import type { Database } from "../client.ts";
 import type { DayTimes } from "./day-times.ts";
@@ -47,32 +48,19 @@ export function memoryOf({ pool }: Pick<Database, "pool">): SearchMemory {
 
 /** Keeps so many times at most: days that nobody asked for longest are forgotten first. */
 export function createSearchMemory(mostTimes: number): SearchMemory {
-  const days = new Map<string, { readonly version: string; readonly times: DayTimes }>();
-  let held = 0;
-  const forget = (key: string) => {
-    held -= days.get(key)?.times.length ?? 0;
-    days.delete(key);
-  };
+  const days = new LRUCache<string, { readonly version: string; readonly times: DayTimes }>({
+    maxSize: mostTimes,
+    sizeCalculation: ({ times }) => Math.max(1, times.length),
+  });
+  const keyOf = ({ zoneId, day }: CountedVersion) => `${zoneId} ${day}`;
   return {
     kept: null,
-    timesOf({ zoneId, day, version }) {
-      const key = `${zoneId} ${day}`;
-      const known = days.get(key);
-      if (known?.version !== version) return undefined;
-      days.delete(key);
-      days.set(key, known);
-      return known.times;
+    timesOf(counted) {
+      const known = days.get(keyOf(counted));
+      return known?.version === counted.version ? known.times : undefined;
     },
-    rememberTimes({ zoneId, day, version }, times) {
-      const key = `${zoneId} ${day}`;
-      forget(key);
-      if (times.length > mostTimes) return;
-      days.set(key, { version, times });
-      held += times.length;
-      for (const oldest of days.keys()) {
-        if (held <= mostTimes) break;
-        forget(oldest);
-      }
+    rememberTimes(counted, times) {
+      days.set(keyOf(counted), { version: counted.version, times });
     },
   };
 }

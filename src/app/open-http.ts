@@ -64,7 +64,7 @@ const BESIDE_QUERY_MS = 30_000;
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
   const { config, log, metrics, database, archive, keys, queues } = parts;
   const cursors = createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32)));
-  const http = createHttp({
+  const http = await createHttp({
     log,
     metrics,
     checks: [

@@ -23,7 +23,7 @@ import type { Backlog, Metrics } from "./metrics.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
-import { addOpenApi } from "./routes/openapi.ts";
+import { addOpenApi, openDocsRoutes } from "./routes/openapi.ts";
 import { addReadyz } from "./routes/readyz.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
 
@@ -60,7 +60,7 @@ export interface HttpOptions {
 }
 
 /** The server, not listening yet. `close` lets requests in flight end. */
-export function createHttp(options: HttpOptions): FastifyInstance {
+export async function createHttp(options: HttpOptions): Promise<FastifyInstance> {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
   const connections = createConnections(options.trustedProxies, options.connectionLimits);
@@ -84,6 +84,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
     refuseTwoHosts(request.raw);
   });
+  app.addHook("onRoute", openDocsRoutes);
   protect(app, options, connections);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
@@ -102,7 +103,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     return sendProblem(reply, request.id, told);
   });
 
-  addOpenApi(app);
+  await addOpenApi(app);
   const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
   addLivez(app);
   addReadyz(app, readReadiness);

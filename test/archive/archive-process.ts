@@ -14,7 +14,7 @@ const options = { url: databaseUrl, max: 2, applicationName: "archive process", 
 const archive = createDatabase(options);
 const caller = { keyId: "1", name: "test", roles: ["exporter"], zoneIds: null, masked: false } as const;
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
-const app = createHttp({
+const app = await createHttp({
   checks: [],
   metrics: createMetrics(),
   readBacklog: () => Promise.reject(new Error("nobody asks")),

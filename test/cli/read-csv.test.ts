@@ -55,3 +55,30 @@ test("a file that ends inside quotes is refused, and so is a record that does no
   const endless = [Buffer.from('"'), Buffer.alloc(1_100_000, "x"), Buffer.alloc(1_100_000, "x")];
   await expect(read(endless)).rejects.toMatchObject({ code: "BACKFILL_CSV" });
 });
+
+test("a record of cells without end is refused", async () => {
+  const endless = Array.from({ length: 10 }, () => Buffer.from("x,".repeat(500_000)));
+  await expect(read(endless)).rejects.toMatchObject({ code: "BACKFILL_CSV" });
+});
+
+test("a record keeps the text and the line that it has in the file", async () => {
+  const file = Buffer.from('\uFEFFa,b\r\n\r\n\r\n"1\n2","x"\r\n,\n');
+  const records: unknown[] = [];
+  for await (const { text, line } of readCsv(asyncOf(cut(file, 3)))) records.push([line, text]);
+  expect(records).toEqual([
+    [1, "a,b"],
+    [5, '"1\n2","x"'],
+    [6, ","],
+  ]);
+});
+
+test("a failure of the source is thrown as it is", async () => {
+  async function* failing() {
+    yield await Promise.resolve(Buffer.from("a,b\n"));
+    throw new Error("connection lost");
+  }
+  const all = async () => {
+    for await (const _ of readCsv(failing()));
+  };
+  await expect(all()).rejects.toThrow("connection lost");
+});

@@ -13,11 +13,11 @@ export const LIMITS = {
 /** A listening server, what it logged, and a way in for routes of the test. */
 export async function startHttp(
   options: Partial<HttpOptions> = {},
-  extend: (app: ReturnType<typeof createHttp>) => void = () => {},
+  extend: (app: Awaited<ReturnType<typeof createHttp>>) => void = () => {},
 ) {
   const lines: string[] = [];
   const metrics = createMetrics();
-  const app = createHttp({
+  const app = await createHttp({
     checks: [],
     metrics,
     readBacklog: async () => ({

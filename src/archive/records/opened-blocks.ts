@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { openRawBlock } from "../../model/raw-block.ts";
 
 export type OpenedBlocks = ReturnType<typeof createOpenedBlocks>;
@@ -11,7 +12,6 @@ export interface BlockState {
 interface OpenedBlock {
   readonly version: string;
   readonly entries: readonly Buffer[];
-  readonly bytes: number;
 }
 
 /**
@@ -19,41 +19,26 @@ interface OpenedBlock {
  * again.
  */
 export function createOpenedBlocks(maxBytes: number) {
-  const opened = new Map<string, OpenedBlock>();
-  let bytes = 0;
-
-  function forget(blockId: string): void {
-    bytes -= opened.get(blockId)?.bytes ?? 0;
-    opened.delete(blockId);
-  }
-
-  function keep(blockId: string, block: OpenedBlock): void {
-    forget(blockId);
-    opened.set(blockId, block);
-    bytes += block.bytes;
-    for (const oldest of opened.keys()) {
-      if (bytes <= maxBytes) return;
-      forget(oldest);
-    }
-  }
-
+  // For lru-cache a size of 0 means no bound.
+  const maxSize = Math.max(1, maxBytes);
+  const opened = new LRUCache<string, OpenedBlock>({ maxSize, sizeCalculation: sizeOf });
   return {
     get({ blockId, version }: BlockState): readonly Buffer[] | undefined {
       const found = opened.get(blockId);
-      if (found === undefined) return undefined;
-      if (found.version !== version) {
-        forget(blockId);
-        return undefined;
-      }
-      keep(blockId, found);
-      return found.entries;
+      if (found === undefined || found.version === version) return found?.entries;
+      opened.delete(blockId);
+      return undefined;
     },
     /** @throws {Error} zlib's, when the block is damaged. */
     async open({ blockId, version }: BlockState, block: Buffer, entryCount?: number) {
       const entries = await openRawBlock(block, entryCount);
-      // The entries are views: what stays in memory is what lies under them.
-      keep(blockId, { version, entries, bytes: entries[0]?.buffer.byteLength ?? 0 });
+      opened.set(blockId, { version, entries });
       return entries;
     },
   };
+}
+
+/** The entries are views: what stays in memory is what lies under them. */
+function sizeOf({ entries }: OpenedBlock): number {
+  return Math.max(1, entries[0]?.buffer.byteLength ?? 0);
 }

@@ -1,8 +1,9 @@
 import { escapeText } from "../../lib/escape-text.ts";
-import { splitRecord } from "../../operations/backfill/read-csv.ts";
+import { BackfillError } from "../../operations/backfill/backfill-error.ts";
+import { type CsvRecord, readCsv } from "../../operations/backfill/read-csv.ts";
 
 /** A line that does not end is no line of counts; without a bound it would be held in memory as a whole. */
-const MAX_LINE_CHARS = 65_536;
+const MAX_LINE_BYTES = 65_536;
 /** More are of the same kind. */
 const MAX_MISTAKES = 10;
 const MAX_COUNT = 30_000_000;
@@ -29,43 +30,30 @@ export type TakeRow = (series: string, minute: number, count: number) => number 
  * rule; after ten it stops.
  */
 export async function readCounts(chunks: AsyncIterable<Buffer>, take: TakeRow): Promise<string[]> {
-  const decoder = new TextDecoder();
-  const reader = createLineReader(take);
-  let rest = "";
-  for await (const chunk of chunks) {
-    rest = readLines(rest + decoder.decode(chunk, { stream: true }), reader);
-    if (rest.length > MAX_LINE_CHARS) return [...reader.mistakes, `line ${reader.lines() + 1}: does not end`];
-    if (reader.mistakes.length >= MAX_MISTAKES) return reader.mistakes;
-  }
-  readLines(`${rest}${decoder.decode()}\n`, reader);
-  if (!reader.hasHeader()) reader.mistakes.push(headerMistake(1, ""));
-  return reader.mistakes;
-}
-
-type LineReader = ReturnType<typeof createLineReader>;
-
-/** Returns what follows the last line end. */
-function readLines(text: string, reader: LineReader): string {
-  let start = 0;
-  for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
-    reader.read(text.slice(start, text.charCodeAt(end - 1) === 13 && end > start ? end - 1 : end));
-    start = end + 1;
-  }
-  return text.slice(start);
-}
-
-function createLineReader(take: TakeRow) {
-  const mistakes: string[] = [];
+  const reader = createRecordReader(take);
   let line = 0;
+  try {
+    for await (const record of readCsv(chunks, MAX_LINE_BYTES)) {
+      line = record.line;
+      reader.read(record);
+      if (reader.mistakes.length >= MAX_MISTAKES || reader.isWithoutHeader()) return reader.mistakes;
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof BackfillError)) throw thrown;
+    return [...reader.mistakes, `line ${line + 1}: ${thrown.message}`];
+  }
+  return line === 0 ? [headerMistake(1, "")] : reader.mistakes;
+}
+
+function createRecordReader(take: TakeRow) {
+  const mistakes: string[] = [];
   let columns: Record<Column, number> | null | undefined;
 
-  function wrong(column: Column, value: string | undefined, rule = RULES[column]): undefined {
-    const shown = value === undefined ? "is missing; it" : `"${escapeText(value.slice(0, 80))}"`;
-    mistakes.push(`line ${line}, column ${column}: ${shown} must be ${rule}`);
-  }
-
-  function readRow(text: string, at: Record<Column, number>): void {
-    const cells = text.includes('"') ? splitRecord(text) : text.split(",");
+  function readRow({ cells, line }: CsvRecord, at: Record<Column, number>): void {
+    const wrong = (column: Column, value: string | undefined, rule = RULES[column]): void => {
+      const shown = value === undefined ? "is missing; it" : `"${escapeText(value.slice(0, 80))}"`;
+      mistakes.push(`line ${line}, column ${column}: ${shown} must be ${rule}`);
+    };
     const [series, seconds, number] = [cells[at.series], cells[at.timestamp], cells[at.count]];
     const minute = toInteger(seconds, MAX_SECONDS) / 60;
     const count = toInteger(number, MAX_COUNT);
@@ -76,21 +64,19 @@ function createLineReader(take: TakeRow) {
     if (after !== undefined) wrong("timestamp", seconds, `later than ${after * 60}, ${ORDER_RULE}`);
   }
 
-  function read(text: string): void {
-    line += 1;
-    if (text === "" || columns === null || mistakes.length >= MAX_MISTAKES) return;
-    if (columns !== undefined) return readRow(text, columns);
-    // Without a header every further line would be wrong too.
-    columns = readHeader(text);
-    if (columns === null) mistakes.push(headerMistake(line, text));
+  function read(record: CsvRecord): void {
+    if (columns === undefined) columns = readHeader(record.cells);
+    else if (columns !== null) readRow(record, columns);
+    if (columns === null) mistakes.push(headerMistake(record.line, record.text));
   }
 
-  return { read, mistakes, lines: () => line, hasHeader: () => columns !== undefined };
+  // Without a header every further line would be wrong too.
+  return { read, mistakes, isWithoutHeader: () => columns === null };
 }
 
 /** Where each column stands; null where one is missing. */
-function readHeader(text: string): Record<Column, number> | null {
-  const names = splitRecord(text.replace(/^\uFEFF/, "")).map((name) => name.trim());
+function readHeader(cells: readonly string[]): Record<Column, number> | null {
+  const names = cells.map((name) => name.trim());
   const [series, timestamp, count] = COLUMNS.map((name) => names.indexOf(name));
   if (series === undefined || timestamp === undefined || count === undefined) return null;
   return Math.min(series, timestamp, count) < 0 ? null : { series, timestamp, count };

@@ -1,8 +1,15 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+
+const schema = {
+  tags: ["Service"],
+  summary: "Whether this process is alive",
+  response: { 200: z.object({ state: z.literal("ok"), uptimeSeconds: z.int() }) },
+};
 
 /** Alive is whoever answers: it must not depend on anything else, or an outage elsewhere restarts every replica. */
 export function addLivez(app: FastifyInstance): void {
-  app.get("/livez", { config: { access: "public", isProbe: true } }, () => ({
+  app.get("/livez", { config: { access: "public", isProbe: true }, schema }, () => ({
     state: "ok",
     uptimeSeconds: Math.floor(process.uptime()),
   }));

@@ -1,8 +1,16 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import { toError } from "../../lib/errors.ts";
 import { within } from "../../lib/within.ts";
 import { Refusal } from "../errors/refusal.ts";
 import type { Backlog, Metrics } from "../metrics.ts";
+
+const schema = {
+  tags: ["Service"],
+  summary: "Metrics in the Prometheus text format",
+  description: "The key may also come as `Authorization: Bearer`, for scrapers that send no other header.",
+  response: { 200: { content: { "text/plain": { schema: z.string() } } } },
+};
 
 export interface MetricsRoute {
   readonly metrics: Metrics;
@@ -19,7 +27,7 @@ export function addMetrics(
   { metrics, readBacklog, isPublic, timeoutMs, onError }: MetricsRoute,
 ): void {
   const access = isPublic ? ("public" as const) : ({ scope: "read" } as const);
-  app.get("/metrics", { config: { access, takesBearer: true } }, async ({ caller }, reply) => {
+  app.get("/metrics", { config: { access, takesBearer: true }, schema }, async ({ caller }, reply) => {
     // They name every zone and channel, as the status does for keys of every zone only.
     if (!isPublic && caller?.zoneIds !== null)
       throw new Refusal(403, { detail: "This key is for some zones only, and metrics are of all of them." });

@@ -1,36 +1,73 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import { z } from "zod";
 import { readVersion } from "../../config/read-version.ts";
-import { DOCS_CSP, originOf, renderDocs } from "../openapi/docs-page.ts";
-import { buildOpenApi, type OpenApi, toKnownRoutes } from "../openapi/openapi.ts";
-import type { KnownRoute } from "../openapi/openapi-operation.ts";
+import { ORIGIN_PLACE, openApiOptions } from "../openapi-options.ts";
 
-/** Stands in the page for the address that it is served from; no text of a route holds it. */
-const PLACE = "http://place.of.the.origin.invalid";
+const tags = ["Service"];
+const html = { content: { "text/html": { schema: z.string() } } };
+const DOCS_SCHEMA = { tags, summary: "This API for people", response: { 200: html } };
+
+/** Scripts, styles and requests come from and go to this origin only. Nothing inline runs and nothing is evaluated. */
+const DOCS_CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** Swagger UI declares no access for its own routes. Hidden routes are not in the document. */
+export function openDocsRoutes(route: RouteOptions): void {
+  if (!/^\/docs(\/|$)/.test(route.url)) return;
+  route.config = { ...route.config, access: "public" };
+  route.schema = route.url === "/docs" ? DOCS_SCHEMA : { hide: true };
+}
 
 /**
- * `/openapi.json` and `/docs`, of every route that is added after this. Public: they say nothing of this installation that
- * the source does not.
+ * `/openapi.json`, and `/docs` as Swagger UI, of every route that is added after this. Public: they say nothing of this
+ * installation that the source does not. The packages are loaded here because only the HTTP role needs them.
  */
-export function addOpenApi(app: FastifyInstance): void {
-  const routes: KnownRoute[] = [];
-  let document: OpenApi | null = null;
-  let page: readonly string[] | null = null;
-  const read = () => (document ??= buildOpenApi(routes, readVersion()));
-  app.addHook("onRoute", (route) => void routes.push(...toKnownRoutes(route)));
-
-  const docs = { tag: "Service", summary: "This API as an OpenAPI 3.1 document" };
-  app.get("/openapi.json", { config: { access: "public", docs } }, async (_request, reply) =>
-    reply.type("application/json; charset=utf-8").send(JSON.stringify(read())),
-  );
-  const pageDocs = { tag: "Service", summary: "This API for people", responseType: "text/html" };
-  app.get("/docs", { config: { access: "public", docs: pageDocs } }, async (request, reply) => {
-    page ??= renderDocs(read(), PLACE).split(PLACE);
-    const html = page.join(originOf(request));
-    return reply.header("content-security-policy", DOCS_CSP).type("text/html; charset=utf-8").send(html);
+export async function addOpenApi(app: FastifyInstance): Promise<void> {
+  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([
+    import("@fastify/swagger"),
+    import("@fastify/swagger-ui"),
+  ]);
+  await app.register(swagger, openApiOptions(readVersion()));
+  await app.register(swaggerUi, {
+    routePrefix: "/docs",
+    staticCSP: DOCS_CSP,
+    theme: { title: "Longwatch API" },
+    uiConfig: {
+      layout: "BaseLayout",
+      docExpansion: "list",
+      showExtensions: true,
+      displayRequestDuration: true,
+    },
+    uiHooks: {
+      // Swagger UI makes its own copies of the document for every request; `/openapi.json` is made once.
+      onRequest: ({ routeOptions }, reply, done) => {
+        if (/^\/docs\/(json|yaml)$/.test(routeOptions.url ?? "")) void reply.redirect("/openapi.json");
+        else done();
+      },
+    },
+  });
+  let parts: readonly string[] | null = null;
+  const schema = {
+    tags,
+    summary: "This API as an OpenAPI 3.1 document",
+    response: { 200: z.looseObject({}) },
+  };
+  app.get("/openapi.json", { config: { access: "public" }, schema }, async (request, reply) => {
+    parts ??= JSON.stringify(app.swagger()).split(ORIGIN_PLACE);
+    return reply.type("application/json; charset=utf-8").send(parts.join(originOf(request)));
   });
   // Whoever opens the address alone in a browser.
-  const rootDocs = { tag: "Service", summary: "Leads to the documentation" };
-  app.get("/", { config: { access: "public", docs: rootDocs } }, async (_request, reply) =>
+  const root = { tags, summary: "Leads to the documentation", response: { 200: html } };
+  app.get("/", { config: { access: "public" }, schema: root }, async (_request, reply) =>
     reply.redirect("/docs"),
   );
+}
+
+const FALLBACK_ORIGIN = "http://127.0.0.1:8080";
+
+/** The address that a request was sent to, as a word of a shell; a usual one where the request names none that is safe. */
+function originOf({ protocol, host }: Pick<FastifyRequest, "protocol" | "host">): string {
+  return /^[A-Za-z0-9.-]+(?::\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::\d{1,5})?$/.test(host)
+    ? `${protocol}://${host}`
+    : FALLBACK_ORIGIN;
 }

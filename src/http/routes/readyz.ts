@@ -1,9 +1,18 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import type { Readiness } from "../readiness.ts";
+
+const Health = z.object({ state: z.enum(["ok", "degraded", "failing"]), detail: z.string().optional() });
+const Answer = Health.extend({ checks: z.record(z.string(), Health) });
+const schema = {
+  tags: ["Service"],
+  summary: "Whether it can do its work; 503 where it cannot",
+  response: { 200: Answer, 503: Answer },
+};
 
 /** 200 while it can do its work, degraded included; 503 when a required part is failing. */
 export function addReadyz(app: FastifyInstance, readReadiness: () => Promise<Readiness>): void {
-  app.get("/readyz", { config: { access: "public", isProbe: true } }, async (_request, reply) => {
+  app.get("/readyz", { config: { access: "public", isProbe: true }, schema }, async (_request, reply) => {
     const readiness = await readReadiness();
     return reply.code(readiness.state === "failing" ? 503 : 200).send(readiness);
   });

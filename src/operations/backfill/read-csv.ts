@@ -1,69 +1,79 @@
+import { pipeline } from "node:stream/promises";
+import { CsvError, parse } from "csv-parse";
 import { BackfillError } from "./backfill-error.ts";
 
 /** A record that does not end is no CSV; without a bound it would be held in memory as a whole. */
-const MAX_RECORD_CHARS = 1_048_576;
+const MAX_RECORD_BYTES = 1_048_576;
+
+const ENDLESS = "a record of the CSV file does not end";
 
 export interface CsvRecord {
   readonly cells: readonly string[];
   /** As it stands in the file, without its line end. */
   readonly text: string;
+  /** The line of the file in which it ends, from 1. */
+  readonly line: number;
+}
+
+interface Parsed {
+  readonly record: readonly string[];
+  readonly raw: string;
+  readonly info: { readonly lines: number };
 }
 
 /**
- * The records of a CSV file (RFC 4180; LF alone ends a line too, a byte order mark is skipped), an empty line is none.
+ * Yields the records of a CSV file (RFC 4180; LF alone ends a line too, a byte order mark is skipped). An empty line is
+ * no record. A quote inside an unquoted cell is part of the cell.
  * @throws {BackfillError} when it ends inside quotes, or a record does not end.
  */
-export async function* readCsv(chunks: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord, void, undefined> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  // How much of `rest` is known to hold no end of a record, and whether that much ends within quotes.
-  let seen = 0;
-  let isQuoted = false;
-  async function* pieces() {
-    for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
-    yield `${decoder.decode()}\n`;
+export async function* readCsv(
+  chunks: AsyncIterable<Buffer>,
+  maxRecordBytes = MAX_RECORD_BYTES,
+): AsyncGenerator<CsvRecord, void, undefined> {
+  // Where the last record ended. csv-parse's own limit is one of a cell: it would collect cells without end.
+  let endedAt = 0;
+  const parser = parse({
+    bom: true,
+    info: true,
+    max_record_size: maxRecordBytes,
+    on_record(record: string[]) {
+      endedAt = parser.info.bytes;
+      return record;
+    },
+    raw: true,
+    record_delimiter: ["\r\n", "\n"],
+    relax_column_count: true,
+    relax_quotes: true,
+    skip_empty_lines: true,
+  });
+  // A failure of the chunks destroys the parser, which throws it below.
+  pipeline(
+    limitRecord(chunks, maxRecordBytes, () => endedAt),
+    parser,
+  ).catch(() => undefined);
+  try {
+    for await (const { record, raw, info } of parser as AsyncIterable<Parsed>)
+      yield { cells: record, text: trimLineEnds(raw), line: info.lines };
+  } catch (thrown) {
+    throw thrown instanceof CsvError ? new BackfillError("BACKFILL_CSV", wordError(thrown)) : thrown;
   }
-  for await (const piece of pieces()) {
-    rest += piece;
-    let start = 0;
-    for (; seen < rest.length; seen++) {
-      const character = rest.charCodeAt(seen);
-      if (character === QUOTE) isQuoted = !isQuoted;
-      if (character !== LINE_FEED || isQuoted) continue;
-      const text = rest.slice(start, rest.charCodeAt(seen - 1) === CARRIAGE_RETURN ? seen - 1 : seen);
-      start = seen + 1;
-      if (text !== "") yield { cells: splitRecord(text), text };
-    }
-    rest = rest.slice(start);
-    seen -= start;
-    if (rest.length > MAX_RECORD_CHARS)
-      throw new BackfillError("BACKFILL_CSV", "a record of the CSV file does not end");
-  }
-  if (rest !== "") throw new BackfillError("BACKFILL_CSV", "the CSV file ends in the middle of a record");
 }
 
-const QUOTE = 34;
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
-
-export function splitRecord(text: string): string[] {
-  if (!text.includes('"')) return text.split(",");
-  const cells: string[] = [];
-  let cell = "";
-  let isQuoted = false;
-  for (let at = 0; at < text.length; at++) {
-    const character = text.charAt(at);
-    if (character === '"') {
-      const isDoubled = isQuoted && text.charAt(at + 1) === '"';
-      if (isDoubled) {
-        cell += '"';
-        at++;
-      } else isQuoted = !isQuoted;
-    } else if (character === "," && !isQuoted) {
-      cells.push(cell);
-      cell = "";
-    } else cell += character;
+/** One chunk may wait to be parsed, so that a record of up to twice the limit can pass. */
+async function* limitRecord(chunks: AsyncIterable<Buffer>, maxBytes: number, endedAt: () => number) {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    if (bytes - endedAt() > 2 * maxBytes) throw new BackfillError("BACKFILL_CSV", ENDLESS);
+    bytes += chunk.length;
+    yield chunk;
   }
-  cells.push(cell);
-  return cells;
+}
+
+/** csv-parse gives a record with parts of the line ends around it. */
+function trimLineEnds(raw: string): string {
+  return raw.replace(/^[\r\n]+|\r?\n?$/g, "");
+}
+
+function wordError({ code }: CsvError): string {
+  return code === "CSV_MAX_RECORD_SIZE" ? ENDLESS : "the CSV file ends in the middle of a record";
 }

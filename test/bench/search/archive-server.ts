@@ -31,7 +31,7 @@ const caller = { keyId: "1", name: "bench", roles: ["exporter"], zoneIds: null, 
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
 const cursors = createPageCursors(randomBytes(32));
 const clock = () => Number(now);
-const app = createHttp({
+const app = await createHttp({
   checks: [],
   metrics: createMetrics(),
   readBacklog: () => Promise.reject(new Error("not part of the benchmark")),

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { OpenApi } from "../../../src/http/openapi/openapi.ts";
-import type { Operation } from "../../../src/http/openapi/openapi-operation.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 import { HOSTILE } from "./hostile.ts";
+import type { OpenApi, Operation } from "./openapi-document.ts";
 
 const world = openApiWorld();
 
@@ -77,7 +76,7 @@ test("whatever is asked, no route fails and none repeats what the database says"
     fc.asyncProperty(request, async ({ guess, values, isGiven, body }) => {
       const { method, operation } = guess;
       const query = new URLSearchParams(
-        operation.parameters
+        (operation.parameters ?? [])
           .filter((one) => one.in === "query")
           .flatMap(({ name }, n) =>
             isGiven[n % 8] === true ? [[name, values[n % 8] ?? ""] as [string, string]] : [],

@@ -3,6 +3,7 @@ import { addExportEventLogs } from "./export-event-logs.ts";
 import { addListEventLogs } from "./list-event-logs.ts";
 import { sendBareProblem } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
+import { ONLY_DOCUMENTED } from "./platform-schemas.ts";
 import { addJsonParser } from "./read-json-body.ts";
 import { addRecommendRule } from "./recommend-rule.ts";
 import { addRuleMetrics } from "./rule-metrics.ts";
@@ -12,6 +13,8 @@ import { addSearchEventLogs } from "./search-event-logs.ts";
 export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
   void app.register(async (scope) => {
     addJsonParser(scope);
+    scope.setValidatorCompiler(ONLY_DOCUMENTED.validatorCompiler);
+    scope.setSerializerCompiler(ONLY_DOCUMENTED.serializerCompiler);
     scope.setErrorHandler<FastifyError>((error, _request, reply) => {
       // What the framework takes for no media type at all is refused like any other one.
       if (error.statusCode === 415) return sendBareProblem(reply, 415);

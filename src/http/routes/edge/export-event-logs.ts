@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
+import { z } from "zod";
 import { readCsvExport } from "../../../../db/archive/archive-csv.ts";
 import { type ExportedRow, readExport } from "../../../../db/archive/archive-export.ts";
 import { toCsvLine } from "../../../archive/csv/csv-line.ts";
@@ -7,11 +8,14 @@ import { escapeControlsInJson } from "../../../archive/csv/escape-controls.ts";
 import { prefersNdjson } from "../../../archive/csv/prefers-ndjson.ts";
 import { maskAddress } from "../../../archive/mask/mask.ts";
 import { DIMENSIONS } from "../../../archive/query/search.ts";
+import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
+import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
 import { maySeeZone } from "../../keys/caller.ts";
 import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
+import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
 import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
@@ -20,6 +24,20 @@ const LONGEST_EXPORT_MS = 3_600_000;
 const COLUMNS = ["timestamp", "logId", ...DIMENSIONS];
 const IP_COLUMN = COLUMNS.indexOf("ip");
 
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "Export events as CSV, or as NDJSON where that is accepted",
+  description: `${SEARCH_LIMITS} A cell that a spreadsheet would run begins with an apostrophe; NDJSON has the texts as they are.`,
+  params: z.object(ZONE_PARAM),
+  body: EventLogsExportRequest.meta({
+    examples: [{ ...SEARCH_SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] }],
+  }),
+  response: {
+    200: { content: { "text/csv": { schema: z.string() }, "application/x-ndjson": { schema: z.string() } } },
+    ...searchRefusals(GenericRequestResponse),
+  },
+};
+
 /**
  * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
  * NDJSON where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a file
@@ -27,7 +45,7 @@ const IP_COLUMN = COLUMNS.indexOf("ip");
  */
 export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "export" }, errorForm: "bare", heavy: "export" } as const;
-  const options = { config, handlerTimeout: LONGEST_EXPORT_MS };
+  const options = { config, schema, handlerTimeout: LONGEST_EXPORT_MS };
   app.post("/shield/event-logs/:shieldZoneId/export", options, async (request, reply) => {
     const wanted = await readSearchRequest(deps, request, reply, "export");
     if (wanted === null) return reply;

@@ -1,17 +1,32 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import type { Queryable } from "../../../../db/client.ts";
 import { pageLiveApiKeys } from "../../../../db/keys/api-keys.ts";
+import { ApiKeyList, ApiKeyListQuery } from "../../../edge/contract/api-key-list.ts";
+import { LegacyError } from "../../../edge/contract/errors.ts";
 import { isObject } from "../../../lib/is-object.ts";
 import { maskAccessKey } from "../../../model/access-key.ts";
+import { forAll, ONLY_DOCUMENTED, PLATFORM_TAGS } from "./platform-schemas.ts";
 
 const MAX_PAGE = 2_147_483_647;
 const MIN_PER_PAGE = 5;
 const MAX_PER_PAGE = 1_000;
 
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "List Longwatch's own keys, masked",
+  querystring: ApiKeyListQuery,
+  response: {
+    200: ApiKeyList,
+    400: LegacyError,
+    ...forAll([401, 403, 429, 503], { "application/json": { schema: z.object({ Message: z.string() }) } }),
+  },
+};
+
 /** Longwatch's own keys in the platform's shape (platform API spec 4.1); the keys themselves are known to nobody. */
 export function addListApiKeys(app: FastifyInstance, { archive }: { archive: Queryable }): void {
   const config = { access: { scope: "admin" }, errorForm: "message" } as const;
-  app.get("/apikey", { config }, async (request, reply) => {
+  app.get("/apikey", { ...ONLY_DOCUMENTED, config, schema }, async (request, reply) => {
     const query = isObject(request.query) ? request.query : {};
     const page = readInteger(query["page"], 1);
     const perPage = readInteger(query["perPage"], MAX_PER_PAGE);

@@ -1,11 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
 import { readDayPage } from "../../../../db/archive/archive-list.ts";
 import { toListEntry } from "../../../archive/records/to-list-entry.ts";
+import { EventLogListResponse } from "../../../edge/contract/event-log-list.ts";
 import { parseLogDay } from "../../../edge/log-day.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { startOfDay, toDay } from "../../../model/horizon.ts";
 import { failureBlock, sendBareProblem, sendJson, shown } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
+import { forAll, PLATFORM_TAGS, PROBLEM, ZONE_PARAM } from "./platform-schemas.ts";
 import { readRecords } from "./read-records.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
@@ -13,6 +16,27 @@ const PAGE_SIZE = 1_000;
 const FAILED = { logs: null, hasMoreData: false, continuationToken: null, startToken: null };
 /** What some clients send for the first page. */
 const FIRST = new Set(["", "start"]);
+
+/** A failure has null in the place of what was asked for. */
+const FailedList = EventLogListResponse.extend({ logs: z.null() });
+const PARAMS = {
+  ...ZONE_PARAM,
+  date: z
+    .string()
+    .regex(/^\d{2}-\d{2}-\d{4}$/)
+    .meta({ examples: ["11-21-2026"] }),
+};
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "List a day's events as they were received, by pages",
+  response: {
+    200: EventLogListResponse,
+    202: FailedList,
+    // With an error block it is about the day, without one about the key.
+    401: { content: { ...PROBLEM, "application/json": { schema: FailedList } } },
+    ...forAll([400, 403, 429, 503], PROBLEM),
+  },
+};
 
 type After = { readonly occurredAt: number; readonly logId: string } | null;
 
@@ -23,8 +47,14 @@ type After = { readonly occurredAt: number; readonly logId: string } | null;
 export function addListEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "bare" } as const;
   const path = "/shield/event-logs/:shieldZoneId/:date";
-  for (const url of [path, `${path}/`, `${path}/:continuationToken`]) {
-    app.get(url, { config }, (request, reply) => listEventLogs(deps, request, reply));
+  const paths = [
+    { url: path, params: z.object(PARAMS) },
+    { url: `${path}/`, params: z.object(PARAMS) },
+    { url: `${path}/:continuationToken`, params: z.object({ ...PARAMS, continuationToken: z.string() }) },
+  ];
+  for (const { url, params } of paths) {
+    const options = { config, schema: { ...schema, params } };
+    app.get(url, options, (request, reply) => listEventLogs(deps, request, reply));
   }
 }
 

@@ -1,16 +1,26 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
 import { readStoredAdvice, type StoredAdvice } from "../../../../db/archive/archive-advice.ts";
 import { maskText } from "../../../archive/mask/mask-text.ts";
 import { wordAdviceFailure } from "../../../archive/word-advice-failure.ts";
+import { AiRecommendationResponse } from "../../../edge/contract/ai-recommendation.ts";
 import { ANSWER_KEEPS_MS, ASKING } from "../../../model/advice-row.ts";
 import { failureBlock, sendBareProblem, sendJson } from "./platform-answer.ts";
 import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
+import { PLATFORM_TAGS, ruleRefusals, ZONE_PARAM } from "./platform-schemas.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
 /** Longer than a rule's id can be, as far as anybody knows. */
 const MAX_RULE_ID_CHARS = 200;
 /** What the platform says of a rule that it does not have. */
 const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
+
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "The platform AI's recommendation for a rule",
+  params: z.object({ ...ZONE_PARAM, ruleId: z.string() }),
+  response: { 200: AiRecommendationResponse, ...ruleRefusals(AiRecommendationResponse) },
+};
 
 /**
  * The recommendation for a triggered rule (platform API spec 4.10): the stored one while it is fresh, else the platform is
@@ -19,7 +29,7 @@ const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
 export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
   const url = "/shield/waf/rules/review-triggered/ai-recommendation/:shieldZoneId/:ruleId";
-  app.get(url, { config }, async (request, reply) => {
+  app.get(url, { config, schema }, async (request, reply) => {
     const zoneId = readZoneId(request, reply);
     if (zoneId === null) return reply;
     const ruleId = readParam(request, "ruleId");

@@ -1,13 +1,26 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import { type RuleDay, readRuleDays } from "../../../../db/archive/archive-metrics.ts";
+import { WafRuleMetricsResponse } from "../../../edge/contract/waf-rule-metrics.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { startOfDay, toDay } from "../../../model/horizon.ts";
 import { sendBareProblem, sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
+import { PLATFORM_TAGS, ruleRefusals, ZONE_PARAM } from "./platform-schemas.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
 const OVERVIEW_DAYS = 28;
 const RULE_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "Count a rule's events of 28 days",
+  params: z.object({ ...ZONE_PARAM, ruleId: z.string() }),
+  response: {
+    200: WafRuleMetricsResponse,
+    ...ruleRefusals(WafRuleMetricsResponse.extend({ data: z.null() })),
+  },
+};
 
 type Counts = Omit<RuleDay, "startsAt">;
 
@@ -18,7 +31,7 @@ type Counts = Omit<RuleDay, "startsAt">;
 export function addRuleMetrics(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
   const url = "/shield/metrics/shield-zone/:shieldZoneId/waf-rule/:ruleId";
-  app.get(url, { config }, async (request, reply) => {
+  app.get(url, { config, schema }, async (request, reply) => {
     const zoneId = readZoneId(request, reply);
     if (zoneId === null) return reply;
     const ruleId = readParam(request, "ruleId");

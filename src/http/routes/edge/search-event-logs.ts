@@ -1,14 +1,26 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import { runCancellable } from "../../../../db/postgres/cancellable.ts";
 import { searchGroups } from "../../../../db/search/search-groups.ts";
 import { searchRows } from "../../../../db/search/search-rows.ts";
 import { toSearchRow } from "../../../archive/records/to-search-row.ts";
+import { EventLogsSearchRequest, EventLogsSearchResponse } from "../../../edge/contract/event-logs-search.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
+import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
 import { readRecords } from "./read-records.ts";
 import { readSearchRequest, refuseLarge, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
+
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "Search events, as far back as they are kept",
+  description: `${SEARCH_LIMITS} The header x-longwatch-source says whether counts or events answered.`,
+  params: z.object(ZONE_PARAM),
+  body: EventLogsSearchRequest.meta({ examples: [{ ...SEARCH_SPAN, groupBy: ["ruleId"], buckets: 24 }] }),
+  response: { 200: EventLogsSearchResponse, ...searchRefusals(EventLogsSearchResponse) },
+};
 
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
 
@@ -23,7 +35,7 @@ interface Answer {
 /** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "bare", heavy: "search" } as const;
-  app.post("/shield/event-logs/:shieldZoneId/search", { config }, async (request, reply) => {
+  app.post("/shield/event-logs/:shieldZoneId/search", { config, schema }, async (request, reply) => {
     const wanted = await readSearchRequest(deps, request, reply, "search");
     if (wanted === null) return reply;
     if (wanted === "unknown zone")

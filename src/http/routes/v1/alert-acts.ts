@@ -10,7 +10,7 @@ import { actOf, lineOf, notFound, RowId } from "./parts.ts";
 const Body = z
   .strictObject({ note: lineOf(500).optional().describe("Why, for whoever looks at the alert.") })
   .nullish()
-  .meta({ example: { note: "on it" } });
+  .meta({ examples: [{ note: "on it" }] });
 
 const Answer = z.object({
   id: z.number().int(),

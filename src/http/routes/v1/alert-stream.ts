@@ -38,7 +38,7 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
           "Server-Sent Events: `alert` for every transition, its id a number that rises by commit on all replicas; `reset` where more was missed than is replayed, or the id is none of this service. A comment keeps the connection alive.",
         querystring: Query,
         headers: Headers,
-        response: { 200: z.string().meta({ contentType: "text/event-stream" }) },
+        response: { 200: { content: { "text/event-stream": { schema: z.string() } } } },
       },
     },
     async (request, reply) => {

@@ -28,7 +28,7 @@ export function addAlertsAtom(app: FastifyInstance, { archive, instanceId }: Api
         tags: ["Alerts"],
         summary: `The ${MAX_ENTRIES} newest alerts as an Atom feed`,
         querystring: z.strictObject({ zone: ZoneId.optional() }),
-        response: { 200: z.string().meta({ contentType: "application/atom+xml" }) },
+        response: { 200: { content: { "application/atom+xml": { schema: z.string() } } } },
       },
     },
     async ({ query, caller }, reply) => {

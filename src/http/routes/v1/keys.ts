@@ -57,6 +57,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
     {
       config: { access },
       schema: {
+        tags: ["Keys"],
         summary: "Keys, the newest first",
         querystring: ListQuery,
         response: { 200: pageOf(KeyItem) },
@@ -75,6 +76,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
     {
       config: { access },
       schema: {
+        tags: ["Keys"],
         summary: "Make a key; the answer is the only place that ever shows it",
         description:
           "Every call makes one, whatever the name: of an answer that was lost, revoke the key that the list shows.",
@@ -100,6 +102,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
     {
       config: { access },
       schema: {
+        tags: ["Keys"],
         summary: "Revoke a key from the next request on; once more changes nothing",
         params: z.strictObject({ id: z.string().regex(/^[a-z0-9]{1,64}$/, "must be the id of a key") }),
         response: { 204: z.void() },

@@ -38,7 +38,7 @@ export const SilenceBody = z
     expiresAt: z.iso.datetime({ offset: true }).optional(),
   })
   .meta({
-    example: { matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 },
+    examples: [{ matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 }],
   });
 
 const StoredMatchers = z.object({
