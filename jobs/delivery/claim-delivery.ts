@@ -13,7 +13,8 @@ import {
   lockDigestCandidates,
 } from "../../db/delivery/notifications.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
-import { type DigestRoom, rateOf, showsAcknowledgements } from "../../src/delivery/channel-rate.ts";
+import type { ChannelCapabilities } from "../../src/delivery/channel-definition.ts";
+import type { ChannelRate, DigestRoom } from "../../src/delivery/channel-rate.ts";
 import { countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
 import { planClaim, spend } from "../../src/delivery/plan-claim.ts";
 import { alertMessage } from "../../src/model/alert-message.ts";
@@ -39,20 +40,19 @@ export interface ClaimedDeliveries {
 }
 
 /**
- * Takes what a channel of a kind may be sent next, as its circuit and its rate allow. The channel's row is locked meanwhile, so that
+ * Takes what a channel may be sent next, as its circuit and its rate allow. The channel's row is locked meanwhile, so that
  * however many claim, one probes and the rate is spent once. Nothing and nothing dropped: not now.
  */
 export function claimDeliveries(
   database: Database,
   channel: string,
-  kind: string,
+  { rate, showsAcknowledgements }: Pick<ChannelCapabilities, "rate" | "showsAcknowledgements">,
 ): Promise<ClaimedDeliveries> {
-  const rate = rateOf(kind);
   return inTransaction(database, async ({ tx }) => {
     const { state, nowMs } = await lockChannelState(tx, channel);
     const plan = planClaim(state, rate, nowMs);
     if (plan.kind === "nothing") return { deliveries: [], dropped: 0, state };
-    const unshown = showsAcknowledgements(kind) ? 0 : await dropAcknowledgements(tx, channel);
+    const unshown = showsAcknowledgements ? 0 : await dropAcknowledgements(tx, channel);
     const claimed =
       (await claimBegun(tx, channel)) ??
       (plan.kind === "together" && rate.digest !== null
@@ -72,13 +72,13 @@ export function claimDeliveries(
 export async function spendMore(
   database: Database,
   channel: string,
-  kind: string,
+  rate: ChannelRate,
   messages: number,
 ): Promise<void> {
   if (messages <= 0) return;
   await inTransaction(database, async ({ tx }) => {
     const { state, nowMs } = await lockChannelState(tx, channel);
-    const spentUntilMs = spend(state.spentUntilMs, rateOf(kind), messages, nowMs);
+    const spentUntilMs = spend(state.spentUntilMs, rate, messages, nowMs);
     await saveChannelState(tx, channel, { ...state, spentUntilMs });
   });
 }

@@ -9,9 +9,9 @@ import {
 } from "../../db/delivery/delivery-outcomes.ts";
 import { readDueChannels } from "../../db/delivery/notifications.ts";
 import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
-import { planDelivery } from "../../src/channel/delivery-backoff.ts";
-import { describeFailure } from "../../src/channel/describe-failure.ts";
-import type { Notifier, SendResult } from "../../src/channel/notifier.ts";
+import { planDelivery } from "../../src/delivery/delivery-backoff.ts";
+import { describeFailure } from "../../src/delivery/describe-failure.ts";
+import type { Notifier, SendResult } from "../../src/delivery/notifier.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import { reportChannels } from "../alerting/report-channels.ts";
@@ -110,7 +110,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     const claimed =
       notifier === undefined
         ? await claimForOthers(deps.database, channel)
-        : await claimDeliveries(deps.database, channel, notifier.kind);
+        : await claimDeliveries(deps.database, channel, notifier.capabilities);
     const { deliveries, dropped } = claimed;
     if (deliveries.length === 0 && dropped === 0) return;
     const settled = await Promise.allSettled(
@@ -129,7 +129,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     // Nothing that a person missed: a later message says the same, or this kind of channel does not show it.
     if (dropped > 0) deps.log.debug({ channel, notifications: dropped }, "notifications not needed");
     const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
-    if (notifier !== undefined) await spendMore(deps.database, channel, notifier.kind, more);
+    if (notifier !== undefined) await spendMore(deps.database, channel, notifier.capabilities.rate, more);
     if (notifier !== undefined) await record(deps, notifier, claimed, outcomes);
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
@@ -139,7 +139,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
 
 async function record(
   deps: DeliverAlertsDeps,
-  { name: channel, kind }: Notifier,
+  { name: channel, capabilities }: Notifier,
   { state }: ClaimedDeliveries,
   outcomes: readonly Outcome[],
 ): Promise<void> {
@@ -148,7 +148,7 @@ async function record(
   const failures = asked.flatMap(({ error }) => error ?? []);
   const last = failures.at(-1);
   await recordAttempts(deps, channel, state, {
-    kind,
+    longestPauseMs: capabilities.longestPauseMs,
     succeeded: asked.length - failures.length,
     failed: failures.length,
     isGone: failures.some(({ code }) => code === "ENDPOINT_GONE"),

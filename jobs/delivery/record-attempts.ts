@@ -8,8 +8,8 @@ import {
 } from "../../db/delivery/channel-states.ts";
 import { giveUpAged } from "../../db/delivery/delivery-outcomes.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
-import { MAX_AGE_MS } from "../../src/channel/delivery-backoff.ts";
 import { type AttemptsEnded, afterAttempts } from "../../src/delivery/circuit.ts";
+import { MAX_AGE_MS } from "../../src/delivery/delivery-backoff.ts";
 import type { Log } from "../../src/lib/log.ts";
 
 /**

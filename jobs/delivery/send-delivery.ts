@@ -1,6 +1,5 @@
-import type { Notifier, SendOptions, SendResult } from "../../src/channel/notifier.ts";
-import { rateOf } from "../../src/delivery/channel-rate.ts";
 import { buildDigest } from "../../src/delivery/digest-message.ts";
+import type { Notifier, SendOptions, SendResult } from "../../src/delivery/notifier.ts";
 import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
 import type { Delivery } from "./claim-delivery.ts";
 
@@ -10,7 +9,7 @@ const ATTEMPT_TIMEOUT_MS = 40_000;
 /** What is sent, or what is wrong with what was stored. */
 export function readMessage(
   { notifications, digestKey }: Delivery,
-  { kind }: Notifier,
+  { capabilities }: Notifier,
 ): AlertMessage | string {
   const messages: AlertMessage[] = [];
   for (const { content } of notifications) {
@@ -23,7 +22,7 @@ export function readMessage(
   }
   const [first] = messages;
   if (first === undefined) return "nothing to say";
-  return digestKey === null ? first : buildDigest(messages, digestKey, rateOf(kind));
+  return digestKey === null ? first : buildDigest(messages, digestKey, capabilities.rate);
 }
 
 function toOptions({ notifications, digestKey }: Delivery): Omit<SendOptions, "signal"> {

@@ -1,4 +1,4 @@
-import { cutText } from "../channel/plain-text.ts";
+import { cutText } from "../lib/plain-text.ts";
 import { type AlertMessage, alertMessage } from "../model/alert-message.ts";
 import { type AlertRecord, gravestSeverity, type Transition, toldChannels } from "../model/alert-record.ts";
 import { nameSeries } from "./message/headline.ts";

@@ -1,5 +1,5 @@
-import { DeliveryError } from "../channel/delivery-error.ts";
-import type { Notifier } from "../channel/notifier.ts";
+import { DeliveryError } from "../delivery/delivery-error.ts";
+import type { Notifier } from "../delivery/notifier.ts";
 import type { Metrics } from "../http/metrics.ts";
 
 /** The same channel, its attempts counted by how they ended: delivered, the error's code, or aborted. */
@@ -8,6 +8,7 @@ export function measureNotifier(notifier: Notifier, metrics: Metrics): Notifier 
   return {
     name: notifier.name,
     kind: notifier.kind,
+    capabilities: notifier.capabilities,
     async send(message, options) {
       try {
         const result = await notifier.send(message, options);

@@ -1,8 +1,8 @@
-import type { Notifier } from "../channel/notifier.ts";
-import { openNotifier } from "../channel/open-notifier.ts";
-import type { TerminalStream } from "../channel/terminal.ts";
 import type { Config } from "../config/config.ts";
 import type { Alerting } from "../config/file/config-file.ts";
+import { openNotifier } from "../delivery/channels/open-notifier.ts";
+import type { TerminalStream } from "../delivery/channels/terminal/terminal.ts";
+import type { Notifier } from "../delivery/notifier.ts";
 import { lowestFloor, sensitivityOf } from "../detection/detection-settings.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Clock } from "../lib/clock.ts";

@@ -1,6 +1,6 @@
-import { openEndpoint } from "../channel/endpoint.ts";
-import { POST_TIMEOUT_MS, post } from "../channel/post.ts";
 import type { Config } from "../config/config.ts";
+import { openEndpoint } from "../delivery/endpoint.ts";
+import { POST_TIMEOUT_MS, post } from "../delivery/post.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Routing } from "../alerting/routing/routing.ts";
 import { routeSelf } from "../alerting/self/route-self.ts";
-import { describeFailure } from "../channel/describe-failure.ts";
-import type { Notifier } from "../channel/notifier.ts";
+import { describeFailure } from "../delivery/describe-failure.ts";
+import type { Notifier } from "../delivery/notifier.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { AlertMessage } from "../model/alert-message.ts";

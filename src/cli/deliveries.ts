@@ -7,8 +7,8 @@ import {
   listDeliveries,
   replayDeliveries,
 } from "../../db/delivery/deliveries.ts";
-import type { Paint, Style } from "../channel/terminal-style.ts";
 import type { Config } from "../config/config.ts";
+import type { Paint, Style } from "../delivery/channels/terminal/terminal-style.ts";
 import { describeCircuit } from "../delivery/circuit.ts";
 import { toDelivery } from "../http/routes/v1/deliveries.ts";
 import { readChannels } from "../http/routes/v1/status.ts";

@@ -1,6 +1,6 @@
 import path from "node:path";
 import type { z } from "zod";
-import type { ChannelConfig } from "../channel/channel-config.ts";
+import type { ChannelConfig } from "../delivery/channels/channel-config.ts";
 import { closestName } from "../lib/closest-name.ts";
 import { UsageError } from "../lib/errors.ts";
 import { createSecret, type Secret } from "../lib/secret.ts";

@@ -1,27 +1,6 @@
-import { MINUTE_MS } from "../lib/units.ts";
-
 /** So many failures in a row, of whatever messages, are the channel's. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 30_000;
-/**
- * By the notifier's kind; one message probes after each. What wakes people is back a minute after its receiver, as
- * PagerDuty itself would have it tried; mail servers shut out who knocks too often.
- */
-const LONGEST_PAUSES_MS: Readonly<Record<string, number>> = {
-  pagerduty: MINUTE_MS,
-  opsgenie: MINUTE_MS,
-  alertmanager: MINUTE_MS,
-  webhook: MINUTE_MS,
-  terminal: MINUTE_MS,
-  email: 5 * MINUTE_MS,
-};
-/** Of the chats, and of a kind that is not known. */
-const LONGEST_PAUSE_MS = 2 * MINUTE_MS;
-
-/** How long a channel of a kind is left alone at most. */
-export function longestPauseOf(kind: string): number {
-  return LONGEST_PAUSES_MS[kind] ?? LONGEST_PAUSE_MS;
-}
 
 /** Whether a channel is worth trying; times in epoch ms. */
 export interface Circuit {
@@ -39,8 +18,8 @@ export interface Circuit {
 }
 
 export interface AttemptsEnded {
-  /** Of the channel's notifier. */
-  readonly kind: string;
+  /** One of the channel's capabilities. */
+  readonly longestPauseMs: number;
   readonly nowMs: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -51,7 +30,7 @@ export interface AttemptsEnded {
 
 /** What the circuit is after attempts that ran side by side. One that was taken shows that the channel is alive. */
 export function afterAttempts(circuit: Circuit, ended: AttemptsEnded): Circuit {
-  const { kind, nowMs, succeeded, failed, isGone, lastError } = ended;
+  const { longestPauseMs, nowMs, succeeded, failed, isGone, lastError } = ended;
   if (isGone) return { ...circuit, state: "disabled", openedAtMs: nowMs, lastError };
   // What was under way when it was disabled changes nothing.
   if (circuit.state === "disabled") return circuit;
@@ -59,7 +38,7 @@ export function afterAttempts(circuit: Circuit, ended: AttemptsEnded): Circuit {
   if (failed === 0) return circuit;
   const failures = circuit.failures + failed;
   if (failures < FAILURES_TO_OPEN) return { ...circuit, failures, lastError };
-  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(circuit.openings, 20), longestPauseOf(kind));
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(circuit.openings, 20), longestPauseMs);
   return {
     state: "open",
     failures,

@@ -1,10 +1,10 @@
-import { describeMembers, nameMember } from "../channel/describe-digest.ts";
-import { NO_EVENTS } from "../channel/no-events.ts";
-import { cutText } from "../channel/plain-text.ts";
+import { cutText } from "../lib/plain-text.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
 import { digest } from "../model/fingerprint.ts";
+import { NO_EVENTS } from "../model/no-events.ts";
 import { isGraver } from "../model/severity.ts";
 import type { ChannelRate, DigestRoom } from "./channel-rate.ts";
+import { describeMembers, nameMember } from "./message/describe-digest.ts";
 
 export type DigestMember = NonNullable<AlertMessage["digest"]>[number];
 

@@ -13,6 +13,8 @@ export const severities = ["info", "warning", "error", "critical"] as const;
 
 /** Of one message; the first where there are more. */
 export const MAX_LINKS = 5;
+/** Of an address as it is sent: what every channel has room for. */
+export const MAX_URL_CHARS = 500;
 
 /**
  * What one transition of an alert says, before any channel has shaped it: the content of an outbox row. Every string
@@ -26,9 +28,9 @@ export const alertMessage = z.object({
   /** From 1, rising by one; delivered in this order on every channel. */
   transition: z.number().int().positive(),
   reason: z.enum(reasons),
-  /** Of `worse` and `repeat`: the channel was last told that it was over. */
+  /** Of `worse` and `repeat`: the last notification on this channel said that the alert was resolved. */
   isAgain: z.boolean().optional(),
-  /** Changes what was said without a sound, where a channel can; it rings later. */
+  /** A channel that can updates its message in place without notifying; it notifies later. */
   isQuiet: z.boolean().optional(),
   state: z.enum(["firing", "acknowledged", "resolved"]),
   severity: z.enum(severities),

@@ -1,6 +1,6 @@
 import type { AlertRow } from "../../db/alerting/alerts.ts";
 import { toAlertRecord } from "../alerting/to-alert-record.ts";
-import { toSafeLinks } from "../channel/safe-link.ts";
+import { toSafeLinks } from "../delivery/message/safe-link.ts";
 import { type AlertMessage, alertMessage } from "../model/alert-message.ts";
 import { gravestSeverity } from "../model/alert-record.ts";
 

@@ -4,7 +4,7 @@ import { buildTestMessage } from "../../src/alerting/message/test-message.ts";
 import type { LinkRule } from "../../src/alerting/routing/routing.ts";
 import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
 import type { SubjectMatchers } from "../../src/model/subject.ts";
-import { floodOf, messageOf } from "../channel/support/messages.ts";
+import { floodOf, messageOf } from "../delivery/support/messages.ts";
 
 const STARTED_AT = messageOf().startedAt;
 const NOW = STARTED_AT + 5 * 60_000;

@@ -9,9 +9,9 @@ import {
   routeToAll,
   WEEKDAYS,
 } from "../../src/alerting/routing/routing.ts";
-import { describeSubject } from "../../src/channel/describe-alert.ts";
 import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
 import { silencesCommand } from "../../src/cli/silences/silences.ts";
+import { describeSubject } from "../../src/delivery/message/describe-alert.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { resolveAlert } from "../../src/operations/act-on-alert.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";

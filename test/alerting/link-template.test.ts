@@ -5,9 +5,9 @@ import {
   findTemplateMistake,
   type LinkValues,
   MAX_TEMPLATE_CHARS,
-  MAX_URL_CHARS,
 } from "../../src/alerting/message/link-template.ts";
-import { HOSTILE } from "../channel/support/hostile.ts";
+import { MAX_URL_CHARS } from "../../src/model/alert-message.ts";
+import { HOSTILE } from "../delivery/support/hostile.ts";
 
 const VALUES: LinkValues = {
   zone: "101",

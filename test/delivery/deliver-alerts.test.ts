@@ -11,6 +11,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { capabilitiesOf } from "./support/capabilities.ts";
 
 const LOOK = { timeout: 20_000 };
 const LEASE_MS = 60_000;
@@ -126,7 +127,8 @@ describe("once", () => {
     const stopping = new AbortController();
     const deaf = {
       name: "chat",
-      kind: "test",
+      kind: "webhook",
+      capabilities: capabilitiesOf("webhook"),
       send: () => {
         stopping.abort(new Error("the service is stopping"));
         return new Promise<never>(() => {});

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { asKind } from "./support/capabilities.ts";
 
 const LEASE_MS = 60_000;
 const PROCESS = fileURLToPath(new URL("deliver-process.ts", import.meta.url));
@@ -100,7 +101,8 @@ test("F63: a channel is never sent more in a minute than its rate, however many 
 function headlinesOnly() {
   const [[name, notifier] = ["chat", undefined]] = world.notifiers(["chat"]);
   if (notifier === undefined) throw new Error("no notifier");
-  return new Map([[name, { ...notifier, kind: "pigeon" }]]);
+  const rate = { perMinute: 20, digest: { in: "headline", maxChars: 220, charsBeside: 2 } } as const;
+  return new Map([[name, { ...notifier, capabilities: { ...notifier.capabilities, rate } }]]);
 }
 
 test("where only headlines are shown, a digest's names are in it, whole", async () => {
@@ -118,7 +120,7 @@ test("a receiver that closes alerts by key gets no digest: the rest waits", asyn
   await storm(150);
   const [[name, notifier] = ["chat", undefined]] = world.notifiers(["chat"]);
   if (notifier === undefined) throw new Error("no notifier");
-  const notifiers = new Map([[name, { ...notifier, kind: "pagerduty" }]]);
+  const notifiers = new Map([[name, asKind(notifier, "pagerduty")]]);
   const startedAt = Date.now();
   await world.run(["chat"], { notifiers });
   expect(receiver.received.length).toBeLessThanOrEqual(allowed(100, startedAt, 0));

@@ -8,12 +8,12 @@ import { alerts } from "../../db/schema/alerts.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob, type DeliverAlertsDeps } from "../../jobs/delivery/deliver-alerts.ts";
-import type { Notifier } from "../../src/channel/notifier.ts";
-import { createWebhookNotifier } from "../../src/channel/webhook.ts";
+import { webhook } from "../../src/delivery/channels/webhook/webhook.ts";
+import type { Notifier } from "../../src/delivery/notifier.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { messageOf } from "../channel/support/messages.ts";
-import { SIGNING_SECRET } from "../channel/support/receiver.ts";
+import { messageOf } from "./support/messages.ts";
+import { SIGNING_SECRET } from "./support/receiver.ts";
 
 interface Received {
   readonly channel: string;
@@ -79,7 +79,7 @@ export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 export function webhooksOf(url: string, channels: readonly string[]): ReadonlyMap<string, Notifier> {
   const notifiers = channels.map((name) =>
-    createWebhookNotifier({
+    webhook.open({
       name,
       url: createSecret(`${url}/${name}`),
       secrets: [createSecret(SIGNING_SECRET)],

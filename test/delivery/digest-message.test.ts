@@ -1,23 +1,24 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { describeMembers } from "../../src/channel/describe-digest.ts";
-import { toDiscordMessage } from "../../src/channel/discord-message.ts";
-import { toEmailMessage } from "../../src/channel/email-message.ts";
-import { renderTerminal } from "../../src/channel/render-terminal.ts";
-import { SLACK_LIMITS } from "../../src/channel/slack-block.ts";
-import { toSlackMessage, toWholeSlackMessage } from "../../src/channel/slack-blocks.ts";
-import { toTeamsMessage } from "../../src/channel/teams-card.ts";
-import { paintPlain } from "../../src/channel/terminal-style.ts";
-import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/channel/webhook-body.ts";
-import { rateOf } from "../../src/delivery/channel-rate.ts";
+import { toDiscordMessage } from "../../src/delivery/channels/discord/discord-message.ts";
+import { toEmailMessage } from "../../src/delivery/channels/email/email-message.ts";
+import type { ChannelKind } from "../../src/delivery/channels/registry.ts";
+import { SLACK_LIMITS } from "../../src/delivery/channels/slack/slack-block.ts";
+import { toSlackMessage, toWholeSlackMessage } from "../../src/delivery/channels/slack/slack-blocks.ts";
+import { toTeamsMessage } from "../../src/delivery/channels/teams/teams-card.ts";
+import { renderTerminal } from "../../src/delivery/channels/terminal/render-terminal.ts";
+import { paintPlain } from "../../src/delivery/channels/terminal/terminal-style.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "../../src/delivery/channels/webhook/webhook-body.ts";
 import { buildDigest, countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
+import { describeMembers } from "../../src/delivery/message/describe-digest.ts";
 import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
-import { stringsOf } from "../channel/support/characters.ts";
-import { messageOf } from "../channel/support/messages.ts";
-import { discordRequest } from "../channel/support/schemas/discord.ts";
-import { emailMessage } from "../channel/support/schemas/email.ts";
-import { slackWords } from "../channel/support/schemas/slack.ts";
-import { teamsRequest } from "../channel/support/schemas/teams.ts";
+import { discordRequest } from "./channels/discord/schema.ts";
+import { emailMessage } from "./channels/email/schema.ts";
+import { slackWords } from "./channels/slack/schema.ts";
+import { teamsRequest } from "./channels/teams/schema.ts";
+import { capabilitiesOf } from "./support/capabilities.ts";
+import { stringsOf } from "./support/characters.ts";
+import { messageOf } from "./support/messages.ts";
 
 const HOSTILE = '<!channel> *x* `y` \u001b[31m"\\ <script>&amp; 😀 \u202e'.repeat(6);
 const many = (count: number, over: (index: number) => Parameters<typeof messageOf>[0] = () => ({})) =>
@@ -26,8 +27,8 @@ const many = (count: number, over: (index: number) => Parameters<typeof messageO
   );
 
 /** As many of these as one digest of this kind takes, as that digest. */
-function fill(kind: string, messages: ReturnType<typeof many>) {
-  const rate = rateOf(kind);
+function fill(kind: ChannelKind, messages: ReturnType<typeof many>) {
+  const rate = capabilitiesOf(kind).rate;
   if (rate.digest === null) throw new Error(`${kind} takes no digest`);
   const fitting = messages.slice(0, countFitting(messages.map(toMember), rate.digest));
   const digest = buildDigest(fitting, "digest-1", rate);
@@ -109,7 +110,7 @@ test("a digest is an alert message: firing while any of its alerts is, as grave 
     messageOf({ severity: "info", state: "resolved", reason: "resolved", startedAt: 5, endedAt: 9 }),
     messageOf({ severity: "error", alertId: 8, startedAt: 7 }),
   ];
-  const digest = buildDigest(messages, "digest-1", rateOf("slack"));
+  const digest = buildDigest(messages, "digest-1", capabilitiesOf("slack").rate);
   expect(alertMessage.parse(digest)).toEqual(digest);
   expect(digest).toMatchObject({
     state: "firing",

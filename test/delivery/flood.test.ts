@@ -7,14 +7,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { spikes } from "../../db/schema/spikes.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { createEmailNotifier } from "../../src/channel/email.ts";
-import type { Notifier } from "../../src/channel/notifier.ts";
-import { createTerminalNotifier } from "../../src/channel/terminal.ts";
+import { email } from "../../src/delivery/channels/email/email.ts";
+import { terminal } from "../../src/delivery/channels/terminal/terminal.ts";
+import type { Notifier } from "../../src/delivery/notifier.ts";
 import { at, createAlertWorld } from "../alerting/alert-world.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
-import { startMailServer } from "../channel/support/mail-server.ts";
-import { ANSWERS, PLAIN_ANSWER, POSTING } from "../channel/support/receiver.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { startMailServer } from "./support/mail-server.ts";
+import { ANSWERS, PLAIN_ANSWER, POSTING } from "./support/receiver.ts";
 
 const RULES = 5_000;
 let database: MigratedDatabase;
@@ -86,7 +86,7 @@ function readAll(sent: readonly string[]): Set<string> {
 test("F63: when 5,000 rules of one zone spike within a minute, every rule is found on every channel, in few messages", async () => {
   const printed: string[] = [];
   const stream = { write: (text: string, done: () => void) => (printed.push(text), done(), true) };
-  const email = createEmailNotifier({
+  const mailbox = email.open({
     name: "email",
     host: "127.0.0.1",
     port: mail.port,
@@ -96,11 +96,11 @@ test("F63: when 5,000 rules of one zone spike within a minute, every rule is fou
     clock: Date.now,
     network: { allowPrivateNetworks: true },
   });
-  const terminal = createTerminalNotifier({ name: "terminal", stream });
+  const screen = terminal.open({ name: "terminal", terminal: stream });
   const notifiers = new Map<string, Notifier>([
-    ["terminal", terminal],
+    ["terminal", screen],
     ...receivers.notifiers,
-    ["email", email],
+    ["email", mailbox],
   ]);
   const channels = [...notifiers.keys()];
   const world = createAlertWorld(database);

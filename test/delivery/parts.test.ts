@@ -3,13 +3,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
-import type { Notifier } from "../../src/channel/notifier.ts";
+import type { Notifier } from "../../src/delivery/notifier.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { floodOf } from "../channel/support/messages.ts";
-import { POSTING } from "../channel/support/receiver.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { floodOf } from "./support/messages.ts";
+import { POSTING } from "./support/receiver.ts";
 
 let database: MigratedDatabase;
 let chat: ReplyQueue;

@@ -7,6 +7,7 @@ import type { DeliverAlertsDeps } from "../../jobs/delivery/deliver-alerts.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { asKind, capabilitiesOf } from "./support/capabilities.ts";
 
 let database: MigratedDatabase;
 let receiver: Receiver;
@@ -29,9 +30,9 @@ const hush = () =>
     sql`update notifications set content = content || '{"isQuiet":true}' where reason = 'worse'`,
   );
 const run = (over: Partial<DeliverAlertsDeps> = {}) => {
-  const kinds = { chat: "slack-bot", mail: "email" };
+  const kinds = { chat: "slack-bot", mail: "email" } as const;
   const notifiers = [...world.notifiers(["chat", "mail"])].map(
-    ([name, one]) => [name, { ...one, kind: kinds[name as keyof typeof kinds] }] as const,
+    ([name, one]) => [name, asKind(one, kinds[name as keyof typeof kinds])] as const,
   );
   return world.run([], { notifiers: new Map(notifiers), ...over });
 };
@@ -42,10 +43,12 @@ const squeeze = () =>
     await saveChannelState(tx, "chat", { ...state, spentUntilMs: nowMs + 50_000 });
   });
 const claim = async () =>
-  (await claimDeliveries(database, "chat", "slack-bot")).deliveries.map(({ digestKey, notifications }) => ({
-    isDigest: digestKey !== null,
-    transitions: notifications.map(({ transition }) => transition),
-  }));
+  (await claimDeliveries(database, "chat", capabilitiesOf("slack-bot"))).deliveries.map(
+    ({ digestKey, notifications }) => ({
+      isDigest: digestKey !== null,
+      transitions: notifications.map(({ transition }) => transition),
+    }),
+  );
 
 test("a channel that is back is probed although a change without a sound waits behind a page it refused", async () => {
   receiver.status("chat", 503);

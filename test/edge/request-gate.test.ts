@@ -1,7 +1,7 @@
 import { expect, onTestFinished, vi } from "vitest";
 import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { startDeadline } from "../../src/edge/transport/deadline.ts";
 import type { RequestGate, RequestPriority } from "../../src/edge/transport/request-gate.ts";
+import { startDeadline } from "../../src/lib/deadline.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
 

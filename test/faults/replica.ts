@@ -4,7 +4,7 @@ import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { createJobs, type JobSettings, type JobsDeps } from "../../jobs/index.ts";
 import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import type { Notifier } from "../../src/channel/notifier.ts";
+import type { Notifier } from "../../src/delivery/notifier.ts";
 import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
 import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import type { Clock } from "../../src/lib/clock.ts";
@@ -12,6 +12,7 @@ import { createSecret } from "../../src/lib/secret.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { capabilitiesOf } from "../delivery/support/capabilities.ts";
 
 export const ZONE = 101;
 
@@ -123,6 +124,7 @@ function createRecordingNotifier(onMessage: ReplicaOptions["onMessage"]): Notifi
   return {
     name: "pager",
     kind: "webhook",
+    capabilities: capabilitiesOf("webhook"),
     async send(message) {
       onMessage?.(message);
       return { providerReference: null };

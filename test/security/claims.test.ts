@@ -103,11 +103,11 @@ test("S24: nothing else in the program opens connections than what is known to",
     "db/migrate.ts",
     // Only listens: whether the port of HTTP is free.
     "src/app/check-port.ts",
-    // To the channels, guarded.
-    "src/channel/email.ts",
-    "src/channel/guarded-dispatcher.ts",
     // To this service itself.
     "src/app/check-health.ts",
+    // To the channels, guarded.
+    "src/delivery/channels/email/email.ts",
+    "src/delivery/guarded-dispatcher.ts",
     // To the platform.
     "src/edge/transport/transport.ts",
     // The embedded Postgres, and the emulator, which only listens.

@@ -6,8 +6,8 @@ import { parseConfig, parseServiceConfig } from "../../src/config/config.ts";
 import { readDatabaseUrl } from "../../src/config/read-database-url.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecret } from "../../src/lib/secret.ts";
-import { createSelfSigned } from "../channel/support/self-signed.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const urlWith = (parameters: string) => `postgres://user:canary@db.example.test:5432/app?${parameters}`;

@@ -7,7 +7,7 @@ import { createDatabase } from "../../db/client.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
 import { pickPostgresUser } from "../../src/embedded/postgres-user.ts";
-import { createSelfSigned } from "../channel/support/self-signed.ts";
+import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 
 const PATIENCE = { timeout: 60_000, interval: 50 };

@@ -9,7 +9,7 @@ import { parseConfig } from "../../src/config/config.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { explainTlsFailure } from "../../src/lib/tls-failure-error.ts";
 import { createQueueBackend } from "../../src/queue/backend.ts";
-import { createSelfSigned } from "../channel/support/self-signed.ts";
+import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { recorder } from "../queue/support/recorder.ts";
 import { openDoorbell } from "../queue/support/store.ts";
 import { findTlsRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";

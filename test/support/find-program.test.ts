@@ -1,7 +1,7 @@
 import { globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { findAlertmanager } from "../channel/support/alertmanager-process.ts";
+import { findAlertmanager } from "../delivery/channels/alertmanager/alertmanager-process.ts";
 import { findProgram } from "./find-program.ts";
 import { findRedisServer, findTlsRedisServer } from "./redis.ts";
 import { makeTemporaryFolder } from "./temporary-folder.ts";

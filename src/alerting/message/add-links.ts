@@ -1,4 +1,4 @@
-import { formatIso } from "../../channel/describe-alert.ts";
+import { formatIso } from "../../lib/format.ts";
 import { type AlertMessage, MAX_LINKS } from "../../model/alert-message.ts";
 import { matchesRule, matchesSubject } from "../../model/subject.ts";
 import type { LinkRule } from "../routing/routing.ts";

@@ -1,3 +1,4 @@
+import { MAX_URL_CHARS } from "../../model/alert-message.ts";
 /** What the operator wants on alerts: an address of theirs with places to fill in. */
 export interface LinkTemplate {
   readonly title: string;
@@ -22,8 +23,6 @@ type Placeholder = (typeof PLACEHOLDERS)[number];
 
 /** Leaves room for what is filled in. */
 export const MAX_TEMPLATE_CHARS = 400;
-/** Of an address as it is sent: what every channel has room for. */
-export const MAX_URL_CHARS = 500;
 
 const PLACE = /\{([^{}]*)\}/g;
 /** Scheme, host and port, up to where the path, the query or the fragment begins. */

@@ -1,7 +1,7 @@
-import { NO_EVENTS } from "../../channel/no-events.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
 import type { AlertRecord } from "../../model/alert-record.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
+import { NO_EVENTS } from "../../model/no-events.ts";
 import type { Severity } from "../../model/severity.ts";
 import type { ZoneFacts } from "../../model/zones.ts";
 

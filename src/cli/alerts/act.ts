@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
-import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config/config.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import {
   type ActResult,
   type AlertAct,

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { type AlertFilter, listAlerts } from "../../../db/alerting/alert-reports.ts";
-import { toLine } from "../../channel/plain-text.ts";
-import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config/config.ts";
+import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { ALERT_KINDS } from "../../http/routes/v1/alert-schemas.ts";
 import { toAlertItem } from "../../http/routes/v1/to-alert-item.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { severities } from "../../model/alert-message.ts";
 import { writeOut } from "../edge/edge-io.ts";

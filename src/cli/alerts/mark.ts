@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Mark } from "../../../db/alerting/marks.ts";
-import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config/config.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import { many } from "../../lib/progress-bar.ts";
 import { type MarkResult, markAlert } from "../../operations/mark-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { sampleLinks } from "../../alerting/message/add-links.ts";
-import type { Notifier } from "../../channel/notifier.ts";
-import { openNotifier } from "../../channel/open-notifier.ts";
-import { toLine } from "../../channel/plain-text.ts";
 import type { Config } from "../../config/config.ts";
+import { openNotifier } from "../../delivery/channels/open-notifier.ts";
+import type { Notifier } from "../../delivery/notifier.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";

@@ -1,13 +1,11 @@
 import { buildTestMessage } from "../../alerting/message/test-message.ts";
-import { describeFailure } from "../../channel/describe-failure.ts";
-import type { Notifier } from "../../channel/notifier.ts";
+import { describeFailure } from "../../delivery/describe-failure.ts";
+import type { Notifier } from "../../delivery/notifier.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import { notificationKeyOf } from "../../model/dedupe-key.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;
-/** Their receivers open an incident for a firing and keep it until they are told of its end. */
-const KEEPS_INCIDENTS = new Set(["pagerduty", "opsgenie", "alertmanager"]);
 
 interface ChannelTest {
   readonly isDelivered: boolean;
@@ -23,9 +21,9 @@ export async function testChannel(
   nowMs: number,
   links: AlertMessage["links"],
 ): Promise<ChannelTest> {
-  const reasons = KEEPS_INCIDENTS.has(notifier.kind)
-    ? (["first", "resolved"] as const)
-    : (["first"] as const);
+  // The receiver keeps an incident open until it is resolved.
+  const isKept = notifier.capabilities.laterTransitions === "same-incident";
+  const reasons = isKept ? (["first", "resolved"] as const) : (["first"] as const);
   let providerReference: string | null = null;
   try {
     for (const reason of reasons) {

@@ -4,8 +4,8 @@ import type {
   ExplainedRoute,
   ExplainedTransition,
 } from "../../alerting/explain-alert.ts";
-import { formatDuration } from "../../channel/describe-alert.ts";
-import { toLine } from "../../channel/plain-text.ts";
+import { formatDuration } from "../../lib/format.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 import type { Subject } from "../../model/subject.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";

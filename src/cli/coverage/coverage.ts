@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import type { Paint } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config/config.ts";
 import type { Standing } from "../../coverage/hour-status.ts";
+import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { toHour } from "../../http/routes/v1/coverage.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
 import { asCalled } from "../../lib/own-command.ts";

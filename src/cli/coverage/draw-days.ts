@@ -1,5 +1,5 @@
-import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Standing, StandingHour } from "../../coverage/hour-status.ts";
+import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { DAY_MS, HOUR_MS } from "../../lib/units.ts";
 import { startOfDay, toDay } from "../../model/horizon.ts";
 

@@ -1,5 +1,5 @@
 import { Matchers } from "../../alerting/silence.ts";
-import { toLine } from "../../channel/plain-text.ts";
+import { toLine } from "../../lib/plain-text.ts";
 
 /** `zone 101 and rule 942100 or 941*`. */
 export function describeMatchers(stored: unknown): string {

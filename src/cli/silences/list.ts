@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { pageSilences } from "../../../db/alerting/silences.ts";
-import { toLine } from "../../channel/plain-text.ts";
-import type { Paint, Style } from "../../channel/terminal-style.ts";
 import type { Config } from "../../config/config.ts";
+import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { SILENCE_STATES, STANDING_OF } from "../../http/routes/v1/silence-schemas.ts";
 import { toSilence } from "../../http/routes/v1/silences.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";

@@ -1,8 +1,8 @@
 import { Command } from "commander";
 import { createApp, type RunningApp } from "../../app/app.ts";
-import { secretsOf } from "../../channel/channel-secrets.ts";
 import type { Config } from "../../config/config.ts";
 import { readVersion } from "../../config/read-version.ts";
+import { secretsOf } from "../../delivery/channels/channel-secrets.ts";
 import { toError, UsageError } from "../../lib/errors.ts";
 import { followParent } from "../../lib/follow-parent.ts";
 import { createLog } from "../../lib/log.ts";

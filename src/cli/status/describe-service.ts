@@ -1,5 +1,5 @@
-import { toLine } from "../../channel/plain-text.ts";
-import type { Paint, Style } from "../../channel/terminal-style.ts";
+import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
+import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 import type { ReplicaLife, ReplicaState, ServiceLife } from "../../operations/service-life.ts";
 import { ago } from "../terminal/ago.ts";

@@ -1,5 +1,5 @@
-import type { Paint, Style } from "../../channel/terminal-style.ts";
-import { measureWidth, padToWidth } from "../../channel/text-width.ts";
+import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
+import { measureWidth, padToWidth } from "../../delivery/message/text-width.ts";
 
 /** Text without control characters, in a style or plain. */
 export type Cell = string | { readonly text: string; readonly style: Style };

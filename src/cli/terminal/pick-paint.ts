@@ -1,4 +1,4 @@
-import { type Paint, paintColour, paintPlain } from "../../channel/terminal-style.ts";
+import { type Paint, paintColour, paintPlain } from "../../delivery/channels/terminal/terminal-style.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
 /** Colours only on a terminal that has them; the terminal's own answer heeds NO_COLOR and TERM. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { channelConfig } from "../../channel/channel-config.ts";
+import { CHANNELS } from "../../delivery/channels/registry.ts";
 
 /** A field of a channel as code knows it, and how the file holds it. */
 export interface ChannelField {
@@ -14,15 +14,11 @@ export interface ChannelField {
   readonly schema: z.ZodType;
 }
 
-type KindSchema = (typeof channelConfig)["options"][number];
-
-/** By kind, everything but `kind` and `name`: the one is kept, the other is the entry's key in the file. */
+/** By kind, the settings; the channel's name is the entry's key in the file. */
 export const channelFields: ReadonlyMap<string, readonly ChannelField[]> = new Map(
-  channelConfig.options.map((option: KindSchema) => [
-    option.shape.kind.value,
-    Object.entries(option.shape as Record<string, z.ZodType>)
-      .filter(([name]) => name !== "kind" && name !== "name")
-      .map(([name, schema]) => toField(name, schema)),
+  CHANNELS.map(({ kind, settings }) => [
+    kind,
+    Object.entries<z.ZodType>(settings).map(([name, schema]) => toField(name, schema)),
   ]),
 );
 

@@ -1,7 +1,7 @@
-import type { ChannelConfig } from "../../channel/channel-config.ts";
-import { findUrlMistakes } from "../../channel/endpoint.ts";
-import { openNotifier } from "../../channel/open-notifier.ts";
-import { refuseLocalName } from "../../channel/refuse-address.ts";
+import type { ChannelConfig } from "../../delivery/channels/channel-config.ts";
+import { openNotifier } from "../../delivery/channels/open-notifier.ts";
+import { findUrlMistakes } from "../../delivery/endpoint.ts";
+import { refuseLocalName } from "../../delivery/refuse-address.ts";
 import { UsageError } from "../../lib/errors.ts";
 import type { Secret } from "../../lib/secret.ts";
 

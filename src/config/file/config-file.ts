@@ -1,7 +1,7 @@
 import path from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import { type Routing, routeToAll } from "../../alerting/routing/routing.ts";
-import type { ChannelConfig } from "../../channel/channel-config.ts";
+import type { ChannelConfig } from "../../delivery/channels/channel-config.ts";
 import type { Detection } from "../../detection/detection-settings.ts";
 import { FLOOR } from "../../detection/policy.ts";
 import { closestName } from "../../lib/closest-name.ts";

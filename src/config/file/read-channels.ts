@@ -1,6 +1,7 @@
 import path from "node:path";
 import { z } from "zod";
-import { type ChannelConfig, channelConfig } from "../../channel/channel-config.ts";
+import { type ChannelConfig, channelConfig } from "../../delivery/channels/channel-config.ts";
+import { findChannel } from "../../delivery/channels/registry.ts";
 import { isObject } from "../../lib/is-object.ts";
 import { readSmallFile } from "../read-small-file.ts";
 import {
@@ -34,11 +35,12 @@ export function readChannel(
   if (!isObject(entry)) return null;
   const kind = String(entry["kind"]);
   const fields = channelFields.get(kind);
-  if (fields === undefined) return null;
+  const definition = findChannel(kind);
+  if (fields === undefined || definition === undefined) return null;
   const before = mistakes.length;
   const values = readFields(`channels.${name}`, fields, entry, surroundings, mistakes);
   const isWhole = mistakes.length === before && channelEntry.safeParse(entry).success;
-  const parsed = channelConfig.safeParse({ ...fillIn(fields), ...values, kind, name });
+  const parsed = channelConfig.safeParse({ ...fillIn(fields, definition.example), ...values, kind, name });
   // The rest is the schema's, or was listed above.
   if (!parsed.success) return null;
   const refused = checkOpening(parsed.data, surroundings.allowPrivateNetworks);
@@ -46,26 +48,13 @@ export function readChannel(
   return isWhole && refused.length === 0 ? parsed.data : null;
 }
 
-const STAND_INS: Readonly<Record<string, string>> = {
-  url: "https://stand-in.invalid",
-  routingKey: "x".repeat(32),
-  channel: "#stand-in",
-  host: "stand-in.invalid",
-  from: "it@stand-in.invalid",
-  to: "it@stand-in.invalid",
-};
-const ANY_SECRET = `whsec_${Buffer.alloc(32).toString("base64")}`;
-
-/** Values that no channel refuses, for the required fields: where one is missing, the channel's others can be checked. */
-function fillIn(fields: readonly ChannelField[]): Record<string, unknown> {
-  return Object.fromEntries(
-    fields
-      .filter(({ isRequired }) => isRequired)
-      .map(({ name, schema }) => {
-        const text = STAND_INS[name] ?? ANY_SECRET;
-        return [name, schema.safeParse(text).success ? text : [text]];
-      }),
-  );
+/** Returns the example's required settings: where the file's are wrong, the channel's other settings can be checked. */
+function fillIn(
+  fields: readonly ChannelField[],
+  example: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const required = fields.filter(({ isRequired }) => isRequired);
+  return Object.fromEntries(required.map(({ name }) => [name, example[name]]));
 }
 
 function readFields(

@@ -7,7 +7,8 @@ import {
   type Timing,
   WEEKDAYS,
 } from "../../alerting/routing/routing.ts";
-import { DEFAULT_FIRING_HOURS } from "../../channel/alertmanager.ts";
+import type { FiringExpiry } from "../../delivery/channel-definition.ts";
+import { findChannel } from "../../delivery/channels/registry.ts";
 import { closestName } from "../../lib/closest-name.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { MAX_LINKS } from "../../model/alert-message.ts";
@@ -15,11 +16,6 @@ import type { SubjectMatchers } from "../../model/subject.ts";
 import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
-
-const alertmanagerEntry = z.object({
-  kind: z.literal("alertmanager"),
-  firing_for_hours: z.number().optional(),
-});
 
 /** The file's routes with everything filled in that they leave out; a route takes from the one above it. */
 export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
@@ -124,19 +120,19 @@ function findUnseenLinks({ links }: z.output<typeof looseFile>): string[] {
 }
 
 /**
- * Alertmanager ends by itself what it is not told of again, and would page anew with the next repeat: what it is told must
- * outlive the longest wait between two messages, with an hour for a delivery that is late.
+ * A receiver with an expiry, such as Alertmanager, ends an alert that is not sent again, and would page anew with the next
+ * repeat: its expiry must outlive the longest wait between two messages, with an hour for a delivery that is late.
  */
 function findShortLived(input: unknown, channels: readonly string[] | null): string[] {
   const { route } = z.object({ route: configFile.shape.route }).safeParse(input).data ?? {};
   const entries = Object.entries(looseFile.parse(input).channels).flatMap(([name, entry]) => {
-    const { success, data } = alertmanagerEntry.safeParse(entry);
-    return success ? [{ name, given: data.firing_for_hours }] : [];
+    const expiry = readExpiry(entry);
+    return expiry === null ? [] : [{ name, ...expiry }];
   });
   if (channels === null || entries.length === 0) return [];
   const routes = listRoutes("route", toRouting({ route }, channels).root);
-  return entries.flatMap(({ name, given }) => {
-    const hours = given ?? DEFAULT_FIRING_HOURS;
+  return entries.flatMap(({ name, setting, defaultHours, given }) => {
+    const hours = given ?? defaultHours;
     const leading = routes.filter(({ route }) => route.channels.includes(name));
     const [longest] = leading.toSorted(
       (a, b) => b.route.timing.repeatIntervalMs - a.route.timing.repeatIntervalMs,
@@ -146,8 +142,17 @@ function findShortLived(input: unknown, channels: readonly string[] | null): str
     if (hours >= repeatHours + 1) return [];
     const shown = given === undefined ? `${hours} (the default)` : hours;
     const rule = `must be at least an hour longer than repeat_interval of ${longest.at}, which is ${repeatHours} h`;
-    return [`channels.${name}.firing_for_hours: ${shown}: ${rule}`];
+    return [`channels.${name}.${setting}: ${shown}: ${rule}`];
   });
+}
+
+/** Null for an entry without an expiry, and for one whose expiry is no number: the file's schema names that mistake. */
+function readExpiry(entry: unknown): (FiringExpiry & { readonly given: number | undefined }) | null {
+  const fields = z.record(z.string(), z.unknown()).safeParse(entry).data ?? {};
+  const expiry = findChannel(String(fields["kind"]))?.capabilities.expiry ?? null;
+  if (expiry === null) return null;
+  const { success, data: given } = z.number().optional().safeParse(fields[expiry.setting]);
+  return success ? { ...expiry, given } : null;
 }
 
 function listRoutes(at: string, route: Route): { at: string; route: Route }[] {

@@ -2,13 +2,13 @@ import type { Readable } from "node:stream";
 import type { Pool } from "undici";
 import type { Clock } from "../../lib/clock.ts";
 import { parseJson } from "../../lib/parse-json.ts";
+import { readBody } from "../../lib/read-body.ts";
+import { parseRetryAfter } from "../../lib/retry-after.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { decodeBody } from "./decode-body.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { FailedAttempt } from "./failed-attempt.ts";
-import { readBody } from "./read-body.ts";
 import { readFailure } from "./read-failure.ts";
-import { parseRetryAfter } from "./retry-timing.ts";
 
 /** Of an error body only the beginning matters. */
 const MAX_ERROR_BYTES = 1_024 * 1_024;

@@ -1,8 +1,8 @@
+import type { EndedBy } from "../../lib/deadline.ts";
 import { toError } from "../../lib/errors.ts";
+import { BodyTooLargeError } from "../../lib/read-body.ts";
 import type { EdgeErrorCode } from "../edge-error.ts";
-import type { EndedBy } from "./deadline.ts";
 import { UnknownEncodingError } from "./decode-body.ts";
-import { BodyTooLargeError } from "./read-body.ts";
 import type { Failure } from "./read-failure.ts";
 
 /** Why one attempt failed and what its answer said about trying again. Thrown by an attempt, read by runAttempts. */

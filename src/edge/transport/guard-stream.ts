@@ -1,4 +1,4 @@
-import type { Deadline } from "./deadline.ts";
+import type { Deadline } from "../../lib/deadline.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { toFailedAttempt } from "./failed-attempt.ts";
 import type { CsvReply } from "./receive-csv.ts";

@@ -1,8 +1,8 @@
 import { parseJson } from "../../lib/parse-json.ts";
+import { readBody } from "../../lib/read-body.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { type Exchange, throwStatus } from "./exchange.ts";
 import { FailedAttempt, malformed } from "./failed-attempt.ts";
-import { readBody } from "./read-body.ts";
 import { readFailure } from "./read-failure.ts";
 
 /** A whole, successful answer. */

@@ -6,24 +6,6 @@ const MAX_SLEEP_MS = 30_000;
 /** The longest wait that is believed: events expire after 72 hours, so no header may silence a poller for a day. */
 const MAX_WAIT_MS = 15 * 60_000;
 
-/**
- * Retry-After as milliseconds from now: seconds or an HTTP date. A date is measured against the Date header of the same
- * answer when there is one, so a wrong local clock does not matter. Junk reads as null, the past as 0, a number of any
- * length as what it says, which may be Infinity.
- */
-export function parseRetryAfter(
-  value: string | undefined,
-  serverDate: string | undefined,
-  nowMs: number,
-): number | null {
-  const text = value?.trim() ?? "";
-  if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) * 1_000;
-  const at = /[a-z]/i.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(at)) return null;
-  const from = Date.parse(serverDate ?? "");
-  return Math.max(at - (Number.isNaN(from) ? nowMs : from), 0);
-}
-
 /** The ceiling of the pause after the n-th failed attempt: 1, 2, 4 ... s, at most 30 s. */
 function backoffCeilingMs(attempt: number): number {
   return Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_SLEEP_MS);

@@ -1,8 +1,8 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { Deadline } from "../../lib/deadline.ts";
 import type { Disposition } from "../../lib/errors.ts";
 import { EdgeError, type EdgeErrorCode } from "../edge-error.ts";
 import type { EdgeOperation } from "../edge-operation.ts";
-import type { Deadline } from "./deadline.ts";
 import { type EdgeCall, isRepeatable } from "./edge-call.ts";
 import { type FailedAttempt, toFailedAttempt } from "./failed-attempt.ts";
 import type { RequestGate } from "./request-gate.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { startDeadline } from "../../lib/deadline.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { checkConnection } from "../check-connection.ts";
-import { startDeadline } from "./deadline.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { exchange } from "./exchange.ts";
 import { guardStream } from "./guard-stream.ts";

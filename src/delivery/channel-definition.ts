@@ -1,0 +1,120 @@
+import { z } from "zod";
+import type { Clock } from "../lib/clock.ts";
+import { createSecret } from "../lib/secret.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import type { ChannelRate } from "./channel-rate.ts";
+import type { NetworkPolicy } from "./network-policy.ts";
+import type { Notifier } from "./notifier.ts";
+
+/** What a channel can do. Every field is required, so a channel that leaves one out does not compile. */
+export interface ChannelCapabilities {
+  /** People read far fewer messages than most receivers accept, so the rates of chats stay below those of the vendors. */
+  readonly rate: ChannelRate;
+  /** The longest pause between two probes while the channel's circuit is open: a minute for pagers, two for chats. */
+  readonly longestPauseMs: number;
+  /**
+   * What the channel does with a later transition of an alert.
+   * `post-anew`: it posts another message. `update-in-place`: it changes the first message and can do so without notifying.
+   * `same-incident`: the receiver knows the alert by its key, pages once for it and keeps it open until it is resolved.
+   */
+  readonly laterTransitions: "post-anew" | "update-in-place" | "same-incident";
+  /** Whether an acknowledgement changes what the receiver shows. Other channels are not sent acknowledgements. */
+  readonly showsAcknowledgements: boolean;
+  /** How long the receiver keeps a firing alert that is not sent again; null where it keeps the alert until it is resolved. */
+  readonly expiry: FiringExpiry | null;
+  readonly limits: MessageLimits;
+}
+
+export interface FiringExpiry {
+  /** The setting in the configuration file that holds the hours. */
+  readonly setting: string;
+  readonly defaultHours: number;
+}
+
+interface MessageLimits {
+  /** The largest message. Null where the receiver has no limit. */
+  readonly message: { readonly most: number; readonly unit: "characters" | "bytes" } | null;
+  /** Members of a group that a message shows with their counts. The other members are listed by name. */
+  readonly memberRows: number;
+}
+
+/** What a channel gets from the process that opens it. */
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly network?: NetworkPolicy;
+  /** Ends one attempt; the channel's own limit by default. */
+  readonly timeoutMs?: number;
+}
+
+type Fields = z.ZodRawShape;
+type Named<Settings extends Fields> = { readonly name: string } & z.output<
+  z.ZodObject<{ name: z.ZodString } & Settings>
+>;
+
+/** What a sender is created with: the channel's name, its settings and its surroundings. */
+export type SenderOptions<Settings extends Fields, Needs = Surroundings> = Named<Settings> & Needs;
+
+interface ChannelFacts<Kind extends string, Settings extends Fields> {
+  readonly kind: Kind;
+  /** The fields of an entry in the configuration file besides `kind` and `name`. Secrets are `secretText`. */
+  readonly settings: Settings;
+  /** Valid settings without an address that exists. They stand in for required settings that are missing or wrong. */
+  readonly example: z.input<z.ZodObject<Settings>>;
+  readonly capabilities: ChannelCapabilities;
+  /** Returns the bodies that the receiver gets for one transition, in order, with the default settings. */
+  readonly render: (message: AlertMessage, atMs: number) => readonly unknown[];
+}
+
+interface ChannelSource<Kind extends string, Settings extends Fields, Needs>
+  extends ChannelFacts<Kind, Settings> {
+  /** @throws {UsageError} listing every mistake of its addresses and secrets */
+  readonly createSender: (options: SenderOptions<Settings, Needs>) => Notifier["send"];
+}
+
+export interface ChannelDefinition<
+  Kind extends string = string,
+  Settings extends Fields = Fields,
+  Needs = object,
+> extends ChannelFacts<Kind, Settings> {
+  /** The channel as a configuration holds it, with its secrets. Unknown fields are mistakes. */
+  readonly schema: z.ZodObject<
+    { kind: z.ZodLiteral<Kind>; name: typeof channelName } & Settings,
+    z.core.$strict
+  >;
+  /**
+   * Opens the channel; connects nowhere yet.
+   * @throws {UsageError} listing every mistake of its addresses and secrets
+   */
+  open(options: SenderOptions<Settings, Needs>): Notifier;
+}
+
+/** Any of the channels: whoever opens one has parsed its configuration with `schema`. */
+export interface AnyChannel extends ChannelFacts<string, Fields> {
+  open(options: { readonly name: string }): Notifier;
+}
+
+/** Routes, the outbox and metrics name a channel by it. */
+const channelName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63 in all");
+
+/** A credential, or an address that is one. */
+export const secretText = z
+  .string()
+  .min(1)
+  .transform((value) => createSecret(value));
+
+/** Admits private, loopback and carrier-grade-NAT addresses and plain http for one channel. */
+export const networkSettings = { allowPrivateNetworks: z.boolean().optional() };
+
+export function defineChannel<Kind extends string, Settings extends Fields, Needs = Surroundings>(
+  source: ChannelSource<Kind, Settings, Needs>,
+): ChannelDefinition<Kind, Settings, Needs> {
+  const { createSender, ...facts } = source;
+  const { kind, settings, capabilities } = facts;
+  return {
+    ...facts,
+    schema: z.strictObject({ kind: z.literal(kind), name: channelName, ...settings }),
+    open: (options) => ({ name: options.name, kind, capabilities, send: createSender(options) }),
+  };
+}

@@ -1,0 +1,36 @@
+import type { AnyChannel } from "../channel-definition.ts";
+import { alertmanager } from "./alertmanager/alertmanager.ts";
+import { discord } from "./discord/discord.ts";
+import { email } from "./email/email.ts";
+import { opsgenie } from "./opsgenie/opsgenie.ts";
+import { pagerduty } from "./pagerduty/pagerduty.ts";
+import { slack } from "./slack/slack.ts";
+import { slackBot } from "./slack-bot/slack-bot.ts";
+import { teams } from "./teams/teams.ts";
+import { terminal } from "./terminal/terminal.ts";
+import { webhook } from "./webhook/webhook.ts";
+
+/** Every kind of channel, in the order in which documents and error messages list them. */
+export const CHANNELS = [
+  terminal,
+  webhook,
+  slack,
+  pagerduty,
+  teams,
+  discord,
+  slackBot,
+  alertmanager,
+  opsgenie,
+  email,
+] as const;
+
+export type ChannelKind = (typeof CHANNELS)[number]["kind"];
+
+const definitions: ReadonlyMap<string, AnyChannel> = new Map(
+  CHANNELS.map((definition) => [definition.kind, definition]),
+);
+
+/** Returns the definition of a kind of channel, undefined for a word that is none. */
+export function findChannel(kind: string | undefined): AnyChannel | undefined {
+  return kind === undefined ? undefined : definitions.get(kind);
+}

@@ -1,0 +1,75 @@
+import { defineChannel } from "../../channel-definition.ts";
+import { DeliveryError } from "../../delivery-error.ts";
+import type { Notifier } from "../../notifier.ts";
+import { MEMBER_ROWS, renderTerminal } from "./render-terminal.ts";
+import { paintColour, paintPlain } from "./terminal-style.ts";
+
+/** As much of a writable stream as is needed; a TTY also has a width. */
+export interface TerminalStream {
+  write(text: string, done: (error?: Error | null) => void): boolean;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  /** A terminal's own answer, which heeds NO_COLOR and TERM. */
+  readonly hasColors?: () => boolean;
+  /** How a person who reads the stream calls the program; default `longwatch`. */
+  readonly command?: string;
+}
+
+export interface TerminalSurroundings {
+  readonly terminal: TerminalStream;
+}
+
+const settings = {};
+const DEFAULT_COLUMNS = 100;
+
+/** Prints alerts where the service runs. One write per alert, so nothing gets between its lines. */
+function createSender({ terminal: stream }: TerminalSurroundings): Notifier["send"] {
+  return async (message, { signal }) => {
+    signal.throwIfAborted();
+    const isTTY = stream.isTTY === true;
+    const text = renderTerminal(message, {
+      // Some terminals state no width, or 0: they get the default.
+      columns: isTTY ? stream.columns || DEFAULT_COLUMNS : DEFAULT_COLUMNS,
+      paint: isTTY && stream.hasColors?.() !== false ? paintColour : paintPlain,
+      ...(stream.command === undefined ? {} : { command: stream.command }),
+    });
+    await write(stream, text, signal);
+    return { providerReference: null };
+  };
+}
+
+/** Waits until the text was taken: a stopped terminal must not be counted as one that was read. */
+function write(stream: TerminalStream, text: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    stream.write(text, (error) => {
+      signal.removeEventListener("abort", onAbort);
+      if (error === undefined || error === null) return resolve();
+      const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
+      reject(
+        new DeliveryError({
+          code: "STREAM_FAILED",
+          disposition: "retry",
+          text: `the stream failed (${code})`,
+        }),
+      );
+    });
+  });
+}
+
+export const terminal = defineChannel({
+  kind: "terminal",
+  settings,
+  example: {},
+  capabilities: {
+    rate: { perMinute: 60, digest: { in: "list", maxChars: 20_000, charsBeside: 2 } },
+    longestPauseMs: 60_000,
+    laterTransitions: "post-anew",
+    showsAcknowledgements: false,
+    expiry: null,
+    limits: { message: null, memberRows: MEMBER_ROWS },
+  },
+  render: (message) => [renderTerminal(message, { columns: DEFAULT_COLUMNS, paint: paintPlain })],
+  createSender,
+});

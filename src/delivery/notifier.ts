@@ -1,0 +1,35 @@
+import type { AlertMessage } from "../model/alert-message.ts";
+import type { ChannelCapabilities } from "./channel-definition.ts";
+
+export interface SendOptions {
+  /** Ends the attempt; the notifier rejects with its reason. */
+  readonly signal: AbortSignal;
+  /** From 1. */
+  readonly attempt: number;
+  /** The same for every attempt of this transition on this channel: a receiver that sees it twice drops one. */
+  readonly deliveryKey: string;
+  /** What an earlier transition of this alert returned on this channel, where the provider can edit in place. */
+  readonly providerReference: string | null;
+  /** The last progress that `onProgress` got in an earlier attempt of this transition. */
+  readonly progress?: string | null;
+  /** Called with the progress of a message of several parts; stored for the next attempt. */
+  readonly onProgress?: (progress: string) => void;
+}
+
+export interface SendResult {
+  readonly providerReference: string | null;
+  /** How many the receiver was sent; one without. */
+  readonly messages?: number;
+}
+
+/**
+ * One configured channel. `send` resolves once the receiver has taken the message over; it throws DeliveryError, or the
+ * signal's reason. A lost reply counts as a failure, so a message may arrive twice, never silently not at all.
+ */
+export interface Notifier {
+  /** The channel's name in the configuration, and in the outbox. */
+  readonly name: string;
+  readonly kind: string;
+  readonly capabilities: ChannelCapabilities;
+  send(message: AlertMessage, options: SendOptions): Promise<SendResult>;
+}

@@ -1,0 +1,33 @@
+import type { AlertMessage } from "./alert-message.ts";
+
+type EventFacts =
+  | "windowMinutes"
+  | "count"
+  | "usual"
+  | "threshold"
+  | "score"
+  | "peak"
+  | "times"
+  | "actions"
+  | "top"
+  | "sparkline"
+  | "advice"
+  | "links"
+  | "howToSilence";
+
+/** What a message says of events where no events are behind it: Longwatch's own news, a digest. */
+export const NO_EVENTS: Pick<AlertMessage, EventFacts> = {
+  windowMinutes: 1,
+  count: 0,
+  usual: 0,
+  threshold: 0,
+  score: 0,
+  peak: 0,
+  times: null,
+  actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
+  top: { ips: [], asns: [], countries: [], paths: [], userAgents: [], ja4s: [] },
+  sparkline: [],
+  advice: { state: "unavailable", text: null, reason: null },
+  links: [],
+  howToSilence: null,
+};

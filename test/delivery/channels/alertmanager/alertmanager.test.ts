@@ -1,0 +1,148 @@
+import { describe, expect, test } from "vitest";
+import { alertmanager } from "../../../../src/delivery/channels/alertmanager/alertmanager.ts";
+import { toAlertmanagerAlerts } from "../../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { createSecret } from "../../../../src/lib/secret.ts";
+import { DAY_MS } from "../../../../src/lib/units.ts";
+import type { AlertMessage } from "../../../../src/model/alert-message.ts";
+import { stringsOf } from "../../support/characters.ts";
+import { describeFormat, ENDED } from "../../support/format-promises.ts";
+import { HOSTILE } from "../../support/hostile.ts";
+import { floodOf, hostileMessage, messageOf, messageSaying } from "../../support/messages.ts";
+import { NOW, sendOptions } from "../../support/receiver.ts";
+import { findAlertmanager, startAlertmanager } from "./alertmanager-process.ts";
+import { alertmanagerRequest } from "./schema.ts";
+
+const options = { atMs: NOW, posted: null, firingForMs: DAY_MS };
+const render = (message: AlertMessage) => toAlertmanagerAlerts(message, options);
+
+describeFormat("alertmanager", render, alertmanagerRequest);
+
+test("what it hands on holds no markup and no mention of anybody's (F71)", () => {
+  for (const text of Object.values(HOSTILE)) {
+    const shown = stringsOf(render(messageSaying(text))).join("\n");
+    expect(shown).not.toMatch(/[<>&`]|@(?=\w)/);
+  }
+});
+
+test("an alert is the same one in every transition, told apart by nothing that changes", () => {
+  const labels = (over: Partial<AlertMessage>) => render(messageOf(over)).map((alert) => alert.labels);
+  const first = labels({});
+  expect(first).toEqual([
+    {
+      alertname: "LongwatchSpike",
+      severity: "critical",
+      fingerprint: "f1c0ffee",
+      zone_id: "101",
+      rule_id: "942100",
+    },
+  ]);
+  for (const reason of ["repeat", "advice", "resolved"] as const) {
+    expect(labels({ reason, headline: "other", count: 9, transition: 3 })).toEqual(first);
+  }
+});
+
+test("a firing alert lives for its time from now, a resolved one ended when it did and never later than now", () => {
+  const span = (over: Partial<AlertMessage>) => {
+    const [alert] = render(messageOf(over));
+    return [alert?.startsAt, alert?.endsAt];
+  };
+  expect(span({})).toEqual(["2026-11-21T14:03:00.000Z", "2026-11-22T14:10:00.000Z"]);
+  const endedAt = NOW - 60_000;
+  expect(span({ reason: "resolved", state: "resolved", endedAt })[1]).toBe("2026-11-21T14:09:00.000Z");
+  expect(span({ reason: "resolved", state: "resolved", endedAt: NOW + 1e9 })[1]).toBe(
+    "2026-11-21T14:10:00.000Z",
+  );
+  expect(span({ reason: "resolved", state: "resolved", endedAt: null, startedAt: NOW + 5 })).toEqual([
+    "2026-11-21T14:10:00.000Z",
+    "2026-11-21T14:10:00.000Z",
+  ]);
+});
+
+test("a severity that changed ends the alert under the old one in the same request", () => {
+  const alerts = toAlertmanagerAlerts(messageOf({ reason: "worse" }), { ...options, posted: "warning" });
+  expect(alerts.map(({ labels, endsAt }) => [labels.severity, endsAt])).toEqual([
+    ["warning", "2026-11-21T14:10:00.000Z"],
+    ["critical", "2026-11-22T14:10:00.000Z"],
+  ]);
+  const resolved = toAlertmanagerAlerts(messageOf({ reason: "resolved", ...ENDED }), {
+    ...options,
+    posted: "warning",
+  });
+  expect(resolved.map(({ labels }) => labels.severity)).toEqual(["warning"]);
+});
+
+test("labels of one's own are put on, Longwatch's win", () => {
+  const [alert] = toAlertmanagerAlerts(messageOf(), {
+    ...options,
+    labels: { team: "edge", severity: "none" },
+  });
+  expect(alert?.labels).toMatchObject({ team: "edge", severity: "critical" });
+});
+
+const program = findAlertmanager();
+
+describe.skipIf(program === null)(
+  `a real Alertmanager${program === null ? " (skipped: none is installed)" : ""}`,
+  () => {
+    test("takes a flood of 5,000 rules, has each of them firing, and all of them ended", async () => {
+      const receiver = await startAlertmanager(program ?? "");
+      try {
+        const notifier = alertmanager.open({
+          name: "prom",
+          url: createSecret(receiver.url),
+          clock: Date.now,
+          network: { allowPrivateNetworks: true },
+        });
+        const startedAt = Date.now() - 60_000;
+        const send = async (over: Partial<AlertMessage>, providerReference: string | null) => {
+          await notifier.send(floodOf(5_000, { startedAt, ...over }), sendOptions({ providerReference }));
+          const alerts = await receiver.alerts();
+          return alerts.map(({ labels }) => labels);
+        };
+        const firing = await send({ severity: "error" }, null);
+        expect(firing).toHaveLength(5_001);
+        expect(new Set(firing.map((labels) => labels["rule_id"])).size).toBe(5_001);
+        expect(new Set(firing.map((labels) => labels["flood"]))).toEqual(new Set(["f1c0ffee"]));
+        const worse = await send({ severity: "critical", reason: "worse" }, "error");
+        expect(worse.map((labels) => labels["severity"])).toEqual(Array(5_001).fill("critical"));
+        const end = { reason: "resolved", state: "resolved", endedAt: Date.now() } as const;
+        expect(await send({ ...end, severity: "critical" }, "critical")).toEqual([]);
+      } finally {
+        await receiver.stop();
+      }
+    });
+
+    test("takes an alert as firing, as the same when it comes twice, as worse, and as ended", async () => {
+      const receiver = await startAlertmanager(program ?? "");
+      try {
+        const notifier = alertmanager.open({
+          name: "prom",
+          url: createSecret(receiver.url),
+          clock: Date.now,
+          network: { allowPrivateNetworks: true },
+        });
+        const startedAt = Date.now() - 60_000;
+        const send = async (over: Partial<AlertMessage>, providerReference: string | null) => {
+          const message = hostileMessage({ startedAt, severity: "warning", ...over });
+          const sent = await notifier.send(message, sendOptions({ providerReference }));
+          const alerts = await receiver.alerts();
+          return { ...sent, firing: alerts.map(({ labels }) => labels.severity) };
+        };
+
+        expect(await send({}, null)).toEqual({ providerReference: "warning", firing: ["warning"] });
+        expect(await send({}, null)).toEqual({ providerReference: "warning", firing: ["warning"] });
+        const worse = await send({ reason: "worse", severity: "critical" }, "warning");
+        expect(worse).toEqual({ providerReference: "critical", firing: ["critical"] });
+        const ended = {
+          reason: "resolved",
+          state: "resolved",
+          endedAt: Date.now(),
+          severity: "critical",
+        } as const;
+        expect(await send(ended, "critical")).toMatchObject({ firing: [] });
+      } finally {
+        await receiver.stop();
+      }
+    });
+  },
+);

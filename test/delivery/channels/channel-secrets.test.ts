@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { channelConfig } from "../../../src/delivery/channels/channel-config.ts";
+import { secretsOf } from "../../../src/delivery/channels/channel-secrets.ts";
+
+test("every credential of a channel is found, in lists and in what is nested", () => {
+  const channels = [
+    {
+      kind: "email",
+      name: "mail",
+      host: "mail.example",
+      from: "a@b.c",
+      to: ["d@e.f"],
+      login: { user: "u", password: "one" },
+    },
+    { kind: "webhook", name: "hook", url: "two", secrets: ["three", "four"] },
+    { kind: "slack-bot", name: "bot", token: "five", channel: "#alerts" },
+    { kind: "terminal", name: "tty" },
+  ].map((channel) => channelConfig.parse(channel));
+  expect(secretsOf(channels).map((secret) => secret.reveal())).toEqual([
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+  ]);
+});

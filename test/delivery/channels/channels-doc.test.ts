@@ -1,0 +1,41 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { capabilitiesOf } from "../support/capabilities.ts";
+import { fillDocument, KINDS, shownIn } from "../support/channel-docs.ts";
+
+const ROOT = path.join(import.meta.dirname, "..", "..", "..");
+const FILE = path.join(ROOT, "docs", "channels.md");
+const text = readFileSync(FILE, "utf8");
+
+test("what docs/channels.md shows of the channels is what they send now (vitest -u writes it anew)", async () => {
+  await expect(fillDocument(text)).toMatchFileSnapshot(FILE);
+});
+
+test("every kind has its section, with the same alert at its first word, after the advice and at its end", () => {
+  expect(shownIn(text).sort()).toEqual(
+    KINDS.flatMap((kind) =>
+      ["first", "advice", "resolved"].map((transition) => `${kind} ${transition}`),
+    ).sort(),
+  );
+  for (const kind of KINDS) {
+    expect(text).toContain(`\n## ${kind}\n`);
+    expect(text).toContain(`<!-- settings ${kind} -->`);
+    expect(text).toContain(`kind: ${kind}`);
+  }
+});
+
+test("the rates it names are those in force", () => {
+  for (const kind of KINDS) {
+    const section = text.split(`\n## ${kind}\n`)[1]?.split("\n## ")[0] ?? "";
+    expect(section).toContain(`${capabilitiesOf(kind).rate.perMinute} messages a minute`);
+    expect(section).toContain("longwatch -- channels test");
+  }
+});
+
+test("every file it links to exists", () => {
+  const links = [...text.matchAll(/\]\((?!<?http)([^)#]+)(?:#[^)]*)?\)/g)].map(([, link]) => link ?? "");
+  expect(links.length).toBeGreaterThan(KINDS.length);
+  for (const link of links)
+    expect([link, existsSync(path.resolve(path.dirname(FILE), link))]).toEqual([link, true]);
+});

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { TEAMS_MAX_BYTES, toTeamsMessage } from "../../../../src/delivery/channels/teams/teams-card.ts";
+import type { AlertMessage } from "../../../../src/model/alert-message.ts";
+import { stringsOf } from "../../support/characters.ts";
+import { describeFormat } from "../../support/format-promises.ts";
+import { messageOf, messageSaying } from "../../support/messages.ts";
+import { teamsRequest } from "./schema.ts";
+
+describeFormat("teams", toTeamsMessage, teamsRequest);
+
+const sizeOf = (message: AlertMessage) => Buffer.byteLength(JSON.stringify(toTeamsMessage(message)));
+
+test.each(["{{DATE(2026-11-21T00:00:00Z)}}", "${$root.secret}", "@{triggerBody()}", "{{{{x}}}}"])(
+  "%s is text and no function of a card, a template or a flow (F71)",
+  (text) => {
+    for (const reason of ["first", "advice", "resolved"] as const) {
+      expect(stringsOf(toTeamsMessage(messageSaying(text, { reason }))).join("\n")).not.toMatch(/[{$@]\{/);
+    }
+  },
+);
+
+test("a card grows to the limit of a message and never past it, with whole characters", () => {
+  const rows = Array.from({ length: 3 }, () => ({ value: "💥".repeat(120), count: 1, share: 0.1 }));
+  const top = { ips: rows, asns: rows, countries: rows, paths: rows, userAgents: rows, ja4s: rows };
+  const sized = (characters: number) =>
+    messageOf({
+      headline: "💥".repeat(500),
+      howToSilence: "💥".repeat(400),
+      top,
+      advice: { state: "present", text: "💥".repeat(characters), reason: null },
+    });
+  const sizes = Array.from({ length: 60 }, (_, index) => sizeOf(sized(index * 50)));
+  const peak = Math.max(...sizes);
+
+  expect(peak).toBeLessThanOrEqual(TEAMS_MAX_BYTES);
+  // Where it does not fit as it is, and not before, it is cut.
+  expect(peak).toBeGreaterThan(TEAMS_MAX_BYTES - 4 * 50);
+  expect(sizes.at(-1)).toBeLessThan(peak);
+});

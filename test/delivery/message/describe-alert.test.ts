@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import {
+  describeActions,
+  describeBriefly,
+  describeCourse,
+  describeEnd,
+  describeSubject,
+} from "../../../src/delivery/message/describe-alert.ts";
+import { floodOf, messageOf } from "../support/messages.ts";
+
+test("what was done is told of how many events, where that is not the count", () => {
+  expect(describeActions(messageOf())).toBe("blocked 700 · logged 147");
+  expect(describeActions(messageOf({ count: 90 }))).toBe("of 847 events: blocked 700 · logged 147");
+  const none = { blocked: 0, logged: 0, challenged: 0, other: 0 };
+  expect(describeActions(messageOf({ actions: none }))).toBe("");
+});
+
+test("an alert is told by its number, what is no single alert without", () => {
+  expect(describeCourse(messageOf())).toMatch(/^alert 7 · since /);
+  expect(describeCourse(messageOf({ alertId: 0 }))).toMatch(/^since /);
+  expect(describeCourse(messageOf({ digest: [] }))).toMatch(/^since /);
+});
+
+test("a flood is called one, of one zone by its number", () => {
+  expect(describeSubject(floodOf(5))).toBe("zone 101 · flood");
+  expect(describeSubject(floodOf(5, { zoneId: null }))).toBe("flood of several zones");
+});
+
+test("a headline that names its rule is told alone, another with what it is about", () => {
+  const headline = "rule 942100 in zone 101 is back to normal";
+  expect(describeBriefly(messageOf({ headline }))).toBe(headline);
+  expect(describeBriefly(floodOf(5))).toBe("Flood: 5 rules in zone 101 are spiking at once");
+  // Both are blank once they are made harmless, and something has to be read out.
+  for (const blank of ["", " ", "\n", "\ufe0f"])
+    expect(describeBriefly(messageOf({ ruleId: blank, headline: blank }))).toMatch(/^zone 101 /);
+  expect(describeBriefly(messageOf({ ruleId: "", ruleTitle: null, headline: "much" }))).toBe(
+    "zone 101: much",
+  );
+});
+
+test("an end tells from when to when and how high; of Longwatch itself, which counts nothing, only when", () => {
+  const startedAt = Date.UTC(2026, 10, 21, 14, 3);
+  const ended = { state: "resolved", reason: "resolved", startedAt } as const;
+  const end = (minutes: number, over = {}) =>
+    describeEnd(messageOf({ ...ended, endedAt: startedAt + minutes * 60_000, ...over }));
+  expect(end(23, { peak: 912, windowMinutes: 5 })).toBe(
+    "after 23 min (2026-11-21 14:03 UTC to 14:26 UTC), peak 912 in 5 min",
+  );
+  expect(end(23, { kind: "self" })).toBe("after 23 min (2026-11-21 14:03 UTC to 14:26 UTC)");
+  expect(end(1_440, { kind: "self" })).toBe("after 1 d (2026-11-21 14:03 UTC to 2026-11-22 14:03 UTC)");
+});

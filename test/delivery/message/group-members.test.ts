@@ -1,0 +1,158 @@
+import { describe, expect, test } from "vitest";
+import {
+  outlineMembers,
+  partMembers,
+  showsMembers,
+  toMembersFile,
+} from "../../../src/delivery/message/group-members.ts";
+import { stringsOf } from "../support/characters.ts";
+import { FORMS } from "../support/forms.ts";
+import { HOSTILE } from "../support/hostile.ts";
+import { floodOf } from "../support/messages.ts";
+import { NOW } from "../support/receiver.ts";
+
+const RULES = 5_000;
+const HOSTILE_IDS = Object.values(HOSTILE);
+
+const shown = (bodies: readonly unknown[]) => bodies.flatMap(stringsOf).join("\n").replaceAll("\\-", "-");
+const idsIn = (text: string) => new Set(text.match(/\b1\d{5}\b/g));
+
+describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
+  test.each(["first", "worse", "repeat"] as const)("a flood of 5,000 rules is named whole (%s)", (reason) => {
+    const bodies = render(floodOf(RULES, { reason }));
+    for (const body of bodies) check(body);
+    const ids = idsIn(shown(bodies));
+    const all = Array.from({ length: RULES }, (_, index) => String(100_000 + index));
+    expect(all.filter((id) => !ids.has(id))).toEqual([]);
+    expect(bodies.length).toBeLessThanOrEqual(11);
+  });
+
+  test.each(["advice", "acknowledged", "resolved"] as const)("%s does not repeat the list", (reason) => {
+    const state = reason === "resolved" ? "resolved" : "acknowledged";
+    const bodies = render(floodOf(RULES, { reason, state, endedAt: reason === "resolved" ? NOW : null }));
+    for (const body of bodies) check(body);
+    if (kind === "alertmanager") return;
+    expect(idsIn(shown(bodies)).size).toBeLessThan(200);
+  });
+
+  test("a dozen rules need no second message", () => {
+    const bodies = render(floodOf(12)).filter((body) => body !== "");
+    expect(bodies).toHaveLength(1);
+    expect(idsIn(shown(bodies)).size).toBe(12);
+    // Alertmanager is told the others as alerts of their own.
+    const counted = kind === "alertmanager" ? "and 2 more" : null;
+    expect(/and [\d,]+ more/.exec(shown(bodies))?.[0] ?? null).toBe(counted);
+  });
+
+  test.each<[string, (index: number) => object]>([
+    ["a zone each", (index) => ({ zoneId: 2_147_480_000 + (index % 3_000) })],
+    ["long names", (index) => ({ ruleId: `${index}-${"x".repeat(3_000)}` })],
+    ["wide names", (index) => ({ ruleId: `${index} ${"💥".repeat(300)}` })],
+    ["names that are escaped", (index) => ({ ruleId: `${index} ${'<&_*>`"\\'.repeat(60)}` })],
+    ["empty names", () => ({ ruleId: "" })],
+    ["hostile names", (index) => ({ ruleId: HOSTILE_IDS[index % HOSTILE_IDS.length] ?? "" })],
+  ])("rules of %s stay within the limits, and the number of messages too", (_what, member) => {
+    for (const reason of ["first", "resolved"] as const) {
+      const ended = reason === "resolved" ? ({ state: "resolved", endedAt: NOW } as const) : {};
+      const bodies = render(floodOf(RULES, { reason, ...ended }, member));
+      for (const body of bodies) check(body);
+      // Requests of one flood, not messages that anybody reads.
+      expect(bodies.length).toBeLessThanOrEqual(kind === "alertmanager" ? 20 : 11);
+      const text = shown(bodies);
+      if (kind === "webhook") continue;
+      expect(text).not.toMatch(/https?:\/\/evil|www\./);
+      // Elsewhere these are letters, or checked by the vendor's schema.
+      const markup = kind.startsWith("slack") ? /<!channel>|<script/ : /https?:\/\/evil/;
+      expect(text).not.toMatch(markup);
+      expect(text.replaceAll("\u2060", "")).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u);
+    }
+  });
+});
+
+describe("the outline", () => {
+  const room = { rows: 2, rowChars: 100, chars: 100 };
+
+  test("the largest are told with their counts, all others by name", () => {
+    const members = outlineMembers(floodOf(4), room);
+    expect(members).toMatchObject({
+      heading: "4 rules, largest first",
+      rows: ["100000: 8 in 5 min, usually 12 · error", "100001: 7 in 5 min, usually 12 · error"],
+      others: ["zone 101: 100002, 100003"],
+      more: null,
+    });
+  });
+
+  test.each(["x", "💥", "é"])(
+    "names of %s that just fit are told, one sign more and they are counted",
+    (unit) => {
+      const named = (size: number) =>
+        outlineMembers(
+          floodOf(3, {}, () => ({ ruleId: unit.repeat(size) })),
+          { ...room, chars: 60 },
+        );
+      const size = 60 - "zone 101: ".length - 1;
+      expect(named(size)).toMatchObject({ others: [`zone 101: ${unit.repeat(size)}`], more: null });
+      expect(named(size + 1)).toMatchObject({
+        others: [],
+        more: "and 1 more: npm run -s longwatch -- alerts list --group 7",
+      });
+    },
+  );
+
+  test("what is not named is counted exactly, with where it is and how to see it", () => {
+    const members = outlineMembers(floodOf(RULES), { ...room, elsewhere: "in the thread" });
+    expect(members?.more).toBe(
+      "and 4,998 more (in the thread): npm run -s longwatch -- alerts list --group 7",
+    );
+    expect(members?.rest).toHaveLength(4_998);
+    const { howToList: _, ...older } = floodOf(RULES);
+    expect(outlineMembers(older, room)?.more).toBe("and 4,998 more");
+  });
+
+  test("a part is as long as it may be, and no longer", () => {
+    const message = floodOf(1_000);
+    const parts = partMembers(message, message.members ?? [], { chars: 500, lineChars: 100 });
+    for (const [index, { lines }] of parts.entries()) {
+      const size = lines.slice(0, index === parts.length - 1 ? -1 : undefined).join("\n").length;
+      expect(size).toBeLessThanOrEqual(500);
+    }
+    const full = parts.slice(0, -1).map(({ lines }) => lines.join("\n").length);
+    expect(Math.min(...full)).toBeGreaterThan(400);
+    expect(parts).toHaveLength(10);
+    const named = idsIn(parts.flatMap(({ lines }) => lines).join("\n")).size;
+    const left = Number(/and (\d+) more/.exec(parts.at(-1)?.lines.at(-1) ?? "")?.[1]);
+    expect(named + left).toBe(1_000);
+  });
+
+  test("parts that hold every name count none as missing, and those that may be no more count the rest", () => {
+    const message = floodOf(100);
+    const room = { chars: 500, lineChars: 100 };
+    const parts = partMembers(message, message.members ?? [], room);
+    expect(idsIn(parts.flatMap(({ lines }) => lines).join("\n")).size).toBe(100);
+    expect(parts.flatMap(({ lines }) => lines).join("\n")).not.toContain("more");
+    const [only, ...others] = partMembers(message, message.members ?? [], { ...room, most: 1 });
+    expect(others).toEqual([]);
+    const named = idsIn(only?.lines.slice(0, -1).join("\n") ?? "").size;
+    expect(only?.lines.at(-1)).toContain(`and ${100 - named} more`);
+  });
+
+  test("only what says who belongs to the group is followed by a list", () => {
+    expect(showsMembers(floodOf(9))).toBe(true);
+    for (const reason of ["advice", "acknowledged", "resolved"] as const)
+      expect(showsMembers(floodOf(9, { reason }))).toBe(false);
+    expect(showsMembers(floodOf(9, { state: "resolved" }))).toBe(false);
+    expect(showsMembers(floodOf(0))).toBe(false);
+  });
+
+  test("the attached table has a line for every rule, in columns", () => {
+    const [head, first, ...others] = toMembersFile(floodOf(RULES)).trimEnd().split("\n");
+    expect(head).toBe("zone\trule\tseverity\tevents\tin minutes\tusually");
+    expect(first).toBe("101\t100000\terror\t10000\t5\t12");
+    expect(others).toHaveLength(RULES - 1);
+    const long = toMembersFile(floodOf(RULES * 4, {}, () => ({ ruleId: "💥".repeat(300) }))).trimEnd();
+    const cut = /^and ([\d,]+) more: npm run -s longwatch -- alerts list --group 7$/.exec(
+      long.split("\n").at(-1) ?? "",
+    );
+    expect(long.split("\n").length - 2 + Number(cut?.[1]?.replaceAll(",", ""))).toBe(RULES * 4);
+  });
+});

@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import type { AlertSpike } from "../../../src/alerting/alert-spike.ts";
+import { buildGroupMessage } from "../../../src/alerting/message/group-message.ts";
+import {
+  readPostedLabels,
+  readPostedSeverity,
+  toAlertmanagerAlerts,
+  toPostedReference,
+} from "../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { toDiscordMessage } from "../../../src/delivery/channels/discord/discord-message.ts";
+import { toEmailMessage } from "../../../src/delivery/channels/email/email-message.ts";
+import { toOpsgenieRequests } from "../../../src/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { toPagerDutyEvent } from "../../../src/delivery/channels/pagerduty/pagerduty-event.ts";
+import { toSlackMessage } from "../../../src/delivery/channels/slack/slack-blocks.ts";
+import { toTeamsMessage } from "../../../src/delivery/channels/teams/teams-card.ts";
+import { renderTerminal } from "../../../src/delivery/channels/terminal/render-terminal.ts";
+import { paintPlain } from "../../../src/delivery/channels/terminal/terminal-style.ts";
+import { toWebhookBodies } from "../../../src/delivery/channels/webhook/webhook-body.ts";
+import { buildDigest } from "../../../src/delivery/digest-message.ts";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import { capabilitiesOf } from "../support/capabilities.ts";
+import { floodOf, messageOf } from "../support/messages.ts";
+import { NOW } from "../support/receiver.ts";
+
+const ZONE = { zoneName: "shop", zoneLabels: { team: "edge" } } as const;
+const RENDERERS: Readonly<Record<string, (message: AlertMessage) => unknown>> = {
+  terminal: (message) => renderTerminal(message, { columns: 200, paint: paintPlain }),
+  webhook: (message) => toWebhookBodies(message, NOW).first,
+  slack: toSlackMessage,
+  pagerduty: toPagerDutyEvent,
+  teams: toTeamsMessage,
+  discord: toDiscordMessage,
+  alertmanager: (message) => toAlertmanagerAlerts(message, { atMs: NOW, posted: null, firingForMs: 1 }),
+  opsgenie: toOpsgenieRequests,
+  email: (message) => toEmailMessage(message, "longwatch.example"),
+};
+
+test.each(Object.entries(RENDERERS))("a %s message names the zone", (_kind, render) => {
+  const text = (message: AlertMessage) => JSON.stringify(render(message));
+  expect(text(messageOf({ ...ZONE, headline: "much more than usual" }))).toContain("shop");
+  expect(text(messageOf({ ...ZONE, kind: "self", ruleId: null, headline: "late" }))).toContain("shop");
+  expect(text(messageOf({ headline: "much more than usual" }))).not.toContain("shop");
+});
+
+test.each(["terminal", "slack", "teams", "discord", "email", "pagerduty", "opsgenie"])(
+  "a flood of two zones names both on %s",
+  (kind) => {
+    const named = (index: number) => (index < 3 ? { zoneName: "shop" } : { zoneId: 102, zoneName: "blog" });
+    const text = JSON.stringify(RENDERERS[kind]?.(floodOf(6, { zoneId: null }, named)));
+    for (const zone of ["zone 101 \\\\?\\(shop\\\\?\\)", "zone 102 \\\\?\\(blog\\\\?\\)"])
+      expect(text.replaceAll("\\\\", "\\")).toMatch(new RegExp(zone));
+  },
+);
+
+test("a digest names the zone of every alert", () => {
+  const messages = [messageOf(ZONE), messageOf({ zoneId: 102, dedupeKey: "other" })];
+  const digest = buildDigest(messages, "key", capabilitiesOf("slack").rate);
+  expect(renderTerminal(digest, { columns: 100, paint: paintPlain })).toContain("zone 101 (shop) · firing");
+  expect(digest.digest?.[1]).not.toHaveProperty("zoneName");
+});
+
+test("PagerDuty, Opsgenie and the webhook carry the zone's labels", () => {
+  const message = messageOf(ZONE);
+  expect(toPagerDutyEvent(message)).toMatchObject({
+    payload: { source: "zone 101 (shop)", custom_details: { zone_labels: { team: "edge" } } },
+  });
+  expect(toOpsgenieRequests(message)[0]?.body["details"]).toMatchObject({
+    zoneName: "shop",
+    zone_team: "edge",
+  });
+  expect(JSON.parse(toWebhookBodies(message, NOW).first).data).toMatchObject(ZONE);
+});
+
+test("Alertmanager has the zone's labels, and an alert whose zone got other labels ends under the old ones", () => {
+  const options = { atMs: NOW, firingForMs: 60_000 };
+  const before = messageOf(ZONE);
+  const [first] = toAlertmanagerAlerts(before, { ...options, posted: null });
+  expect(first).toMatchObject({
+    labels: { team: "edge", zone_id: "101" },
+    annotations: { zone_name: "shop" },
+  });
+  const reference = toPostedReference(before);
+  const posted = { posted: readPostedSeverity(reference), postedLabels: readPostedLabels(reference) };
+  expect(posted).toEqual({ posted: "critical", postedLabels: { team: "edge" } });
+  expect(toAlertmanagerAlerts(before, { ...options, ...posted })).toHaveLength(1);
+  const after = messageOf({ ...ZONE, zoneLabels: { team: "shop" }, reason: "repeat" });
+  const [ended, firing, ...more] = toAlertmanagerAlerts(after, { ...options, ...posted });
+  expect(more).toEqual([]);
+  expect(ended).toMatchObject({ labels: { team: "edge" }, endsAt: new Date(NOW).toISOString() });
+  expect(firing).toMatchObject({ labels: { team: "shop" }, endsAt: new Date(NOW + 60_000).toISOString() });
+  const over = messageOf({ ...ZONE, zoneLabels: {}, state: "resolved", reason: "resolved", endedAt: NOW });
+  expect(toAlertmanagerAlerts(over, { ...options, ...posted })[0]?.labels).toMatchObject({ team: "edge" });
+  for (const odd of ["critical", "critical {", 'critical {"a":1}', "x {}", null])
+    expect(readPostedLabels(odd)).toEqual({});
+});
+
+test("a flood of one zone is named in the headline", () => {
+  const top = { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
+  const spike: AlertSpike = {
+    id: 1,
+    zoneId: 101,
+    zoneName: "shop",
+    ruleId: "942100",
+    kind: "spike",
+    severity: "error",
+    windowMinutes: 5,
+    windowCount: 9,
+    baseline: 1,
+    threshold: 3,
+    score: 4,
+    peak: 9,
+    openedAtMs: NOW,
+    closedAtMs: null,
+    evidence: { top, sparkline: [] },
+  };
+  const alert = {
+    state: "firing",
+    transition: 1,
+    firedAtMs: NOW,
+    resolvedAtMs: null,
+    spikeId: 1,
+    transitions: [],
+  } as const;
+  const message = buildGroupMessage({
+    alertId: 1,
+    fingerprint: "f",
+    alert,
+    reason: "first",
+    spikes: [spike],
+  });
+  expect(message.headline).toMatch(/^Flood: 1 rule in zone 101 \(shop\) /);
+});

@@ -1,0 +1,14 @@
+import type { ChannelCapabilities } from "../../../src/delivery/channel-definition.ts";
+import { type ChannelKind, findChannel } from "../../../src/delivery/channels/registry.ts";
+import type { Notifier } from "../../../src/delivery/notifier.ts";
+
+export function capabilitiesOf(kind: ChannelKind): ChannelCapabilities {
+  const definition = findChannel(kind);
+  if (definition === undefined) throw new Error(`no channel of kind ${kind}`);
+  return definition.capabilities;
+}
+
+/** Returns a notifier that sends as before and has the capabilities of another kind of channel. */
+export function asKind(notifier: Notifier, kind: ChannelKind): Notifier {
+  return { ...notifier, kind, capabilities: capabilitiesOf(kind) };
+}

@@ -1,0 +1,174 @@
+import { channelFields } from "../../../src/config/file/channel-entry.ts";
+import { toAlertmanagerAlerts } from "../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { toDiscordMessage } from "../../../src/delivery/channels/discord/discord-message.ts";
+import { toEmailMessage } from "../../../src/delivery/channels/email/email-message.ts";
+import { toOpsgenieRequests } from "../../../src/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { toPagerDutyEvent } from "../../../src/delivery/channels/pagerduty/pagerduty-event.ts";
+import { CHANNELS, type ChannelKind } from "../../../src/delivery/channels/registry.ts";
+import type { SlackMessage } from "../../../src/delivery/channels/slack/slack-block.ts";
+import { toSlackMessage, toWholeSlackMessage } from "../../../src/delivery/channels/slack/slack-blocks.ts";
+import { toTeamsMessage } from "../../../src/delivery/channels/teams/teams-card.ts";
+import { renderTerminal } from "../../../src/delivery/channels/terminal/render-terminal.ts";
+import { paintPlain } from "../../../src/delivery/channels/terminal/terminal-style.ts";
+import { toWebhookBodies } from "../../../src/delivery/channels/webhook/webhook-body.ts";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import { messageOf } from "./messages.ts";
+import { NOW } from "./receiver.ts";
+
+/** One alert as three transitions: its first word, the recommendation that came later, its end. */
+const STORY: Readonly<Record<string, AlertMessage>> = {
+  first: messageOf({ advice: { state: "pending", text: null, reason: null } }),
+  advice: messageOf({ reason: "advice", transition: 2 }),
+  resolved: messageOf({ reason: "resolved", transition: 3, state: "resolved", endedAt: NOW + 16 * 60_000 }),
+};
+
+const json = (value: unknown) => JSON.stringify(value, null, 2);
+
+function readSlack({ blocks }: SlackMessage): string {
+  return blocks
+    .map((block) => {
+      if ("elements" in block) return block.elements.map(({ text }) => text).join("\n");
+      if ("fields" in block) return block.fields.map(({ text }) => text).join("\n");
+      return block.text.text;
+    })
+    .join("\n\n");
+}
+
+function readTeams(message: AlertMessage): string {
+  const { body, actions = [] } = toTeamsMessage(message).attachments[0].content;
+  const lines = body.map(({ inlines }) => inlines.map(({ text }) => text).join(""));
+  return [...lines, ...actions.map(({ title, url }) => `[${title}] ${url}`)].join("\n");
+}
+
+function readDiscord(message: AlertMessage): string {
+  const [embed] = toDiscordMessage(message).embeds ?? [];
+  if (embed === undefined) throw new Error("no embed");
+  const fields = embed.fields.map(({ name, value }) => `${name}\n${value}`);
+  const footer = embed.footer === undefined ? [] : [embed.footer.text];
+  return [embed.title, embed.description, ...fields, ...footer].join("\n\n");
+}
+
+function readEmail(message: AlertMessage): string {
+  const mail = toEmailMessage(message, "longwatch.example");
+  const thread = mail.inReplyTo === undefined ? [] : [`In-Reply-To: ${mail.inReplyTo}`];
+  const head = [
+    `Subject: ${mail.subject}`,
+    `Message-ID: ${mail.messageId}`,
+    ...thread,
+    `Priority: ${mail.priority}`,
+  ];
+  return `${head.join("\n")}\n\n${mail.text.trimEnd()}`;
+}
+
+function readPagerDuty(message: AlertMessage): string {
+  const event = toPagerDutyEvent(message);
+  return json({ routing_key: "...", ...event });
+}
+
+function readOpsgenie(message: AlertMessage): string {
+  return toOpsgenieRequests(message)
+    .map(({ method, path, body }) => {
+      const told = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
+      const text = [body["description"], body["note"]].filter((one) => typeof one === "string").join("\n");
+      return `${method} ${path}\n${json(Object.fromEntries(told))}\n\n${text}`;
+    })
+    .join("\n\n");
+}
+
+function readWebhook(message: AlertMessage): string {
+  const { data, ...envelope } = JSON.parse(toWebhookBodies(message, NOW).first);
+  const {
+    alertId,
+    dedupeKey,
+    transition,
+    reason,
+    state,
+    severity,
+    zoneId,
+    ruleId,
+    count,
+    usual,
+    advice,
+    links,
+  } = data;
+  const told = {
+    alertId,
+    dedupeKey,
+    transition,
+    reason,
+    state,
+    severity,
+    zoneId,
+    ruleId,
+    count,
+    usual,
+    advice,
+    links,
+  };
+  return json({ ...envelope, data: { ...told, "...": "" } });
+}
+
+const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> = {
+  terminal: (message) => renderTerminal(message, { columns: 80, paint: paintPlain }).trimEnd(),
+  webhook: readWebhook,
+  slack: (message) => readSlack(toSlackMessage(message)),
+  pagerduty: readPagerDuty,
+  teams: readTeams,
+  discord: readDiscord,
+  "slack-bot": (message) => readSlack(toWholeSlackMessage(message)),
+  alertmanager: (message) =>
+    json(toAlertmanagerAlerts(message, { atMs: NOW, posted: null, firingForMs: 86_400_000 })),
+  opsgenie: readOpsgenie,
+  email: readEmail,
+};
+
+/** What a person or a program reads of a transition, fenced: what is sent, without the markup around it. */
+function captureOf(kind: string, transition: string): string {
+  const [read, message] = [READERS[kind as ChannelKind], STORY[transition]];
+  if (!KINDS.includes(kind as ChannelKind) || message === undefined)
+    throw new Error(`no capture of ${kind} ${transition}`);
+  const text = read(message);
+  const fence = "`".repeat(Math.max(3, ...(text.match(/`+/g) ?? []).map((run) => run.length + 1)));
+  return `${fence}text\n${text}\n${fence}`;
+}
+
+/** What the file may say of a kind, from the schema that it is read with. */
+function settingsOf(kind: string): string {
+  const fields = channelFields.get(kind);
+  if (fields === undefined) throw new Error(`no kind ${kind}`);
+  if (fields.length === 0) return "None besides `kind`.";
+  const rows = fields.flatMap(({ key, secret, isRequired, fields: inner }) => {
+    const needed = isRequired ? "yes" : "no";
+    if (inner !== null) {
+      const within = inner.map((one) => (one.secret === "no" ? `\`${one.key}\`` : nameSecret(one.key)));
+      return [`| \`${key}\` | ${needed} | ${within.join(", ")} |`];
+    }
+    if (secret === "no") return [`| \`${key}\` | ${needed} | a value |`];
+    const form = secret === "many" ? "secrets, as lists" : "a secret";
+    return [`| ${nameSecret(key)} | ${needed} | ${form} by reference |`];
+  });
+  return ["| Setting | Needed | Holds |", "|---|---|---|", ...rows].join("\n");
+}
+
+const nameSecret = (key: string) => `\`${key}_file\` or \`${key}_env\``;
+
+/** Every kind there is, in the order of the registry. */
+export const KINDS: readonly ChannelKind[] = CHANNELS.map(({ kind }) => kind);
+
+const CAPTURE = /<!-- capture ([a-z-]+) ([a-z]+) -->\n[\s\S]*?<!-- \/capture -->/g;
+const SETTINGS = /<!-- settings ([a-z-]+) -->\n[\s\S]*?<!-- \/settings -->/g;
+
+/** The document with everything between its markers made anew. */
+export function fillDocument(text: string): string {
+  return text
+    .replace(CAPTURE, (_, kind: string, transition: string) => {
+      return `<!-- capture ${kind} ${transition} -->\n\n${captureOf(kind, transition)}\n\n<!-- /capture -->`;
+    })
+    .replace(SETTINGS, (_, kind: string) => {
+      return `<!-- settings ${kind} -->\n\n${settingsOf(kind)}\n\n<!-- /settings -->`;
+    });
+}
+
+/** What it shows, as `kind transition`. */
+export const shownIn = (text: string) =>
+  [...text.matchAll(CAPTURE)].map(([, kind, transition]) => `${kind} ${transition}`);

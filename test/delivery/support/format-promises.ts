@@ -1,0 +1,104 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { z } from "zod";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import { stringsOf } from "./characters.ts";
+import { HOSTILE } from "./hostile.ts";
+import { CONSOLE, hostileMessage, messageOf, messageSaying } from "./messages.ts";
+
+const REASONS = ["first", "worse", "repeat", "advice", "resolved"] as const;
+export const ENDED = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
+
+function stateOf(reason: AlertMessage["reason"]): Partial<AlertMessage> {
+  return reason === "resolved" ? { reason, ...ENDED } : { reason };
+}
+
+/** What every vendor's form of an alert promises; `render` gives a request's body as the vendor gets it. */
+export function describeFormat(
+  kind: string,
+  render: (message: AlertMessage) => unknown,
+  schema: z.ZodType,
+): void {
+  const check = (message: AlertMessage): unknown => {
+    const body = render(message);
+    expect(schema.safeParse(body).error?.issues).toBeUndefined();
+    return body;
+  };
+
+  test.each<[string, AlertMessage]>([
+    ["first", messageOf()],
+    ["advice", messageOf({ reason: "advice" })],
+    ["resolved", messageOf({ reason: "resolved", ...ENDED })],
+    ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, ruleTitle: null, sparkline: [] })],
+    ["hostile", hostileMessage()],
+    ["hostile-advice", hostileMessage({ reason: "advice" })],
+    ["hostile-resolved", hostileMessage({ reason: "resolved", ...ENDED })],
+  ])("%s looks as it looked (F71)", async (name, message) => {
+    const json = `${JSON.stringify(check(message), null, 2)}\n`;
+    await expect(json).toMatchFileSnapshot(`golden/${name}.golden.json`);
+  });
+
+  describe.each(REASONS)("as %s", (reason) => {
+    test.each(Object.entries(HOSTILE))("%s links nothing and hides nothing (F71)", (_name, text) => {
+      const shown = stringsOf(check(messageSaying(text, stateOf(reason))))
+        .join("\n")
+        .replaceAll(CONSOLE, "")
+        .replaceAll(/https?:\/\/adaptivecards\.io\/schemas\/\S+/g, "");
+      expect(shown).not.toMatch(/:\/\/|www\.|mailto:/i);
+      expect(shown.replaceAll("\u2060", "")).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u);
+      expect(shown.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+    });
+
+    test.each(["x", "💥", "&", "`", "_", "<", "\\", '"', "@a ", "x\n", "\u{e0041}", ":a:"])(
+      "any amount of %j stays within the vendor's limits",
+      (unit) => {
+        const title = unit.repeat(500);
+        check(
+          messageSaying(unit.repeat(20_000), {
+            ...stateOf(reason),
+            sparkline: Array.from({ length: 5_000 }, (_, index) => index),
+            links: Array.from({ length: 60 }, () => ({ title, url: `https://x.example/${"&".repeat(450)}` })),
+          }),
+        );
+      },
+    );
+
+    test("any text fits the vendor's schema", () => {
+      fc.assert(
+        fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
+          check(messageSaying(text, stateOf(reason)));
+        }),
+        { numRuns: 50 },
+      );
+    });
+  });
+
+  test.each(REASONS.filter((reason) => reason !== "resolved"))(
+    "%s has no mark of the recommendation's Markdown",
+    (reason) => {
+      const text = "## Assessment\n**One** _network_ sends `sqlmap` requests.\n* Keep [the rule](x)";
+      const shown = stringsOf(
+        render(messageOf({ reason, advice: { state: "present", text, reason: null } })),
+      );
+      const words = shown.join("\n").replaceAll("> ", "");
+      // A sign in brackets may be escaped for the vendor's own Markdown.
+      expect(words).toMatch(/\bAssessment\s/);
+      expect(words).toContain("One network sends sqlmap requests.");
+      expect(words).toMatch(/\n\s*\\?- Keep the rule \\?\(x\\?\)/);
+      expect(words).not.toContain("## Assessment");
+    },
+  );
+
+  test("times that no calendar reaches break nothing", () => {
+    check(messageOf({ startedAt: -9e15 }));
+    check(messageOf({ reason: "resolved", state: "resolved", startedAt: 9e15, endedAt: 9e15 }));
+  });
+
+  test.each(REASONS.filter((reason) => reason !== "resolved"))(
+    "%s marks the advice as the AI's",
+    (reason) => {
+      const shown = stringsOf(render(messageOf({ reason }))).join("\n");
+      expect(shown).toContain("Advice from the platform's AI (not verified, nothing was applied)");
+    },
+  );
+}

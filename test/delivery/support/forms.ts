@@ -1,0 +1,63 @@
+import { expect } from "vitest";
+import type { z } from "zod";
+import { MAX_BODY_BYTES as POST_BYTES } from "../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { CHANNELS, type ChannelKind } from "../../../src/delivery/channels/registry.ts";
+import { SLACK_LIMITS } from "../../../src/delivery/channels/slack/slack-block.ts";
+import { MAX_BODY_BYTES } from "../../../src/delivery/channels/webhook/webhook-body.ts";
+import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import { alertmanagerRequest } from "../channels/alertmanager/schema.ts";
+import { discordRequest } from "../channels/discord/schema.ts";
+import { emailMessage } from "../channels/email/schema.ts";
+import { opsgenieRequests } from "../channels/opsgenie/schema.ts";
+import { pagerDutyRequest } from "../channels/pagerduty/schema.ts";
+import { slackWords } from "../channels/slack/schema.ts";
+import { teamsRequest } from "../channels/teams/schema.ts";
+import { stringsOf } from "./characters.ts";
+import { NOW } from "./receiver.ts";
+
+/** What a kind of channel makes of a message, and what its vendor asks of that. */
+interface Form {
+  /** Everything that a channel is sent for one transition. */
+  readonly render: (message: AlertMessage) => readonly unknown[];
+  readonly check: (body: unknown) => void;
+}
+
+const valid = (schema: z.ZodType) => (body: unknown) =>
+  expect(schema.safeParse(body).error?.issues).toBeUndefined();
+const below = (bytes: number) => (body: unknown) =>
+  expect(Buffer.byteLength(String(body))).toBeLessThan(bytes);
+
+function sizeOfBlocks(body: unknown): number {
+  const { blocks } = slackWords.parse(body);
+  return stringsOf(blocks).reduce((sum, text) => sum + Array.from(text).length, 0);
+}
+const validSlack = (body: unknown) => {
+  valid(slackWords)(body);
+  // Names and types of the blocks are counted too here, which the limit does not mean.
+  expect(sizeOfBlocks(body)).toBeLessThan(SLACK_LIMITS.total + 1_500);
+};
+
+const CHECKS: Readonly<Record<ChannelKind, Form["check"]>> = {
+  terminal: () => {},
+  webhook: below(MAX_BODY_BYTES),
+  slack: validSlack,
+  "slack-bot": validSlack,
+  teams: valid(teamsRequest),
+  discord: (body) => (typeof body === "string" ? below(10_000_000)(body) : valid(discordRequest)(body)),
+  email: valid(emailMessage),
+  pagerduty: valid(pagerDutyRequest),
+  opsgenie: valid(opsgenieRequests),
+  alertmanager: (body) => {
+    below(POST_BYTES + 1)(body);
+    valid(alertmanagerRequest)(JSON.parse(String(body)));
+  },
+};
+
+/** Every kind there is. */
+export const FORMS: Readonly<Record<string, Form>> = Object.fromEntries(
+  CHANNELS.map(({ kind, render }) => {
+    const all = (message: AlertMessage) => render(message, NOW);
+    // Opsgenie's schema is of all requests of one transition.
+    return [kind, { render: kind === "opsgenie" ? (message) => [all(message)] : all, check: CHECKS[kind] }];
+  }),
+);

@@ -1,0 +1,142 @@
+import type { LookupFunction } from "node:net";
+import { alertmanager } from "../../../src/delivery/channels/alertmanager/alertmanager.ts";
+import { discord } from "../../../src/delivery/channels/discord/discord.ts";
+import { opsgenie } from "../../../src/delivery/channels/opsgenie/opsgenie.ts";
+import { pagerduty } from "../../../src/delivery/channels/pagerduty/pagerduty.ts";
+import { slack } from "../../../src/delivery/channels/slack/slack.ts";
+import { slackBot } from "../../../src/delivery/channels/slack-bot/slack-bot.ts";
+import { teams } from "../../../src/delivery/channels/teams/teams.ts";
+import { webhook } from "../../../src/delivery/channels/webhook/webhook.ts";
+import type { Notifier, SendOptions } from "../../../src/delivery/notifier.ts";
+import { createSecret } from "../../../src/lib/secret.ts";
+
+/** Must show up in no error, log line or row. */
+export const CANARY = "xoxcanary-Zm9vYmFy";
+export const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes ....").toString("base64")}`;
+
+export const NOW = Date.UTC(2026, 10, 21, 14, 10);
+const network = { allowPrivateNetworks: true };
+
+export const ROUTING_KEY = `${CANARY}-0123456789abc`;
+
+/** The channels that post, each pointed at `origin`, with the canary in path and query. */
+export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: number) => Notifier>> = {
+  webhook: (origin, timeoutMs = 20_000) =>
+    webhook.open({
+      name: "hook",
+      url: createSecret(`${origin}/in/${CANARY}?token=${CANARY}`),
+      secrets: [createSecret(SIGNING_SECRET)],
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  slack: (origin, timeoutMs = 20_000) =>
+    slack.open({
+      name: "chat",
+      url: createSecret(`${origin}/services/${CANARY}?token=${CANARY}`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  pagerduty: (origin, timeoutMs = 20_000) =>
+    pagerduty.open({
+      name: "pager",
+      routingKey: createSecret(ROUTING_KEY),
+      url: `${origin}/v2/enqueue`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  teams: (origin, timeoutMs = 20_000) =>
+    teams.open({
+      name: "team",
+      url: createSecret(`${origin}/workflows/${CANARY}/triggers/manual?sig=${CANARY}`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  discord: (origin, timeoutMs = 20_000) =>
+    discord.open({
+      name: "guild",
+      url: createSecret(`${origin}/api/webhooks/1/${CANARY}?thread_id=9`),
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  "slack-bot": (origin, timeoutMs = 20_000) =>
+    slackBot.open({
+      name: "bot",
+      token: createSecret(CANARY),
+      channel: "#alerts",
+      url: `${origin}/api/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  alertmanager: (origin, timeoutMs = 20_000) =>
+    alertmanager.open({
+      name: "prom",
+      url: createSecret(`${origin}/${CANARY}/?token=${CANARY}`),
+      authorization: createSecret(`Bearer ${CANARY}`),
+      clock: () => NOW,
+      network,
+      timeoutMs,
+    }),
+  opsgenie: (origin, timeoutMs = 20_000) =>
+    opsgenie.open({
+      name: "genie",
+      apiKey: createSecret(`${CANARY}-genie`),
+      url: `${origin}/${CANARY}/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+};
+
+/** What a receiver of a kind answers, the reference that is taken from it, and what an answer cut off counts for. */
+interface Answer {
+  readonly body: unknown;
+  readonly reference: string | null;
+  readonly cut: { readonly providerReference: string | null } | { readonly code: "ENDPOINT_UNAVAILABLE" };
+}
+
+export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { providerReference: null } };
+
+/** Kinds whose answer says more than its status. */
+export const ANSWERS: Readonly<Record<string, Answer>> = {
+  discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
+  alertmanager: { body: "", reference: "critical", cut: { providerReference: "critical" } },
+  "slack-bot": {
+    body: { ok: true, channel: "C0123", ts: "1732197780.000100" },
+    reference: "C0123:1732197780.000100",
+    cut: { code: "ENDPOINT_UNAVAILABLE" },
+  },
+};
+
+export function sendOptions(over: Partial<SendOptions> = {}): SendOptions {
+  const { signal } = new AbortController();
+  return { signal, attempt: 1, deliveryKey: "episode-7-1-hook", providerReference: null, ...over };
+}
+
+/** Answers each question with the next of the given lists of addresses, the last one for ever. */
+export function scriptedLookup(...answers: readonly (readonly string[])[]): LookupFunction {
+  let asked = 0;
+  return (_hostname, options, callback) => {
+    const answer = answers[Math.min(asked, answers.length - 1)] ?? [];
+    asked += 1;
+    const found = answer.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+    const first = found[0];
+    if (options.all === true) callback(null, found);
+    else callback(null, first?.address ?? "", first?.family ?? 4);
+  };
+}
+
+export async function failureOf(sent: Promise<unknown>): Promise<Error> {
+  try {
+    await sent;
+  } catch (error) {
+    if (error instanceof Error) return error;
+    throw error;
+  }
+  throw new Error("it was delivered");
+}
