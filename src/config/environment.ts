@@ -83,7 +83,7 @@ const anyText = z.string();
 export const Environment = z.object({
   EDGE_API_URL: optional(edgeUrl, {
     rule: "an http or https URL without user name",
-    description: "the platform's address; without it the built-in emulator is the platform",
+    description: "the platform's address; if unset, the built-in emulator replaces the platform",
   }),
   EDGE_API_KEY: optional(anyText, {
     rule: "an access key",
@@ -92,112 +92,113 @@ export const Environment = z.object({
   }),
   EDGE_SHIELD_ZONES: optional(positiveInts, {
     rule: "whole numbers above 0, separated by commas",
-    description: "the shield zones to keep",
+    description: "the shield zones to copy",
   }),
   EDGE_REQUESTS_PER_SECOND: withDefault(numberBetween(1, 1_000), "10", {
     rule: "a whole number from 1 to 1000",
     description:
-      "most requests to the platform per second, all replicas together; the built-in emulator takes 1000",
+      "the most requests to the platform per second, for all replicas together; 1000 for the built-in emulator",
   }),
   DATABASE_URL: optional(urlWith("postgres:", "postgresql:"), {
     rule: "a postgres:// URL",
     description:
-      "Postgres 15 or newer; without it the embedded one; TLS by sslmode=verify-full and sslrootcert (SECURITY.md)",
+      "Postgres 15 or newer; if unset, the embedded Postgres; TLS with sslmode=verify-full and sslrootcert (SECURITY.md)",
     isSecret: true,
   }),
   REDIS_URL: optional(urlWith("redis:", "rediss:"), {
     rule: "a redis:// or rediss:// URL",
-    description: "Redis or Valkey for the job queues; without it they live in Postgres",
+    description: "Redis or Valkey for the job queues; if unset, the queues are in Postgres",
     isSecret: true,
   }),
   LONGWATCH_REDIS_CA: optional(certificates, {
     rule: "a file of certificates in PEM",
-    description: "the authority of a rediss:// server's certificate; without it those that Node knows",
+    description:
+      "the authority of a rediss:// server's certificate; if unset, the authorities that Node knows",
   }),
   LONGWATCH_DATA_DIR: withDefault(anyText, ".longwatch", {
     rule: "a folder",
-    description: "local state: the embedded Postgres, the emulator's past",
+    description: "folder for local state: the embedded Postgres, the emulator's history",
   }),
   LONGWATCH_ROLES: withDefault(listOf(ROLES), ROLES.join(","), {
     rule: `a comma separated list of ${ROLES.join(", ")}`,
-    description: "what this process does; replicas may share the roles out",
+    description: "what this process does; replicas may divide the roles",
   }),
   LONGWATCH_HOST: withDefault(z.string().regex(/^[\w.:-]+$/), "127.0.0.1", {
     rule: "an address or host name without port",
-    description: "where HTTP listens",
+    description: "the address on which HTTP listens",
   }),
   LONGWATCH_PORT: withDefault(numberBetween(0, 65_535), "8080", {
     rule: "a whole number from 0 to 65535",
-    description: "where HTTP listens; 0 takes a free port",
+    description: "the port on which HTTP listens; 0 takes a free port",
   }),
   LONGWATCH_QUERY_TIMEOUT_SECONDS: withDefault(numberBetween(1, 600), "20", {
     rule: "a whole number of seconds from 1 to 600",
-    description: "how long one question to the archive may keep the database busy before it is refused",
+    description: "the longest time that one archive query may use the database; then the query is refused",
   }),
   LONGWATCH_QUERY_CONNECTIONS: withDefault(numberBetween(1, 100), "6", {
     rule: "a whole number from 1 to 100",
     description:
-      "most questions to the archive that the database works on at once, of this process; a third of them for costly searches",
+      "the most archive queries that run in the database at once, per process; a third of them are for expensive searches",
   }),
   LONGWATCH_QUERY_MAX_ROWS: withDefault(numberBetween(1_000, 1e12), "50000000", {
     rule: "a whole number from 1000 to 1000000000000",
-    description: "a search that would read more events than this is refused before it runs",
+    description: "the most events that a search may read; a larger search is refused before it runs",
   }),
   LONGWATCH_KEY_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "600", {
     rule: "a whole number from 1 to 1000000",
-    description: "most requests of one key in a minute, of this process",
+    description: "the most requests of one key in a minute, per process",
   }),
   LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "1800", {
     rule: "a whole number from 1 to 1000000",
-    description: "most requests from one IPv4 address or IPv6 /64 in a minute, of this process",
+    description: "the most requests from one IPv4 address or IPv6 /64 in a minute, per process",
   }),
   LONGWATCH_TRUST_PROXY: optional(networks, {
     rule: "addresses or networks (10.0.0.0/8), separated by commas",
-    description: "the proxies in front, whose X-Forwarded-For says who asks; without it nobody is believed",
+    description: "the proxies in front, whose X-Forwarded-For is accepted; if unset, the header is ignored",
   }),
   LONGWATCH_ADMIN_KEY: optional(
     z.string().refine((text) => readKeyId(text) !== null),
     {
       rule: "lw_, 8 to 32 lower-case letters or digits, _, and 32 to 128 letters or digits",
       description:
-        "an admin key for this service's own API; without it the first start makes one and prints it once",
+        "an admin key for this service's own API; if unset, the first start makes a key and prints it once",
       isSecret: true,
     },
   ),
   LONGWATCH_METRICS_PUBLIC: withDefault(flag, "false", {
     rule: "true or false",
     description:
-      "answers /metrics without a key; otherwise it asks for one of every zone with the role reader",
+      "answers /metrics without a key; otherwise /metrics needs a key for every zone with the role reader",
   }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,
-    description: "the least important line that is logged",
+    description: "the lowest level that is logged",
   }),
   LONGWATCH_POLL_SECONDS: withDefault(numberBetween(1, DAY_SECONDS), "30", {
     rule: "a whole number of seconds from 1 to 86400",
-    description: "how often each zone is asked for its newest events",
+    description: "the time between two polls of a zone's newest events",
   }),
   LONGWATCH_LAST_PROOF_HOURS: withDefault(numberBetween(2, 71), "66", {
     rule: "a whole number of hours from 2 to 71",
     description:
-      "the age of an hour at which its last comparison with the platform's counts is entered into its evidence; the platform forgets it at 72",
+      "the age of an hour whose comparison with the platform's counts is entered into the evidence as the last; at 72 hours the platform deletes the hour",
   }),
   LONGWATCH_SPIKE_Z: withDefault(numberBetween(1, 10, /^\d+(\.\d+)?$/), "3.5", {
     rule: "a number from 1 to 10",
-    description: "how unusual a rule's count must be to count as a spike; higher pages less",
+    description: "the score from which a rule's count is a spike; a higher value raises fewer alerts",
   }),
   LONGWATCH_ADVICE_PER_HOUR: withDefault(numberBetween(0, 1_000), "30", {
     rule: "a whole number from 0 to 1000",
-    description: "most AI recommendations asked for in an hour; 0 asks for none",
+    description: "the most AI recommendations that are requested in an hour; 0 requests none",
   }),
   LONGWATCH_ADVICE_ON_REQUEST: withDefault(flag, "true", {
     rule: "true or false",
     description:
-      "asks the platform, within that number, when an operator's key wants a recommendation that is not stored",
+      "allows keys with the role operator to make Longwatch request a recommendation that is not stored, within LONGWATCH_ADVICE_PER_HOUR",
   }),
   LONGWATCH_RETENTION_DAYS: withDefault(numberBetween(4, 36_500), "400", {
     rule: "a whole number of days from 4 to 36500",
-    description: "how long events are kept; never less than the platform does",
+    description: "how long events are kept; never shorter than on the platform",
   }),
   LONGWATCH_RAW_DAYS: withDefault(numberBetween(4, 36_500), "90", {
     rule: "a whole number of days from 4 to 36500",
@@ -214,13 +215,13 @@ export const Environment = z.object({
   LONGWATCH_PSEUDONYM_KEY: optional(z.string().regex(/^\S{32,1024}$/), {
     rule: "32 to 1024 random characters without blanks",
     description:
-      "makes pseudonyms and tombstones, the same for every process; without it a file in LONGWATCH_KEY_DIR",
+      "makes pseudonyms and tombstones; must be the same for every process; if unset, a file in LONGWATCH_KEY_DIR",
     isSecret: true,
   }),
   LONGWATCH_KEY_DIR: optional(anyText, {
     rule: "a folder",
     description:
-      "where the first start makes the pseudonym key if none is set; must last as long as the database; default: the data folder",
+      "the folder in which the first start makes the pseudonym key; must last as long as the database; by default the data folder",
   }),
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
@@ -243,20 +244,22 @@ export const Environment = z.object({
   }),
   LONGWATCH_HEARTBEAT_URL: optional(urlWith("http:", "https:"), {
     rule: "an http or https URL",
-    description: "a watcher outside (dead man's switch): posted to every minute while events arrive",
+    description:
+      "an external monitor (dead man's switch); Longwatch posts to it every minute while every zone is polled",
     isSecret: true,
   }),
   LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: withDefault(flag, "false", {
     rule: "true or false",
-    description: "lets channels and the heartbeat post to private and loopback addresses",
+    description: "allows channels and the heartbeat to post to private and loopback addresses",
   }),
   LONGWATCH_FALLBACK_CHANNEL: optional(z.string().regex(/^[\w-]{1,64}$/), {
     rule: "the name of a channel",
-    description: "is sent what another channel has refused, or not taken for too long",
+    description: "the channel that gets messages which another channel refused or did not accept in time",
   }),
   LONGWATCH_FALLBACK_MINUTES: withDefault(numberBetween(1, 1_440), "10", {
     rule: "a whole number of minutes from 1 to 1440",
-    description: "how long a message may wait for its channel before the fallback channel is sent it",
+    description:
+      "the time after which the fallback channel gets a message that its own channel did not accept",
   }),
 });
 

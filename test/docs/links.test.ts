@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 
 const root = path.join(import.meta.dirname, "..", "..");
-const pages = globSync(["*.md", "docs/*.md"], { cwd: root });
+const pages = globSync(["*.md", "docs/**/*.md"], { cwd: root });
 const read = (page: string) => readFileSync(path.join(root, page), "utf8");
 /** Examples in fences are no links. */
 const prose = (page: string) => read(page).replace(/^```[\s\S]*?^```/gm, "");

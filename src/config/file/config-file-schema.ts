@@ -66,7 +66,7 @@ const labelValue = z
 const zoneLabels = z
   .record(labelName, z.array(labelValue).min(1))
   .optional()
-  .describe("labels of the zone, from zones; every label named must match, one of its values is enough");
+  .describe("labels of the zone, from zones; the zone must have every named label, with one of its values");
 const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
 const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
 const labels = z.array(z.enum(["zone", "rule"]));
@@ -82,22 +82,26 @@ const matchers = z
       .min(1)
       .optional(),
   })
-  .describe("every member named must match, one of its values is enough; empty matches everything");
+  .describe("every named member must match, with one of its values; empty matchers match every alert");
 
 const timing = {
-  group_by: labels.optional().describe("alerts that agree in these may become one message"),
-  group_from: z.int().min(2).max(10_000).optional().describe("from this many at once they do"),
-  group_wait: duration.optional().describe("how long the first message waits for companions"),
+  group_by: labels.optional().describe("alerts with the same values of these labels may share a message"),
+  group_from: z.int().min(2).max(10_000).optional().describe("the fewest new alerts that share a message"),
+  group_wait: duration.optional().describe("how long the first message waits after the spike opened"),
   group_interval: duration
     .optional()
-    .describe("between two messages about a group's new members, or that ring for one alert"),
-  repeat_interval: duration.optional().describe("after which a channel is told that an alert still fires"),
+    .describe(
+      "the shortest time between two notifications about a group's new members, or about one alert that gets worse",
+    ),
+  repeat_interval: duration
+    .optional()
+    .describe("the time after which a channel gets a reminder that an alert still fires"),
 };
 
 const plainRoute = z.strictObject({
   matchers: matchers.optional(),
-  channels: z.array(channelName).optional().describe("those of the route above where there are none"),
-  continue: z.boolean().optional().describe("whether the next route beside this one is looked at as well"),
+  channels: z.array(channelName).optional().describe("if missing, the channels of the route above"),
+  continue: z.boolean().optional().describe("whether the next route of the same level is tried as well"),
   ...timing,
 });
 export interface RouteEntry extends z.output<typeof plainRoute> {
@@ -112,17 +116,24 @@ const route: z.ZodType<RouteEntry> = plainRoute.extend({
 const inhibition = z.strictObject({
   source: matchers,
   target: matchers,
-  equal: labels.optional().describe("in which source and target must agree"),
+  equal: labels.optional().describe("the labels in which source and target must be equal"),
 });
 
 const quietHours = z.strictObject({
   time_zone: timeZone,
-  days: z.array(z.enum(WEEKDAYS)).min(1).optional().describe("on which they begin; every day without"),
+  days: z
+    .array(z.enum(WEEKDAYS))
+    .min(1)
+    .optional()
+    .describe("the days on which they begin; if missing, every day"),
   from: clockTime,
   to: clockTime,
   channels: z.array(channelName).min(1).optional(),
   matchers: matchers.optional(),
-  critical: z.enum(["tell", "hold"]).optional().describe("what happens to critical alerts; tell without"),
+  critical: z
+    .enum(["tell", "hold"])
+    .optional()
+    .describe("whether critical alerts are notified (tell, the default) or held back (hold)"),
 });
 
 const MAX_LINK_RULES = 100;
@@ -131,7 +142,7 @@ const link = z.strictObject({
   title: z
     .string(TITLE_RULE)
     .refine((text) => text.trim() !== "" && Array.from(text).length <= 40, TITLE_RULE)
-    .describe("what the link is called, 40 characters at most"),
+    .describe("the link's name, at most 40 characters"),
   url: z
     .string()
     .superRefine((url, context) => {
@@ -139,19 +150,24 @@ const link = z.strictObject({
       if (mistake !== null) context.addIssue(mistake);
     })
     .describe(
-      `an http or https address; filled in behind its host: ${PLACEHOLDERS.map((name) => `{${name}}`).join(" ")}`,
+      `an http or https address; placeholders after the host: ${PLACEHOLDERS.map((name) => `{${name}}`).join(" ")}`,
     ),
   matchers: matchers.optional(),
 });
 
 const sensitivity = {
-  z: z.number().min(1).max(10).optional().describe("how unusual a count must be; higher pages less"),
+  z: z
+    .number()
+    .min(1)
+    .max(10)
+    .optional()
+    .describe("the score from which a count is a spike; a higher value raises fewer alerts"),
   floor: z
     .int()
     .min(1)
     .max(1_000_000)
     .optional()
-    .describe("events that 3, 15 or 60 minutes must have at least; 10 without"),
+    .describe("the fewest events in 3, 15 or 60 minutes; 10 if missing"),
 };
 
 /** The configuration file, as typed on the way in; times come out as numbers. */
@@ -184,7 +200,7 @@ export const configFile = z
       .array(link)
       .max(MAX_LINK_RULES, `must be at most ${MAX_LINK_RULES} links`)
       .optional()
-      .describe("runbooks and dashboards for the messages; of those that match, the first five"),
+      .describe("runbooks and dashboards for the messages; a message shows the first five that match"),
     inhibit: z.array(inhibition).optional(),
     quiet_hours: z.array(quietHours).optional(),
     detection: z

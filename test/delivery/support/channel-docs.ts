@@ -1,4 +1,4 @@
-import { channelFields } from "../../../src/config/file/channel-entry.ts";
+import { type ChannelField, channelFields } from "../../../src/config/file/channel-entry.ts";
 import { toAlertmanagerAlerts } from "../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
 import { toDiscordMessage } from "../../../src/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "../../../src/delivery/channels/email/email-message.ts";
@@ -132,22 +132,23 @@ function captureOf(kind: string, transition: string): string {
   return `${fence}text\n${text}\n${fence}`;
 }
 
-/** What the file may say of a kind, from the schema that it is read with. */
+/** The settings of a kind, from the schema that the file is read with. */
 function settingsOf(kind: string): string {
   const fields = channelFields.get(kind);
   if (fields === undefined) throw new Error(`no kind ${kind}`);
-  if (fields.length === 0) return "None besides `kind`.";
-  const rows = fields.flatMap(({ key, secret, isRequired, fields: inner }) => {
-    const needed = isRequired ? "yes" : "no";
-    if (inner !== null) {
-      const within = inner.map((one) => (one.secret === "no" ? `\`${one.key}\`` : nameSecret(one.key)));
-      return [`| \`${key}\` | ${needed} | ${within.join(", ")} |`];
-    }
-    if (secret === "no") return [`| \`${key}\` | ${needed} | a value |`];
-    const form = secret === "many" ? "secrets, as lists" : "a secret";
-    return [`| ${nameSecret(key)} | ${needed} | ${form} by reference |`];
-  });
-  return ["| Setting | Needed | Holds |", "|---|---|---|", ...rows].join("\n");
+  if (fields.length === 0) return "No settings besides `kind`.";
+  const named = (isRequired: boolean) =>
+    fields
+      .filter((field) => field.isRequired === isRequired)
+      .map(nameField)
+      .join(", ");
+  return `Needed: ${named(true)}. Optional: ${named(false)}.`;
+}
+
+function nameField({ key, secret, fields }: ChannelField): string {
+  if (fields !== null) return `\`${key}\` (${fields.map(nameField).join(", ")})`;
+  if (secret === "no") return `\`${key}\``;
+  return `${nameSecret(key)}${secret === "many" ? " (lists)" : ""}`;
 }
 
 const nameSecret = (key: string) => `\`${key}_file\` or \`${key}_env\``;
