@@ -15,11 +15,28 @@ import type { AlertMessage } from "../../../src/model/alert-message.ts";
 import { messageOf } from "./messages.ts";
 import { NOW } from "./receiver.ts";
 
-/** One alert as three transitions: its first word, the recommendation that came later, its end. */
+/** Few values, so that a capture is short; the golden files have all of them. */
+const { ips, paths } = messageOf().top;
+const top = {
+  ips: ips.slice(0, 2),
+  asns: [],
+  countries: [],
+  paths: paths.slice(0, 1),
+  userAgents: [],
+  ja4s: [],
+};
+
+/** One alert as three transitions: its first message, the recommendation that came later, its end. */
 const STORY: Readonly<Record<string, AlertMessage>> = {
-  first: messageOf({ advice: { state: "pending", text: null, reason: null } }),
-  advice: messageOf({ reason: "advice", transition: 2 }),
-  resolved: messageOf({ reason: "resolved", transition: 3, state: "resolved", endedAt: NOW + 16 * 60_000 }),
+  first: messageOf({ top, advice: { state: "pending", text: null, reason: null } }),
+  advice: messageOf({ top, reason: "advice", transition: 2 }),
+  resolved: messageOf({
+    top,
+    reason: "resolved",
+    transition: 3,
+    state: "resolved",
+    endedAt: NOW + 16 * 60_000,
+  }),
 };
 
 const json = (value: unknown) => JSON.stringify(value, null, 2);
