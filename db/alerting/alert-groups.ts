@@ -4,7 +4,7 @@ import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow, SpikeRow } from "./alerts.ts";
 
-/** Marks the alerts that speak for many. */
+/** The kind of the alerts of groups. */
 export const GROUP_KIND = "group";
 const CHUNK = 500;
 
@@ -16,7 +16,7 @@ export function readOpenGroups(db: Queryable): Promise<AlertRow[]> {
     .orderBy(asc(alerts.id));
 }
 
-/** The spikes as they are now, for this transaction alone; in one order everywhere, so that nobody waits in a circle. */
+/** Locks the spikes for this transaction and returns them as they are now. All locks are taken in the order of ids, so that no deadlock is possible. */
 export async function lockSpikes(tx: Queryable, ids: readonly number[]): Promise<SpikeRow[]> {
   const rows: SpikeRow[] = [];
   const ordered = ids.toSorted((a, b) => a - b);
@@ -36,7 +36,7 @@ export async function lockSpikes(tx: Queryable, ids: readonly number[]): Promise
 
 type NewAlert = Omit<typeof alerts.$inferInsert, "id">;
 
-/** Alerts whose details hold a message; each message learns its alert's id. Those that are open already stay as they are. */
+/** Inserts alerts with a message and sets the alert's id in it. An alert that is open already stays as it is. */
 export async function insertAlerts(tx: Queryable, rows: readonly NewAlert[]): Promise<void> {
   for (let start = 0; start < rows.length; start += CHUNK) {
     const inserted = await tx
@@ -53,17 +53,17 @@ export async function insertAlerts(tx: Queryable, rows: readonly NewAlert[]): Pr
   }
 }
 
-/** A resolve that nobody hears of. */
+/** A resolve that is sent to no channel. */
 export interface QuietResolve {
   readonly id: number;
-  /** As it was read; one that has moved since stays as it is. */
+  /** The transition that was read; an alert that has moved since stays as it is. */
   readonly seen: number;
   readonly entry: unknown;
-  /** What changes of the message the alert last said. */
-  readonly said: unknown;
+  /** The members of the latest message that change. */
+  readonly changed: unknown;
 }
 
-/** How many were resolved; without outbox rows no other rows are concerned. */
+/** Resolves alerts without outbox rows, in a few statements. Returns how many. */
 export async function resolveQuietly(
   db: Queryable,
   resolves: readonly QuietResolve[],
@@ -76,8 +76,8 @@ export async function resolveQuietly(
       update alerts a set state = 'resolved', resolved_at = ${new Date(nowMs).toISOString()}::timestamptz,
         transition = a.transition + 1, transitions = a.transitions || jsonb_build_array(r.entry),
         details = case when a.details ? 'message'
-          then jsonb_set(a.details, '{message}', (a.details -> 'message') || r.said) else a.details end
-      from jsonb_to_recordset(${chunk}::jsonb) as r(id bigint, seen integer, entry jsonb, said jsonb)
+          then jsonb_set(a.details, '{message}', (a.details -> 'message') || r.changed) else a.details end
+      from jsonb_to_recordset(${chunk}::jsonb) as r(id bigint, seen integer, entry jsonb, changed jsonb)
       where a.id = r.id and a.transition = r.seen and a.state <> 'resolved'`);
     count += rowCount ?? 0;
   }

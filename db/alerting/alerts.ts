@@ -9,8 +9,8 @@ export type SpikeRow = typeof spikes.$inferSelect;
 export type AlertRow = typeof alerts.$inferSelect;
 
 /**
- * The newest spike of every zone and rule that raise-alerts may have to say something about: open, closed after
- * `closedAfterMs`, or under an alert that is not resolved.
+ * Returns the newest spike of every zone and rule that may need a transition: open, closed after `closedAfterMs`, or under
+ * an alert that is not resolved.
  */
 export async function readRaisableSpikes(
   db: Queryable,
@@ -47,7 +47,7 @@ export async function readNewestAlerts(
   return new Map(rows.map((row) => [row.fingerprint, row]));
 }
 
-/** The spike as it is now, for this transaction alone: whoever raises it next waits for the commit. */
+/** Locks the spike for this transaction and returns it as it is now; another runner waits for the commit. */
 export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | null> {
   const rows = await tx.select().from(spikes).where(eq(spikes.id, id)).for("no key update");
   return rows[0] ?? null;
@@ -74,7 +74,7 @@ export async function changeAlert(
   seen: Pick<AlertRow, "id" | "transition" | "state">,
   change: AlertChange,
 ): Promise<boolean> {
-  // Firing again, it is nobody's yet.
+  // A reopened alert is acknowledged by nobody.
   const isReopened = seen.state === "resolved" && change.state !== "resolved";
   const acknowledgement = isReopened ? { acknowledgedAt: null, acknowledgedBy: null } : {};
   const changed = await tx
@@ -85,7 +85,7 @@ export async function changeAlert(
   return changed.length === 1;
 }
 
-/** What the alert says now, and the spike it says it of; no transition. */
+/** Sets the details and the spike of an alert without a transition. */
 export async function describeAlert(
   tx: Queryable,
   id: number,

@@ -7,17 +7,17 @@ export interface Overdue {
   readonly alertId: number;
   readonly transition: number;
   readonly reason: "first" | "worse" | "repeat" | "resolved";
-  /** That has not taken it. */
+  /** The channel that has not taken the message. */
   readonly channel: string;
   readonly content: unknown;
 }
 
-/** What died longer ago is history for the fallback as well. */
+/** Messages that were given up longer ago are not copied. */
 const DEAD_SINCE = sql`interval '1 day'`;
 
 /**
- * What the fallback channel has to be told in the place of others: what is undelivered for longer than `afterMs`, what
- * was given up, and the resolve of whatever it was told before. Nothing that it was or will be told anyway.
+ * Returns the messages to copy to the fallback channel: those that are undelivered for longer than `afterMs`, those that
+ * were given up, and the resolve of every alert that was copied before. Skips what the fallback channel has or gets anyway.
  */
 export async function readOverdue(
   db: Queryable,
@@ -44,7 +44,7 @@ export async function readOverdue(
 }
 
 /** Copies for the fallback channel, due at once; how many were not there yet. */
-export async function insertStandIns(
+export async function insertFallbackCopies(
   db: Queryable,
   rows: readonly (Omit<Overdue, "channel"> & { channel: string; standsInFor: string; dedupeKey: string })[],
 ): Promise<number> {

@@ -1,65 +1,50 @@
 import { z } from "zod";
 import { readAsks } from "../../db/alerting/advice.ts";
-import { readOpenGroups } from "../../db/alerting/alert-groups.ts";
-import {
-  type AlertRow,
-  changeAlert,
-  describeAlert,
-  insertAlert,
-  insertNotifications,
-  lockSpike,
-  readNewestAlerts,
-  readRaisableSpikes,
-} from "../../db/alerting/alerts.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
+import { type QuietResolve, readOpenGroups, resolveQuietly } from "../../db/alerting/alert-groups.ts";
+import { type AlertRow, readNewestAlerts, readRaisableSpikes } from "../../db/alerting/alerts.ts";
+import type { Database } from "../../db/client.ts";
+import { notifiedChannels } from "../../src/alerting/alert-history.ts";
+import { type AlertRecord, type NotifyReason, toAlertRecord } from "../../src/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "../../src/alerting/alert-spike.ts";
-import { assessAlert, isOutdated, type Scene } from "../../src/alerting/assess-alert.ts";
-import { decideAlert } from "../../src/alerting/decide-alert.ts";
-import { findSpokenFor } from "../../src/alerting/group-candidates.ts";
-import { addLinks } from "../../src/alerting/message/add-links.ts";
-import { buildMessage } from "../../src/alerting/message/build-message.ts";
-import { nextAlert } from "../../src/alerting/next-alert.ts";
-import { mannerOf } from "../../src/alerting/routing/manner.ts";
+import { type Assess, type Context, createAssessor } from "../../src/alerting/assess.ts";
+import { type Decision, decide } from "../../src/alerting/decide.ts";
+import { headlineOf } from "../../src/alerting/message/headline.ts";
+import { toSituation } from "../../src/alerting/mute.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
-import { routeSelf } from "../../src/alerting/self/route-self.ts";
-import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
+import { routeSelf } from "../../src/alerting/self-alert.ts";
+import type { Notifier } from "../../src/delivery/notifier.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../../src/model/advice-row.ts";
-import type { AlertRecord, NotifyReason } from "../../src/model/alert-record.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
-import { describeRaised, readAdvice, readSaid } from "./describe-raised.ts";
-import { raiseGroups } from "./raise-groups.ts";
+import { findOpenGroups, raiseGroups } from "./raise-groups.ts";
+import { isOutdated, raiseSpike } from "./raise-spike.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
-import { resolveUntold } from "./resolve-untold.ts";
-import { toNotifications } from "./to-notifications.ts";
 
-/** A spike that opened and closed while nothing was raised is told late, for this long. */
+/** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
 
 export interface RaiseAlertsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** Who hears of what; asked anew at every run, because a running service may be told otherwise. */
+  /** Read at every run, because a running service may get another one. */
   readonly routing: () => Routing;
-  /** What another message does on a channel is its kind's to say; each rings without. */
-  readonly notifiers?: ReadonlyMap<string, { readonly kind: string }>;
-  /** The configured zones: hours of others concern nobody any more. */
+  /** They say what a later message does on a channel; every channel posts anew if this is left out. */
+  readonly notifiers?: ReadonlyMap<string, Pick<Notifier, "capabilities">>;
+  /** The configured zones: hours of other zones raise no alert. */
   readonly zoneIds: readonly number[];
-  /** Told when something was written for the channels. */
+  /** Called when outbox rows were written. */
   readonly afterAlerts: () => Promise<void>;
 }
 
 /**
- * Turns spikes and advice into alerts and, in the same transaction, outbox rows: `first` at once with the advice pending,
- * `advice` when it has come, `resolved` when the spike is over. Safe to run twice and beside itself: an alert is decided
- * and written under the lock of its spike, and moves on only from the transition that was read. One alert that cannot be
- * raised does not hold up the others; the run then fails at its end, to be tried again. Also tells of hours that were
- * lost or are about to be.
+ * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, assess every spike once,
+ * mute and group, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and written under
+ * the lock of its spike, and moves on only from the transition that was read. An alert that cannot be raised does not stop
+ * the others; the run then fails at its end and is tried again. Also raises the alerts about coverage.
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
   const overdueSince = new Map<number, number>();
@@ -70,173 +55,126 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
     attempts: 5,
     timeoutMs: 60_000,
     async run(_payload, signal) {
-      // Neither kind of alert waits for the other to be well.
-      const runs = await Promise.allSettled([reportZones(deps, overdueSince), raiseSpikes(deps, signal)]);
+      // A failure of one kind of alert does not stop the other kind.
+      const runs = await Promise.allSettled([raiseCoverage(deps, overdueSince), raiseSpikes(deps, signal)]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
     },
   });
 }
 
-async function reportZones(deps: RaiseAlertsDeps, overdueSince: Map<number, number>): Promise<number> {
+async function raiseCoverage(deps: RaiseAlertsDeps, overdueSince: Map<number, number>): Promise<number> {
   const { database, clock, log, routing } = deps;
   const nowMs = clock();
-  const scene = { routing: routing(), silences: await readActiveSilences(database.db, log, nowMs), nowMs };
-  return reportCoverage({ ...deps, overdueSince, routeOf: (subject) => routeSelf(scene, subject) });
+  const context = { routing: routing(), silences: await readActiveSilences(database.db, log, nowMs), nowMs };
+  return reportCoverage({ ...deps, overdueSince, routeOf: (subject) => routeSelf(context, subject) });
 }
 
-/** How many transitions were written. */
+/** Returns how many transitions were written. */
 async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<number> {
   const { database, log } = deps;
   const nowMs = deps.clock();
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
-  const open = await readOpenGroups(database.db);
-  if (rows.length + open.length === 0) return 0;
+  const openGroups = await readOpenGroups(database.db);
+  if (rows.length + openGroups.length === 0) return 0;
   const { zones } = deps.routing();
   const spikes = rows.map((row) => toAlertSpike(row, zones));
-  const scene = await readScene(deps, spikes, nowMs);
-  let alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  // First what is said once for many: then nobody says it again for each.
-  const groups = await raiseGroups(database, { spikes, alerts, open, spokenFor: listSpokenFor(open), scene });
-  const reasons: NotifyReason[] = [...groups.reasons];
-  const failures: unknown[] = [...groups.failures];
-  for (const failure of failures) log.error({ err: failure }, "group of alerts not raised");
-  const quiet = await resolveUntold(database.db, spikes, alerts, scene);
-  reasons.push(...Array<NotifyReason>(quiet).fill("resolved"));
-  // Also where another runner was first: what it has done need not be looked at one by one.
-  alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const groupsNow = await readOpenGroups(database.db);
-  const speaking = {
-    keys: new Set(groupsNow.map(({ fingerprint }) => fingerprint)),
-    spokenFor: listSpokenFor(groupsNow),
-  };
-  for (const spike of spikes) {
-    signal.throwIfAborted();
-    try {
-      if (!hasNews(spike, alerts.get(fingerprintOf(spike)) ?? null, scene, speaking)) continue;
-      reasons.push(...(await raise(database, spike.id, scene, speaking)));
-    } catch (thrown) {
-      failures.push(thrown);
-      log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
-    }
-  }
+  const context = await readContext(deps, spikes, nowMs);
+  const assess = createAssessor(context);
+  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+  // Groups first: a spike that a group notifies of does not notify by itself.
+  const grouped = await raiseGroups(database, { spikes, alerts, openGroups, context, assess });
+  for (const failure of grouped.failures) log.error({ err: failure }, "group of alerts not raised");
+  const single = await raiseEach(deps, spikes, { context, assess }, signal);
+  const reasons = [...grouped.reasons, ...single.reasons];
+  const failures = [...grouped.failures, ...single.failures];
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
   if (failures.length > 0) throw failures[0];
   return reasons.length;
 }
 
-async function readScene(
+async function readContext(
   { database, routing, notifiers, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
   nowMs: number,
-): Promise<Scene> {
+): Promise<Context> {
   const span = { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
-  const asks = await readAsks(database.db, span);
-  const silences = await readActiveSilences(database.db, log, nowMs);
-  const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
-  const mannerIn = (channel: string) => mannerOf(notifiers?.get(channel)?.kind);
-  return { nowMs, routing: routing(), asks, silences, firing, mannerOf: mannerIn };
+  return {
+    nowMs,
+    routing: routing(),
+    asks: await readAsks(database.db, span),
+    silences: await readActiveSilences(database.db, log, nowMs),
+    firing: spikes.filter(({ closedAtMs }) => closedAtMs === null),
+    laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
+  };
 }
 
-/** The groups that are open: their keys, and by fingerprint the one that has told of it. */
-interface Speaking {
-  readonly keys: ReadonlySet<string>;
-  readonly spokenFor: ReadonlyMap<string, string>;
+interface Raised {
+  readonly reasons: readonly NotifyReason[];
+  readonly failures: readonly unknown[];
 }
 
-function listSpokenFor(open: readonly AlertRow[]): ReadonlyMap<string, string> {
-  return findSpokenFor(open.map((row) => ({ fingerprint: row.fingerprint, said: readSaid(row) })));
-}
-
-/** Looked at without a lock: most runs find nothing to say about most spikes. */
-function hasNews(
-  spike: AlertSpike,
-  row: AlertRow | null,
-  scene: Scene,
-  { keys, spokenFor }: Speaking,
-): boolean {
-  const alert = row === null ? null : toAlertRecord(row);
-  const isSpokenFor = (key: string | null) =>
-    (key !== null && keys.has(key)) || spokenFor.has(fingerprintOf(spike));
-  const { reason, standing } = assessAlert(spike, alert, scene, isSpokenFor);
-  return (
-    reason !== "none" || (row !== null && alert !== null && isOutdated(alert, readSaid(row), spike, standing))
-  );
-}
-
-/** The transitions that were written; usually one, two for an attack that was over before it was told. */
-function raise(
-  database: Database,
-  spikeId: number,
-  scene: Scene,
-  { spokenFor }: Speaking,
-): Promise<NotifyReason[]> {
-  return inTransaction(database, async ({ tx }) => {
-    const stored = await lockSpike(tx, spikeId);
-    if (stored === null) return [];
-    const spike = toAlertSpike(stored, scene.routing.zones);
-    const fingerprint = fingerprintOf(spike);
-    const reasons: NotifyReason[] = [];
-    for (;;) {
-      const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
-      const reason = await advance(tx, row, spike, { scene, groupFingerprint: spokenFor.get(fingerprint) });
-      if (reason === "none") return reasons;
-      reasons.push(reason);
+/** Raises the alert of each spike by itself, as far as there is anything to write. */
+async function raiseEach(
+  { database, log }: RaiseAlertsDeps,
+  spikes: readonly AlertSpike[],
+  { context, assess }: { context: Context; assess: Assess },
+  signal: AbortSignal,
+): Promise<Raised> {
+  // Read after the groups were written, by this runner or by another one.
+  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+  const open = await readOpenGroups(database.db);
+  const openKeys = new Set(open.map(({ fingerprint }) => fingerprint));
+  const groupOf = findOpenGroups(open);
+  const reasons: NotifyReason[] = [];
+  const failures: unknown[] = [];
+  const quiet: QuietResolve[] = [];
+  for (const spike of spikes) {
+    signal.throwIfAborted();
+    const group = groupOf.get(fingerprintOf(spike));
+    try {
+      const assessment = assess(spike);
+      const row = alerts.get(fingerprintOf(spike)) ?? null;
+      const alert = row === null ? null : toAlertRecord(row);
+      const isGroupOpen = group !== undefined || openKeys.has(assessment.groupKey ?? "");
+      // Decided without a lock: in most runs most spikes have no transition.
+      const decision = decide(toSituation(assessment, alert, isGroupOpen), context);
+      const isNews =
+        decision !== null || (row !== null && alert !== null && isOutdated(row, alert, assessment));
+      if (!isNews) continue;
+      const resolve = row === null || alert === null ? null : toQuietResolve(row, alert, spike, decision);
+      if (resolve !== null) quiet.push(resolve);
+      else reasons.push(...(await raiseSpike(database, { spikeId: spike.id, group }, context, assess)));
+    } catch (thrown) {
+      failures.push(thrown);
+      log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
     }
-  });
-}
-
-/** Writes the next transition, its message and its outbox rows; `none` when there is none to write. */
-async function advance(
-  tx: Queryable,
-  row: AlertRow | null,
-  spike: AlertSpike,
-  { scene, groupFingerprint }: { scene: Scene; groupFingerprint: string | undefined },
-): Promise<NotifyReason | "none"> {
-  const before = row === null ? null : toAlertRecord(row);
-  const { groupKey } = assessAlert(spike, before, scene, () => false);
-  // Read again under the spike's lock: another runner may have let a group speak meanwhile, or ended it.
-  const keys = [groupKey, groupFingerprint].filter((key) => key != null);
-  const groups = [...(await readNewestAlerts(tx, keys)).values()];
-  const isSpokenFor = groups.some(({ state }) => state !== "resolved");
-  const decision = decideAlert(spike, before, scene, () => isSpokenFor);
-  const { reason, standing, silence, mutedBy, telling, told } = decision;
-  if (reason === "none") {
-    if (row !== null && before !== null && isOutdated(before, readSaid(row), spike, standing))
-      await describeRaised(tx, row, before, spike, standing);
-    return reason;
   }
-  const { routing, nowMs } = scene;
-  const hasAdvice = standing.state === "present";
-  const silencedBy = silence?.id ?? null;
-  const { held } = telling;
-  const muted = { silencedBy, mutedBy, held };
-  const alert = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice, nowMs });
-  const alertId = await store(tx, row, alert, reason, spike);
-  if (alertId === null) return "none";
-  const advice = await readAdvice(tx, spike, standing);
-  const said = buildMessage({ alertId, fingerprint: fingerprintOf(spike), alert, reason, spike, advice });
-  const message = addLinks(said, routing.links, nowMs);
-  await describeAlert(tx, alertId, { details: { message }, spikeId: spike.id });
-  await insertNotifications(tx, toNotifications(message, { ...told, alert: before }));
-  return reason;
+  const resolved = quiet.length === 0 ? 0 : await resolveQuietly(database.db, quiet, context.nowMs);
+  return { reasons: [...reasons, ...Array<NotifyReason>(resolved).fill("resolved")], failures };
 }
 
-/** The alert's id, or null when another runner or a person has moved it meanwhile. */
-async function store(
-  tx: Queryable,
-  row: AlertRow | null,
-  alert: AlertRecord,
-  reason: NotifyReason,
+/**
+ * Returns the resolve of an alert that no channel was notified of. Such alerts are resolved in a few statements, because a
+ * flood leaves thousands of them. Null for any other decision.
+ */
+function toQuietResolve(
+  row: AlertRow,
+  before: AlertRecord,
   spike: AlertSpike,
-): Promise<number | null> {
-  const { state, transition, transitions, spikeId, firedAtMs, resolvedAtMs } = alert;
-  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
-  const change = { state, transition, transitions, spikeId, resolvedAt, kind: spike.kind };
-  if (row !== null && reason !== "first") return (await changeAlert(tx, row, change)) ? row.id : null;
-  const { zoneId, ruleId } = spike;
-  const fingerprint = fingerprintOf(spike);
-  return insertAlert(tx, { ...change, fingerprint, zoneId, ruleId, firedAt: new Date(firedAtMs) });
+  decision: Decision | null,
+): QuietResolve | null {
+  if (decision?.reason !== "resolved" || row.spikeId !== spike.id) return null;
+  if (notifiedChannels(before).size > 0) return null;
+  const { state, transition, transitions } = decision.alert;
+  const changed = {
+    state,
+    transition,
+    reason: "resolved",
+    endedAt: spike.closedAtMs,
+    headline: headlineOf(spike, state),
+  };
+  return { id: row.id, seen: row.transition, entry: transitions.at(-1), changed };
 }
 
 function countEach(reasons: readonly NotifyReason[]): Partial<Record<NotifyReason, number>> {

@@ -2,12 +2,13 @@ import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
 import type { Database } from "../../db/client.ts";
 import { type FailingChannel, readFailingChannels } from "../../db/delivery/channel-health.ts";
 import { readChannelStandings } from "../../db/delivery/channel-states.ts";
+import { parseDetails } from "../../src/alerting/alert-details.ts";
 import { channelFingerprint, describeTrouble } from "../../src/alerting/message/channel-alert.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
-import { avoidFailing, routeSelf } from "../../src/alerting/self/route-self.ts";
+import { avoidFailing, routeSelf } from "../../src/alerting/self-alert.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
-import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
 /** A receiver that restarts is nobody's business; one that is away for longer has kept pages from on-call. */
 const GRACE_MS = 15 * 60_000;
@@ -30,14 +31,14 @@ export async function reportChannels(deps: ReportChannelsDeps): Promise<number> 
   const channels = [...notifiers.keys()];
   const { nowMs, failing } = await readTrouble(database, channels);
   const rows = await readNewestAlerts(database.db, channels.map(channelFingerprint));
-  const scene = {
+  const context = {
     routing: deps.routing(),
     silences: await readActiveSilences(database.db, log, nowMs),
     nowMs,
   };
   const unwell = new Set(failing.map(({ channel }) => channel));
-  const routeOf: SelfTeller["routeOf"] = (subject) =>
-    avoidFailing(routeSelf(scene, subject), channels, unwell);
+  const routeOf: SelfAlertDeps["routeOf"] = (subject) =>
+    avoidFailing(routeSelf(context, subject), channels, unwell);
   let written = 0;
   for (const channel of channels) {
     const trouble = failing.find((one) => one.channel === channel) ?? null;
@@ -53,14 +54,14 @@ export async function reportChannels(deps: ReportChannelsDeps): Promise<number> 
       openedAtMs: trouble?.sinceMs ?? nowMs,
     } as const;
     const facts = { channel, ...trouble };
-    const telling = { about: "channel", fingerprint, zoneId: null, row, news, nowMs, facts };
-    if (await tellSelf({ database, log, routeOf }, telling)) written += 1;
+    const given = { about: "channel", fingerprint, zoneId: null, row, news, nowMs, facts };
+    if (await raiseSelfAlert({ database, log, routeOf }, given)) written += 1;
   }
   return written;
 }
 
 function headlineOf({ details }: AlertRow): string {
-  return (details as { message?: { headline?: string } }).message?.headline ?? "";
+  return parseDetails(details).message?.headline ?? "";
 }
 
 /** Channels that fail, and those that are disabled: these also while nothing of theirs has failed since a replay. */

@@ -5,10 +5,10 @@ import { readHeldCounts } from "../../db/ingest/held-pages.ts";
 import { readKeyProblem } from "../../db/privacy/pseudonym-keys.ts";
 import { type DailyGrowth, readDailyGrowth } from "../../db/service/daily-growth.ts";
 import { readZoneHealth, watchZones } from "../../db/service/platform-health.ts";
+import { toAlertRecord } from "../../src/alerting/alert-record.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
 import { assessDisk, diskFingerprint } from "../../src/alerting/self/disk-alert.ts";
 import { assessKey, keyFingerprint } from "../../src/alerting/self/key-alert.ts";
-import { routeSelf } from "../../src/alerting/self/route-self.ts";
 import {
   assessCredentials,
   assessQuiet,
@@ -16,13 +16,13 @@ import {
   quietFingerprint,
   quietLimit,
 } from "../../src/alerting/self/service-alert.ts";
-import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
+import { routeSelf } from "../../src/alerting/self-alert.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { DiskSpace } from "../../src/lib/disk-space.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
-import { type SelfTeller, tellSelf } from "./tell-self.ts";
 
 /** The sizes of tables change slowly, and reading them asks the disk. */
 const GROWTH_EVERY_MS = 15 * 60_000;
@@ -86,27 +86,27 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
     return { fingerprint, nowMs, row, alert: row === null ? null : toAlertRecord(row) };
   };
   const silences = await readActiveSilences(database.db, log, nowMs);
-  const scene = { routing: deps.routing(), silences, nowMs };
-  const teller: SelfTeller = { database, log, routeOf: (subject) => routeSelf(scene, subject) };
+  const context = { routing: deps.routing(), silences, nowMs };
+  const alerting: SelfAlertDeps = { database, log, routeOf: (subject) => routeSelf(context, subject) };
   const about = "service";
   const key = seen(credentialsFingerprint());
   const refusal = assessCredentials(nowMs, key.alert, zones);
-  let written = Number(await tellSelf(teller, { about, ...key, zoneId: null, news: refusal }));
+  let written = Number(await raiseSelfAlert(alerting, { about, ...key, zoneId: null, news: refusal }));
   const pseudonymKey = seen(keyFingerprint());
   const problem = await readKeyProblem(database.db, KEY_REPORT_MS);
   const held = await readHeldCounts(database.db);
   const missing = assessKey(nowMs, pseudonymKey.alert, { problem, held });
-  written += Number(await tellSelf(teller, { about, ...pseudonymKey, zoneId: null, news: missing }));
+  written += Number(await raiseSelfAlert(alerting, { about, ...pseudonymKey, zoneId: null, news: missing }));
   for (const zone of zones) {
     const quiet = seen(quietFingerprint(zone.zoneId));
     const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));
-    written += Number(await tellSelf(teller, { about, ...quiet, zoneId: zone.zoneId, news }));
+    written += Number(await raiseSelfAlert(alerting, { about, ...quiet, zoneId: zone.zoneId, news }));
   }
   const space = deps.readDisk?.() ?? null;
   if (space !== null) {
     const disk = seen(diskFingerprint());
     const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
-    written += Number(await tellSelf(teller, { about, ...disk, zoneId: null, news }));
+    written += Number(await raiseSelfAlert(alerting, { about, ...disk, zoneId: null, news }));
   }
   if (written > 0) await deps.afterAlerts();
 }

@@ -2,14 +2,15 @@ import { type QuietResolve, resolveQuietly } from "../../db/alerting/alert-group
 import { readNewestAlerts } from "../../db/alerting/alerts.ts";
 import type { Queryable } from "../../db/client.ts";
 import { type PersonsAct, resolveByHand, toResolvedMessage } from "../../src/alerting/act-on-alert.ts";
-import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
+import { parseDetails } from "../../src/alerting/alert-details.ts";
+import { notifiedChannels } from "../../src/alerting/alert-history.ts";
+import { Transitions, toAlertRecord } from "../../src/alerting/alert-record.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { Transitions, toldChannels } from "../../src/model/alert-record.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
 
 /**
- * Closes with a group that a person has resolved the alerts of its rules that nobody has heard of: left open, each would
- * page by itself as soon as the group is silent. In the group's own transaction; one that has moved meanwhile stays as it is.
+ * Resolves the members' alerts that no channel was notified of when a person resolves their group: each would otherwise
+ * notify by itself. Runs in the group's transaction. An alert that has moved meanwhile stays as it is.
  */
 export async function resolveMembers(
   tx: Queryable,
@@ -20,13 +21,13 @@ export async function resolveMembers(
   const resolves = [...(await readNewestAlerts(tx, prints)).values()].flatMap((row): QuietResolve[] => {
     if (row.state === "resolved" || !Transitions.safeParse(row.transitions).success) return [];
     const before = toAlertRecord(row);
-    if (toldChannels(before).size > 0) return [];
+    if (notifiedChannels(before).size > 0) return [];
     const { alert } = resolveByHand(before, act);
-    const { message } = row.details as { message?: unknown };
-    if (message === undefined) return [];
+    const { message } = parseDetails(row.details);
+    if (message === null) return [];
     const { state, transition, reason, endedAt, headline } = toResolvedMessage(message, alert, act);
-    const said = { state, transition, reason, endedAt, headline };
-    return [{ id: row.id, seen: row.transition, entry: alert.transitions.at(-1), said }];
+    const changed = { state, transition, reason, endedAt, headline };
+    return [{ id: row.id, seen: row.transition, entry: alert.transitions.at(-1), changed }];
   });
   return resolves.length === 0 ? 0 : resolveQuietly(tx, resolves, act.atMs);
 }

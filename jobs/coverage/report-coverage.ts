@@ -3,6 +3,7 @@ import type { Database } from "../../db/client.ts";
 import { type CoverageTrouble, readCoverageTrouble } from "../../db/coverage/coverage-trouble.ts";
 import { readReopenedHours } from "../../db/coverage/reopen-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
+import { toAlertRecord } from "../../src/alerting/alert-record.ts";
 import {
   assessGaps,
   assessLoss,
@@ -17,13 +18,12 @@ import {
   type SuspectRoute,
   suspicionFingerprint,
 } from "../../src/alerting/self/evidence-alert.ts";
-import { toAlertRecord } from "../../src/alerting/to-alert-record.ts";
 import { UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { horizonAt } from "../../src/model/horizon.ts";
-import { type SelfTeller, tellSelf } from "../alerting/tell-self.ts";
+import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/raise-self-alert.ts";
 
 /** What has expired undecided seal-windows is about to call a gap; where it does not come, that is told. */
 const OVERDUE_GRACE_MS = 15 * 60_000;
@@ -34,7 +34,7 @@ export interface ReportCoverageDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Who hears of a zone's trouble. */
-  readonly routeOf: SelfTeller["routeOf"];
+  readonly routeOf: SelfAlertDeps["routeOf"];
   /** Since when each zone was seen with hours that have expired undecided, by this process; kept between the calls. */
   readonly overdueSince: Map<number, number>;
 }
@@ -92,8 +92,8 @@ async function reportEvidence(
   const reopened = assessReopened(nowMs, zoneId, open.alert, hours);
   const common = { about, zoneId, nowMs };
   const written = [
-    await tellSelf(deps, { ...common, fingerprint: suspectPrint, row: suspect.row, news: suspicion }),
-    await tellSelf(deps, { ...common, fingerprint: reopenedPrint, row: open.row, news: reopened }),
+    await raiseSelfAlert(deps, { ...common, fingerprint: suspectPrint, row: suspect.row, news: suspicion }),
+    await raiseSelfAlert(deps, { ...common, fingerprint: reopenedPrint, row: open.row, news: reopened }),
   ];
   return written.filter(Boolean).length;
 }
@@ -116,7 +116,7 @@ async function reportZone(
   const about = "coverage";
   const gap = { about, zoneId, fingerprint: gapPrint, row: gapRow, news: gapNews, nowMs };
   const loss = { about, zoneId, fingerprint: lossPrint, row: lossRow, news: lossNews, nowMs };
-  return Number(await tellSelf(deps, gap)) + Number(await tellSelf(deps, loss));
+  return Number(await raiseSelfAlert(deps, gap)) + Number(await raiseSelfAlert(deps, loss));
 }
 
 function isDecidedSoon(

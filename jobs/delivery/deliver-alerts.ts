@@ -15,7 +15,6 @@ import type { Notifier, SendResult } from "../../src/delivery/notifier.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import { reportChannels } from "../alerting/report-channels.ts";
-import { type Fallback, standIn } from "../alerting/stand-in.ts";
 import {
   type ClaimedDeliveries,
   claimDeliveries,
@@ -23,6 +22,7 @@ import {
   type Delivery,
   spendMore,
 } from "./claim-delivery.ts";
+import { copyToFallback, type Fallback } from "./copy-to-fallback.ts";
 import { recordAttempts } from "./record-attempts.ts";
 import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
 
@@ -78,7 +78,7 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
     async run(_payload, signal) {
       await enableNew(deps, known);
       const { fallback } = deps;
-      if (fallback != null && deps.notifiers.has(fallback.channel)) await standIn(deps, fallback);
+      if (fallback != null && deps.notifiers.has(fallback.channel)) await copyToFallback(deps, fallback);
       const { routing = () => routeToAll([...deps.notifiers.keys()]) } = deps;
       const lanes: PromiseSettledResult<void>[] = [];
       do {

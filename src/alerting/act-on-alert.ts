@@ -1,8 +1,8 @@
 import { cutText } from "../lib/plain-text.ts";
 import { type AlertMessage, alertMessage } from "../model/alert-message.ts";
-import { type AlertRecord, gravestSeverity, type Transition, toldChannels } from "../model/alert-record.ts";
+import { gravestSeverity, notifiedChannels } from "./alert-history.ts";
+import { type AlertRecord, NOBODY, nextAlert, type Transition } from "./alert-record.ts";
 import { nameSeries } from "./message/headline.ts";
-import { nextAlert } from "./next-alert.ts";
 
 /** Of a note in a headline; the whole of it is with the alert. */
 const NOTE_CHARS = 120;
@@ -47,19 +47,15 @@ export function resolveByHand(
   alert: AlertRecord,
   act: PersonsAct,
 ): { alert: AlertRecord; channels: string[] } {
-  const channels = [...toldChannels(alert)];
-  const spike = {
-    id: alert.spikeId ?? 0,
-    severity: gravestSeverity(alert),
-    openedAtMs: alert.firedAtMs,
-    closedAtMs: null,
-  };
-  const facts = { reason: "resolved", silencedBy: null, hasAdvice: false, nowMs: act.atMs } as const;
-  const next = nextAlert(alert, { ...facts, spike, channels });
+  const channels = [...notifiedChannels(alert)];
+  const { spikeId: id, firedAtMs: openedAtMs } = alert;
+  const occurrence = { id, severity: gravestSeverity(alert), openedAtMs };
+  const recipients = { ...NOBODY, notified: channels };
+  const next = nextAlert(alert, { reason: "resolved", occurrence, recipients, nowMs: act.atMs });
   const transitions = next.transitions.map((entry) =>
     entry.transition === next.transition ? { ...entry, ...signatureOf(act) } : entry,
   );
-  return { alert: { ...next, spikeId: alert.spikeId, transitions }, channels };
+  return { alert: { ...next, transitions }, channels };
 }
 
 /**

@@ -1,109 +1,144 @@
 import type { AlertMessage } from "../model/alert-message.ts";
-import { type AlertRecord, lastToldAt, type NotifyReason } from "../model/alert-record.ts";
 import { fingerprintOf } from "../model/fingerprint.ts";
-import { toOccurrence } from "./alert-group.ts";
+import { notifiedChannels } from "./alert-history.ts";
+import type { AlertRecord, Occurrence } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
-import { assessAlert, type Scene } from "./assess-alert.ts";
-import { type Candidate, findMembers } from "./group-candidates.ts";
-import { nextAlert } from "./next-alert.ts";
-import { notifyReason } from "./notify-reason.ts";
-import type { Occurrence } from "./occurrence.ts";
-import { pickChannels } from "./pick-channels.ts";
-import { findDue, type Listeners, NOTHING_DUE, type Ringing } from "./plan-ringing.ts";
+import type { Assess, Assessment, Context } from "./assess.ts";
+import { type Decision, decide } from "./decide.ts";
+import { listMembers, toOccurrence } from "./group.ts";
+import { buildMessage } from "./message/build-message.ts";
+import { toSituation } from "./mute.ts";
+import type { RoutePlan } from "./routing/plan-route.ts";
 
-/** What a group's alert is and what was read of it. */
-export interface GroupStanding {
-  /** The newest of the group's; null where it has never spoken. */
-  readonly before: AlertRecord | null;
-  /** Its last message. */
-  readonly said: AlertMessage | undefined;
-  /** Everything that may be a member of it. */
+/** An open spike that no channel was notified of and that nothing mutes. */
+export interface Candidate {
+  readonly assessment: Assessment;
+  /** The newest of its fingerprint. */
+  readonly alert: AlertRecord | null;
+}
+
+/** Returns null if the spike cannot become a new member of a group. */
+export function toCandidate(assessment: Assessment, alert: AlertRecord | null): Candidate | null {
+  const { spike, silencedBy, isInhibited } = assessment;
+  if (spike.closedAtMs !== null || silencedBy !== null || isInhibited) return null;
+  if (alert !== null && alert.state !== "resolved" && notifiedChannels(alert).size > 0) return null;
+  const isOver = alert?.state === "resolved" && alert.spikeId !== null && spike.id <= alert.spikeId;
+  return isOver ? null : { assessment, alert };
+}
+
+/** Returns the candidates by group key; every one of `openKeys` has a list, which may be empty. */
+export function groupCandidates(
+  candidates: readonly Candidate[],
+  openKeys: readonly string[],
+): ReadonlyMap<string, readonly Candidate[]> {
+  const byKey = new Map<string, Candidate[]>(openKeys.map((key) => [key, []]));
+  for (const candidate of candidates) {
+    const key = candidate.assessment.groupKey;
+    if (key !== null) byKey.set(key, [...(byKey.get(key) ?? []), candidate]);
+  }
+  return byKey;
+}
+
+/** A group's alert and what was read of it. */
+export interface GroupState {
+  /** The newest alert of the group. */
+  readonly alert: AlertRecord | null;
+  /** Its latest message. */
+  readonly message: AlertMessage | null;
+  /** Every spike that may be a member. */
   readonly spikes: readonly AlertSpike[];
-  /** Those that nobody has heard of, as they are under lock. */
   readonly candidates: readonly Candidate[];
 }
 
-/** One transition of a group's alert. */
-export interface GroupDecision {
-  readonly reason: NotifyReason;
-  /** After the transition. */
-  readonly alert: AlertRecord;
-  readonly before: AlertRecord | null;
-  readonly told: Ringing;
-  /** All it speaks for now, and those of them that are new. */
+export interface GroupDecision extends Decision {
   readonly members: readonly AlertSpike[];
-  readonly newcomers: readonly Candidate[];
+  /** The members that no earlier message has named. */
+  readonly newMembers: readonly Candidate[];
 }
 
-/** What there is to say of a group now; null where there is nothing. */
-export function decideGroup(standing: GroupStanding, scene: Scene): GroupDecision | null {
-  const { before, said, spikes, candidates } = standing;
-  const isOpen = before !== null && before.state !== "resolved";
-  const timing = candidates[0]?.assessment.telling.timing;
+/** Decides the next transition of a group's alert; null if there is none. */
+export function decideGroup(
+  { alert, message, spikes, candidates }: GroupState,
+  context: Context,
+  assess: Assess,
+): GroupDecision | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const timing = candidates[0]?.assessment.route.timing;
   if (!isOpen && candidates.length < (timing?.groupFrom ?? 1)) return null;
-  const former = isOpen ? findMembers(said, spikes) : [];
-  const formerPrints = new Set(former.map(fingerprintOf));
-  const newcomers = candidates.filter(({ spike }) => !formerPrints.has(fingerprintOf(spike)));
-  const members = [...former, ...newcomers.map(({ spike }) => spike)];
-  const { nowMs, routing } = scene;
-  const occurrence = toOccurrence(members) ?? goneAt(nowMs, before, said);
-  const { listeners, held, silencedBy } = gatherListeners(members, scene);
-  const isSilenced = silencedBy !== null;
-  const due = before === null ? NOTHING_DUE : findDue(before, listeners, occurrence, nowMs);
-  let reason = notifyReason({ alert: before, spike: occurrence, hasAdvice: false, isSilenced, nowMs, due });
-  if (reason === "first" && nowMs - occurrence.openedAtMs < (timing?.groupWaitMs ?? 0)) return null;
-  const isGrown = isOpen && newcomers.length > 0 && !isSilenced && timing !== undefined;
-  const isTimeForNews = isGrown && nowMs - (lastToldAt(before) ?? 0) >= timing.groupIntervalMs;
-  // Once a message has named the new ones they are news to nobody: it is everybody's, now or when they may be rung.
-  if ((reason === "none" && isTimeForNews) || (reason === "repeat" && isGrown)) reason = "worse";
-  if (reason === "none") return null;
-  const { channels: configured } = routing;
-  const owed = isGrown ? { ...due, rise: [] } : due;
-  const choice = {
-    reason,
-    alert: before,
-    spike: occurrence,
-    listeners,
-    configured,
-    due: owed,
-    isSilenced,
-    nowMs,
-  };
-  const told = pickChannels(choice);
-  const change = { reason, spike: occurrence, ...told, held, silencedBy, hasAdvice: false, nowMs };
-  const next = nextAlert(before, change);
-  // Without members there is no spike that it could stand for but the one it stood for, if that is still there.
-  const alert = members.length > 0 ? next : { ...next, spikeId: before?.spikeId ?? null };
-  return { reason, before, alert, told, members, newcomers };
+  const named = listMembers(isOpen ? message : null);
+  const former = spikes.filter((spike) => named.has(fingerprintOf(spike)));
+  const newMembers = candidates.filter(({ assessment }) => !named.has(fingerprintOf(assessment.spike)));
+  const members = [...former, ...newMembers.map(({ assessment }) => assessment.spike)];
+  const open = members.filter(({ closedAtMs }) => closedAtMs === null).map(assess);
+  const decision = decide(
+    {
+      alert,
+      occurrence: toOccurrence(members) ?? endWithoutMembers(alert, message, context.nowMs),
+      route: mergeRoutes(open, timing?.groupWaitMs ?? 0),
+      // A silence mutes the group if all of its open members are silenced.
+      mute: {
+        silencedBy: open.every(({ silencedBy }) => silencedBy !== null)
+          ? (open.at(-1)?.silencedBy ?? null)
+          : null,
+        mutedBy: null,
+      },
+      hasAdvice: false,
+      newMembersIntervalMs: isOpen && newMembers.length > 0 ? (timing?.groupIntervalMs ?? null) : null,
+    },
+    context,
+  );
+  return decision === null ? null : { ...decision, members, newMembers };
 }
 
-/** A group all of whose members were deleted is over. */
-function goneAt(nowMs: number, before: AlertRecord | null, said: AlertMessage | undefined): Occurrence {
-  const severity = said?.severity ?? "warning";
-  return { id: before?.spikeId ?? 0, severity, openedAtMs: nowMs, closedAtMs: nowMs };
+/** A group ends when all of its members were deleted. */
+function endWithoutMembers(
+  alert: AlertRecord | null,
+  message: AlertMessage | null,
+  nowMs: number,
+): Occurrence {
+  const severity = message?.severity ?? "warning";
+  return { id: alert?.spikeId ?? null, severity, openedAtMs: nowMs, closedAtMs: nowMs, isCalm: false };
 }
 
-/** Who hears of the members that still fire, and the silence over all of them. */
-function gatherListeners(members: readonly AlertSpike[], scene: Scene) {
+/** Returns the channels of all routes, each with its shortest interval. */
+function mergeRoutes(open: readonly Assessment[], groupWaitMs: number) {
   const repeatIntervalMs = new Map<string, number>();
-  let ringIntervalMs = Number.POSITIVE_INFINITY;
-  const channels = new Set<string>();
-  const held = new Set<string>();
-  let silencedBy: number | null = null;
-  let isHeard = false;
-  for (const spike of members) {
-    if (spike.closedAtMs !== null) continue;
-    const { telling, silence } = assessAlert(spike, null, scene, () => false);
-    if (silence === null) isHeard = true;
-    else silencedBy = silence.id;
-    ringIntervalMs = Math.min(ringIntervalMs, telling.timing.groupIntervalMs);
-    for (const channel of telling.channels) channels.add(channel);
-    for (const channel of telling.held) held.add(channel);
-    for (const [channel, intervalMs] of telling.repeatIntervalMs)
-      repeatIntervalMs.set(channel, Math.min(intervalMs, repeatIntervalMs.get(channel) ?? intervalMs));
-  }
-  const { mannerOf } = scene;
-  const listeners: Listeners = { channels: [...channels], repeatIntervalMs, ringIntervalMs, mannerOf };
-  const later = [...held].filter((channel) => !channels.has(channel));
-  return { listeners, held: later, silencedBy: isHeard ? null : silencedBy };
+  const routes = open.map(({ route }) => route);
+  for (const [channel, intervalMs] of routes.flatMap((route) => [...route.repeatIntervalMs]))
+    repeatIntervalMs.set(channel, Math.min(intervalMs, repeatIntervalMs.get(channel) ?? intervalMs));
+  const channels = new Set(routes.flatMap((route) => route.channels));
+  const held = new Set(routes.flatMap((route) => route.held));
+  const shortest = (read: (timing: RoutePlan["timing"]) => number) =>
+    Math.min(...routes.map(({ timing }) => read(timing)));
+  return {
+    channels: [...channels],
+    held: [...held].filter((channel) => !channels.has(channel)),
+    repeatIntervalMs,
+    timing: {
+      groupWaitMs,
+      groupIntervalMs: shortest((timing) => timing.groupIntervalMs),
+      repeatIntervalMs: shortest((timing) => timing.repeatIntervalMs),
+    },
+  };
+}
+
+/** A member's own alert, which its group mutes. */
+export interface MutedAlert {
+  readonly alert: AlertRecord;
+  readonly fingerprint: string;
+  /** The alert's id is still missing. */
+  readonly message: AlertMessage;
+}
+
+/** Returns the alert that begins for a new member; null if the member has an alert already. */
+export function toMutedAlert({ assessment, alert: before }: Candidate, context: Context): MutedAlert | null {
+  const situation = { ...toSituation(assessment, before, true), hasAdvice: false };
+  const decision = decide(situation, context);
+  if (decision?.reason !== "first") return null;
+  const { alert } = decision;
+  const { spike, advice: standing } = assessment;
+  const fingerprint = fingerprintOf(spike);
+  const advice = { state: standing.state, text: null, reason: standing.reason };
+  const message = buildMessage({ alertId: 0, fingerprint, alert, reason: "first", spike, advice });
+  return { alert, fingerprint, message };
 }

@@ -1,19 +1,19 @@
 import { MINUTE_MS } from "../lib/units.ts";
 import { severities } from "../model/alert-message.ts";
-import type { AlertRecord, NotifyReason } from "../model/alert-record.ts";
 import type { Severity } from "../model/severity.ts";
 import type { Subject, SubjectMatchers } from "../model/subject.ts";
 import { matchesSubject } from "../model/subject.ts";
+import { type AlertRecord, isMuted, type NotifyReason } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
-import type { Scene } from "./assess-alert.ts";
-import { type AlertDecision, decideAlert } from "./decide-alert.ts";
-import { nextAlert } from "./next-alert.ts";
+import { type Context, createAssessor } from "./assess.ts";
+import { decide } from "./decide.ts";
+import { toSituation } from "./mute.ts";
 import { findInhibition } from "./routing/find-inhibition.ts";
 import { pickRoutes } from "./routing/pick-routes.ts";
-import { planTelling } from "./routing/plan-telling.ts";
+import { planRoute } from "./routing/plan-route.ts";
 import { findQuietChannels, isQuiet } from "./routing/quiet-hours.ts";
-import type { QuietHours, Route } from "./routing/routing.ts";
-import { routeSelf } from "./self/route-self.ts";
+import type { QuietHours, Route, Timing } from "./routing/routing.ts";
+import { routeSelf } from "./self-alert.ts";
 
 export interface ExplainedRoute {
   /** `route.routes[0]`. */
@@ -57,7 +57,7 @@ export interface ExplainedAlert {
   /** `inhibit[0]`. */
   readonly inhibitedBy: string | null;
   readonly silencedBy: number | null;
-  readonly timing: AlertDecision["telling"]["timing"];
+  readonly timing: Timing;
   /** Whether the alert may become part of a message for many. */
   readonly isGroupable: boolean;
   readonly repeatIntervalMs: Readonly<Record<string, number>>;
@@ -65,26 +65,25 @@ export interface ExplainedAlert {
 }
 
 /** Says of an alert that does not exist what the service would decide, by the functions that decide in the service. */
-export function explainAlert(subject: Subject, scene: Scene): ExplainedAlert {
-  const { routing, nowMs } = scene;
-  const telling = planTelling(routing, subject, nowMs);
-  const inhibition = findInhibition(routing.inhibitions, subject, scene.firing);
+export function explainAlert(subject: Subject, context: Context): ExplainedAlert {
+  const { routing, nowMs } = context;
+  const plan = planRoute(routing, subject, nowMs);
+  const inhibition = findInhibition(routing.inhibitions, subject, context.firing);
   const transitions =
     subject.kind === "self"
-      ? [explainSelf(subject, scene)]
-      : simulate(subject, scene, telling.timing.groupWaitMs);
-  const spike = toSpike(subject, nowMs, 0);
-  const { silence, groupKey } = decideAlert(spike, null, scene, () => false);
-  const self = subject.kind === "self" ? routeSelf(scene, subject) : null;
+      ? [explainSelf(subject, context)]
+      : simulate(subject, context, plan.timing.groupWaitMs);
+  const { silencedBy, groupKey } = createAssessor(context)(toSpike(subject, nowMs, 0));
+  const self = subject.kind === "self" ? routeSelf(context, subject) : null;
   return {
     routes: explainRoutes(routing.root, subject),
-    quietHours: explainQuietHours(routing.quietHours, subject, [...telling.channels, ...telling.held], nowMs),
+    quietHours: explainQuietHours(routing.quietHours, subject, [...plan.channels, ...plan.held], nowMs),
     inhibitedBy:
       inhibition === null || self !== null ? null : `inhibit[${routing.inhibitions.indexOf(inhibition)}]`,
-    silencedBy: self === null ? (silence?.id ?? null) : self.silencedBy,
-    timing: telling.timing,
+    silencedBy: self === null ? silencedBy : self.silencedBy,
+    timing: plan.timing,
     isGroupable: self === null && groupKey !== null,
-    repeatIntervalMs: Object.fromEntries(telling.repeatIntervalMs),
+    repeatIntervalMs: Object.fromEntries(plan.repeatIntervalMs),
     transitions,
   };
 }
@@ -134,42 +133,36 @@ function explainQuietHours(
   });
 }
 
-function explainSelf(subject: Subject, scene: Scene): ExplainedTransition {
-  const { channels, silencedBy } = routeSelf(scene, subject);
+function explainSelf(subject: Subject, context: Context): ExplainedTransition {
+  const { channels, silencedBy } = routeSelf(context, subject);
   const notified = silencedBy === null ? channels : [];
   return { reason: "first", severity: subject.severity, notified, updated: [], waiting: [], held: [] };
 }
 
 /** The alert's beginning, a rise a minute later where there can be one, and its end. */
-function simulate(subject: Subject, scene: Scene, groupWaitMs: number): ExplainedTransition[] {
+function simulate(subject: Subject, context: Context, groupWaitMs: number): ExplainedTransition[] {
   const graver = severities[severities.indexOf(subject.severity) + 1];
-  const first = step(toSpike(subject, scene.nowMs, groupWaitMs), null, scene);
-  const later = { ...scene, nowMs: scene.nowMs + MINUTE_MS };
+  const first = step(toSpike(subject, context.nowMs, groupWaitMs), null, context);
+  const later = { ...context, nowMs: context.nowMs + MINUTE_MS };
   const rise =
     graver === undefined
       ? null
-      : step(toSpike({ ...subject, severity: graver }, scene.nowMs, groupWaitMs), first.alert, later);
+      : step(toSpike({ ...subject, severity: graver }, context.nowMs, groupWaitMs), first.alert, later);
   const before = rise?.alert ?? first.alert;
   const end = { ...later, nowMs: later.nowMs + MINUTE_MS };
-  const closed = { ...toSpike(subject, scene.nowMs, groupWaitMs), closedAtMs: end.nowMs };
+  const closed = { ...toSpike(subject, context.nowMs, groupWaitMs), closedAtMs: end.nowMs };
   const over = step(closed, before, end);
   return [first, ...(rise === null ? [] : [rise]), over].flatMap(({ shown }) => shown ?? []);
 }
 
-function step(spike: AlertSpike, before: AlertRecord | null, scene: Scene) {
-  const { reason, told, silence, mutedBy, telling } = decideAlert(spike, before, scene, () => false);
-  if (reason === "none") return { alert: before, shown: null };
-  const muted = { silencedBy: silence?.id ?? null, mutedBy, held: telling.held };
-  const alert = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice: false, nowMs: scene.nowMs });
-  const isMuted = reason !== "resolved" && (silence !== null || mutedBy !== null);
-  const shown: ExplainedTransition = {
-    reason,
-    severity: spike.severity,
-    notified: told.channels.filter((channel) => !told.quiet.includes(channel)),
-    updated: told.quiet,
-    waiting: told.waiting.filter((channel) => !told.quiet.includes(channel)),
-    held: isMuted || reason === "resolved" ? [] : telling.held,
-  };
+function step(spike: AlertSpike, before: AlertRecord | null, context: Context) {
+  const situation = toSituation(createAssessor(context)(spike), before, false);
+  const decision = decide(situation, context);
+  if (decision === null) return { alert: before, shown: null };
+  const { alert, reason, notified, updated, waiting } = decision;
+  const isHeld = reason !== "resolved" && !isMuted(situation.mute);
+  const held = isHeld ? situation.route.held : [];
+  const shown: ExplainedTransition = { reason, severity: spike.severity, notified, updated, waiting, held };
   return { alert, shown };
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Routing } from "../alerting/routing/routing.ts";
-import { routeSelf } from "../alerting/self/route-self.ts";
+import { routeSelf } from "../alerting/self-alert.ts";
 import { describeFailure } from "../delivery/describe-failure.ts";
 import type { Notifier } from "../delivery/notifier.ts";
 import type { Clock } from "../lib/clock.ts";

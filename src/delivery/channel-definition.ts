@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Clock } from "../lib/clock.ts";
 import { createSecret } from "../lib/secret.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
+import type { LaterMessage } from "../model/later-message.ts";
 import type { ChannelRate } from "./channel-rate.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
@@ -12,12 +13,8 @@ export interface ChannelCapabilities {
   readonly rate: ChannelRate;
   /** The longest pause between two probes while the channel's circuit is open: a minute for pagers, two for chats. */
   readonly longestPauseMs: number;
-  /**
-   * What the channel does with a later transition of an alert.
-   * `post-anew`: it posts another message. `update-in-place`: it changes the first message and can do so without notifying.
-   * `same-incident`: the receiver knows the alert by its key, pages once for it and keeps it open until it is resolved.
-   */
-  readonly laterTransitions: "post-anew" | "update-in-place" | "same-incident";
+  /** What the channel does with a later transition of an alert. */
+  readonly laterTransitions: LaterMessage;
   /** Whether an acknowledgement changes what the receiver shows. Other channels are not sent acknowledgements. */
   readonly showsAcknowledgements: boolean;
   /** How long the receiver keeps a firing alert that is not sent again; null where it keeps the alert until it is resolved. */

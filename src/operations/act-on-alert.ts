@@ -4,7 +4,6 @@ import type { Database, Queryable } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { resolveMembers } from "../../jobs/alerting/resolve-members.ts";
-import { toNotifications } from "../../jobs/alerting/to-notifications.ts";
 import {
   acknowledge,
   type PersonsAct,
@@ -12,9 +11,11 @@ import {
   toAcknowledgedMessage,
   toResolvedMessage,
 } from "../alerting/act-on-alert.ts";
-import { toAlertRecord } from "../alerting/to-alert-record.ts";
+import { parseDetails } from "../alerting/alert-details.ts";
+import { notifiedChannels } from "../alerting/alert-history.ts";
+import { toAlertRecord } from "../alerting/alert-record.ts";
+import { toNotifications } from "../alerting/to-notifications.ts";
 import { maskText } from "../archive/mask/mask-text.ts";
-import { toldChannels } from "../model/alert-record.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;
@@ -46,8 +47,8 @@ export async function acknowledgeByHand(database: Database, act: AlertAct): Prom
   return change(database, act, "firing", async (tx, row) => {
     const before = toAlertRecord(row);
     const transitions = acknowledge(before, act);
-    const { message } = row.details as { message?: object };
-    const details = message === undefined ? row.details : { message: { ...message, state: "acknowledged" } };
+    const { message } = parseDetails(row.details);
+    const details = message === null ? row.details : { message: { ...message, state: "acknowledged" } };
     const isFirst = row.state === "firing";
     await acknowledgeAlert(tx, row.id, {
       details,
@@ -56,11 +57,11 @@ export async function acknowledgeByHand(database: Database, act: AlertAct): Prom
       acknowledgedAt: isFirst ? new Date(act.atMs) : row.acknowledgedAt,
       acknowledgedBy: isFirst ? act.by : row.acknowledgedBy,
     });
-    const channels = [...toldChannels(before)];
+    const channels = [...notifiedChannels(before)];
     if (channels.length === 0) return { state: "acknowledged", channels };
     const takenBy = isFirst ? null : row.acknowledgedBy;
     const told = toAcknowledgedMessage(message, transitions.length, { ...act, takenBy });
-    await insertNotifications(tx, toNotifications(told, { channels, alert: before }));
+    await insertNotifications(tx, toNotifications(told, { notified: channels }, before));
     return { state: "acknowledged", channels };
   });
 }
@@ -85,9 +86,9 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     const resolvedAt = new Date(act.atMs);
     const moved = { state, transition, transitions: [...transitions], kind, spikeId, resolvedAt };
     if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${row.id} moved although it is locked`);
-    const message = toResolvedMessage((row.details as { message?: unknown }).message, alert, act);
+    const message = toResolvedMessage(parseDetails(row.details).message, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
-    await insertNotifications(tx, toNotifications(message, { channels, alert: before }));
+    await insertNotifications(tx, toNotifications(message, { notified: channels }, before));
     await resolveMembers(tx, message.members ?? [], act);
     return { state, channels };
   });

@@ -1,8 +1,9 @@
 import type { AlertRow } from "../../db/alerting/alerts.ts";
-import { toAlertRecord } from "../alerting/to-alert-record.ts";
+import { parseDetails } from "../alerting/alert-details.ts";
+import { gravestSeverity } from "../alerting/alert-history.ts";
+import { toAlertRecord } from "../alerting/alert-record.ts";
 import { toSafeLinks } from "../delivery/message/safe-link.ts";
-import { type AlertMessage, alertMessage } from "../model/alert-message.ts";
-import { gravestSeverity } from "../model/alert-record.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
 
 /** An alert in short; times in epoch ms. Texts are as they were logged: hostile. */
 export interface AlertSummary {
@@ -27,7 +28,7 @@ export interface AlertSummary {
 
 export function summariseAlert(row: AlertRow): AlertSummary {
   const { id, state, kind, zoneId, ruleId, acknowledgedBy, fingerprint } = row;
-  const message = readAlertMessage(row);
+  const message = parseDetails(row.details).message;
   return {
     id,
     state,
@@ -44,10 +45,4 @@ export function summariseAlert(row: AlertRow): AlertSummary {
     headline: message?.headline ?? null,
     links: toSafeLinks(message?.links ?? []).map(({ title, href }) => ({ title, url: href })),
   };
-}
-
-/** What the alert last said; null where it cannot be read. */
-export function readAlertMessage(row: AlertRow): AlertMessage | null {
-  const parsed = alertMessage.safeParse((row.details as { message?: unknown }).message);
-  return parsed.success ? parsed.data : null;
 }

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { alerts } from "../../db/schema/alerts.ts";
 import { silences } from "../../db/schema/silences.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import {
@@ -292,4 +293,14 @@ test("new rules of a flood are news to everybody, also where one channel is just
     .slice(2)
     .map(({ channel, message }) => `${channel} ${message.reason} ${message.members?.length}`);
   expect(heard.sort()).toEqual(["chat worse 6", "pager worse 6"]);
+});
+
+test("a group whose stored message cannot be read does not stop the alerts of other rules", async () => {
+  for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
+  await world.runAt(1, groupedBy("zone"));
+  const unreadable = { details: { message: { members: 5 } } };
+  await database.db.update(alerts).set(unreadable).where(eq(alerts.kind, "group"));
+  await spike(102, "942100");
+  await world.runAt(2, groupedBy("zone"));
+  expect((await told()).slice(1)).toEqual(["first 102 942100"]);
 });

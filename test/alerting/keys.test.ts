@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupKeyOf } from "../../src/alerting/alert-group.ts";
+import { groupKeyOf } from "../../src/alerting/group.ts";
 import { ruleTitle } from "../../src/alerting/message/rule-title.ts";
 import { DEFAULT_TIMING, type Label } from "../../src/alerting/routing/routing.ts";
 import { episodeKeyOf, notificationKeyOf } from "../../src/model/dedupe-key.ts";

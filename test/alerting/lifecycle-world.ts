@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
-import type { Scene } from "../../src/alerting/assess-alert.ts";
+import type { Context } from "../../src/alerting/assess.ts";
 import { DEFAULT_TIMING, type Routing } from "../../src/alerting/routing/routing.ts";
 import { findSilence, type Silence } from "../../src/alerting/silence.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
@@ -87,10 +87,11 @@ export function createLifecycleWorld() {
       if (spike !== undefined && spike.closedAtMs === null) spikes.set(rule, to(spike));
     }
   };
-  const scene = (): Scene => {
+  const context = (): Context => {
     const firing = [...spikes.values()].filter(({ closedAtMs }) => closedAtMs === null);
-    const mannerOf = (name: string) => (name === "pager" ? "keyed" : name === "board" ? "edits" : "rings");
-    return { nowMs, routing: ROUTING, asks, silences, firing, mannerOf };
+    const laterMessageOf = (name: string) =>
+      name === "pager" ? "same-incident" : name === "board" ? "update-in-place" : "post-anew";
+    return { nowMs, routing: ROUTING, asks, silences, firing, laterMessageOf };
   };
   const isSilenced = (spike: AlertSpike) => findSilence(silences, spike, nowMs) !== null;
   const pick = (rules: readonly string[]) =>
@@ -142,7 +143,7 @@ export function createLifecycleWorld() {
           });
     },
     tick(): void {
-      service.tick([...spikes.values()], scene());
+      service.tick([...spikes.values()], context());
     },
     /** What attacks goes on, and time passes until nothing holds anything back. */
     settle(): void {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { nextAlert } from "../../src/alerting/next-alert.ts";
+import { lastSent, notifiedChannels } from "../../src/alerting/alert-history.ts";
+import { type AlertRecord, NOBODY, nextAlert } from "../../src/alerting/alert-record.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { type AlertRecord, lastHeard, toldChannels } from "../../src/model/alert-record.ts";
 import { alertSpike, NOW, play } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;
@@ -166,8 +166,8 @@ function historyOf(
 test("a channel is owed a message that quiet hours or a silence kept from it, and one that is new hears with the others", () => {
   const heard = (alert: AlertRecord) =>
     ["chat", "pager", "new"].map((channel) => {
-      const { atMs, isOwed } = lastHeard(alert, channel);
-      return isOwed ? null : atMs;
+      const { atMs, isPending } = lastSent(alert, channel);
+      return isPending ? null : atMs;
     });
   const first = { reason: "first", channels: ["chat", "pager"] };
   expect(heard(historyOf(first))).toEqual([NOW, NOW, NOW]);
@@ -186,19 +186,21 @@ test("a channel is owed a message that quiet hours or a silence kept from it, an
 test("what a channel heard before the last resolve is closed: only what came since has to be", () => {
   const first = { reason: "first", channels: ["chat", "pager"] };
   const resolved = { reason: "resolved", channels: ["chat", "pager"] };
-  expect(toldChannels(historyOf(first, { reason: "repeat", channels: ["desk"] }))).toEqual(
+  expect(notifiedChannels(historyOf(first, { reason: "repeat", channels: ["desk"] }))).toEqual(
     new Set(["chat", "pager", "desk"]),
   );
   const again = historyOf(first, resolved, { reason: "worse", channels: ["chat"] });
-  expect(toldChannels(again)).toEqual(new Set(["chat"]));
-  expect(lastHeard(again, "pager")).toEqual({ atMs: minutes(2), isOwed: false });
+  expect(notifiedChannels(again)).toEqual(new Set(["chat"]));
+  expect(lastSent(again, "pager")).toEqual({ atMs: minutes(2), isPending: false });
 });
 
 test("a transition keeps what muted it, and a resolve is muted by nothing", () => {
-  const facts = { spike: alertSpike(), channels: [], silencedBy: 3, hasAdvice: false, nowMs: NOW } as const;
-  const first = nextAlert(null, { ...facts, reason: "first", mutedBy: "group" });
+  const mute = { silencedBy: 3, mutedBy: null };
+  const facts = { occurrence: alertSpike(), recipients: NOBODY, mute, nowMs: NOW };
+  const first = nextAlert(null, { ...facts, reason: "first", mute: { ...mute, mutedBy: "group" } });
   expect(first.transitions).toMatchObject([{ reason: "first", silencedBy: 3, mutedBy: "group" }]);
   expect(nextAlert(first, { ...facts, reason: "worse" }).transitions.at(-1)).toMatchObject({ mutedBy: null });
-  const resolved = nextAlert(first, { ...facts, reason: "resolved", mutedBy: "inhibition" });
+  const inhibited = { ...mute, mutedBy: "inhibition" } as const;
+  const resolved = nextAlert(first, { ...facts, reason: "resolved", mute: inhibited });
   expect(resolved.transitions.at(-1)).toMatchObject({ silencedBy: null, mutedBy: null });
 });

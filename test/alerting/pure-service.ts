@@ -1,26 +1,27 @@
-import { toNotifications } from "../../jobs/alerting/to-notifications.ts";
 import {
   acknowledge,
   resolveByHand,
   toAcknowledgedMessage,
   toResolvedMessage,
 } from "../../src/alerting/act-on-alert.ts";
-import { type AlertSpike, isCalm } from "../../src/alerting/alert-spike.ts";
-import { assessAlert, type Scene } from "../../src/alerting/assess-alert.ts";
-import { decideGroup } from "../../src/alerting/decide-group.ts";
+import { notifiedChannels } from "../../src/alerting/alert-history.ts";
+import type { AlertRecord } from "../../src/alerting/alert-record.ts";
+import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
+import { type Context, createAssessor } from "../../src/alerting/assess.ts";
+import { decide } from "../../src/alerting/decide.ts";
 import {
   type Candidate,
-  findSpokenFor,
+  decideGroup,
   groupCandidates,
   toCandidate,
-} from "../../src/alerting/group-candidates.ts";
+  toMutedAlert,
+} from "../../src/alerting/decide-group.ts";
+import { findGroups } from "../../src/alerting/group.ts";
 import { buildMessage } from "../../src/alerting/message/build-message.ts";
 import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
-import { toMutedAlert } from "../../src/alerting/muted-alert.ts";
-import { nextAlert } from "../../src/alerting/next-alert.ts";
-import { pickChannels } from "../../src/alerting/pick-channels.ts";
+import { toSituation } from "../../src/alerting/mute.ts";
+import { toNotifications } from "../../src/alerting/to-notifications.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { type AlertRecord, toldChannels } from "../../src/model/alert-record.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
 
 export interface HeldAlert {
@@ -66,94 +67,75 @@ export function createPureService() {
   function emit(
     alert: HeldAlert,
     message: AlertMessage,
-    to: Parameters<typeof toNotifications>[1],
+    recipients: Parameters<typeof toNotifications>[1],
+    before: AlertRecord | null,
     atMs: number,
   ): void {
     alert.message = message;
-    for (const row of toNotifications(message, to)) said.push({ ...row, atMs, isGroup: alert.isGroup });
+    for (const row of toNotifications(message, recipients, before))
+      said.push({ ...row, atMs, isGroup: alert.isGroup });
   }
 
-  const listSpokenFor = () =>
-    findSpokenFor(
-      alerts
-        .filter((alert) => alert.isGroup && isOpen(alert))
-        .map(({ fingerprint, message }) => ({ fingerprint, said: message })),
-    );
+  const openGroups = () => alerts.filter((alert) => alert.isGroup && isOpen(alert));
 
-  function raiseGroups(spikes: readonly AlertSpike[], scene: Scene): void {
-    const open = alerts
-      .filter((alert) => alert.isGroup && isOpen(alert))
-      .map(({ fingerprint }) => fingerprint);
+  function raiseGroups(spikes: readonly AlertSpike[], context: Context): void {
+    const assess = createAssessor(context);
+    const open = openGroups().map(({ fingerprint }) => fingerprint);
     const candidates = spikes
-      .filter((spike) => !listSpokenFor().has(fingerprintOf(spike)))
-      .flatMap((spike) => toCandidate(spike, newest(fingerprintOf(spike))?.record ?? null, scene) ?? []);
-    for (const [key, group] of groupCandidates(candidates, open)) raiseGroup(key, group, spikes, scene);
+      .filter((spike) => !findGroups(openGroups()).has(fingerprintOf(spike)))
+      .flatMap((spike) => toCandidate(assess(spike), newest(fingerprintOf(spike))?.record ?? null) ?? []);
+    for (const [key, group] of groupCandidates(candidates, open)) raiseGroup(key, group, spikes, context);
   }
 
   function raiseGroup(
     key: string,
     candidates: readonly Candidate[],
     spikes: readonly AlertSpike[],
-    scene: Scene,
+    context: Context,
   ): void {
     const held = newest(key);
-    const standing = { before: held?.record ?? null, said: held?.message, spikes, candidates };
-    const decision = decideGroup(standing, scene);
+    const before = held?.record ?? null;
+    const state = { alert: before, message: held?.message ?? null, spikes, candidates };
+    const decision = decideGroup(state, context, createAssessor(context));
     if (decision === null) return;
-    const { alert: record, reason, members, told, before, newcomers } = decision;
+    const { alert: record, reason, members, newMembers } = decision;
     const alert = move(held, record, key, true);
     const facts = { alertId: alert.id, fingerprint: key, alert: record, reason, spikes: members };
-    emit(alert, buildGroupMessage(facts), { ...told, alert: before }, scene.nowMs);
-    for (const newcomer of newcomers) {
-      const muted = toMutedAlert(newcomer, scene.nowMs);
+    emit(alert, buildGroupMessage(facts), decision, before, context.nowMs);
+    for (const member of newMembers) {
+      const muted = toMutedAlert(member, context);
       if (muted !== null)
         move(newest(muted.fingerprint), muted.alert, muted.fingerprint, false).message = muted.message;
     }
   }
 
-  /** Everything there is to say of one spike now. */
-  function raise(spike: AlertSpike, scene: Scene): void {
+  /** Applies every transition of one spike's alert. */
+  function raise(spike: AlertSpike, context: Context): void {
     const fingerprint = fingerprintOf(spike);
+    const assessment = createAssessor(context)(spike);
     for (let count = 0; ; count += 1) {
       if (count > 20) throw new Error("never done");
       const held = newest(fingerprint);
       const before = held?.record ?? null;
-      const isSpokenFor = (key: string | null) =>
-        listSpokenFor().has(fingerprint) ||
-        alerts.some((alert) => alert.fingerprint === key && isOpen(alert));
-      const { reason, ...seen } = assessAlert(spike, before, scene, isSpokenFor);
-      if (reason === "none") return;
-      const { silence, mutedBy, standing, listeners, due, telling } = seen;
-      const { nowMs } = scene;
-      const isSilenced = silence !== null || mutedBy !== null;
-      const occurrence = { ...spike, isCalm: isCalm(spike) };
-      const configured = scene.routing.channels;
-      const told = pickChannels({
-        reason,
-        alert: before,
-        spike: occurrence,
-        listeners,
-        due,
-        isSilenced,
-        nowMs,
-        configured,
-      });
-      const hasAdvice = standing.state === "present";
-      const muted = { silencedBy: silence?.id ?? null, mutedBy, held: telling.held };
-      const record = nextAlert(before, { reason, spike, ...told, ...muted, hasAdvice, nowMs });
+      const isGroupOpen =
+        findGroups(openGroups()).has(fingerprint) ||
+        alerts.some((alert) => alert.fingerprint === assessment.groupKey && isOpen(alert));
+      const decision = decide(toSituation(assessment, before, isGroupOpen), context);
+      if (decision === null) return;
+      const { alert: record, reason } = decision;
       const alert = move(held, record, fingerprint, false);
-      const advice = { state: standing.state, text: null, reason: null };
+      const advice = { state: assessment.advice.state, text: null, reason: null };
       const message = buildMessage({ alertId: alert.id, fingerprint, alert: record, reason, spike, advice });
-      emit(alert, message, { ...told, alert: before }, nowMs);
+      emit(alert, message, decision, before, context.nowMs);
     }
   }
 
   return {
     alerts,
     said,
-    tick(spikes: readonly AlertSpike[], scene: Scene): void {
-      raiseGroups(spikes, scene);
-      for (const spike of spikes) raise(spike, scene);
+    tick(spikes: readonly AlertSpike[], context: Context): void {
+      raiseGroups(spikes, context);
+      for (const spike of spikes) raise(spike, context);
     },
     acknowledge(alert: HeldAlert, atMs: number): void {
       const before = alert.record;
@@ -162,8 +144,8 @@ export function createPureService() {
       const transitions = acknowledge(before, act);
       const transition = transitions.length;
       alert.record = { ...before, state: "acknowledged", transition, transitions };
-      const channels = [...toldChannels(before)];
-      emit(alert, toAcknowledgedMessage(alert.message, transition, act), { channels, alert: before }, atMs);
+      const notified = [...notifiedChannels(before)];
+      emit(alert, toAcknowledgedMessage(alert.message, transition, act), { notified }, before, atMs);
     },
     resolve(alert: HeldAlert, atMs: number): void {
       if (!isOpen(alert)) return;
@@ -171,10 +153,10 @@ export function createPureService() {
       const act = { by: "alice", note: null, atMs };
       const { alert: record, channels } = resolveByHand(before, act);
       alert.record = record;
-      emit(alert, toResolvedMessage(alert.message, record, act), { channels, alert: before }, atMs);
+      emit(alert, toResolvedMessage(alert.message, record, act), { notified: channels }, before, atMs);
       for (const member of alert.message.members ?? []) {
         const own = newest(fingerprintOf({ kind: "spike", ...member }));
-        if (own !== undefined && isOpen(own) && toldChannels(own.record).size === 0)
+        if (own !== undefined && isOpen(own) && notifiedChannels(own.record).size === 0)
           own.record = resolveByHand(own.record, act).alert;
       }
     },

@@ -1,14 +1,20 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { AlertRecord, Transition } from "../../src/alerting/alert-record.ts";
 import { isCalm } from "../../src/alerting/alert-spike.ts";
-import { type Listeners } from "../../src/alerting/plan-ringing.ts";
-import { type Manner } from "../../src/alerting/routing/manner.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/units.ts";
-import type { AlertRecord, Transition } from "../../src/model/alert-record.ts";
-import { alertSpike, NOW, play } from "./support.ts";
+import type { LaterMessage } from "../../src/model/later-message.ts";
+import { alertSpike, NOW, play, type Receivers } from "./support.ts";
 
-const MANNERS: Readonly<Record<string, Manner>> = { chat: "rings", board: "edits", pager: "keyed" };
-const listeners: Listeners = { channels: Object.keys(MANNERS), mannerOf: (name) => MANNERS[name] ?? "rings" };
+const LATER: Readonly<Record<string, LaterMessage>> = {
+  chat: "post-anew",
+  board: "update-in-place",
+  pager: "same-incident",
+};
+const receivers: Receivers = {
+  channels: Object.keys(LATER),
+  laterMessageOf: (name) => LATER[name] ?? "post-anew",
+};
 const severities = ["info", "warning", "error", "critical"] as const;
 type Severity = (typeof severities)[number];
 
@@ -23,8 +29,8 @@ function last(alerts: readonly AlertRecord[]) {
 
 test("a rise two seconds after the page rings nobody again: the board changes at once, the pager knows the key", () => {
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
-  const rise = { spike: graded("error"), listeners };
+  play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
+  const rise = { spike: graded("error"), receivers };
   expect(play(alerts, { ...rise, nowMs: after(2 * SECOND_MS) })).toEqual(["worse"]);
   expect(last(alerts)).toEqual({
     reason: "worse",
@@ -41,8 +47,8 @@ test("a rise two seconds after the page rings nobody again: the board changes at
 test("what becomes critical is told at once to whom nothing has woken yet, and later to whom something has", () => {
   const at = (from: Severity) => {
     const alerts: AlertRecord[] = [];
-    play(alerts, { spike: graded(from), nowMs: NOW, listeners });
-    play(alerts, { spike: graded("critical"), nowMs: after(2 * SECOND_MS), listeners });
+    play(alerts, { spike: graded(from), nowMs: NOW, receivers });
+    play(alerts, { spike: graded("critical"), nowMs: after(2 * SECOND_MS), receivers });
     return last(alerts);
   };
   for (const from of ["info", "warning"] as const)
@@ -52,47 +58,47 @@ test("what becomes critical is told at once to whom nothing has woken yet, and l
 
 test("a rise that is over before its time is not told, and the end is", () => {
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
-  play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), listeners });
+  play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
+  play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), receivers });
   const closed = { ...graded("error"), closedAtMs: after(2 * MINUTE_MS) };
-  expect(play(alerts, { spike: closed, nowMs: after(2 * MINUTE_MS), listeners })).toEqual(["resolved"]);
-  expect(play(alerts, { spike: closed, nowMs: after(6 * MINUTE_MS), listeners })).toEqual([]);
+  expect(play(alerts, { spike: closed, nowMs: after(2 * MINUTE_MS), receivers })).toEqual(["resolved"]);
+  expect(play(alerts, { spike: closed, nowMs: after(6 * MINUTE_MS), receivers })).toEqual([]);
 });
 
 test("nobody is rung for a rise while nothing happens any more, and everybody is when it goes on", () => {
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
-  play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), listeners });
+  play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
+  play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), receivers });
   const calm = { ...graded("error"), windowCount: 3 };
-  expect(play(alerts, { spike: calm, nowMs: after(9 * MINUTE_MS), listeners })).toEqual([]);
+  expect(play(alerts, { spike: calm, nowMs: after(9 * MINUTE_MS), receivers })).toEqual([]);
   // Made graver by what other rules do.
   const graver = { ...calm, severity: "critical" as const };
-  expect(play(alerts, { spike: graver, nowMs: after(10 * MINUTE_MS), listeners })).toEqual(["worse"]);
+  expect(play(alerts, { spike: graver, nowMs: after(10 * MINUTE_MS), receivers })).toEqual(["worse"]);
   expect(last(alerts)).toMatchObject({ channels: ["board"], quiet: ["board"] });
   const active = { ...graver, windowCount: 60 };
-  expect(play(alerts, { spike: active, nowMs: after(11 * MINUTE_MS), listeners })).toEqual(["worse"]);
+  expect(play(alerts, { spike: active, nowMs: after(11 * MINUTE_MS), receivers })).toEqual(["worse"]);
   expect(last(alerts)).toMatchObject({ channels: ["board", "chat", "pager"], quiet: [], waiting: [] });
 });
 
 test("a reminder, too, waits while nothing happens, and comes where that lasts too long to be the end", () => {
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: graded("error"), nowMs: NOW, listeners });
+  play(alerts, { spike: graded("error"), nowMs: NOW, receivers });
   const calm = { ...graded("error"), windowCount: 3 };
   const hours = (count: number) => after(count * 60 * MINUTE_MS);
-  expect(play(alerts, { spike: calm, nowMs: hours(4), listeners })).toEqual([]);
-  expect(play(structuredClone(alerts), { spike: graded("error"), nowMs: hours(4.5), listeners })).toEqual([
+  expect(play(alerts, { spike: calm, nowMs: hours(4), receivers })).toEqual([]);
+  expect(play(structuredClone(alerts), { spike: graded("error"), nowMs: hours(4.5), receivers })).toEqual([
     "repeat",
   ]);
-  expect(play(alerts, { spike: calm, nowMs: hours(5), listeners })).toEqual(["repeat"]);
+  expect(play(alerts, { spike: calm, nowMs: hours(5), receivers })).toEqual(["repeat"]);
 });
 
 test("a rise under a silence reaches also an alert that somebody has acknowledged", () => {
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
+  play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
   const fired = alerts.pop();
   if (fired === undefined) throw new Error("nothing fired");
   alerts.push({ ...fired, state: "acknowledged" });
-  const worse = { spike: graded("critical"), listeners };
+  const worse = { spike: graded("critical"), receivers };
   play(alerts, { ...worse, nowMs: after(MINUTE_MS), isSilenced: true });
   expect(last(alerts)).toMatchObject({ channels: [], waiting: [] });
   expect(play(alerts, { ...worse, nowMs: after(60 * MINUTE_MS) })).toEqual(["worse"]);
@@ -102,19 +108,19 @@ test("a rise under a silence reaches also an alert that somebody has acknowledge
 test("an alert that fires again within seconds of its end rings nobody twice, and nobody is left out", () => {
   const alerts: AlertRecord[] = [];
   const closed = alertSpike({ severity: "error", closedAtMs: after(SECOND_MS) });
-  expect(play(alerts, { spike: closed, nowMs: after(SECOND_MS), listeners })).toEqual(["first", "resolved"]);
+  expect(play(alerts, { spike: closed, nowMs: after(SECOND_MS), receivers })).toEqual(["first", "resolved"]);
   const again = alertSpike({ id: 2, severity: "error", openedAtMs: after(2 * SECOND_MS) });
-  expect(play(alerts, { spike: again, nowMs: after(3 * SECOND_MS), listeners })).toEqual(["worse"]);
+  expect(play(alerts, { spike: again, nowMs: after(3 * SECOND_MS), receivers })).toEqual(["worse"]);
   // A pager to which the key was closed would page anew.
   expect(last(alerts)).toMatchObject({ channels: ["board"], quiet: ["board"] });
-  expect(play(alerts, { spike: again, nowMs: after(6 * MINUTE_MS), listeners })).toEqual(["worse"]);
+  expect(play(alerts, { spike: again, nowMs: after(6 * MINUTE_MS), receivers })).toEqual(["worse"]);
   expect(last(alerts)).toMatchObject({ channels: ["board", "chat", "pager"], quiet: [] });
 });
 
 test("advice that comes with a rise goes at once to whom the rise itself has to wait for", () => {
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: graded("warning"), nowMs: NOW, listeners });
-  const both = { spike: graded("error"), nowMs: after(2 * SECOND_MS), listeners, hasAdvice: true };
+  play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
+  const both = { spike: graded("error"), nowMs: after(2 * SECOND_MS), receivers, hasAdvice: true };
   expect(play(alerts, both)).toEqual(["worse", "advice"]);
   expect(last(alerts).channels).toEqual(["chat"]);
   expect(play(alerts, { ...both, nowMs: after(3 * SECOND_MS) })).toEqual([]);
@@ -141,9 +147,9 @@ const LESSER_SPIKE_LATER: Step[] = [
 test("whatever happens, no channel is rung twice for one alert within the interval, and no rise is lost", () => {
   const intervals = fc.integer({ min: 1, max: 20 }).map((minutes) => minutes * MINUTE_MS);
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), intervals, (steps, ringIntervalMs) => {
+    fc.property(fc.array(step, { maxLength: 60 }), intervals, (steps, groupIntervalMs) => {
       const alerts: AlertRecord[] = [];
-      const heard = { ...listeners, ringIntervalMs, repeatIntervalMs: new Map([["chat", 60 * MINUTE_MS]]) };
+      const heard = { ...receivers, groupIntervalMs, repeatIntervalMs: new Map([["chat", 60 * MINUTE_MS]]) };
       let [nowMs, spike, isSilenced, hasAdvice] = [
         NOW,
         null as ReturnType<typeof alertSpike> | null,
@@ -170,17 +176,17 @@ test("whatever happens, no channel is rung twice for one alert within the interv
         const alert = alerts.at(-1);
         if (act === "acknowledge" && alert?.state === "firing")
           alerts.splice(-1, 1, { ...alert, state: "acknowledged" });
-        if (spike !== null) play(alerts, { spike, nowMs, hasAdvice, isSilenced, listeners: heard });
-        checkRisen(alerts.at(-1), spike, { nowMs, isSilenced, ringIntervalMs });
+        if (spike !== null) play(alerts, { spike, nowMs, hasAdvice, isSilenced, receivers: heard });
+        checkRisen(alerts.at(-1), spike, { nowMs, isSilenced, groupIntervalMs });
       }
-      for (const alert of alerts) checkRung(alert, ringIntervalMs);
+      for (const alert of alerts) checkRung(alert, groupIntervalMs);
     }),
     { numRuns: 2_000, examples: [[LESSER_SPIKE_LATER, MINUTE_MS]] },
   );
 });
 
 /** Every pair that is too close ends with the first message that wakes somebody. */
-function checkRung({ transitions }: AlertRecord, ringIntervalMs: number): void {
+function checkRung({ transitions }: AlertRecord, groupIntervalMs: number): void {
   for (const channel of ["chat", "board"]) {
     const rung = transitions.filter(
       ({ reason, channels, quiet }) =>
@@ -190,7 +196,7 @@ function checkRung({ transitions }: AlertRecord, ringIntervalMs: number): void {
     );
     for (const [index, next] of rung.entries()) {
       const before = rung[index - 1];
-      if (before === undefined || next.at - before.at >= ringIntervalMs) continue;
+      if (before === undefined || next.at - before.at >= groupIntervalMs) continue;
       expect([before.severity, next.reason, next.severity]).toEqual([
         expect.stringMatching(/info|warning/),
         "worse",
@@ -207,15 +213,15 @@ function checkRung({ transitions }: AlertRecord, ringIntervalMs: number): void {
 function checkRisen(
   alert: AlertRecord | undefined,
   spike: ReturnType<typeof alertSpike> | null,
-  { nowMs, isSilenced, ringIntervalMs }: { nowMs: number; isSilenced: boolean; ringIntervalMs: number },
+  { nowMs, isSilenced, groupIntervalMs }: { nowMs: number; isSilenced: boolean; groupIntervalMs: number },
 ): void {
   if (alert === undefined || spike === null || isCalm(spike) || isSilenced) return;
   const reopened = alert.transitions.findLastIndex(({ reason }) => reason === "resolved") + 1;
-  for (const channel of listeners.channels) {
+  for (const channel of receivers.channels) {
     const hasRung = ({ reason, channels, quiet }: Transition) =>
       ["first", "worse", "repeat"].includes(reason) && channels.includes(channel) && !quiet.includes(channel);
     const newest = alert.transitions.findLast(hasRung);
-    if (newest !== undefined && nowMs - newest.at < ringIntervalMs) continue;
+    if (newest !== undefined && nowMs - newest.at < groupIntervalMs) continue;
     const heard = alert.transitions.slice(reopened).findLast(hasRung)?.severity;
     // Acknowledged before anybody was told of it: the one who did knows.
     if (heard === undefined && alert.state === "acknowledged") continue;

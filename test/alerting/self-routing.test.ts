@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
 import { DEFAULT_TIMING, type Route, type Routing, WEEKDAYS } from "../../src/alerting/routing/routing.ts";
-import { avoidFailing, routeSelf } from "../../src/alerting/self/route-self.ts";
+import { avoidFailing, routeSelf } from "../../src/alerting/self-alert.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";

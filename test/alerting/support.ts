@@ -1,9 +1,8 @@
+import type { AlertRecord, NotifyReason } from "../../src/alerting/alert-record.ts";
 import { type AlertSpike, isCalm } from "../../src/alerting/alert-spike.ts";
-import { nextAlert } from "../../src/alerting/next-alert.ts";
-import { notifyReason } from "../../src/alerting/notify-reason.ts";
-import { pickChannels } from "../../src/alerting/pick-channels.ts";
-import { findDue, type Listeners, NOTHING_DUE } from "../../src/alerting/plan-ringing.ts";
-import { type AlertRecord, type NotifyReason } from "../../src/model/alert-record.ts";
+import { decide } from "../../src/alerting/decide.ts";
+import { DEFAULT_TIMING } from "../../src/alerting/routing/routing.ts";
+import type { LaterMessage } from "../../src/model/later-message.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 
@@ -45,31 +44,47 @@ export function alertSpike(over: Partial<AlertSpike> = {}): AlertSpike {
   };
 }
 
+/** The channels of the routes, and what they do. */
+export interface Receivers {
+  readonly channels: readonly string[];
+  readonly laterMessageOf?: (channel: string) => LaterMessage;
+  readonly groupIntervalMs?: number;
+  readonly repeatIntervalMs?: ReadonlyMap<string, number>;
+}
+
 export interface Moment {
   readonly spike: AlertSpike;
   readonly nowMs: number;
   readonly hasAdvice?: boolean;
   readonly isSilenced?: boolean;
-  readonly listeners?: Listeners;
+  readonly receivers?: Receivers;
 }
 
-/** Everything there is to say at one moment, applied; alerts of one fingerprint, oldest first. */
+/** Applies every transition of one moment; alerts of one fingerprint, oldest first. */
 export function play(alerts: AlertRecord[], moment: Moment): NotifyReason[] {
   const { spike, nowMs, hasAdvice = false, isSilenced = false } = moment;
-  const { listeners = { channels: ["chat", "pager"] } } = moment;
-  const occurrence = { ...spike, isCalm: isCalm(spike) };
+  const { receivers = { channels: ["chat", "pager"] } } = moment;
+  const {
+    channels,
+    groupIntervalMs = DEFAULT_TIMING.groupIntervalMs,
+    repeatIntervalMs = new Map(),
+  } = receivers;
+  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0, groupIntervalMs };
   const said: NotifyReason[] = [];
   for (;;) {
     const alert = alerts.at(-1) ?? null;
-    const due = alert === null ? NOTHING_DUE : findDue(alert, listeners, occurrence, nowMs);
-    const reason = notifyReason({ alert, spike: occurrence, hasAdvice, isSilenced, nowMs, due });
-    if (reason === "none") return said;
-    const told = pickChannels({ reason, alert, spike: occurrence, listeners, due, isSilenced, nowMs });
-    const silencedBy = isSilenced ? 1 : null;
-    const next = nextAlert(alert, { reason, spike, ...told, silencedBy, hasAdvice, nowMs });
-    if (alert !== null && reason !== "first") alerts.pop();
-    alerts.push(next);
-    said.push(reason);
+    const situation = {
+      alert,
+      occurrence: { ...spike, isCalm: isCalm(spike) },
+      route: { channels, held: [], repeatIntervalMs, timing },
+      mute: { silencedBy: isSilenced ? 1 : null, mutedBy: null },
+      hasAdvice,
+    };
+    const decision = decide(situation, { ...receivers, nowMs, routing: { channels } });
+    if (decision === null) return said;
+    if (alert !== null && decision.reason !== "first") alerts.pop();
+    alerts.push(decision.alert);
+    said.push(decision.reason);
     if (said.length > 10) throw new Error(`never done: ${said.join(", ")}`);
   }
 }

@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { spikes } from "../../db/schema/spikes.ts";
-import { tellSelf } from "../../jobs/alerting/tell-self.ts";
+import { raiseSelfAlert } from "../../jobs/alerting/raise-self-alert.ts";
 import { explainAlert } from "../../src/alerting/explain-alert.ts";
 import { routeToAll, WEEKDAYS } from "../../src/alerting/routing/routing.ts";
-import { routeSelf, type SelfSubject } from "../../src/alerting/self/route-self.ts";
+import { routeSelf, type SelfSubject } from "../../src/alerting/self-alert.ts";
 import { acknowledgeByHand, resolveAlert } from "../../src/operations/act-on-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
@@ -63,7 +63,7 @@ test("alerts, floods and Longwatch's own news have the name and the labels that 
   } as const;
   const teller = { database, log, routeOf: (subject: SelfSubject) => routeSelf(scene, subject) };
   const telling = { about: "x", fingerprint: "x", zoneId: 101, row: null, news, nowMs: scene.nowMs };
-  expect(await tellSelf(teller, telling)).toBe(true);
+  expect(await raiseSelfAlert(teller, telling)).toBe(true);
   const self = (await world.messages()).at(-1)?.message;
   expect(self).toMatchObject({ headline: "Zone 101 (store): late", zoneName: "store" });
 });

@@ -1,7 +1,7 @@
 import { classifyAction } from "../../model/action-class.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
-import type { AlertRecord, NotifyReason } from "../../model/alert-record.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
+import type { AlertRecord, NotifyReason } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";

@@ -1,11 +1,11 @@
 import { classifyAction } from "../../model/action-class.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
-import type { AlertRecord, NotifyReason } from "../../model/alert-record.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
 import { isGraver } from "../../model/severity.ts";
 import { nameZone } from "../../model/zones.ts";
-import { gravestOf } from "../alert-group.ts";
+import type { AlertRecord, NotifyReason } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
+import { gravestOf } from "../group.ts";
 import { LONGWATCH } from "./silence-command.ts";
 
 const NAMED = 3;

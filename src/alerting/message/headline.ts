@@ -1,5 +1,5 @@
-import type { AlertRecord } from "../../model/alert-record.ts";
 import { nameZone } from "../../model/zones.ts";
+import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, isCalm } from "../alert-spike.ts";
 import { ruleTitle } from "./rule-title.ts";
 

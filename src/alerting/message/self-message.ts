@@ -1,9 +1,9 @@
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
-import type { AlertRecord } from "../../model/alert-record.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
 import { NO_EVENTS } from "../../model/no-events.ts";
 import type { Severity } from "../../model/severity.ts";
 import type { ZoneFacts } from "../../model/zones.ts";
+import type { AlertRecord } from "../alert-record.ts";
 
 /** What Longwatch says about itself. */
 export interface SelfNews {

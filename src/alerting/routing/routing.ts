@@ -5,15 +5,15 @@ import type { LinkTemplate } from "../message/link-template.ts";
 
 export type Label = "zone" | "rule";
 
-/** When a route's channels are told; in milliseconds. */
+/** When a route's channels are notified; in milliseconds. */
 export interface Timing {
-  /** Alerts that agree in these may become one message; with both, every alert speaks for itself. */
+  /** Alerts with the same values of these labels may become one message; with both labels, none do. */
   readonly groupBy: readonly Label[];
-  /** From this many at once they do. */
+  /** How many new alerts make a group. */
   readonly groupFrom: number;
-  /** How long the first message waits for companions. */
+  /** How long the first notification waits for more alerts of its group. */
   readonly groupWaitMs: number;
-  /** Between two messages that tell of a group's new members, or that ring on one channel for one alert. */
+  /** The least time between two messages that name new members of a group, and between two notifications of one alert on one channel. */
   readonly groupIntervalMs: number;
   readonly repeatIntervalMs: number;
 }

@@ -1,7 +1,8 @@
 import { HOUR_MS } from "../../lib/units.ts";
-import { type AlertRecord, gravestSeverity } from "../../model/alert-record.ts";
 import { digest } from "../../model/fingerprint.ts";
 import { isGraver, type Severity } from "../../model/severity.ts";
+import { gravestSeverity } from "../alert-history.ts";
+import { type AlertRecord } from "../alert-record.ts";
 
 /** Without a new gap for this long the outage that caused them is over. */
 const QUIET_MS = HOUR_MS;

@@ -1,7 +1,7 @@
 import { type DiskSpace, formatBytes } from "../../lib/disk-space.ts";
 import { describeDisk } from "../../lib/full-disk.ts";
-import type { AlertRecord } from "../../model/alert-record.ts";
 import { digest } from "../../model/fingerprint.ts";
+import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
 /** Counts, alerts and the indexes of closed days, beside events and records. */

@@ -1,6 +1,6 @@
 import { HOUR_MS } from "../../lib/units.ts";
-import type { AlertRecord } from "../../model/alert-record.ts";
 import { digest } from "../../model/fingerprint.ts";
+import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
 /** A route may be suspect for a moment; looks that agree for ten minutes clear it. */

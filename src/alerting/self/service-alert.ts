@@ -1,5 +1,5 @@
-import type { AlertRecord } from "../../model/alert-record.ts";
 import { digest } from "../../model/fingerprint.ts";
+import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
 /**

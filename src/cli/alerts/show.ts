@@ -3,7 +3,8 @@ import { type AlertDelivery, readAlert, readAlertDeliveries } from "../../../db/
 import type { AlertRow } from "../../../db/alerting/alerts.ts";
 import { type AlertMarks, readMarks } from "../../../db/alerting/marks.ts";
 import { isNeedless } from "../../../db/service/last-errors.ts";
-import { toAlertRecord } from "../../alerting/to-alert-record.ts";
+import { parseDetails } from "../../alerting/alert-details.ts";
+import { type Transition, toAlertRecord } from "../../alerting/alert-record.ts";
 import type { Config } from "../../config/config.ts";
 import { renderTerminal } from "../../delivery/channels/terminal/render-terminal.ts";
 import { paintColour, paintPlain } from "../../delivery/channels/terminal/terminal-style.ts";
@@ -16,8 +17,6 @@ import { toLine, toLines } from "../../lib/plain-text.ts";
 import { many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
-import type { Transition } from "../../model/alert-record.ts";
-import { readAlertMessage } from "../../operations/summarise-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../options/not-found-error.ts";
@@ -88,7 +87,7 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
     zoneId === null || ruleId === null
       ? null
       : { zoneId, ruleId, ...sensitivityOf(alerting.detection, zoneId, ruleId) };
-  const message = readAlertMessage(row);
+  const message = parseDetails(row.details).message;
   const { transitions } = toAlertRecord(row);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),

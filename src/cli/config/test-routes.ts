@@ -3,11 +3,11 @@ import { readRaisableSpikes } from "../../../db/alerting/alerts.ts";
 import type { Queryable } from "../../../db/client.ts";
 import { readActiveSilences } from "../../../jobs/alerting/read-active-silences.ts";
 import { toAlertSpike } from "../../alerting/alert-spike.ts";
-import type { Scene } from "../../alerting/assess-alert.ts";
+import type { Context } from "../../alerting/assess.ts";
 import { type ExplainedAlert, explainAlert } from "../../alerting/explain-alert.ts";
-import { mannerOf } from "../../alerting/routing/manner.ts";
 import type { Routing } from "../../alerting/routing/routing.ts";
 import type { Config } from "../../config/config.ts";
+import { findChannel } from "../../delivery/channels/registry.ts";
 import { severities } from "../../model/alert-message.ts";
 import type { Subject } from "../../model/subject.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -65,9 +65,10 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
             ? await withStore(config, ({ db }) => readLive(db, io, nowMs))
             : { silences: [], firing: [] };
         const kinds = new Map(config.alerting.channels.map(({ name, kind }) => [name, kind]));
-        const mannerIn = (channel: string) => mannerOf(kinds.get(channel));
-        const scene: Scene = { nowMs, routing, asks: [], mannerOf: mannerIn, ...seen };
-        const explained = explainAlert(subject, scene);
+        const ofChannel = (channel: string) =>
+          findChannel(kinds.get(channel))?.capabilities.laterTransitions ?? "post-anew";
+        const context: Context = { nowMs, routing, asks: [], laterMessageOf: ofChannel, ...seen };
+        const explained = explainAlert(subject, context);
         const facts = { subject, nowMs, isLive: flags.live === true, zones: routing.zones };
         if (flags.json === true)
           await writeJson(io.stdout, { at: new Date(nowMs).toISOString(), subject, ...explained });
@@ -103,7 +104,7 @@ async function readLive(
   db: Queryable,
   io: StoreIo,
   nowMs: number,
-): Promise<Pick<Scene, "silences" | "firing">> {
+): Promise<Pick<Context, "silences" | "firing">> {
   const log = {
     warn: (facts: object, text: string) =>
       void io.stderr.write(`longwatch config routes test: ${text} ${JSON.stringify(facts)}\n`),

@@ -1,7 +1,7 @@
 import type { FeedRow } from "../../../db/alerting/feed-transitions.ts";
+import { Transitions } from "../../alerting/alert-record.ts";
 import { ruleTitle } from "../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../archive/mask/mask-text.ts";
-import { Transitions } from "../../model/alert-record.ts";
 
 /** What the stream says of one transition. Texts are as they were logged: hostile. */
 export interface FeedEvent {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { findInhibition } from "../../../src/alerting/routing/find-inhibition.ts";
 import { pickRoutes } from "../../../src/alerting/routing/pick-routes.ts";
-import { planTelling } from "../../../src/alerting/routing/plan-telling.ts";
+import { planRoute } from "../../../src/alerting/routing/plan-route.ts";
 import { isQuiet } from "../../../src/alerting/routing/quiet-hours.ts";
 import {
   DEFAULT_TIMING,
@@ -96,7 +96,7 @@ test("every routed channel is told now or held, never both and never twice, with
   fc.assert(
     fc.property(routes, subjects, fc.integer({ min: 0, max: 2e12 }), (root, subject, nowMs) => {
       const routing = { ...routeToAll(["chat", "pager", "mail"]), root, quietHours: [night] };
-      const { channels, held, repeatIntervalMs } = planTelling(routing, subject, nowMs);
+      const { channels, held, repeatIntervalMs } = planRoute(routing, subject, nowMs);
       const picked = pickRoutes(root, subject);
       const routed = new Set(picked.flatMap((route) => route.channels));
       expect([...channels, ...held].sort()).toEqual([...routed].sort());
@@ -184,7 +184,7 @@ test.each([
 test("critical alerts are told in quiet hours unless they say hold", () => {
   const nowMs = Date.parse("2026-11-20T23:00:00Z");
   const told = (critical: "tell" | "hold", severity: Subject["severity"]) =>
-    planTelling(
+    planRoute(
       { ...routeToAll(["chat"]), quietHours: [{ ...NIGHT, critical }] },
       subjectOf({ severity }),
       nowMs,

@@ -3,12 +3,13 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
 import type { AlertRow } from "../../../../db/alerting/alerts.ts";
-import { toAlertRecord } from "../../../alerting/to-alert-record.ts";
+import { parseDetails } from "../../../alerting/alert-details.ts";
+import { toAlertRecord } from "../../../alerting/alert-record.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { outlineAlert } from "../../../delivery/message/outline-alert.ts";
 import { toPlainLines } from "../../../delivery/message/outline-lines.ts";
 import { toLine } from "../../../lib/plain-text.ts";
-import { readAlertMessage, summariseAlert } from "../../../operations/summarise-alert.ts";
+import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { type AtomEntry, renderAtom } from "../../feed/atom-feed.ts";
 import { maskMessage } from "../../keys/mask-address.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -44,7 +45,7 @@ export function addAlertsAtom(app: FastifyInstance, { archive, instanceId }: Api
 
 function toEntry(row: AlertRow, isMasked: boolean): AtomEntry {
   const { id, state, severity, kind, zoneId, firedAt, headline } = summariseAlert(row);
-  const stored = readAlertMessage(row);
+  const stored = parseDetails(row.details).message;
   const message = stored !== null && isMasked ? maskMessage(stored) : stored;
   const outline = message === null ? null : outlineAlert(message, "whole");
   const shown = isMasked ? maskNullable(headline) : headline;

@@ -1,10 +1,11 @@
 import type { z } from "zod";
 import type { AlertDelivery } from "../../../../db/alerting/alert-reports.ts";
 import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import { parseDetails } from "../../../alerting/alert-details.ts";
+import { toAlertRecord } from "../../../alerting/alert-record.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
-import { toAlertRecord } from "../../../alerting/to-alert-record.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
-import { readAlertMessage, summariseAlert } from "../../../operations/summarise-alert.ts";
+import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { maskMessage } from "../../keys/mask-address.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
 import { toIso, toIsoOrNull } from "./parts.ts";
@@ -30,7 +31,7 @@ export function toAlertDetail(
   deliveries: readonly AlertDelivery[],
   isMasked: boolean,
 ): z.infer<typeof AlertDetail> {
-  const stored = readAlertMessage(row);
+  const stored = parseDetails(row.details).message;
   const message = stored !== null && isMasked ? maskMessage(stored) : stored;
   return {
     ...toAlertItem(row, isMasked),

@@ -3,19 +3,19 @@ import { pickRoutes } from "./pick-routes.ts";
 import { findQuietChannels } from "./quiet-hours.ts";
 import type { Routing, Timing } from "./routing.ts";
 
-/** Who hears of a subject now, and when. */
-export interface Telling {
-  /** To be told now. */
+/** Which channels the routes name for a subject, and when these are notified. */
+export interface RoutePlan {
+  /** Notified now. */
   readonly channels: readonly string[];
-  /** Routed to, and to be told after their quiet hours. */
+  /** Notified after their quiet hours. */
   readonly held: readonly string[];
-  /** Of the first route that speaks for it; grouping and the wait are one for all its channels. */
+  /** Of the first matching route: grouping and group wait are the same for every channel. */
   readonly timing: Timing;
   /** By channel, the shortest of its routes. */
   readonly repeatIntervalMs: ReadonlyMap<string, number>;
 }
 
-export function planTelling(routing: Routing, subject: Subject, nowMs: number): Telling {
+export function planRoute(routing: Routing, subject: Subject, nowMs: number): RoutePlan {
   const routes = pickRoutes(routing.root, subject);
   const repeatIntervalMs = new Map<string, number>();
   for (const { channels, timing } of routes) {

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
-import { insertStandIns, readOverdue } from "../../db/delivery/fallback.ts";
+import { insertFallbackCopies, readOverdue } from "../../db/delivery/fallback.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { notificationKeyOf } from "../../src/model/dedupe-key.ts";
 
-/** The channel that is told what another has not taken for so long. */
+/** The channel that is notified when another one has not taken a message for `afterMs`. */
 export interface Fallback {
   readonly channel: string;
   readonly afterMs: number;
@@ -13,8 +13,8 @@ export interface Fallback {
 const MOST = 1_000;
 const keyed = z.object({ dedupeKey: z.string() });
 
-/** Hands overdue messages to the fallback channel, as copies with keys of their own; the originals stay due. */
-export async function standIn(
+/** Copies overdue messages to the fallback channel, with keys of their own. The originals stay due. */
+export async function copyToFallback(
   { database, log }: { readonly database: Database; readonly log: Log },
   { channel: fallback, afterMs }: Fallback,
 ): Promise<void> {
@@ -22,10 +22,10 @@ export async function standIn(
   const copies = overdue.map(({ channel: standsInFor, ...row }) => {
     const { data } = keyed.safeParse(row.content);
     const dedupeKey = notificationKeyOf(data?.dedupeKey ?? `alert-${row.alertId}`, row.transition, fallback);
-    // There is no earlier message of this alert that it could change without a sound.
+    // The fallback channel has no earlier message of this alert that it could update in place.
     const { isQuiet: _, ...content } = row.content as { isQuiet?: boolean };
     return { ...row, content, channel: fallback, standsInFor, dedupeKey };
   });
-  const copied = await insertStandIns(database.db, copies);
-  if (copied > 0) log.warn({ channel: fallback, copied }, "fallback channel stands in");
+  const copied = await insertFallbackCopies(database.db, copies);
+  if (copied > 0) log.warn({ channel: fallback, copied }, "messages copied to fallback channel");
 }

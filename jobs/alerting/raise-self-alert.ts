@@ -1,0 +1,117 @@
+import { type AlertRow, describeAlert, readNewestAlerts } from "../../db/alerting/alerts.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { parseDetails } from "../../src/alerting/alert-details.ts";
+import { notifiedChannels } from "../../src/alerting/alert-history.ts";
+import { NOBODY, nextAlert, toAlertRecord } from "../../src/alerting/alert-record.ts";
+import { addLinks } from "../../src/alerting/message/add-links.ts";
+import { buildSelfMessage, type SelfNews } from "../../src/alerting/message/self-message.ts";
+import type { CoverageNews } from "../../src/alerting/self/coverage-alert.ts";
+import { reasonOf, type SelfRoute, type SelfSubject } from "../../src/alerting/self-alert.ts";
+import type { Log } from "../../src/lib/log.ts";
+import type { ZoneFacts } from "../../src/model/zones.ts";
+import { persistTransition } from "./persist-transition.ts";
+
+export interface SelfAlertDeps {
+  readonly database: Database;
+  readonly log: Pick<Log, "info" | "error">;
+  readonly routeOf: (subject: SelfSubject) => SelfRoute;
+}
+
+export interface SelfAlert {
+  /** What the alert is about, for the log: `coverage`. */
+  readonly about: string;
+  readonly fingerprint: string;
+  readonly zoneId: number | null;
+  /** The newest alert of the fingerprint. */
+  readonly row: AlertRow | null;
+  /** Null if there is no reason for an alert and none is open. */
+  readonly news: CoverageNews | null;
+  readonly nowMs: number;
+  /** More fields for the log. */
+  readonly facts?: object;
+}
+
+/**
+ * Writes the next transition of an alert about Longwatch itself. Returns whether one was written. Without one the headline
+ * of an open alert is updated.
+ */
+export async function raiseSelfAlert(deps: SelfAlertDeps, given: SelfAlert): Promise<boolean> {
+  const { database, log, routeOf } = deps;
+  const { about, zoneId, row, news, facts } = given;
+  if (news === null) return false;
+  const { severity } = news;
+  const route = routeOf({ zoneId, severity });
+  const headline = nameZoneIn(news.headline, zoneId, route.zone);
+  const reason = reasonOf(news, row === null ? null : toAlertRecord(row), route);
+  if (reason === "none") {
+    if (row !== null) await updateHeadline(database, row, headline);
+    return false;
+  }
+  const change = { ...given, news: { ...news, headline }, reason, route };
+  if (!(await inTransaction(database, ({ tx }) => write(tx, change)))) return false;
+  const logged = { zoneId, severity, headline, ...facts };
+  if (reason === "resolved") log.info(logged, `${about} recovered`);
+  else log.error(logged, `${about} failed`);
+  return true;
+}
+
+/** Headlines about one zone begin with its number. */
+function nameZoneIn(headline: string, zoneId: number | null, { zoneName }: ZoneFacts): string {
+  const begin = `Zone ${zoneId}:`;
+  if (zoneId === null || zoneName === undefined || !headline.startsWith(begin)) return headline;
+  return `Zone ${zoneId} (${zoneName}):${headline.slice(begin.length)}`;
+}
+
+async function updateHeadline({ db }: Database, row: AlertRow, headline: string): Promise<void> {
+  const { message } = parseDetails(row.details);
+  if (message === null || message.headline === headline) return;
+  await describeAlert(db, row.id, { details: { message: { ...message, headline } }, spikeId: null });
+}
+
+interface SelfTransition extends SelfAlert {
+  readonly news: CoverageNews;
+  readonly reason: SelfNews["reason"];
+  readonly route: SelfRoute;
+}
+
+/** A resolve is sent to every channel that was notified; any other transition to the channels of the route. */
+async function write(tx: Queryable, given: SelfTransition): Promise<boolean> {
+  const { fingerprint, zoneId, news, nowMs, route } = given;
+  const { row, reason } = await findEpisode(tx, given);
+  const { severity, headline, openedAtMs } = news;
+  const { silencedBy, links, zone } = route;
+  const before = row === null ? null : toAlertRecord(row);
+  const isEnd = before !== null && reason === "resolved";
+  const routed = silencedBy === null ? route.channels : [];
+  const recipients = { ...NOBODY, notified: isEnd ? [...notifiedChannels(before)] : routed };
+  const occurrence = { id: null, severity, openedAtMs };
+  const alert = nextAlert(before, {
+    reason,
+    occurrence,
+    recipients,
+    nowMs,
+    mute: { silencedBy, mutedBy: null },
+  });
+  const toMessage = (alertId: number) => {
+    const facts = { alertId, fingerprint, alert, reason, severity, zoneId, zone, headline };
+    return addLinks(buildSelfMessage(facts), links, nowMs);
+  };
+  const identity = { fingerprint, kind: "self", zoneId, ruleId: null };
+  return persistTransition(tx, { row, before, alert, reason, recipients, identity, toMessage });
+}
+
+/**
+ * Returns the alert that the transition belongs to. An episode that a person has resolved while its cause went on fires
+ * again as the same alert: receivers would take a second alert that began at the same moment for a repetition of the first.
+ */
+async function findEpisode(
+  tx: Queryable,
+  { fingerprint, row, reason, news }: SelfTransition,
+): Promise<Pick<SelfTransition, "row" | "reason">> {
+  if (reason !== "first" && row !== null) return { row, reason };
+  const newest = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint);
+  const isSame =
+    newest !== undefined && newest.state === "resolved" && newest.firedAt.getTime() >= news.openedAtMs;
+  return isSame ? { row: newest, reason: "worse" } : { row: null, reason };
+}

@@ -1,0 +1,134 @@
+import { readAdviceText } from "../../db/alerting/advice.ts";
+import { type AlertRow, describeAlert, lockSpike, readNewestAlerts } from "../../db/alerting/alerts.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { parseDetails } from "../../src/alerting/alert-details.ts";
+import { notifiedChannels } from "../../src/alerting/alert-history.ts";
+import { type AlertRecord, type NotifyReason, toAlertRecord } from "../../src/alerting/alert-record.ts";
+import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
+import type { Assess, Assessment, Context } from "../../src/alerting/assess.ts";
+import { decide } from "../../src/alerting/decide.ts";
+import { addLinks } from "../../src/alerting/message/add-links.ts";
+import { buildMessage } from "../../src/alerting/message/build-message.ts";
+import { toSituation } from "../../src/alerting/mute.ts";
+import type { AlertMessage } from "../../src/model/alert-message.ts";
+import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { persistTransition } from "./persist-transition.ts";
+
+export interface SpikeToRaise {
+  readonly spikeId: number;
+  /** The open group that the spike's alert is a member of. */
+  readonly group: string | undefined;
+}
+
+/**
+ * Writes the transitions of one spike's alert under the spike's lock. Returns their reasons: usually one, two for a spike
+ * that was over before its alert was raised.
+ */
+export function raiseSpike(
+  database: Database,
+  { spikeId, group }: SpikeToRaise,
+  context: Context,
+  assess: Assess,
+): Promise<NotifyReason[]> {
+  return inTransaction(database, async ({ tx }) => {
+    const stored = await lockSpike(tx, spikeId);
+    if (stored === null) return [];
+    const assessment = assess(toAlertSpike(stored, context.routing.zones));
+    const fingerprint = fingerprintOf(assessment.spike);
+    const reasons: NotifyReason[] = [];
+    for (;;) {
+      const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
+      const isGroupOpen = await hasOpenGroup(tx, [assessment.groupKey, group]);
+      const reason = await advance(tx, row, assessment, isGroupOpen, context);
+      if (reason === null) return reasons;
+      reasons.push(reason);
+    }
+  });
+}
+
+/** Read under the spike's lock: another runner may have opened or resolved the group. */
+async function hasOpenGroup(tx: Queryable, keys: readonly (string | null | undefined)[]): Promise<boolean> {
+  const groups = await readNewestAlerts(
+    tx,
+    keys.filter((key) => key != null),
+  );
+  return [...groups.values()].some(({ state }) => state !== "resolved");
+}
+
+/** Writes the next transition and returns its reason; null if there is none. */
+async function advance(
+  tx: Queryable,
+  row: AlertRow | null,
+  assessment: Assessment,
+  isGroupOpen: boolean,
+  context: Context,
+): Promise<NotifyReason | null> {
+  const { spike } = assessment;
+  const before = row === null ? null : toAlertRecord(row);
+  const decision = decide(toSituation(assessment, before, isGroupOpen), context);
+  if (decision === null) {
+    if (row !== null && before !== null && isOutdated(row, before, assessment))
+      await refreshDetails(tx, row, before, assessment);
+    return null;
+  }
+  const { alert, reason } = decision;
+  const { kind, zoneId, ruleId } = spike;
+  const identity = { fingerprint: fingerprintOf(spike), kind, zoneId, ruleId };
+  const toMessage = async (alertId: number) => {
+    const advice = await readAdvice(tx, assessment);
+    const { fingerprint } = identity;
+    const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice });
+    return addLinks(message, context.routing.links, context.nowMs);
+  };
+  const change = { row, before, alert, reason, recipients: decision, identity, toMessage };
+  return (await persistTransition(tx, change)) ? reason : null;
+}
+
+/** The counts of an alert are refreshed only if a channel was notified: a flood has thousands of other alerts. */
+function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
+  return spike.closedAtMs === null && notifiedChannels(alert).size > 0;
+}
+
+/** Returns whether the details of an open alert lack a new spike, new counts or a new state of the advice. */
+export function isOutdated(row: AlertRow, alert: AlertRecord, assessment: Assessment): boolean {
+  if (alert.state === "resolved") return false;
+  const { spike, advice } = assessment;
+  const { message } = parseDetails(row.details);
+  return (
+    alert.spikeId !== spike.id ||
+    message?.advice.state !== advice.state ||
+    message.advice.reason !== advice.reason ||
+    ((message.count !== spike.windowCount || message.peak !== spike.peak) && isCounted(assessment, alert))
+  );
+}
+
+/** Updates the details of an open alert without a transition. */
+async function refreshDetails(
+  tx: Queryable,
+  row: AlertRow,
+  alert: AlertRecord,
+  assessment: Assessment,
+): Promise<void> {
+  const { spike } = assessment;
+  const { message } = parseDetails(row.details);
+  const advice = await readAdvice(tx, assessment);
+  const { id: alertId, fingerprint } = row;
+  const refresh = (stored: AlertMessage): AlertMessage => {
+    if (!isCounted(assessment, alert)) return { ...stored, advice };
+    const { reason, links } = stored;
+    const built = buildMessage({ alertId, fingerprint, alert, reason: "first", spike, advice });
+    return { ...built, reason, links };
+  };
+  const details = message === null ? row.details : { message: refresh(message) };
+  await describeAlert(tx, row.id, { details, spikeId: spike.id });
+}
+
+async function readAdvice(
+  tx: Queryable,
+  { spike, advice: { state, reason, askedAtMs } }: Assessment,
+): Promise<AlertMessage["advice"]> {
+  const { zoneId, ruleId } = spike;
+  const text = askedAtMs === null ? null : await readAdviceText(tx, { zoneId, ruleId, askedAtMs });
+  return { state, text, reason };
+}
