@@ -137,3 +137,30 @@ test.each([
   expect(tally.answers).toBeGreaterThan(5);
   await expectRepaired(world);
 });
+
+test.each([
+  ["shows a fifth of the events under a false time", { kind: "shifted", share: 0.2, shiftMs: -1_500 }, 5],
+  ["drops a fifth of the events that it has shown, for good", { kind: "short", share: 0.2 }, null],
+] as const)(
+  "the search reaches the present again within a quarter of an hour after it %s",
+  async (_what, lie, endsAfter) => {
+    const world = await openLyingWorld({ eventsPerSecond: 0.2, historyHours: 3 });
+    const { emulator, liar, database } = world;
+    await world.round(MINUTE_MS);
+    await world.round(MINUTE_MS);
+    const begins = emulator.now();
+    liar.tell({
+      ...lie,
+      routes: ["search"],
+      events: { from: begins - 3 * MINUTE_MS, to: begins + 2 * MINUTE_MS },
+      ...(endsAfter === null ? {} : { ends: begins + endsAfter * MINUTE_MS }),
+    });
+    while (emulator.now() < begins + 20 * MINUTE_MS)
+      await world.round(emulator.now() < begins + 6 * MINUTE_MS ? MINUTE_MS : 2 * MINUTE_MS);
+    const { rows } = await database.pool.query<{ late: number }>(
+      "select $1::float8 - extract(epoch from max(searched_through)) * 1000 as late from coverage_windows",
+      [emulator.now()],
+    );
+    expect(Number(rows[0]?.late)).toBeLessThan(3 * MINUTE_MS);
+  },
+);
