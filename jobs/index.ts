@@ -99,8 +99,13 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
-    // Every second tick: ticks are a minute apart, and a pass begins a moment after its tick.
-    createWalkDaysJob({ ...ingest, fullEveryMs: 15 * MINUTE_MS, shortEveryMs: 1.5 * MINUTE_MS }),
+    createWalkDaysJob({
+      ...ingest,
+      fullEveryMs: 15 * MINUTE_MS,
+      idleFullEveryMs: 60 * MINUTE_MS,
+      // Every second tick: ticks are a minute apart, and a pass begins a moment after its tick.
+      shortEveryMs: 1.5 * MINUTE_MS,
+    }),
     createReconcileCountsJob({
       ...ingest,
       lastProofMs: settings.lastProofMs,

@@ -11,7 +11,7 @@ import { DAY_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import { firstListedDay, horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
-import { judgeRoute } from "../coverage/judge-route.ts";
+import { isRouteSuspect, judgeRoute } from "../coverage/judge-route.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
 
@@ -21,8 +21,10 @@ const LEASE_TTL_MS = 15_000;
 export interface WalkDaysDeps extends WalkDayDeps {
   /** Until when an event may still appear after its time. */
   readonly settleMs: number;
-  /** Full passes over one day begin this far apart. */
+  /** Full passes over one day begin this far apart while an hour waits for one. */
   readonly fullEveryMs: number;
+  /** Full passes over today begin this far apart while none waits. */
+  readonly idleFullEveryMs: number;
   /** Short passes over today begin this far apart while they bring nothing new. */
   readonly shortEveryMs: number;
 }
@@ -84,7 +86,8 @@ async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Pro
   const state = await readListPass(database.db, zoneId, name);
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
   const isAskable = ({ startsAt, state: of }: CoveredHour) => of !== "gap" && startsAt >= horizonAt(clock());
-  const plan = planPass(clock(), { dayStart, hours: hours.filter(isAskable) }, state, deps);
+  const isListSuspect = await isRouteSuspect(database, zoneId, "list");
+  const plan = planPass(clock(), { dayStart, hours: hours.filter(isAskable), isListSuspect }, state, deps);
   if (plan === null) return;
   const ended = await walkDay(deps, day, { plan, state }, signal);
   if (ended?.passResult === "full") {

@@ -20,8 +20,10 @@ export interface PassState {
 export interface PassPolicy {
   /** An event may appear this long after its time. */
   readonly settleMs: number;
-  /** Full passes of one day begin at least this far apart. */
+  /** Full passes of one day that can prove something begin at least this far apart. */
   readonly fullEveryMs: number;
+  /** The same for full passes over today while no hour waits for one: they only look for entries that came late. */
+  readonly idleFullEveryMs: number;
   /** Short passes begin this far apart while the list shows nothing that the search has not shown before. */
   readonly shortEveryMs: number;
 }
@@ -31,6 +33,8 @@ export interface PassedDay {
   readonly dayStart: number;
   /** Its hours with a row that are no gap. */
   readonly hours: readonly CoveredHour[];
+  /** The list showed less than before, and only full passes can say that it no longer does. */
+  readonly isListSuspect: boolean;
 }
 
 /**
@@ -41,9 +45,9 @@ export interface PassedDay {
  */
 export function planPass(
   now: number,
-  { dayStart, hours }: PassedDay,
+  { dayStart, hours, isListSuspect }: PassedDay,
   state: PassState | null,
-  { settleMs, fullEveryMs, shortEveryMs }: PassPolicy,
+  { settleMs, fullEveryMs, idleFullEveryMs, shortEveryMs }: PassPolicy,
 ): "resume" | "full" | "short" | null {
   if (state === null) return "full";
   const { startedAt, fullPassStartedAt, quietPassStartedAt, passResult } = state;
@@ -53,7 +57,11 @@ export function planPass(
   if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= dayEndsSettledAt) return null;
   if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
-  if (now - fullPassStartedAt >= fullEveryMs) return "full";
+  const isWaitedFor = hours.some(
+    (hour) => settledAt(hour, settleMs) <= now && needsList(now, hour, settleMs),
+  );
+  const isIdle = hours.length > 0 && now < dayEndsSettledAt && !isWaitedFor && !isListSuspect;
+  if (now - fullPassStartedAt >= (isIdle ? idleFullEveryMs : fullEveryMs)) return "full";
   if (now >= dayEndsSettledAt) return null;
   const isDue = state.newEntries > 0 || !isSearched(hours, startedAt) || now - startedAt >= shortEveryMs;
   return isDue ? "short" : null;

@@ -51,6 +51,7 @@ export function createIngestJobs(options: IngestJobsOptions) {
     overlapMs: 3 * MINUTE_MS,
     settleMs: 15 * MINUTE_MS,
     fullEveryMs: 15 * MINUTE_MS,
+    idleFullEveryMs: 60 * MINUTE_MS,
     shortEveryMs: 1.5 * MINUTE_MS,
     lastProofMs: 66 * 60 * MINUTE_MS,
     afterPage: () => undefined,

@@ -7,7 +7,12 @@ import type { Look } from "../../src/model/look.ts";
 import { openHour } from "../coverage/some-hours.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
-const POLICY = { settleMs: 15 * MINUTE_MS, fullEveryMs: 15 * MINUTE_MS, shortEveryMs: 2 * MINUTE_MS };
+const POLICY = {
+  settleMs: 15 * MINUTE_MS,
+  fullEveryMs: 15 * MINUTE_MS,
+  idleFullEveryMs: 60 * MINUTE_MS,
+  shortEveryMs: 2 * MINUTE_MS,
+};
 const SETTLED = DAY + DAY_MS + POLICY.settleMs;
 const NOON = DAY + DAY_MS / 2;
 
@@ -71,7 +76,7 @@ test.each<[string, number, PassState | null, ReturnType<typeof planPass>]>([
     "full",
   ],
 ])("%s", (_promise, now, before, expected) => {
-  expect(planPass(now, { dayStart: DAY, hours: [] }, before, POLICY)).toBe(expected);
+  expect(planPass(now, { dayStart: DAY, hours: [], isListSuspect: false }, before, POLICY)).toBe(expected);
 });
 
 test.each<[string, number, Partial<PassState>, number | null, ReturnType<typeof planPass>]>([
@@ -82,7 +87,9 @@ test.each<[string, number, Partial<PassState>, number | null, ReturnType<typeof 
   ["the search is refused", MINUTE_MS, {}, null, "short"],
 ])("a short pass over today when %s", (_when, after, before, searchedThrough, expected) => {
   const hours = [openHour(NOON, { searchedThrough })];
-  expect(planPass(NOON + after, { dayStart: DAY, hours }, state(before), POLICY)).toBe(expected);
+  expect(planPass(NOON + after, { dayStart: DAY, hours, isListSuspect: false }, state(before), POLICY)).toBe(
+    expected,
+  );
 });
 
 const look = (changed: Partial<Look> = {}): Look => ({
@@ -97,6 +104,10 @@ const look = (changed: Partial<Look> = {}): Look => ({
 const hourOf = (list: Look | undefined, facts: Partial<CoveredHour> = {}) =>
   openHour(NOON, { storedCount: 3, looks: list === undefined ? {} : { list }, ...facts });
 
+/** An hour that begins so long before a quarter past noon that it ended, or settled, by then or not. */
+const hourAt = (msBefore: number, facts: Partial<CoveredHour>) =>
+  openHour(NOON + POLICY.fullEveryMs - HOUR_MS - msBefore + 1, { storedCount: 3, ...facts });
+
 test.each<[string, CoveredHour]>([
   ["that the list has not shown", hourOf(undefined)],
   ["that gained an event since the list showed it", hourOf(look(), { lastNewAt: SETTLED + 1 })],
@@ -109,18 +120,39 @@ test.each<[string, CoveredHour]>([
   ],
 ])("a day with an hour %s is passed again, when that is due", (_which, hour) => {
   const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
-  const day = { dayStart: DAY, hours: [hour] };
+  const day = { dayStart: DAY, hours: [hour], isListSuspect: false };
   expect(planPass(SETTLED + POLICY.fullEveryMs, day, before, POLICY)).toBe("full");
   expect(planPass(SETTLED + POLICY.fullEveryMs - 1, day, before, POLICY)).toBeNull();
-  const proven = { dayStart: DAY, hours: [hourOf(look(), { lastNewAt: SETTLED - 1 })] };
+  const proven = { dayStart: DAY, hours: [hourOf(look(), { lastNewAt: SETTLED - 1 })], isListSuspect: false };
   expect(planPass(SETTLED + POLICY.fullEveryMs, proven, before, POLICY)).toBeNull();
 });
+
+test.each<[string, CoveredHour[], boolean, ReturnType<typeof planPass>]>([
+  ["no hour waits for it", [hourAt(HOUR_MS, { looks: { list: look() } })], false, "short"],
+  ["the only hour that waits has not settled", [hourAt(POLICY.settleMs, {})], false, "short"],
+  ["a settled hour waits for it", [hourAt(HOUR_MS + POLICY.settleMs, {})], false, "full"],
+  ["the list showed less than before", [hourAt(HOUR_MS, { looks: { list: look() } })], true, "full"],
+  ["nothing is known of its hours", [], false, "full"],
+])(
+  "today gets a full pass a quarter of an hour after the last one only if it is needed: %s",
+  (_when, hours, isListSuspect, expected) => {
+    const now = NOON + POLICY.fullEveryMs;
+    const before = state({ passResult: "short", startedAt: now - 5 * MINUTE_MS });
+    const day = { dayStart: DAY, hours, isListSuspect };
+    expect(planPass(now, day, before, POLICY)).toBe(expected);
+    expect(planPass(NOON + POLICY.idleFullEveryMs, day, before, POLICY)).toBe("full");
+  },
+);
 
 test("a day with an hour without events is passed a second time an hour after the first", () => {
   const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
   const hours = [hourOf(look({ count: 0, peak: 0 }), { storedCount: 0 })];
-  expect(planPass(SETTLED + HOUR_MS - 1, { dayStart: DAY, hours }, before, POLICY)).toBeNull();
-  expect(planPass(SETTLED + HOUR_MS, { dayStart: DAY, hours }, before, POLICY)).toBe("full");
+  expect(
+    planPass(SETTLED + HOUR_MS - 1, { dayStart: DAY, hours, isListSuspect: false }, before, POLICY),
+  ).toBeNull();
+  expect(planPass(SETTLED + HOUR_MS, { dayStart: DAY, hours, isListSuspect: false }, before, POLICY)).toBe(
+    "full",
+  );
 });
 
 test("whatever happened before, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
@@ -143,7 +175,9 @@ test("whatever happened before, an unfinished day is planned again within the pe
         };
         const later = Math.max(now, startedAt, full ?? 0) + POLICY.fullEveryMs;
         const isEnded = passResult !== null && quiet !== null && quiet >= SETTLED;
-        expect(planPass(later, { dayStart: DAY, hours: [] }, before, POLICY) === null).toBe(isEnded);
+        expect(
+          planPass(later, { dayStart: DAY, hours: [], isListSuspect: false }, before, POLICY) === null,
+        ).toBe(isEnded);
       },
     ),
   );

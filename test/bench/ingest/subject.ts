@@ -65,6 +65,7 @@ async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Prom
     },
     settleMs: 15 * MINUTE_MS,
     fullEveryMs: 15 * MINUTE_MS,
+    idleFullEveryMs: 60 * MINUTE_MS,
     shortEveryMs: 1.5 * MINUTE_MS,
     afterPage: () => undefined,
   });
