@@ -3,22 +3,28 @@ import { createDice } from "../soak/dice.ts";
 
 /** Longest first: what starts last should not be what takes longest, on however many cores. */
 const LONG = [
-  "faults/crash-points",
   "app/kill",
+  "faults/lies",
   "faults/replicas",
+  "faults/crash-points",
+  "coverage/repair-window",
   "faults/completeness",
+  "delivery/message/group-members",
+  "app/outage",
+  "ingest/ingest",
+  "archive/conformance",
   "faults/platform",
   "faults/postgres",
-  "search/search",
-  "faults/model",
-  "jobs/ingest-kill",
-  "emulator/command",
+  "ingest/ingest-kill",
+  "coverage/seal-windows",
+  "coverage/reconcile-counts",
+  "faults/random-lies",
   "cli/backfill",
-  "jobs/repair-window",
-  "edge/request-gate-postgres",
-  "jobs/deliver-storm",
-  "jobs/ingest",
-  "embedded/postgres",
+  "app/stop",
+  "faults/model",
+  "archive/export",
+  "delivery/deliver-storm",
+  "archive/query/search",
 ];
 
 /** The long files in their order, then all others in the order that the run's seed gives. */
