@@ -44,14 +44,18 @@ export async function readHourIds(db: Queryable, zoneId: number, startsAt: numbe
   return rows;
 }
 
-/** The log ids of one hour that are stored under another time too, in the hour or within an hour of it. */
-export async function readDoubledIds(db: Queryable, zoneId: number, startsAt: number): Promise<string[]> {
-  const [from, to] = [new Date(startsAt - 3_600_000), new Date(startsAt + 2 * 3_600_000)];
+/** The log ids of [fromMs, toMs) that are stored under another time too, in the span or within an hour of it. */
+export async function readDoubledIds(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<string[]> {
+  const [from, to] = [new Date(fromMs - 3_600_000), new Date(toMs + 3_600_000)];
   const { rows } = await db.execute<{ log_id: string }>(sql`
     select log_id from waf_events
     where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to}
-    group by log_id having count(*) > 1 and bool_or(occurred_at >= ${new Date(startsAt)}
-      and occurred_at < ${new Date(startsAt + 3_600_000)})
+    group by log_id having count(*) > 1 and bool_or(occurred_at >= ${new Date(fromMs)}
+      and occurred_at < ${new Date(toMs)})
     order by log_id`);
   return rows.map(({ log_id }) => log_id);
 }

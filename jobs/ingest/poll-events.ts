@@ -4,7 +4,7 @@ import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readSuspicion } from "../../db/coverage/zone-suspicions.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { advanceSearch } from "../../db/search/search-coverage.ts";
-import { AGREE_MS } from "../../src/coverage/hour-proof.ts";
+import { AGREE_LONG_MS } from "../../src/coverage/hour-proof.ts";
 import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "../../src/coverage/plan-search.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
@@ -107,13 +107,14 @@ function asSearched(hours: Iterable<number>): SearchedHour[] {
 }
 
 /**
- * Whether the search has been suspect for less than ten minutes. After that the cursor moves on although the search still
- * shows less than before: an event that the platform has dropped, or has shown under a false time, never comes back, and
- * new events must not wait for it. Nothing is lost by that: the zone stays suspect, and the closing search reads the hour again.
+ * Whether the search has not shown less than before for an hour yet. After that the cursor moves on all the same: an event
+ * that the platform has dropped never comes back, and new events must not wait for it. Nothing is lost by that: the zone
+ * stays suspect, and the closing search reads the hour again.
  */
-async function isFreshlySuspect(tx: Queryable, zoneId: number, now: number): Promise<boolean> {
+async function isFreshlySuspect(tx: Queryable, zoneId: number): Promise<boolean> {
   const suspicion = await readSuspicion(tx, zoneId, "search");
-  return suspicion === null || suspicion.clearedAt !== null || now - suspicion.since < AGREE_MS;
+  if (suspicion === null || suspicion.clearedAt !== null) return true;
+  return suspicion.lastSeenAt - suspicion.since < AGREE_LONG_MS;
 }
 
 interface SearchedSpan extends CopiedPages {
@@ -123,7 +124,7 @@ interface SearchedSpan extends CopiedPages {
 
 /**
  * The hour's cursor moves with every part, its closing search counts when the last one is stored. The cursor stays where the
- * search shows less of the time before it than searches have shown before, for ten minutes.
+ * search shows less of the time before it than searches have shown before, for an hour.
  */
 async function searchSpan(
   deps: PollEventsDeps,
@@ -149,7 +150,7 @@ async function searchSpan(
       onEvents: watch.add,
       conclude: async (tx, through) => {
         shortfall = await watch.findShortfall(tx, zoneId, { from, to: Math.min(seenThrough, through) });
-        if (shortfall !== null && (await isFreshlySuspect(tx, zoneId, startedAt))) return;
+        if (shortfall !== null && (await isFreshlySuspect(tx, zoneId))) return;
         const closingSearchAt = isClosing && through === to ? startedAt : null;
         await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
         if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { readCoverageHours } from "../../../db/coverage/coverage-report.ts";
 import { readDoubledIds, readHourContents } from "../../../db/coverage/hour-contents.ts";
 import { many } from "../../lib/progress-bar.ts";
+import { HOUR_MS } from "../../lib/units.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 
@@ -39,7 +40,7 @@ export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Prom
     const named = search?.lacks?.count ?? 0;
     if (holds.unresolved > named)
       found(holds.count - named, holds.count - holds.unresolved, "events without every dimension");
-    const doubled = await readDoubledIds(db, zoneId, startsAt);
+    const doubled = await readDoubledIds(db, zoneId, { fromMs: startsAt, toMs: startsAt + HOUR_MS });
     if (doubled.length > 0) found(0, doubled.length, showIds("stored under two times:", doubled));
   }
   return {
