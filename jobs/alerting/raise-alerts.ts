@@ -84,7 +84,7 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
   // Groups first: a spike that a group notifies of does not notify by itself.
   const grouped = await raiseGroups(database, { spikes, alerts, openGroups, context, assess });
-  for (const failure of grouped.failures) log.error({ err: failure }, "group of alerts not raised");
+  for (const failure of grouped.failures) log.error({ err: failure }, "alert group not raised");
   const single = await raiseEach(deps, spikes, { context, assess }, signal);
   const reasons = [...grouped.reasons, ...single.reasons];
   const failures = [...grouped.failures, ...single.failures];

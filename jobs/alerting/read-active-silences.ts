@@ -13,7 +13,7 @@ export async function readActiveSilences(
   return rows.flatMap(({ id, startsAt, expiresAt, matchers }) => {
     const { data } = Matchers.safeParse(matchers);
     if (data === undefined) {
-      log.warn({ silenceId: id }, "silence ignored: its matchers cannot be read");
+      log.warn({ silenceId: id }, "unreadable silence ignored");
       return [];
     }
     return [{ id, startsAtMs: startsAt.getTime(), expiresAtMs: expiresAt.getTime(), matchers: data }];

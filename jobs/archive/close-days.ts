@@ -36,7 +36,10 @@ export function createCloseDaysJob({ database, clock, log, afterClosing }: Close
       const now = clock();
       const trigrams = await hasTrigrams(database);
       if (!trigrams)
-        log.warn("pg_trgm is not available: searches for parts of texts read every event of their window");
+        log.warn(
+          { effect: "a search for part of a text reads every event of its window" },
+          "extension pg_trgm not available",
+        );
       const days = await listDaysToClose(database.db, {
         before: toDay(now - DAYS_UNTIL_CLOSED * DAY_MS),
         sealedBefore: toDay(now - REST_MS),

@@ -71,10 +71,10 @@ export async function judgeZoneMetrics(
   const [first] = fresh;
   if (first === undefined) {
     if (isOpen && (await noteAgreement(database.db, look, AGREE_MS)))
-      log.info({ zoneId, route: "metrics" }, "route no longer suspect");
+      log.info({ zoneId, route: "metrics" }, "route stopped being suspect");
     return verdict;
   }
-  const reason = `The platform's metrics count ${first.platform} events of rule ${first.ruleId} on ${first.day}, ${first.stored} are stored.`;
+  const reason = `The platform's metrics count ${first.platform} events of rule ${first.ruleId} on ${first.day}, but ${first.stored} are stored.`;
   const isPending = isOpen && fresh.every((count) => pending[metricKey(count)] === count.platform);
   const keys = Object.fromEntries(fresh.map((count) => [metricKey(count), count.platform]));
   const ruleIds = fresh.map(({ ruleId }) => ruleId);
@@ -95,7 +95,7 @@ export async function judgeZoneMetrics(
     ? { pending: {}, accepted: { ...accepted, ...keys } }
     : { pending: keys, accepted };
   await noteContradiction(database.db, look, { reason, details });
-  if (isUnexplained) log.error({ zoneId, reason }, "no route shows what the metrics count");
+  if (isUnexplained) log.error({ zoneId, reason }, "metrics excess left unexplained");
   else await askRulesAgain(database.db, zoneId, ruleIds, now + AGREE_MS);
   return verdict;
 }

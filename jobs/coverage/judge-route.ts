@@ -40,7 +40,7 @@ export async function judgeRoute({ database, clock, log }: JudgeRouteDeps, look:
     return;
   }
   if (await noteAgreement(database.db, { zoneId, route, atMs }, AGREE_MS))
-    log.info({ zoneId, route }, "route no longer suspect");
+    log.info({ zoneId, route }, "route stopped being suspect");
 }
 
 /** Whether a look has to be judged although nothing is wrong with it: only then can it clear a suspicion. */

@@ -111,7 +111,7 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
     log.warn({ zoneId, hour: new Date(startsAt), reason }, "sealed hour reopened");
   await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction: null });
   const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(open) };
-  if (facts.missing > 0) log.warn(facts, "counts differ");
+  if (facts.missing > 0) log.warn(facts, "counts differed");
   else log.debug(facts, "counts compared");
   if (facts.missing > 0) await deps.afterMissing(zoneId);
   if (open.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);

@@ -79,7 +79,7 @@ async function judgeSilence({ database, log }: SealWindowsDeps, zoneId: number, 
   const silence = findSilence(await readCoveredHours(database.db, zoneId, range));
   const look = { zoneId, route: "zone" as const, atMs: now };
   if (silence === null) {
-    if (await noteAgreement(database.db, look, 0)) log.info(look, "route no longer suspect");
+    if (await noteAgreement(database.db, look, 0)) log.info(look, "route stopped being suspect");
   } else if (await noteContradiction(database.db, look, silence))
     log.warn({ zoneId, route: "zone", reason: silence.reason }, "route became suspect");
 }

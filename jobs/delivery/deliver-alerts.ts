@@ -67,7 +67,7 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
   const known = new WeakSet<Notifier>();
   const missing = deps.fallback?.channel;
   if (missing !== undefined && !deps.notifiers.has(missing)) {
-    deps.log.error({ channel: missing }, "fallback channel not configured");
+    deps.log.error({ channel: missing }, "fallback channel not found");
   }
   return defineJob({
     name: "deliver-alerts",
@@ -127,7 +127,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
         "notifications sent",
       );
     // Nothing that a person missed: a later message says the same, or this kind of channel does not show it.
-    if (dropped > 0) deps.log.debug({ channel, notifications: dropped }, "notifications not needed");
+    if (dropped > 0) deps.log.debug({ channel, notifications: dropped }, "unneeded notifications dropped");
     const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
     if (notifier !== undefined) await spendMore(deps.database, channel, notifier.capabilities.rate, more);
     if (notifier !== undefined) await record(deps, notifier, claimed, outcomes);

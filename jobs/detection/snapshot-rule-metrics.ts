@@ -80,7 +80,7 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
   const ended = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
   log.info(
     { due: due.length, told: run.told.length, failed: Object.fromEntries(run.failed) },
-    "rule metrics kept",
+    "rule metrics stored",
   );
   for (const one of ended) if (one.status === "rejected") throw one.reason;
   await reportBeyond(deps, run.told, nowMs);
@@ -138,9 +138,6 @@ async function reportBeyond(
     const span = { fromMs: nowMs - OVERVIEW_DAYS * DAY_MS, toMs: nowMs, ruleIds };
     const { beyond } = await compareDays(database.db, zoneId, span);
     for (const { upstream, ...day } of beyond)
-      log.warn(
-        { zoneId, ...day, platform: upstream },
-        "the platform counts more events in a day than are stored",
-      );
+      log.warn({ zoneId, ...day, platform: upstream }, "platform counted more than stored");
   }
 }

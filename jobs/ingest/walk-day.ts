@@ -87,7 +87,7 @@ export async function walkDay(
   } catch (thrown) {
     if (signal.aborted) return null;
     if (!(await isTokenRefusal(deps, day, thrown))) throw thrown;
-    log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass begins again");
+    log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass restarted");
     return null;
   }
 }

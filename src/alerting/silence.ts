@@ -15,7 +15,7 @@ export const Matchers = z
     kind: z.array(z.string().min(1)).min(1).optional(),
   })
   .refine((matchers) => Object.values(matchers).some((values) => values !== undefined), {
-    message: "must name zone, rule, severity or kind",
+    message: "must name at least one of zone, rule, severity, kind",
   });
 export type Matchers = z.infer<typeof Matchers>;
 

@@ -92,7 +92,7 @@ export interface App {
 export function createApp(options: AppOptions): App {
   const { log } = options;
   const stack = createStopStack(
-    (part, error) => log.warn({ part, err: error }, "part did not stop"),
+    (part, error) => log.warn({ part, err: error }, "part failed to stop"),
     (part, ms) => log.debug({ part, ms }, "part stopped"),
   );
   const stopping = new AbortController();
@@ -162,8 +162,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     onWaited: (ms) => metrics.edgeWaited.inc(ms / 1_000),
     onLonely(error) {
       metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
-      if (error === null) log.info({}, "request budget shared again");
-      else log.warn({ err: error }, "request budget not shared: a quarter of the rate is used");
+      if (error === null) log.info({}, "shared request budget recovered");
+      else
+        log.warn(
+          { err: error, effect: "this process uses a quarter of the rate" },
+          "shared request budget lost",
+        );
     },
   });
   stack.defer("request budget", () => budget.close());
@@ -222,7 +226,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const reload = () => {
     inUse.reload();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
-      log.warn({ err: toError(thrown) }, "settings not entered into the audit trail"),
+      log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );
   };
   const parts = { config, log, metrics, database, databaseUrl, queues, clock, zoneIds, requestsPerSecond };
@@ -255,7 +259,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 function watchProbe(watch: DatabaseWatch, error: unknown): void {
   if (error === null) return watch.recovered("probe");
   const why = describePostgresFailure(error) ?? messageOf(toError(error));
-  const headline = `The database does not answer: no events are copied, no spikes are detected. ${why}`;
+  const headline = `The database does not answer. No events are copied, and no spikes are detected. ${why}`;
   watch.failed("probe", { headline, isDiskFull: false });
 }
 

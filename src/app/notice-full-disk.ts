@@ -31,13 +31,13 @@ export function createFullDiskNotice(parts: {
   const { dataDir, clock, log, watch, overAfterMs = OVER_AFTER_MS } = parts;
   let timer: NodeJS.Timeout | undefined;
   const logSeldom = createTellSeldom((_where, error, leftOut) => {
-    log.error({ err: error, disk: describePlace(dataDir), leftOut }, "disk of the database full");
+    log.error({ err: error, disk: describePlace(dataDir), leftOut }, "database disk ran full");
   }, clock);
 
   function onFailure(thrown: unknown): void {
     if (!isFullDisk(thrown)) return;
     logSeldom("disk", toError(thrown));
-    const headline = `The disk of the database is full: new events cannot be stored. Free space or enlarge the disk: ${describePlace(dataDir)}`;
+    const headline = `The disk of the database is full, so new events cannot be stored. Free space or enlarge the disk: ${describePlace(dataDir)}`;
     watch.failed("disk", { headline, isDiskFull: true });
     clearTimeout(timer);
     timer = setTimeout(() => watch.recovered("disk"), overAfterMs).unref();

@@ -43,13 +43,13 @@ export function openAlerting(parts: AlertingParts) {
         for (const [name, notifier] of opened) notifiers.set(name, notifier);
         alerting = next;
         parts.metrics.configReloaded("taken");
-        log.info({ channels: [...notifiers.keys()] }, "configuration file read again");
+        log.info({ channels: [...notifiers.keys()] }, "configuration file reloaded");
       } catch (thrown) {
         if (!(thrown instanceof UsageError)) throw thrown;
         const { mistakes } = thrown;
         parts.metrics.configReloaded("refused");
         for (const mistake of mistakes) log.error({ mistake }, "configuration file refused");
-        log.error({ mistakes: mistakes.length }, "configuration kept as it was");
+        log.error({ mistakes: mistakes.length }, "previous configuration kept");
       }
     },
   };

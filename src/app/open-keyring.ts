@@ -28,7 +28,7 @@ export async function openKeyring(
   stack: StopStack,
 ): Promise<{ keyring: PseudonymKeyring; checkKey: () => void }> {
   const onCreated = (file: string) =>
-    log.info({ file }, "pseudonym key made, to be backed up apart from the database");
+    log.info({ file, action: "back up this file apart from the database" }, "pseudonym key created");
   const keyring = createPseudonymKeyring(config, database, { onCreated });
   if (!config.roles.some((role) => NEEDED_BY.includes(role))) return { keyring, checkKey: () => undefined };
   try {

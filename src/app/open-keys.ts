@@ -34,13 +34,13 @@ export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): Ope
     statementTimeoutMs: TIMEOUT_MS,
     lockTimeoutMs: TIMEOUT_MS,
     connectTimeoutMs: TIMEOUT_MS,
-    onError: (error) => log.warn({ err: error }, "keys connection lost"),
+    onError: (error) => log.warn({ err: error }, "key database connection lost"),
   });
   stack.defer("keys", () => database.close());
   const onUsed = createLastUsed({
     clock: systemClock,
     touch: (keyId) => touchApiKey(database.db, keyId),
-    onError: (thrown) => log.warn({ err: toError(thrown) }, "last use of a key not noted"),
+    onError: (thrown) => log.warn({ err: toError(thrown) }, "last key use not recorded"),
   });
   const authenticate = createAuthenticate({ find: (keyId) => findApiKey(database.db, keyId), onUsed });
   return { database, authenticate };

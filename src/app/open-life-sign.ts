@@ -40,7 +40,7 @@ export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Prom
       isFailing = false;
     } catch (thrown) {
       // Once per failure that lasts: the status then says that this process does not run.
-      if (!isFailing) log.warn({ err: toError(thrown) }, "life sign not written");
+      if (!isFailing) log.warn({ err: toError(thrown) }, "sign of life not written");
       isFailing = true;
     }
   };

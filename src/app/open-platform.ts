@@ -34,7 +34,7 @@ export async function openPlatform(
     return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false, attack: null };
   const state = path.join(dataDir, "emulator.json");
   const flags = ["--zones", EMULATED_ZONES.join(","), "--state", state, "--attack", EMULATED_ATTACK];
-  const onExit = () => log.error({}, "emulator ended: start the service again");
+  const onExit = () => log.error({ action: "start the service again" }, "emulator ended unexpectedly");
   const emulator = await startEmulatorProcess(flags, onExit, stopping);
   stack.defer("emulator", () => emulator.stop());
   const startsAtMs = Date.now() + ATTACK_AFTER_MS;

@@ -39,7 +39,7 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
   const backend = createQueueBackend({ redis, databaseUrl });
   const onError = createTellSeldom((where, thrown, leftOut) => {
     const err = explainTlsFailure(thrown, backend.kind === "redis" ? "Redis" : "Postgres");
-    log.warn({ where, err, leftOut }, "queue in trouble");
+    log.warn({ where, err, leftOut }, "queue operation failed");
   }, systemClock);
   // A backfill holds one worker per zone and route for a long time; the short jobs need room beside it.
   const concurrency = 2 * zones + 4;
@@ -61,7 +61,7 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
     kind: backend.kind,
     bell,
     check: async () =>
-      isHeard ? { state: "ok" } : { state: "degraded", detail: "the queue does not answer" },
+      isHeard ? { state: "ok" } : { state: "degraded", detail: "the queue store does not answer" },
     start: () => doorbell.startWorkers(queues),
     close: async (graceMs) => {
       await Promise.all([bell.stop(graceMs), doorbell.close(graceMs)]);

@@ -21,9 +21,9 @@ export async function reportExcessRights(database: Database, config: RightsConfi
   try {
     const rights = await readRoleRights(database.db);
     const found = [...findExcess(rights, config), ...findAnyServer(config), ...findOpenRedis(config)];
-    for (const { excess, instead } of found) log.warn({ excess, instead }, "more rights than needed");
+    for (const { excess, instead } of found) log.warn({ excess, instead }, "excess database rights found");
   } catch (thrown) {
-    log.warn({ err: toError(thrown) }, "rights not checked");
+    log.warn({ err: toError(thrown) }, "database rights not checked");
   }
 }
 

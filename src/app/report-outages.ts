@@ -27,7 +27,7 @@ export function createOutageReports(parts: {
     try {
       write(outage, untilMs);
     } catch (thrown) {
-      log.warn({ err: toError(thrown) }, "outage of Postgres not recorded");
+      log.warn({ err: toError(thrown) }, "Postgres outage not recorded");
     }
   };
   return {
@@ -56,12 +56,12 @@ export function createOutageReports(parts: {
 }
 
 const MEANING =
-  "The embedded Postgres is down: no events are copied, no spikes are detected. Longwatch keeps restarting it";
+  "The embedded Postgres is down. No events are copied, and no spikes are detected. Longwatch keeps restarting Postgres";
 
 function headlineOf({ reason, lines, isDiskFull }: PostgresOutage, dataDir: string): string {
   const space = readDiskSpace(findCluster(dataDir));
   if (isDiskFull && space !== null)
     return `${MEANING}. Its disk is full: ${describeDisk(space)}. Free space or enlarge the disk`;
   const last = lines.at(-1);
-  return `${MEANING}. It ended with ${reason}${last === undefined ? "" : `; its last error: ${last}`}`;
+  return `${MEANING}. Postgres ended with ${reason}${last === undefined ? "" : `; its last error: ${last}`}`;
 }

@@ -57,12 +57,12 @@ export function createDirectSender({
         deliveryKey: notificationKeyOf(message.dedupeKey, message.transition, channel),
         providerReference: reference,
       });
-      log.info({ channel, reason: message.reason }, "notification sent without the database");
+      log.info({ channel, reason: message.reason }, "direct notification sent");
       return { taken: sent.providerReference };
     } catch (thrown) {
       if (stopping.signal.aborted) return {};
       const { code, text, disposition } = describeFailure(thrown);
-      log.warn({ channel, code, text, attempt: number }, "notification not sent without the database");
+      log.warn({ channel, code, text, attempt: number }, "direct notification not sent");
       return { isRefused: disposition === "give-up" };
     }
   }

@@ -25,7 +25,8 @@ export const TRANSITIONS: Readonly<Record<CoverageState, Partial<Record<Coverage
     gap: "the platform begins to forget the hour",
   },
   sealed: {
-    reopened: "a count differs, an event came late, metrics are above it, or a log id was stored twice",
+    reopened:
+      "a count differs, an event came late, metrics are above the stored count, or a log id was stored twice",
     suspect: "the same, while a route of the zone is suspect",
   },
   gap: {},

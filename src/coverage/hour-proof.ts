@@ -33,17 +33,18 @@ export type Lacking = keyof typeof LACKING;
 
 /** For people: continues "This hour is not sealed: ". */
 export const LACKING = {
-  search: "the search has not read it to its end since it settled",
-  counts: "the platform's counts were not compared since its last change",
-  list: "no complete list pass has read it since it settled",
+  search: "a full search after the settle time is missing",
+  counts: "a comparison with the platform's counts since the last change is missing",
+  list: "a full list pass after the settle time is missing",
   missing: "the platform counts more events than are stored",
-  surplus: "the platform counts fewer events than are stored, and its search does not say which it lacks",
+  surplus:
+    "the platform counts fewer events than are stored, and the search does not show which events are missing there",
   zero: "the platform counts no event, but events are stored",
-  doubled: "a log id is stored under two times",
+  doubled: "an event with the same log id is stored twice, at two different times",
   searchDiffers: "the search does not show the same events as are stored",
   listDiffers: "the list does not show the same events as are stored",
-  unresolved: "the search has not given every dimension of its events",
-  empty: "it has no event, and one look cannot prove that: a second look follows an hour after the first",
+  unresolved: "the search has not returned every dimension of the stored events",
+  empty: "no route shows an event, and a second look one hour after the first must confirm that",
 } as const;
 
 /** Whether a look began late enough to prove anything. */

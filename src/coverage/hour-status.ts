@@ -18,7 +18,8 @@ export interface StandingHour extends CoverageHour {
 }
 
 /** Of an hour that expired while no service ran to record it. */
-const NOT_RECORDED = "not proven complete before the platform forgot it; the service has not recorded it yet";
+const NOT_RECORDED =
+  "The platform forgot the events before they were proven complete. Longwatch has not recorded this gap yet.";
 
 /** Where every hour of [from, to) stands that lies at or after `firstHour`, oldest first; `rows` may lack hours. */
 export function assessHours(

@@ -153,17 +153,17 @@ function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion }: Ju
   const { startsAt, searchedThrough, closingSearchAt, reconciledAt, missingCells } = hour;
   if (startsAt === hour.firstHour) return FIRST_WATCHED;
   if (startsAt === hour.firstHour + HOUR_MS) return SOON_FORGOTTEN;
-  if (searchedThrough === null) return "It was never searched before the platform forgot it.";
+  if (searchedThrough === null) return "No search was made before the platform forgot the events.";
   if (searchedThrough < startsAt + HOUR_MS)
-    return `It was searched only up to ${toIso(searchedThrough)} before the platform forgot it.`;
+    return `The search had reached only ${toIso(searchedThrough)} when the platform forgot the events.`;
   if (suspicion !== null) return `The platform answered incompletely: ${suspicion}`;
   if (closingSearchAt === null)
-    return "It was not searched from end to end after it had settled, while the platform had all of it.";
+    return "No full search was made after the settle time, while the platform still had all events.";
   if (reconciledAt === null) return "The platform's counts were never read.";
   if (missingCells > 0)
-    return `The platform counted more events than could be copied, under ${missingCells} of its rules.`;
+    return `The platform counted more events than Longwatch could copy, for ${missingCells} ${missingCells === 1 ? "rule" : "rules"}.`;
   if (lacking === "empty" && isTooLateForTwo(hour)) return EMPTY_ONCE;
-  return `The platform forgot it before it was proven: ${LACKING[lacking ?? "search"]}.`;
+  return `The platform forgot the events before they were proven complete: ${LACKING[lacking ?? "search"]}.`;
 }
 
 /** The first look at an hour without events came so late that a second one, an hour after it, could not be made. */

@@ -51,10 +51,10 @@ function costOf({ name }: Pick<DigestMember, "name">): number {
 /** One message in the place of all these, of one channel. Where only headlines are shown, the names are in it. */
 export function buildDigest(messages: readonly AlertMessage[], key: string, rate: ChannelRate): AlertMessage {
   const [first] = messages;
-  if (first === undefined) throw new Error("a digest of nothing");
+  if (first === undefined) throw new Error("A digest needs at least one message.");
   const members = messages.map(toMember);
   const isFiring = messages.some(({ state }) => state !== "resolved");
-  const counted = `${messages.length} alerts in one message, because the channel's rate is spent`;
+  const counted = `${messages.length} alerts in one message, because the rate limit of the channel was reached`;
   const names = describeMembers(members).join("; ");
   const headline = rate.digest?.in === "headline" ? `${messages.length} alerts: ${names}` : counted;
   return {

@@ -25,7 +25,9 @@ export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): st
   const mistakes: string[] = [];
   const range = refuseHost(url.hostname, allowPrivateNetworks);
   if (url.protocol !== "https:" && !(allowPrivateNetworks && url.protocol === "http:")) {
-    mistakes.push(`must be https, plain http only where private addresses are allowed (${ALLOWED_BY})`);
+    mistakes.push(
+      `must be https; plain http is allowed only if private addresses are allowed (${ALLOWED_BY})`,
+    );
   }
   if (url.username !== "" || url.password !== "") mistakes.push("must not hold a user or password");
   if (range !== null) mistakes.push(`${url.hostname} is not a public address (${range})`);

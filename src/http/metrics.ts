@@ -64,16 +64,16 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
   const jobRuns = counter("job_runs_total", "Attempts of background jobs.", ["job", "outcome"]);
   const jobDuration = new Histogram({
     name: "longwatch_job_duration_seconds",
-    help: "How long an attempt took.",
+    help: "Duration of an attempt.",
     labelNames: ["job"],
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
     registers: [registry],
   });
-  const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last ended well.", ["job"]);
+  const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last succeeded.", ["job"]);
   const httpRequests = counter("http_requests_total", "Requests that were answered.", ["route", "status"]);
   const httpDuration = new Histogram({
     name: "longwatch_http_request_duration_seconds",
-    help: "How long an answer took.",
+    help: "Duration of a request.",
     labelNames: ["route"],
     buckets: [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
     registers: [registry],
@@ -84,10 +84,10 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
   };
   const backlog = createBacklogGauges(gauge, labelsOf);
   const reloads = createReloadMetrics(counter, gauge);
-  gauge("build_info", "1; which version runs, on which Node.", ["version", "node"]).set(
-    { version: readVersion(), node: process.versions.node },
-    1,
-  );
+  gauge("build_info", "Always 1. The labels name the running version and its Node version.", [
+    "version",
+    "node",
+  ]).set({ version: readVersion(), node: process.versions.node }, 1);
 
   return {
     /** The labels of a metric that is about one zone. */
@@ -102,19 +102,22 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
     ]),
     edgeWaited: counter(
       "edge_requests_waited_seconds_total",
-      "Time that calls stood in line for the request budget.",
+      "Time that calls waited for the request budget.",
     ),
     edgeBudgetLocal: gauge(
       "edge_budget_local",
-      "1 while the shared request budget does not answer and this process spends a quarter of the rate.",
+      "1 while the shared request budget does not answer. This process then uses a quarter of the rate.",
     ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
     digested: counter(
       "notifications_digested_total",
-      "Notifications that were sent in a digest, because their channel's rate was spent.",
+      "Notifications that were sent in a digest because the rate limit of their channel was reached.",
       ["channel"],
     ),
-    queueRingFailures: counter("queue_ring_failures_total", "Nudges that the queue's store did not take."),
+    queueRingFailures: counter(
+      "queue_ring_failures_total",
+      "Jobs that could not be enqueued because the queue's store did not accept them.",
+    ),
     jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
       jobRuns.inc({ job, outcome });
       jobDuration.observe({ job }, durationMs / 1_000);
@@ -144,7 +147,7 @@ const ZONE = ["zone", "zone_name"] as const;
 function describeZones(registry: Registry, zones: Zones): void {
   const name = "longwatch_zone_info";
   registry.removeSingleMetric(name);
-  const help = "1; name and labels of a zone in the configuration file.";
+  const help = "Always 1. The labels are the name and the labels of a zone in the configuration file.";
   const own = Object.values(zones).flatMap(({ labels }) => Object.keys(labels));
   const info = new Gauge({ name, help, labelNames: [...ZONE, ...new Set(own)], registers: [registry] });
   for (const [zone, { name: zoneName, labels }] of Object.entries(zones))
@@ -153,12 +156,14 @@ function describeZones(registry: Registry, zones: Zones): void {
 
 /** Named and counted as Prometheus does for its own configuration. */
 function createReloadMetrics(counter: CreateCounter, gauge: CreateGauge) {
-  const reloads = counter("config_reloads_total", "Times that the configuration file was read again.", [
-    "result",
-  ]);
+  const reloads = counter(
+    "config_reloads_total",
+    "Number of times that the configuration file was read again.",
+    ["result"],
+  );
   const isTaken = gauge(
     "config_last_reload_successful",
-    "0 while the configuration file was refused when it was last read.",
+    "0 if the configuration file was refused when it was last read.",
   );
   const takenAt = gauge(
     "config_last_reload_success_timestamp_seconds",
@@ -192,37 +197,37 @@ function createBacklogGauges(
   gauge: CreateGauge,
   labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
 ) {
-  const isReadable = gauge("backlog_readable", "1 when the numbers below could be read from the database.");
+  const isReadable = gauge("backlog_readable", "1 if the numbers below could be read from the database.");
   const spikesOpen = gauge("spikes_open", "Spikes that have not closed.");
   const alerts = gauge("alerts", "Alerts that are not resolved.", ["state", "kind"]);
   const channelsDown = gauge(
     "channels_down",
-    "Channels that are not tried: they keep failing, or are disabled.",
+    "Channels that are not tried because they keep failing or are disabled.",
   );
   const keyMissing = gauge(
     "pseudonym_key_missing",
-    "1 while this process lacks the key that the database's pseudonyms are made with.",
+    "1 while this process lacks the key with which the pseudonyms in the database were made.",
   );
   const gapHours = gauge(
     "gap_hours",
-    "Hours of the last 30 days that were not proven complete in time.",
+    "Hours of the last 30 days that the platform forgot before they were proven complete.",
     ZONE,
   );
   const notificationsPending = gauge(
     "notifications_pending",
-    "Notifications that their channel has not taken.",
+    "Notifications that their channel has not accepted yet.",
   );
   const circuitOpen = gauge(
     "channel_circuit_open",
-    "1 while a channel is not tried: it keeps failing, or is disabled.",
+    "1 while a channel is not tried because it keeps failing or is disabled.",
     ["channel"],
   );
-  const waiting = gauge("channel_notifications_pending", "Notifications that wait for a channel.", [
+  const waiting = gauge("channel_notifications_pending", "Pending notifications of a channel.", ["channel"]);
+  const dead = gauge("channel_notifications_dead", "Notifications that Longwatch gave up sending.", [
     "channel",
   ]);
-  const dead = gauge("channel_notifications_dead", "Notifications that were given up.", ["channel"]);
   const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
-  const edgePaused = gauge("edge_paused", "1 while the platform asked for silence (429).");
+  const edgePaused = gauge("edge_paused", "1 while requests are paused because the platform answered 429.");
   const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ZONE);
   const hoursToLoss = gauge(
     "hours_to_loss",
@@ -231,12 +236,12 @@ function createBacklogGauges(
   );
   const suspect = gauge(
     "platform_suspect",
-    "1 while the platform shows less of the zone than before, so that no hour is sealed.",
+    "1 while the platform shows fewer events of the zone than before. No hour of the zone is sealed meanwhile.",
     ZONE,
   );
   const reopened = gauge(
     "hours_reopened",
-    "Hours whose seal was withdrawn and that are not sealed again.",
+    "Hours whose seal was withdrawn and that are not sealed again yet.",
     ZONE,
   );
 

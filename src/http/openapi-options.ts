@@ -34,7 +34,7 @@ const TAGS = [
 /** Replaced by the address that the document is served from; no text of a route contains it. */
 export const ORIGIN_PLACE = "http://place.of.the.origin.invalid";
 
-const DESCRIPTION = `Lists are paged: ask for \`next\` as \`after\`. Times are ISO 8601 in UTC; a request may name a zone's offset or epoch milliseconds instead. Errors are problem+json (RFC 9457). Keys go into the header AccessKey; RateLimit says what is left of a minute's requests. Lists and records have an ETag: with If-None-Match what did not change is 304.
+const DESCRIPTION = `Lists are paged. Send the \`next\` of a page as \`after\` to get the following page. Times in answers are ISO 8601 in UTC. A request may use another UTC offset, or epoch milliseconds. Errors are problem+json (RFC 9457). Send the key in the header AccessKey. The header RateLimit shows how many requests are left in this minute. Lists and records have an ETag. A request with If-None-Match is answered with 304 if nothing has changed.
 
 \`\`\`sh
 export LONGWATCH=${ORIGIN_PLACE} KEY=lw_...
@@ -186,16 +186,16 @@ function wordStatus(status: string): string {
 const STATUSES: Readonly<Record<string, string>> = {
   "200": "The answer",
   "201": "Created",
-  "202": "Not done: the status block names the reason",
+  "202": "The request was not carried out. The status block names the reason",
   "204": "Done",
-  "400": "The request breaks rules; the answer names all of them",
+  "400": "The request breaks rules. The answer names all of them",
   "401": "The key is missing or not valid",
   "403": "The key lacks the scope or the zone",
-  "404": "It does not exist, or the key may not see it",
-  "409": "Its state does not allow this",
+  "404": "The resource does not exist, or the key may not see it",
+  "409": "The state of the resource does not allow this action",
   "413": "The body is too large",
-  "415": "The body has another media type",
-  "422": "Each value is allowed, but not this combination",
+  "415": "The media type of the body is not supported",
+  "422": "Each value is allowed, but the combination is not",
   "429": "Too many requests",
-  "503": "Too busy, or the answer would take too long",
+  "503": "The service is too busy, or the answer would take too long",
 };

@@ -43,7 +43,8 @@ export function createPageCursors(secret: Buffer) {
       if (after === undefined) return null;
       const position = this.read(list, after);
       if (position !== null) return position;
-      const rule = "must be the `next` of this list's page before, with nothing else of the request changed";
+      const rule =
+        "must be the `next` of the previous page of this list, and all other parameters must be unchanged";
       throw new Refusal(400, { slug: "invalid-cursor", mistakes: [{ field: "after", rule }] });
     },
   };

@@ -61,7 +61,7 @@ function createProbe(
       return await check.check();
     } catch (thrown) {
       onError(check.name, toError(thrown));
-      return { state: bad, detail: "the check failed" };
+      return { state: bad, detail: "the check failed; the log says why" };
     } finally {
       pending = null;
     }
@@ -70,7 +70,7 @@ function createProbe(
   return async () => {
     // One that hangs is not asked again before it has answered: probes must not pile up in a connection pool.
     pending ??= ask();
-    let health: Health = { state: bad, detail: `no answer within ${timeoutMs} ms` };
+    let health: Health = { state: bad, detail: `the check did not end within ${timeoutMs} ms` };
     await within(
       pending.then((answer) => {
         health = answer;

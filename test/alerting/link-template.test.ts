@@ -35,7 +35,7 @@ test.each([
   expect(findTemplateMistake(url)).toBeNull();
 });
 
-const HOST = "must name its host itself, without a user and without a placeholder in it";
+const HOST = "must name a host, without a user and without a placeholder in the host";
 test.each([
   ["javascript:alert({zone})", "must begin with https:// or http://"],
   ["data:text/html,{rule}", "must begin with https:// or http://"],
@@ -49,19 +49,22 @@ test.each([
   ["https://{rule}@wiki.example/", HOST],
   ["https://user:password@wiki.example/", HOST],
   ["https:///{zone}", HOST],
-  ["https://wiki.example\\{rule}", "must be without spaces, control characters and backslashes"],
-  ["https://wiki.exa\tmple/", "must be without spaces, control characters and backslashes"],
-  ["https://wiki.example/a b", "must be without spaces, control characters and backslashes"],
-  ["https://wiki.example/\u202e", "must be without spaces, control characters and backslashes"],
-  ["https://wiki.example/{ip}", "must be without {ip}: the placeholders are {zone} {rule} {alert}"],
-  ["https://wiki.example/{ZONE}", "must be without {ZONE}: the placeholders are"],
-  ["https://wiki.example/{}", "must be without {}: the placeholders are"],
-  ["https://wiki.example/{__proto__}", "must be without {__proto__}: the placeholders are"],
-  ["https://wiki.example/{zone", "must close every brace; %7B and %7D are braces of its own"],
+  ["https://wiki.example\\{rule}", "must not contain spaces, control characters or backslashes"],
+  ["https://wiki.exa\tmple/", "must not contain spaces, control characters or backslashes"],
+  ["https://wiki.example/a b", "must not contain spaces, control characters or backslashes"],
+  ["https://wiki.example/\u202e", "must not contain spaces, control characters or backslashes"],
+  ["https://wiki.example/{ip}", "must not contain {ip}; the placeholders are {zone} {rule} {alert}"],
+  ["https://wiki.example/{ZONE}", "must not contain {ZONE}; the placeholders are"],
+  ["https://wiki.example/{}", "must not contain {}; the placeholders are"],
+  ["https://wiki.example/{__proto__}", "must not contain {__proto__}; the placeholders are"],
+  [
+    "https://wiki.example/{zone",
+    "must close every brace; write %7B and %7D for braces that are part of the URL",
+  ],
   ["https://wiki.example/{{zone}}", "must close every brace"],
-  ["https://wiki.example/a/../b", "must be an address without /./ and /../ in its path"],
-  ["https://wiki.example/%2E%2e/{zone}", "must be an address without /./ and /../ in its path"],
-  ["https://wiki.example:99999/", "must be a whole address, with a host and a port that can be"],
+  ["https://wiki.example/a/../b", "must not contain /./ or /../ in its path"],
+  ["https://wiki.example/%2E%2e/{zone}", "must not contain /./ or /../ in its path"],
+  ["https://wiki.example:99999/", "must be a complete URL with a valid host and port"],
   [`https://wiki.example/${"x".repeat(MAX_TEMPLATE_CHARS - 20)}`, "must be at most 400 characters"],
 ])("%j is refused: %s", (url, mistake) => {
   expect(findTemplateMistake(url)).toContain(mistake);

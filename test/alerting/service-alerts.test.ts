@@ -105,7 +105,7 @@ test("a disk with less free than a day of events takes is one alert, over when c
   await lookFor(teller, 3);
   const [first, ...rest] = await teller.told();
   expect(first).toMatch(
-    /^1 first The disk may be full within a day: the disk of \/data\/longwatch \(mounted at \/data\) has \d+ kB of 10\.0 GB free, and the next day may take .* Free space or enlarge the disk$/,
+    /^1 first The disk may be full within a day: the disk of \/data\/longwatch \(mounted at \/data\) has \d+ kB of 10\.0 GB free\. One more day of events may take .* Free space or enlarge the disk$/,
   );
   expect(rest).toEqual([]);
 
@@ -138,14 +138,14 @@ test("a refused key is one alert over all zones and replicas, and over once even
   await expect(replica.run("walk-days")).rejects.toMatchObject({ code: "EDGE_UNAUTHORIZED" });
   await Promise.all([teller.look(), teller.look()]);
   await lookFor(teller, 30);
-  const refused = "The platform refuses the access key (EDGE_UNAUTHORIZED): no events of zone 101 are copied";
+  const refused = "The platform refuses the access key (EDGE_UNAUTHORIZED). No events of zone 101 are copied";
   expect(await teller.told()).toEqual([`1 first ${refused}`]);
   expect(await teller.alerts()).toMatchObject([{ kind: "self", zoneId: null, state: "firing" }]);
 
   emulator.clearFaults();
   await replica.run("poll-events");
   await Promise.all([teller.look(), teller.look()]);
-  expect((await teller.told()).slice(1)).toEqual(["2 resolved The platform takes the access key again"]);
+  expect((await teller.told()).slice(1)).toEqual(["2 resolved The platform accepts the access key again"]);
 });
 
 test("a failure that is not the key's fault is no refusal, and a refusal of one zone names it", async () => {
@@ -158,12 +158,12 @@ test("a failure that is not the key's fault is no refusal, and a refusal of one 
   now += 2 * MINUTE_MS;
   await teller.look();
   const [told] = await teller.told();
-  expect(told).toContain("(EDGE_FORBIDDEN): no events of zone 102 are copied");
+  expect(told).toContain("(EDGE_FORBIDDEN). No events of zone 102 are copied");
   await observer.refused(ZONE, "EDGE_FORBIDDEN");
   now += 2 * MINUTE_MS;
   await teller.look();
   expect(await teller.told()).toHaveLength(1);
-  expect(JSON.stringify((await teller.alerts())[0]?.details)).toContain("no events of zones 101, 102");
+  expect(JSON.stringify((await teller.alerts())[0]?.details)).toContain("No events of zones 101, 102");
 
   const emulator = await openEmulator({ historyHours: 1, clock });
   emulator.addFault({ kind: "status", status: 500, operation: "any" });
@@ -205,7 +205,8 @@ test("a zone of which nothing was polled for 20 minutes is told once, and once w
     await Promise.all([teller.look(), teller.look()]);
     expect(await teller.told(), `after ${minute} minutes`).toHaveLength(minute > 20 ? 1 : 0);
   }
-  const since = "Zone 101: nothing was polled since 2026-11-20 15:30 UTC; attacks go unseen";
+  const since =
+    "Zone 101: no poll has succeeded since 2026-11-20 15:30 UTC. Longwatch cannot detect attacks there";
   expect(await teller.told()).toEqual([`1 first ${since}`]);
   await poll(now);
   await Promise.all([teller.look(), teller.look()]);
@@ -230,7 +231,9 @@ test("a zone that never was polled is told of, one that the list alone reads is 
       .onConflictDoUpdate({ target: [ingestCursors.zoneId, ingestCursors.day], set: { startedAt } });
     await lookFor(teller, 1);
   }
-  expect(await teller.told()).toEqual(["1 first Zone 101: nothing was polled yet; attacks go unseen"]);
+  expect(await teller.told()).toEqual([
+    "1 first Zone 101: no poll has succeeded yet. Longwatch cannot detect attacks there",
+  ]);
 });
 
 test("after a day off the service is given time to poll, and a slow setting is no alarm", async () => {

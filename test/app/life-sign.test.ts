@@ -66,7 +66,7 @@ test("a life sign that cannot be written stops nothing and is logged once while 
     expect(later?.seenAt).toBeGreaterThan(before?.seenAt ?? Number.POSITIVE_INFINITY);
   });
   expect(logged).toHaveLength(1);
-  expect(logged[0]).toContain("life sign not written");
+  expect(logged[0]).toContain("sign of life not written");
   await stack.stop();
 });
 

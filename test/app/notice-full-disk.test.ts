@@ -47,9 +47,9 @@ test("a job that fails with SQLSTATE 53100 reports a full disk in words, once a 
 
   expect(seen.filter((one) => one.startsWith("disk true"))).toHaveLength(3);
   expect(seen[0]).toMatch(
-    /^disk true The disk of the database is full: new events cannot be stored\. Free space or enlarge the disk: the disk of the Postgres server of DATABASE_URL \(SQLSTATE 53100\)$/,
+    /^disk true The disk of the database is full, so new events cannot be stored\. Free space or enlarge the disk: the disk of the Postgres server of DATABASE_URL \(SQLSTATE 53100\)$/,
   );
-  expect(lines.filter((line) => line.includes("disk of the database full"))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes("database disk ran full"))).toHaveLength(1);
   await expect.poll(() => seen.at(-1), { timeout: 10_000 }).toBe("disk recovered");
 });
 

@@ -41,7 +41,7 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     "channels: { fourth: { kind: termnal }, hook: { kind: slack, url_env: NONE } }\nchanels: {}\ndetection: { z: 99 }\n",
   );
   service.child.kill("SIGHUP");
-  await expect.poll(() => service.printed(), PATIENCE).toContain("configuration kept as it was");
+  await expect.poll(() => service.printed(), PATIENCE).toContain("previous configuration kept");
   const printed = service.printed();
   for (const part of [
     "channels.fourth.kind",

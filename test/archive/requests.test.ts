@@ -86,7 +86,7 @@ test.each([
   expect(refused.headers.get("allow")).toBe(allow);
   expect(JSON.parse(refused.text)).toMatchObject({
     status: 405,
-    detail: `${method} is not taken here, but ${allow}.`,
+    detail: `This path does not accept ${method}. It accepts ${allow}.`,
   });
 });
 

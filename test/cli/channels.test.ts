@@ -54,7 +54,7 @@ test("a test message arrives signed, says that it is a test, and two of them are
 test("the terminal's test message is printed where the command runs", async () => {
   const { code, out } = await run(["test", "terminal"]);
   expect(code).toBe(0);
-  expect(out).toContain("TEST of channel terminal: it works if you can read this");
+  expect(out).toContain("TEST of channel terminal. If you can read this, the channel works");
 });
 
 test("with --json the output is one document also where the channel is the terminal", async () => {

@@ -188,7 +188,7 @@ detection: { z: 99 }
       'channels.mail.from: "a": must be at least 3',
       'channels.mail.login.password_file: "./none": must be a readable file',
       "channels.page: routingKey: must be 32 characters",
-      `channels.page: url: must be https, plain http only where private addresses are allowed ${private_}`,
+      `channels.page: url: must be https; plain http is allowed only if private addresses are allowed ${private_}`,
       "channels.page: url: 10.0.0.7 is not a public address (private)",
       "channels.hook.adress: is not a setting: known here: kind, url_file, url_env, secrets_file, secrets_env, allow_private_networks",
       'channels.hook.url_file: "./none": must be a readable file',
@@ -212,7 +212,9 @@ test("an address of the environment that delivery refuses is a mistake of the se
   const hook = { LONGWATCH_WEBHOOK_URL: "http://10.0.0.7/hook", LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET };
   const slack = { LONGWATCH_SLACK_WEBHOOK_URL: "https://169.254.169.254/" };
   expect(mistakesIn("", { ...hook, ...slack })).toEqual([
-    expect.stringMatching(/^LONGWATCH_WEBHOOK_URL: \[secret\]: must be https, plain http only where /),
+    expect.stringMatching(
+      /^LONGWATCH_WEBHOOK_URL: \[secret\]: must be https; plain http is allowed only if /,
+    ),
     "LONGWATCH_WEBHOOK_URL: [secret]: 10.0.0.7 is not a public address (private)",
     "LONGWATCH_SLACK_WEBHOOK_URL: [secret]: 169.254.169.254 is not a public address (metadata)",
   ]);
@@ -350,23 +352,23 @@ links:
 `;
   expect(mistakesIn(text)).toEqual([
     'links[0].title: "": must be text of 1 to 40 characters',
-    'links[0].url: "https://wiki.example/{ip}": must be without {ip}: the placeholders are {zone} {rule} {alert} {from} {to} {from_ms} {to_ms} {from_s} {to_s}',
+    'links[0].url: "https://wiki.example/{ip}": must not contain {ip}; the placeholders are {zone} {rule} {alert} {from} {to} {from_ms} {to_ms} {from_s} {to_s}',
     `links[1].title: "${"x".repeat(41)}": must be text of 1 to 40 characters`,
     'links[1].url: "javascript:alert(1)": must begin with https:// or http://',
-    'links[2].url: "https://{zone}.example/": must name its host itself, without a user and without a placeholder in it',
+    'links[2].url: "https://{zone}.example/": must name a host, without a user and without a placeholder in the host',
     "links[2].matcher: is not a setting: did you mean matchers?",
     "links[3].url: not set: must be text (in quotes where it looks like a number)",
     'links[3].matchers.rule[0]: 942100: must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")',
     "links[4].title: not set: must be text of 1 to 40 characters",
     "links[5].title: 5: must be text of 1 to 40 characters",
-    'links[5].url: "https://wiki.example/{rule": must close every brace; %7B and %7D are braces of its own',
+    'links[5].url: "https://wiki.example/{rule": must close every brace; write %7B and %7D for braces that are part of the URL',
   ]);
 });
 
 test("a link's user and password are refused and never shown", () => {
   const mistakes = mistakesIn('links: [{ title: x, url: "https://user:SECRET@wiki.example/" }]');
   expect(mistakes).toEqual([
-    "links[0].url: [not shown]: must name its host itself, without a user and without a placeholder in it",
+    "links[0].url: [not shown]: must name a host, without a user and without a placeholder in the host",
   ]);
 });
 

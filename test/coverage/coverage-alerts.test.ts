@@ -88,7 +88,7 @@ test("I5: an outage of 80 hours is one alert for its gaps, which tells of all of
   await teller.raise();
   expect(await teller.told()).toEqual([
     `1 first critical ${lost}`,
-    `2 resolved critical ${lost}. No further hour was lost since`,
+    `2 resolved critical ${lost}. No other hour has been lost since then`,
   ]);
   expect(await teller.alerts()).toMatchObject([
     { kind: "self", zoneId: ZONE, state: "resolved", ruleId: null },

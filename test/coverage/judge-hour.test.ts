@@ -147,7 +147,7 @@ test("an hour without events needs two looks of each route an hour apart, or met
   const confirmedDays = new Set([startOfDay(START)]);
   expect(judge(empty(0), { confirmedDays }).state).toBe("sealed");
   expect(explainOpen(SETTLED, empty(0), SETTLE_MS)).toContain(
-    "a second look follows an hour after the first",
+    "a second look one hour after the first must confirm that",
   );
 });
 
@@ -168,7 +168,7 @@ test("an hour without events whose second look would have come too late is a gap
   });
   expect(empty(lost - 63 * MINUTE_MS)).toMatchObject({
     state: "gap",
-    reason: expect.stringContaining("before it was proven"),
+    reason: expect.stringContaining("before they were proven"),
   });
 });
 
@@ -201,19 +201,27 @@ test("what the metrics count above every route is named in the evidence of the d
 test.each<[string, Partial<JudgedHour>, RegExp]>([
   ["the zone's first hour", { firstHour: START, closingSearchAt: null }, /first watched/],
   ["the zone's second hour", { firstHour: START - HOUR_MS, closingSearchAt: null }, /within an hour after/],
-  ["an hour that was never searched", { searchedThrough: null, closingSearchAt: null }, /never searched/],
+  [
+    "an hour that was never searched",
+    { searchedThrough: null, closingSearchAt: null },
+    /^No search was made before/,
+  ],
   [
     "an hour that was searched in part",
     { searchedThrough: START + 1, closingSearchAt: null },
-    /only up to 2026-11-20T10:00:00.001Z/,
+    /had reached only 2026-11-20T10:00:00.001Z/,
   ],
-  ["an hour without a closing search", { closingSearchAt: null }, /not searched from end to end/],
+  [
+    "an hour without a closing search",
+    { closingSearchAt: null },
+    /^No full search was made after the settle time/,
+  ],
   ["an hour that was never compared", { reconciledAt: null }, /counts were never read/],
-  ["an hour that lacks events", { missingCells: 3 }, /more events than could be copied, under 3/],
+  ["an hour that lacks events", { missingCells: 3 }, /more events than Longwatch could copy, for 3 rules/],
   [
     "an hour that gained events last",
     { lastNewAt: SETTLED + 1, looks: LOOKS },
-    /not compared since its last change/,
+    /since the last change is missing/,
   ],
 ])(
   "%s becomes a gap with its reason once its first moment can no longer be asked for",

@@ -85,8 +85,8 @@ test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the o
   expect(rows.slice(0, before.length)).toEqual(before);
   const reasons = rows.flatMap(({ at, reason }) => (expected.includes(at) ? [reason] : []));
   expect(reasons).toEqual([
-    "It was searched only up to 2026-11-20T16:31:12.000Z before the platform forgot it.",
-    ...Array.from({ length: 7 }, () => "It was never searched before the platform forgot it."),
+    "The search had reached only 2026-11-20T16:31:12.000Z when the platform forgot the events.",
+    ...Array.from({ length: 7 }, () => "No search was made before the platform forgot the events."),
     expect.stringContaining("not searched from end to end"),
   ]);
   const partly = hours.find(({ startsAt }) => startsAt === firstServed - HOUR_MS);

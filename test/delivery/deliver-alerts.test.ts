@@ -423,7 +423,7 @@ describe("a channel that fails", () => {
       [
         "pager",
         "firing",
-        expect.stringMatching(/^Channel chat does not deliver \(waiting: 0, given up: 1\): ENDPOINT_GONE: /),
+        expect.stringMatching(/^Channel chat does not deliver \(pending: 0, given up: 1\): ENDPOINT_GONE: /),
       ],
     ]);
     expect((await world.alerts()).filter(({ kind }) => kind === "self")).toMatchObject([{ state: "firing" }]);

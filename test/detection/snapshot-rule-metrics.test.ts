@@ -215,7 +215,7 @@ test("a sealed day of which the platform counts more is named in a warning; an u
       day: "2026-11-19",
       stored: 5,
       platform,
-      msg: expect.stringContaining("counts more"),
+      msg: expect.stringContaining("counted more"),
     },
   ]);
 });

@@ -58,8 +58,16 @@ test.each([
 
 test.each([
   ["is missing", undefined, "The header AccessKey is missing."],
-  ["is unknown", "lw_00000000_nobody", "The access key is not, or no longer, valid."],
-  ["is too long to be one", "x".repeat(2_000), "The access key is not, or no longer, valid."],
+  [
+    "is unknown",
+    "lw_00000000_nobody",
+    "The access key is not valid. The key may be wrong, revoked or expired.",
+  ],
+  [
+    "is too long to be one",
+    "x".repeat(2_000),
+    "The access key is not valid. The key may be wrong, revoked or expired.",
+  ],
 ])("a key that %s is a 401", async (_name, key, detail) => {
   const { url } = await startWith({ scope: "read" });
   const answer = await ask(`${url}/asked`, key);
@@ -135,7 +143,7 @@ test("every broken rule of a request comes at once, with its field and value, bu
     { field: "count", value: "0", rule: expect.stringContaining("1") },
     { field: "apiKey", rule: expect.stringContaining("3") },
     { field: "kinds[1]", value: '"c"', rule: expect.stringContaining('"a"|"b"') },
-    { field: "more", rule: "is not a member of this request" },
+    { field: "more", rule: "is not a known member of this request" },
   ]);
   expect(JSON.stringify(problem)).not.toContain("canary");
 });

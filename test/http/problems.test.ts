@@ -124,7 +124,7 @@ test("a compressed body is refused with 415, which says what to do", async () =>
   expect(refused.status).toBe(415);
   expect(await problemOf(refused)).toMatchObject({
     status: 415,
-    detail: "The request body must be sent without a content encoding.",
+    detail: "The request body has a content encoding. Send the body without one.",
   });
   expect((await send("identity")).status).toBe(200);
 });

@@ -270,7 +270,7 @@ test("a search that would read too much is refused with how to narrow it", () =>
 
   expect(() => refuseCostly({ rows: 1_000_000 })).not.toThrow();
   expect(() => refuseCostly({ rows: 12_345_678 })).toThrow(
-    /about 12,000,000 events; at most 1,000,000 are allowed. Ask for a shorter time range/,
+    /about 12,000,000 events; at most 1,000,000 are allowed. Choose a shorter time range/,
   );
 });
 

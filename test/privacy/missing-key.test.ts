@@ -348,7 +348,7 @@ test("a missing key raises one alert that names the cause and what is held, and 
   expect(await told()).toEqual([]);
   await recordMissingKey(database.db, "The pseudonym key 0a1b is missing.");
   const first =
-    "first The pseudonym key 0a1b is missing. Held back until the key is there: 1 event of zone 101.";
+    "first The pseudonym key 0a1b is missing. Longwatch holds back 1 event of zone 101 until the key is present.";
   expect(await told()).toEqual([first]);
   expect(await told()).toEqual([first]);
   await database.pool.query("update pseudonym_keys set missing_at = now() - interval '4 minutes'");
@@ -356,6 +356,6 @@ test("a missing key raises one alert that names the cause and what is held, and 
   await judge(GUARD);
   expect(await told()).toEqual([
     first,
-    "resolved The pseudonym key is at hand again, and nothing is held back",
+    "resolved The pseudonym key is present again, and no event is held back",
   ]);
 });

@@ -128,7 +128,7 @@ test("S21: every connection of the service is encrypted: migration, queues and t
 
   const printed = service.printed();
   expect(printed).not.toContain("no encryption");
-  expect(printed).not.toContain("queue in trouble");
+  expect(printed).not.toContain("queue operation failed");
   // What the driver says of weaker modes is about another meaning than the one that holds here.
   expect(printed).not.toContain("SECURITY WARNING");
   expect(printed).not.toContain("is not encrypted");

@@ -56,7 +56,7 @@ function unanswered(
   const isDue = inForce.length === 0 && isRetryDue(own, nowMs);
   const last = own[0]?.outcome;
   return last?.kind === "failed"
-    ? unavailable(`${last.reason}; it will be asked again`, isDue)
+    ? unavailable(`${last.reason}; Longwatch will ask again`, isDue)
     : { state: "pending", reason: null, askedAtMs: null, isDue };
 }
 

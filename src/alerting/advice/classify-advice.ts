@@ -39,11 +39,12 @@ function refused(scope: "rule" | "zone" | "account", keepsMs: number, reason: st
 function classifyOwnKey(code: string, waitMs: number | null): AdviceOutcome | null {
   if (code === "EDGE_RATE_LIMITED" || waitMs !== null) {
     const keepsMs = waitMs ?? DEFAULT_WAIT_MS;
-    return { kind: "paused", scope: "account", keepsMs, reason: "the platform asked to wait" };
+    return { kind: "paused", scope: "account", keepsMs, reason: "the platform asked Longwatch to wait" };
   }
   if (code === "EDGE_UNAUTHORIZED" || code === "EDGE_FORBIDDEN")
     return refused("account", CREDENTIALS_PAUSE_MS, "the platform refused the access key");
-  if (code === "EDGE_PLAN") return refused("zone", REFUSAL_KEEPS_MS, "the zone's plan does not include it");
+  if (code === "EDGE_PLAN")
+    return refused("zone", REFUSAL_KEEPS_MS, "the zone's plan does not include recommendations");
   if (code === "EDGE_NOT_FOUND")
     return refused("rule", REFUSAL_KEEPS_MS, "the platform does not know the rule");
   return TRANSIENT.has(code) ? { kind: "failed", reason: `the platform did not answer (${code})` } : null;
@@ -55,15 +56,15 @@ export function classifyAdvice(row: Pick<AdviceRow, "success" | "errorKey">): Ad
   const key = row.errorKey ?? MODEL_FAILED;
   if (key === NO_RECOMMENDATION) return { kind: "nothing" };
   if (key === ASKING) return { kind: "asking" };
-  if (key === MODEL_FAILED) return { kind: "failed", reason: "the platform's model failed" };
+  if (key === MODEL_FAILED) return { kind: "failed", reason: "the platform's AI model failed" };
   const own = OWN_KEY.exec(key);
   const outcome = own === null ? null : classifyOwnKey(own[1] ?? "", own[2] ? Number(own[2]) : null);
   if (outcome !== null) return outcome;
   if (PLAN_KEY.test(key))
-    return refused("zone", REFUSAL_KEEPS_MS, `the zone's plan does not allow it (${key})`);
+    return refused("zone", REFUSAL_KEEPS_MS, `the zone's plan does not allow this recommendation (${key})`);
   if (UNKNOWN_ZONE_KEY.test(key))
     return refused("zone", REFUSAL_KEEPS_MS, `the platform does not know the zone (${key})`);
   if (UNKNOWN_RULE_KEY.test(key))
     return refused("rule", REFUSAL_KEEPS_MS, `the platform does not know the rule (${key})`);
-  return refused("rule", REJECTION_KEEPS_MS, `the platform gave none (${key})`);
+  return refused("rule", REJECTION_KEEPS_MS, `the platform rejected the request (${key})`);
 }

@@ -16,5 +16,5 @@ interface ChannelTrouble {
 export function describeTrouble(channel: string, trouble: ChannelTrouble | null): string {
   if (trouble === null) return `Channel ${channel} delivers again`;
   const { waiting, givenUp, lastError } = trouble;
-  return `Channel ${channel} does not deliver (waiting: ${waiting}, given up: ${givenUp}): ${lastError}`;
+  return `Channel ${channel} does not deliver (pending: ${waiting}, given up: ${givenUp}): ${lastError}`;
 }

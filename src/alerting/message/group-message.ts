@@ -55,7 +55,7 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
     advice: {
       state: "unavailable",
       text: null,
-      reason: "of many rules at once each rule's own alert has it",
+      reason: "the alert of each rule has the advice for that rule",
     },
     links: [],
     members: members.map(toMember),

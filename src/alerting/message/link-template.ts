@@ -33,15 +33,15 @@ const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
 /** What is wrong with a template, as a rule to be read after its value; null where nothing is. */
 export function findTemplateMistake(url: string): string | null {
   if (url.length > MAX_TEMPLATE_CHARS) return `must be at most ${MAX_TEMPLATE_CHARS} characters`;
-  if (/[\s\p{C}\\]/u.test(url)) return "must be without spaces, control characters and backslashes";
+  if (/[\s\p{C}\\]/u.test(url)) return "must not contain spaces, control characters or backslashes";
   if (!/^https?:\/\//i.test(url)) return "must begin with https:// or http://";
-  if (!ORIGIN.test(url)) return "must name its host itself, without a user and without a placeholder in it";
+  if (!ORIGIN.test(url)) return "must name a host, without a user and without a placeholder in the host";
   const unknown = [...url.matchAll(PLACE)].find(([, name]) => !isPlaceholder(name));
-  if (unknown !== undefined) return `must be without ${unknown[0]}: the placeholders are ${SHOWN}`;
-  if (/[{}]/.test(url.replace(PLACE, ""))) return "must close every brace; %7B and %7D are braces of its own";
-  if (!URL.canParse(url.replace(PLACE, "1")))
-    return "must be a whole address, with a host and a port that can be";
-  return fillTemplate(url, SAMPLE) === null ? "must be an address without /./ and /../ in its path" : null;
+  if (unknown !== undefined) return `must not contain ${unknown[0]}; the placeholders are ${SHOWN}`;
+  if (/[{}]/.test(url.replace(PLACE, "")))
+    return "must close every brace; write %7B and %7D for braces that are part of the URL";
+  if (!URL.canParse(url.replace(PLACE, "1"))) return "must be a complete URL with a valid host and port";
+  return fillTemplate(url, SAMPLE) === null ? "must not contain /./ or /../ in its path" : null;
 }
 
 /**

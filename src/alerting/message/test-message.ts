@@ -16,8 +16,8 @@ export function buildTestMessage(channel: string, nowMs: number, reason: "first"
     severity: "info",
     zoneId: null,
     headline: isOver
-      ? `TEST of channel ${channel} ended: nothing happened, nothing has to be done`
-      : `TEST of channel ${channel}: it works if you can read this. Nothing happened, nothing has to be done`,
+      ? `TEST of channel ${channel} ended. Nothing happened, and you need not do anything`
+      : `TEST of channel ${channel}. If you can read this, the channel works. Nothing happened, and you need not do anything`,
     alert: {
       state: isOver ? "resolved" : "firing",
       transition,

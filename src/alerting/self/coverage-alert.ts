@@ -60,7 +60,7 @@ export function assessGaps(
   const severity = "critical";
   if (!isOpen) return { reason: "first", severity, headline: lost, openedAtMs };
   if (!isQuiet) return { reason: "none", severity, headline: lost, openedAtMs };
-  const headline = `${lost}. No further hour was lost since`;
+  const headline = `${lost}. No other hour has been lost since then`;
   return { reason: "resolved", severity, headline, openedAtMs };
 }
 

@@ -28,9 +28,9 @@ export function assessDisk(
   const severity = "error";
   const openedAtMs = nowMs;
   if (space.freeBytes >= neededBytes * (isOpen ? CLEARLY : 1)) {
-    const headline = `The disk has room again: ${describeDisk(space)}`;
+    const headline = `The disk has enough free space again: ${describeDisk(space)}`;
     return isOpen ? { reason: "resolved", severity, headline, openedAtMs } : null;
   }
-  const headline = `The disk may be full within a day: ${describeDisk(space)}, and the next day may take ${formatBytes(neededBytes)}. Free space or enlarge the disk`;
+  const headline = `The disk may be full within a day: ${describeDisk(space)}. One more day of events may take ${formatBytes(neededBytes)}. Free space or enlarge the disk`;
   return { reason: isOpen ? "none" : "first", severity, headline, openedAtMs };
 }

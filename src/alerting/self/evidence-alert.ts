@@ -60,12 +60,13 @@ export function assessReopened(
   const severity = "warning";
   const [first] = hours;
   if (first === undefined) {
-    const headline = `Zone ${zoneId}: every reopened hour is sealed again or a gap`;
+    const headline = `Zone ${zoneId}: every reopened hour is now sealed again or a gap`;
     return isOpen ? { reason: "resolved", severity, headline, openedAtMs: nowMs } : null;
   }
-  const many = hours.length === 1 ? "1 hour was" : `${hours.length} hours were`;
+  const many =
+    hours.length === 1 ? "1 hour was reopened and is" : `${hours.length} hours were reopened and are`;
   const at = new Date(first.startsAt).toISOString().slice(0, 16).replace("T", " ");
-  const headline = `Zone ${zoneId}: ${many} sealed and reopened, and not sealed again yet; the oldest begins ${at} UTC. ${first.reason}`;
+  const headline = `Zone ${zoneId}: ${many} not sealed again yet. The oldest begins at ${at} UTC. ${first.reason}`;
   const openedAtMs = Math.min(...hours.map(({ reopenedAt }) => reopenedAt));
   if (isOpen) return { reason: "none", severity, headline, openedAtMs };
   return nowMs - openedAtMs >= REOPENED_MS ? { reason: "first", severity, headline, openedAtMs } : null;

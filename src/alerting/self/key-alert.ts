@@ -30,7 +30,7 @@ export function assessKey(
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = "critical";
   if (problem === null && (held.length === 0 || !isOpen)) {
-    const headline = "The pseudonym key is at hand again, and nothing is held back";
+    const headline = "The pseudonym key is present again, and no event is held back";
     return isOpen ? { reason: "resolved", severity, headline, openedAtMs: nowMs } : null;
   }
   const cause = problem ?? "The pseudonym key was missing.";
@@ -42,5 +42,5 @@ function describeHeld(held: readonly HeldBack[]): string {
   if (held.length === 0) return "No event is held back yet.";
   const events = held.reduce((sum, zone) => sum + zone.events, 0);
   const zones = held.map(({ zoneId }) => zoneId).join(", ");
-  return `Held back until the key is there: ${events.toLocaleString("en-US")} ${events === 1 ? "event" : "events"} of ${held.length === 1 ? "zone" : "zones"} ${zones}.`;
+  return `Longwatch holds back ${events.toLocaleString("en-US")} ${events === 1 ? "event" : "events"} of ${held.length === 1 ? "zone" : "zones"} ${zones} until the key is present.`;
 }

@@ -57,12 +57,12 @@ export function assessCredentials(
   const openedAtMs = Math.min(nowMs, ...refused.map(({ refusedSince }) => refusedSince ?? nowMs));
   const severity = "critical";
   if (refused.length === 0) {
-    const headline = "The platform takes the access key again";
+    const headline = "The platform accepts the access key again";
     return isOpen ? { reason: "resolved", severity, headline, openedAtMs } : null;
   }
   const codes = [...new Set(refused.map(({ refusedWith }) => refusedWith ?? "refused"))].join(", ");
   const names = refused.map(({ zoneId }) => zoneId).join(", ");
-  const headline = `The platform refuses the access key (${codes}): no events of ${refused.length === 1 ? "zone" : "zones"} ${names} are copied`;
+  const headline = `The platform refuses the access key (${codes}). No events of ${refused.length === 1 ? "zone" : "zones"} ${names} are copied`;
   return { reason: isOpen ? "none" : "first", severity, headline, openedAtMs };
 }
 
@@ -82,7 +82,7 @@ export function assessQuiet(
     const headline = `Zone ${zoneId}: events are polled again`;
     return { reason: "resolved", severity, headline, openedAtMs };
   }
-  const headline = `Zone ${zoneId}: nothing was polled ${polledThrough === null ? "yet" : `since ${toText(polledThrough)} UTC`}; attacks go unseen`;
+  const headline = `Zone ${zoneId}: no poll has succeeded ${polledThrough === null ? "yet" : `since ${toText(polledThrough)} UTC`}. Longwatch cannot detect attacks there`;
   if (isOpen) return { reason: "none", severity, headline, openedAtMs };
   const isQuiet = nowMs > openedAtMs && !isRefused(zone, nowMs);
   return isQuiet ? { reason: "first", severity, headline, openedAtMs } : null;

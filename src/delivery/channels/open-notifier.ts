@@ -19,7 +19,7 @@ function toNetwork(config: ChannelConfig, network: NetworkPolicy): NetworkPolicy
  */
 export function openNotifier(config: ChannelConfig, shared: SharedSurroundings): Notifier {
   const definition = findChannel(config.kind);
-  if (definition === undefined) throw new Error(`no channel of kind ${config.kind}`);
+  if (definition === undefined) throw new Error(`There is no kind of channel named ${config.kind}.`);
   const options = { ...config, ...shared, network: toNetwork(config, shared.network) };
   return definition.open(options);
 }

@@ -19,7 +19,7 @@ export function describeReason(message: AlertMessage): string {
       return message.isAgain === true ? "firing again" : "getting worse";
     case "repeat":
       if (message.isAgain === true) return "firing again";
-      return message.state === "acknowledged" ? "acknowledged, still on" : "still firing";
+      return message.state === "acknowledged" ? "acknowledged, still active" : "still firing";
     case "advice":
       return "advice";
     case "acknowledged":
@@ -117,7 +117,7 @@ export const ADVICE_HEADING = "Advice from the platform's AI (not verified, noth
 /** Where there is no advice, the reason; null where there is. Still hostile. */
 export function describeMissingAdvice({ advice }: AlertMessage): string | null {
   if (advice.state === "present" && advice.text !== null && advice.text.trim() !== "") return null;
-  if (advice.state === "pending") return "asked for, follows when it arrives";
+  if (advice.state === "pending") return "requested, not received yet";
   return advice.reason === null || advice.reason === "" ? "none available" : `none: ${advice.reason}`;
 }
 

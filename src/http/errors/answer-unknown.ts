@@ -14,7 +14,7 @@ export function answerUnknown(app: FastifyInstance): void {
     if (methods.length === 0) return sendProblem(reply, request.id, { statusCode: 404 });
     const allow = methods.join(", ");
     if (request.method === "OPTIONS") return reply.code(204).header("allow", allow).send();
-    const detail = `${request.method} is not taken here, but ${allow}.`;
+    const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;
     return sendProblem(reply, request.id, new Refusal(405, { detail, headers: { allow } }));
   });
 }

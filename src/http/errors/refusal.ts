@@ -4,7 +4,7 @@ import { ServiceError } from "../../lib/errors.ts";
 export interface Mistake {
   readonly field: string;
   readonly value?: string;
-  /** Continues the sentence "must be" or stands for itself. */
+  /** Follows the name of the field: "must be a list", "is missing". */
   readonly rule: string;
 }
 

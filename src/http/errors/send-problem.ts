@@ -14,18 +14,18 @@ const BAD_CHARACTER = "22021";
 
 const NUL_CHARACTER = new Refusal(400, {
   slug: "invalid-request",
-  detail: "The request has a NUL character in a text.",
+  detail: "A text in the request contains a NUL character. Remove the character.",
 });
 
 const QUERY_TOO_SLOW = new Refusal(503, {
   slug: "query-too-slow",
   detail:
-    "The query took too long and was stopped. Ask for a shorter time range, name the zone, or filter by rule or address.",
+    "The query took too long and was stopped. Choose a shorter time range, name the zone, or filter by rule or address.",
 });
 
 const DATABASE_BUSY = new Refusal(503, {
   slug: "busy",
-  detail: "Too many questions are being answered at the moment.",
+  detail: "The database is busy with other requests. Try again in a few seconds.",
   headers: { "retry-after": "5" },
 });
 

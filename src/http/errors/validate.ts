@@ -26,7 +26,7 @@ function toMistakes(issue: z.core.$ZodIssue, root: unknown, part?: string): Mist
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => ({
       field: toField([...issue.path, key]),
-      rule: "is not a member of this request",
+      rule: "is not a known member of this request",
     }));
   const field = toField(issue.path);
   const value = valueAt(root, issue.path);

@@ -27,7 +27,10 @@ export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, c
     const taken = limiter.take(caller?.keyId ?? "", clock());
     if (!taken.isAllowed) {
       const headers = { "retry-after": String(Math.ceil(taken.retryAfterMs / 1_000)) };
-      throw new Refusal(429, { detail: `This key may export ${QUOTA.quota} times a minute.`, headers });
+      throw new Refusal(429, {
+        detail: `This key may make at most ${QUOTA.quota} exports a minute.`,
+        headers,
+      });
     }
     const details = {
       from: new Date(plan.from).toISOString(),
@@ -38,7 +41,11 @@ export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, c
     };
     const entry = { actor: actorOf(caller), action: "events.exported", subject: `zone ${zoneId}`, details };
     await write(entry).catch((cause: unknown) => {
-      throw new Refusal(503, { detail: "Exports cannot be written down at the moment.", cause });
+      throw new Refusal(503, {
+        detail:
+          "Longwatch cannot enter the export into the audit trail at the moment, so the export is refused. Try again later.",
+        cause,
+      });
     });
   };
 }

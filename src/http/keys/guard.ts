@@ -64,13 +64,16 @@ async function readCaller(
   const waitMs = failed.waitMs(network, key, clock());
   if (waitMs > 0) {
     const headers = { "retry-after": String(Math.ceil(waitMs / 1_000)) };
-    throw new Refusal(429, { detail: "Too many wrong access keys came from this address.", headers });
+    throw new Refusal(429, {
+      detail: "This address has sent too many wrong access keys. Wait before you try again.",
+      headers,
+    });
   }
   const caller = key.length <= MAX_KEY_CHARS ? await ask(authenticate, key) : null;
   if (caller === null) {
     failed.noteFailure(network, key, clock());
     note({ action: "key.refused", actor: "nobody", ...aboutRequest(request) }, clock());
-    throw unauthorized("The access key is not, or no longer, valid.");
+    throw unauthorized("The access key is not valid. The key may be wrong, revoked or expired.");
   }
   failed.noteSuccess(key);
   return caller;
@@ -82,14 +85,17 @@ function readKey({ headers, routeOptions }: FastifyRequest): string {
   if (routeOptions.config.takesBearer !== true) throw unauthorized("The header AccessKey is missing.");
   const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
   if (token !== undefined) return token;
-  throw unauthorized("The header AccessKey is missing, and so is Authorization: Bearer.");
+  throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");
 }
 
 async function ask(authenticate: Authenticate, key: string): Promise<Caller | null> {
   try {
     return await authenticate(key);
   } catch (cause) {
-    throw new Refusal(503, { detail: "Access keys cannot be checked at the moment.", cause });
+    throw new Refusal(503, {
+      detail: "Longwatch cannot check access keys at the moment. Try again later.",
+      cause,
+    });
   }
 }
 
@@ -103,7 +109,7 @@ function findForeignZone(request: FastifyRequest, caller: Caller, access: Access
   if (zone === undefined || caller.zoneIds === null) return null;
   const ids = readZoneIds(request, zone);
   if (ids.length > 0 && ids.every((id) => maySeeZone(caller, id))) return null;
-  return `This key is for zone ${caller.zoneIds.join(", ")} only: ${zone} must name one of them.`;
+  return `This key is for zone ${caller.zoneIds.join(", ")} only. The parameter ${zone} must name such a zone.`;
 }
 
 /** As the handler will read them; NaN, which is no zone, for whatever is not plainly a number. */

@@ -3,15 +3,15 @@ import type { ListedApiKey } from "../../../db/keys/api-keys.ts";
 
 export const KeyItem = z
   .object({
-    id: z.string().describe("the public part of the key"),
+    id: z.string().describe("Public part of the key."),
     name: z.string(),
     roles: z.array(z.string()),
-    zones: z.array(z.int()).nullable().describe("null is every zone"),
-    masked: z.boolean().describe("sees no raw record, and addresses only masked"),
+    zones: z.array(z.int()).nullable().describe("Null means every zone."),
+    masked: z.boolean().describe("The key sees no raw records, and IP addresses only masked."),
     createdAt: z.string(),
     expiresAt: z.string().nullable(),
     revokedAt: z.string().nullable(),
-    lastUsedAt: z.string().nullable().describe("to the minute"),
+    lastUsedAt: z.string().nullable().describe("Accurate to the minute."),
     isLive: z.boolean(),
   })
   .meta({ id: "Key" });

@@ -16,7 +16,8 @@ const UNIT_MS = { h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 3_650 * UNIT_MS.d;
 export const EXPIRY_RULE = "hours or days such as 12h or 90d, at most 3650d";
 export const MAX_NAME_CHARS = 100;
-export const ADMIN_RULE = "an admin key can make any other: it is for every zone and sees everything";
+export const ADMIN_RULE =
+  "an admin key can create any other key, so it is always valid for every zone and never masked";
 
 /** In milliseconds; null for what is no such duration. */
 export function readExpiry(text: string): number | null {

@@ -30,8 +30,9 @@ export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: Con
     if (heavy === undefined || caller === null || reply.raw.destroyed) return;
     const own = `${heavy} ${caller.keyId}`;
     if (count(own) >= perKey[heavy])
-      throw busy(`This key has ${perKey[heavy]} ${heavy} request(s) under way`);
-    if (count(heavy) >= total[heavy]) throw busy(`Others have ${total[heavy]} ${heavy} request(s) under way`);
+      throw busy(`This key already has ${perKey[heavy]} ${heavy} request(s) in progress`);
+    if (count(heavy) >= total[heavy])
+      throw busy(`All keys together already have ${total[heavy]} ${heavy} request(s) in progress`);
     for (const place of [own, heavy]) add(place, 1);
     const leave = () => {
       if (request.leavePlace === null) return;
@@ -46,7 +47,7 @@ export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: Con
 function busy(what: string): Refusal {
   return new Refusal(429, {
     slug: "too-many-at-once",
-    detail: `${what}: wait for one to end.`,
+    detail: `${what}. Wait until one of them ends.`,
     headers: { "retry-after": "1" },
   });
 }

@@ -126,7 +126,7 @@ export function createCostlyGate({ places, perKey, waiting, maxWaitMs }: CostlyG
 function tooMany(perKey: number): Refusal {
   return new Refusal(429, {
     slug: "too-many-at-once",
-    detail: `This key has ${perKey} costly searches under way: wait for one to end.`,
+    detail: `This key already has ${perKey} expensive searches in progress. Wait until one of them ends.`,
     headers: { "retry-after": "1" },
   });
 }
@@ -134,7 +134,7 @@ function tooMany(perKey: number): Refusal {
 function tooBusy(waiting: number): Refusal {
   return new Refusal(503, {
     slug: "busy",
-    detail: `${waiting} costly searches wait for the database already. Ask again in a moment, or for a shorter time range.`,
+    detail: `${waiting} expensive searches are already waiting for the database. Try again in a moment, or choose a shorter time range.`,
     headers: { "retry-after": "5" },
   });
 }
@@ -142,7 +142,7 @@ function tooBusy(waiting: number): Refusal {
 function tooLate(maxWaitMs: number): Refusal {
   return new Refusal(503, {
     slug: "busy",
-    detail: `The search waited ${maxWaitMs / 1_000} seconds for others to end. Ask again in a moment, or for a shorter time range.`,
+    detail: `The search waited ${maxWaitMs / 1_000} seconds for other searches to end. Try again in a moment, or choose a shorter time range.`,
     headers: { "retry-after": "5" },
   });
 }

@@ -153,7 +153,7 @@ export function createConnections(
 const KEEP_ALIVE_MS = 72_000;
 
 function refusePipelined(response: ServerResponse, pipelined: number): void {
-  const detail = `A connection may have ${pipelined} requests under way.`;
+  const detail = `A connection may have at most ${pipelined} requests in progress.`;
   const body = JSON.stringify({ ...problemOf(429), detail });
   response
     .writeHead(429, { "content-type": PROBLEM_TYPE, connection: "close", "retry-after": "1" })

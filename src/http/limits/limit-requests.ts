@@ -73,7 +73,7 @@ function tell(reply: FastifyReply, policy: string, quota: number, { remaining, r
 function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, taken: Taken): never {
   tell(reply, policy, quota, taken);
   throw new Refusal(429, {
-    detail: `This ${policy} may send ${quota} requests a minute.`,
+    detail: `This ${policy} may send at most ${quota} requests a minute.`,
     headers: { "retry-after": String(Math.ceil(taken.retryAfterMs / 1_000)) },
   });
 }

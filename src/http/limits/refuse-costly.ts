@@ -12,7 +12,7 @@ export type RefuseCostly = (estimate: CostEstimate) => void;
 export function createRefuseCostly(maxRows: number): RefuseCostly {
   return ({ rows }) => {
     if (rows <= maxRows) return;
-    const detail = `The search would read about ${round(rows)} events; at most ${round(maxRows)} are allowed. Ask for a shorter time range, or filter by rule or address.`;
+    const detail = `The search would read about ${round(rows)} events; at most ${round(maxRows)} are allowed. Choose a shorter time range, or filter by rule or address.`;
     throw new Refusal(400, { slug: "too-costly", detail });
   };
 }

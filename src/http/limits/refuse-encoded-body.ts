@@ -6,5 +6,5 @@ export function refuseEncodedBody({ headers }: Pick<FastifyRequest, "headers">):
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
   if (!hasBody || encoding === "" || encoding === "identity") return;
-  throw new Refusal(415, { detail: "The request body must be sent without a content encoding." });
+  throw new Refusal(415, { detail: "The request body has a content encoding. Send the body without one." });
 }

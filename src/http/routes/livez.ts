@@ -3,7 +3,7 @@ import { z } from "zod";
 
 const schema = {
   tags: ["Service"],
-  summary: "Whether this process is alive",
+  summary: "Check whether this process is alive",
   response: { 200: z.object({ state: z.literal("ok"), uptimeSeconds: z.int() }) },
 };
 

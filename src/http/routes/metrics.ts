@@ -7,8 +7,9 @@ import type { Backlog, Metrics } from "../metrics.ts";
 
 const schema = {
   tags: ["Service"],
-  summary: "Metrics in the Prometheus text format",
-  description: "The key may also come as `Authorization: Bearer`, for scrapers that send no other header.",
+  summary: "Show metrics in the Prometheus text format",
+  description:
+    "The key may also be sent as `Authorization: Bearer`, for scrapers that cannot send the header AccessKey.",
   response: { 200: { content: { "text/plain": { schema: z.string() } } } },
 };
 
@@ -30,7 +31,9 @@ export function addMetrics(
   app.get("/metrics", { config: { access, takesBearer: true }, schema }, async ({ caller }, reply) => {
     // They name every zone and channel, as the status does for keys of every zone only.
     if (!isPublic && caller?.zoneIds !== null)
-      throw new Refusal(403, { detail: "This key is for some zones only, and metrics are of all of them." });
+      throw new Refusal(403, {
+        detail: "This key is for some zones only, but the metrics cover all zones. Use a key for every zone.",
+      });
     let backlog: Backlog | null = null;
     const reading = readBacklog().then(
       (read) => {

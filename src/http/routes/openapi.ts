@@ -5,7 +5,7 @@ import { ORIGIN_PLACE, openApiOptions } from "../openapi-options.ts";
 
 const tags = ["Service"];
 const html = { content: { "text/html": { schema: z.string() } } };
-const DOCS_SCHEMA = { tags, summary: "This API for people", response: { 200: html } };
+const DOCS_SCHEMA = { tags, summary: "Read this documentation in a browser", response: { 200: html } };
 
 /** Scripts, styles and requests come from and go to this origin only. Nothing inline runs and nothing is evaluated. */
 const DOCS_CSP =
@@ -49,7 +49,7 @@ export async function addOpenApi(app: FastifyInstance): Promise<void> {
   let parts: readonly string[] | null = null;
   const schema = {
     tags,
-    summary: "This API as an OpenAPI 3.1 document",
+    summary: "Download the OpenAPI 3.1 document of this API",
     response: { 200: z.looseObject({}) },
   };
   app.get("/openapi.json", { config: { access: "public" }, schema }, async (request, reply) => {
@@ -57,7 +57,7 @@ export async function addOpenApi(app: FastifyInstance): Promise<void> {
     return reply.type("application/json; charset=utf-8").send(parts.join(originOf(request)));
   });
   // Whoever opens the address alone in a browser.
-  const root = { tags, summary: "Leads to the documentation", response: { 200: html } };
+  const root = { tags, summary: "Redirect to the documentation", response: { 200: html } };
   app.get("/", { config: { access: "public" }, schema: root }, async (_request, reply) =>
     reply.redirect("/docs"),
   );

@@ -6,7 +6,7 @@ const Health = z.object({ state: z.enum(["ok", "degraded", "failing"]), detail: 
 const Answer = Health.extend({ checks: z.record(z.string(), Health) });
 const schema = {
   tags: ["Service"],
-  summary: "Whether it can do its work; 503 where it cannot",
+  summary: "Check whether this process can do its work (503 if it cannot)",
   response: { 200: Answer, 503: Answer },
 };
 

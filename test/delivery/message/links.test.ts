@@ -200,7 +200,7 @@ test("Discord counts the links that have no room, and cuts the advice before it 
   const description = toDiscordMessage(full).embeds?.[0]?.description ?? "";
   const kept = LONGEST.filter(({ url }) => description.includes(url)).length;
   expect(kept).toBeGreaterThan(0);
-  expect(description).toContain(` · ${MAX_LINKS - kept} more without room here\n`);
+  expect(description).toContain(` · ${MAX_LINKS - kept} more do not fit here\n`);
 });
 
 test("of a webhook's body that must be cut the links have a share, each whole, and a short one what a long one leaves", () => {

@@ -202,13 +202,13 @@ test("an answer that has not changed is not sent again", async () => {
 });
 
 test.each([
-  ["limit=0", "limit", "a whole number from 1 to 200"],
-  ["limit=201", "limit", "a whole number from 1 to 200"],
-  ["state=burning", "state", "one or more of firing, acknowledged, resolved"],
-  ["since=yesterday", "since", "an ISO 8601 time"],
+  ["limit=0", "limit", "must be a whole number from 1 to 200"],
+  ["limit=201", "limit", "must be a whole number from 1 to 200"],
+  ["state=burning", "state", "must be one or more of firing, acknowledged, resolved"],
+  ["since=yesterday", "since", "must be an ISO 8601 time"],
   ["zone=0", "zone", "a shield zone's number"],
-  ["colour=red", "colour", "is not a member of this request"],
-  ["after=abc", "after", "must be the `next` of this list's page before"],
+  ["colour=red", "colour", "is not a known member of this request"],
+  ["after=abc", "after", "must be the `next` of the previous page of this list"],
 ])("%s is refused by the name of its field and its rule", async (query, field, rule) => {
   const { url } = await world.start();
   const problem = await ask<{ mistakes: { field: string; rule: string }[] }>(

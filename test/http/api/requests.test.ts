@@ -68,7 +68,7 @@ test.each([
   ["trends?zone=101&zone=102", "zone", "is given more than once"],
   ["alerts?limit=1&limit=2", "limit", "is given more than once"],
   ["keys?limit=1&limit=2", "limit", "is given more than once"],
-  ["keys?limit=1e2", "limit", "a whole number"],
+  ["keys?limit=1e2", "limit", "must be a whole number"],
 ])("%s is refused in words of the request: %s %s", async (path, field, rule) => {
   const { url } = await start();
   const refused = await ask<Refused>(url, `/api/v1/${path}`, await world.key("admin"), { status: 400 });

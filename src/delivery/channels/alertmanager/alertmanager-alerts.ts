@@ -32,7 +32,7 @@ export const MEMBER_ROWS = 10;
 const CAPS = {
   ...FULL_CAPS,
   advice: { maxLines: 12, maxChars: 1_200 },
-  members: { rows: MEMBER_ROWS, rowChars: 160, chars: 0, elsewhere: "each an alert of its own" },
+  members: { rows: MEMBER_ROWS, rowChars: 160, chars: 0, elsewhere: "each has its own alert" },
 };
 const FLOOD_NAME = "LongwatchFlood";
 

@@ -83,7 +83,7 @@ function renderLinks({ links }: Outline, chars: number): string {
   const texts = links.map(({ title, href }) => `[${toDiscord(title, LINK_TITLE_CHARS)}](<${href}>)`);
   const kept = takeFitting(texts, chars - MORE_LINKS_CHARS, (text) => text.length + 3);
   const missing = links.length - kept.length;
-  return [...kept, ...(missing === 0 ? [] : [`${missing} more without room here`])].join(" · ");
+  return [...kept, ...(missing === 0 ? [] : [`${missing} more do not fit here`])].join(" · ");
 }
 
 function renderAdvice({ advice, members }: Outline, room: number): string {

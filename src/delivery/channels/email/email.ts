@@ -38,9 +38,9 @@ function findMistakes({ host, tls, from, to, network = {} }: Options): string[] 
     .filter((address) => !ADDRESS.test(address))
     .map((address) => `${JSON.stringify(address)} is not a bare address`);
   if (range !== null) mistakes.push(`host: ${host} is not a public address (${range})`);
-  if (to.length === 0) mistakes.push("to: needs an address");
+  if (to.length === 0) mistakes.push("to: must have at least one address");
   if (tls === "none" && !allowPrivate)
-    mistakes.push(`tls: none only where private addresses are allowed (${ALLOWED_BY})`);
+    mistakes.push(`tls: none is allowed only if private addresses are allowed (${ALLOWED_BY})`);
   return mistakes;
 }
 

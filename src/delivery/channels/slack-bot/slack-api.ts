@@ -65,7 +65,7 @@ const UNEDITABLE = new Set([
 
 function toFailure(answer: Verdict | null, host: string, token: Secret): DeliveryError {
   if (answer === null) {
-    const text = `${host} answered 200 without a verdict`;
+    const text = `${host} answered 200 with a body that cannot be read`;
     return new DeliveryError({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry", text });
   }
   const given = answer.error ?? "";

@@ -40,7 +40,7 @@ function createSender(options: Options): Notifier["send"] {
     const mistake = findSecretMistake(secret);
     return mistake === null ? [] : [`secret ${index + 1} ${mistake}`];
   });
-  if (secrets.length === 0) mistakes.push("needs a secret to sign with");
+  if (secrets.length === 0) mistakes.push("needs a secret with which to sign messages");
   const endpoint = openEndpoint(name, options.url, options.network ?? {}, mistakes);
 
   return async (message, sending) => {

@@ -10,7 +10,7 @@ const CLIENT_GONE = 499;
  */
 export function clientGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  const leave = () => gone.abort(new Refusal(CLIENT_GONE, { detail: "The client left." }));
+  const leave = () => gone.abort(new Refusal(CLIENT_GONE, { detail: "The client closed the connection." }));
   if (raw.destroyed) leave();
   raw.once("close", leave);
   return gone.signal;

@@ -26,8 +26,8 @@ const IP_COLUMN = COLUMNS.indexOf("ip");
 
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "Export events as CSV, or as NDJSON where that is accepted",
-  description: `${SEARCH_LIMITS} A cell that a spreadsheet would run begins with an apostrophe; NDJSON has the texts as they are.`,
+  summary: "Export events as CSV, or as NDJSON if the Accept header asks for NDJSON",
+  description: `${SEARCH_LIMITS} In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. NDJSON contains the texts unchanged.`,
   params: z.object(ZONE_PARAM),
   body: EventLogsExportRequest.meta({
     examples: [{ ...SEARCH_SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] }],

@@ -14,7 +14,7 @@ const MAX_PER_PAGE = 1_000;
 
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "List Longwatch's own keys, masked",
+  summary: "List the access keys of Longwatch, masked",
   querystring: ApiKeyListQuery,
   response: {
     200: ApiKeyList,

@@ -28,7 +28,7 @@ const PARAMS = {
 };
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "List a day's events as they were received, by pages",
+  summary: "List the events of one day as the platform sent them, in pages",
   response: {
     200: EventLogListResponse,
     202: FailedList,

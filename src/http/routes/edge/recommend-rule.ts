@@ -10,14 +10,14 @@ import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, ruleRefusals, ZONE_PARAM } from "./platform-schemas.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
-/** Longer than a rule's id can be, as far as anybody knows. */
+/** No known rule id is as long as this. */
 const MAX_RULE_ID_CHARS = 200;
 /** What the platform says of a rule that it does not have. */
 const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
 
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "The platform AI's recommendation for a rule",
+  summary: "Show the recommendation of the platform's AI for a rule",
   params: z.object({ ...ZONE_PARAM, ruleId: z.string() }),
   response: { 200: AiRecommendationResponse, ...ruleRefusals(AiRecommendationResponse) },
 };

@@ -14,7 +14,7 @@ const RULE_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "Count a rule's events of 28 days",
+  summary: "Count the events of one rule over 28 days",
   params: z.object({ ...ZONE_PARAM, ruleId: z.string() }),
   response: {
     200: WafRuleMetricsResponse,

@@ -15,8 +15,8 @@ import { unknownZoneBlock } from "./read-zone.ts";
 
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "Search events, as far back as they are kept",
-  description: `${SEARCH_LIMITS} The header x-longwatch-source says whether counts or events answered.`,
+  summary: "Search events, as far back as Longwatch keeps them",
+  description: `${SEARCH_LIMITS} The header x-longwatch-source says whether the answer was computed from counts or from events.`,
   params: z.object(ZONE_PARAM),
   body: EventLogsSearchRequest.meta({ examples: [{ ...SEARCH_SPAN, groupBy: ["ruleId"], buckets: 24 }] }),
   response: { 200: EventLogsSearchResponse, ...searchRefusals(EventLogsSearchResponse) },

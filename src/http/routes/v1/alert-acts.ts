@@ -8,7 +8,9 @@ import type { ApiActs, ApiDeps } from "./api-deps.ts";
 import { actOf, lineOf, notFound, RowId } from "./parts.ts";
 
 const Body = z
-  .strictObject({ note: lineOf(500).optional().describe("Why, for whoever looks at the alert.") })
+  .strictObject({
+    note: lineOf(500).optional().describe("A reason, shown to everyone who looks at the alert."),
+  })
   .nullish()
   .meta({ examples: [{ note: "on it" }] });
 
@@ -17,15 +19,25 @@ const Answer = z.object({
   state: z.enum(ALERT_STATES),
   result: z
     .enum(["done", "noted", "unchanged"])
-    .describe("unchanged: the alert had that state already. noted: so it had, and the note was added."),
-  channels: z.array(z.string()).describe("Those that are told of it."),
+    .describe(
+      "done: the state was changed. unchanged: the alert already had that state. noted: the alert already had that state, and the note was added.",
+    ),
+  channels: z.array(z.string()).describe("The channels that are notified or updated."),
 });
 
 /** `POST /api/v1/alerts/{id}/ack` and `.../resolve`: once is enough, twice is harmless. */
 export function addAlertActs(app: FastifyInstance, deps: ApiDeps): void {
   const { acknowledge, resolve } = deps.acts;
-  addAct(app, deps, { name: "ack", act: acknowledge, summary: "Take an alert on: it is not repeated" });
-  addAct(app, deps, { name: "resolve", act: resolve, summary: "End an alert and tell whoever was told" });
+  addAct(app, deps, {
+    name: "ack",
+    act: acknowledge,
+    summary: "Acknowledge an alert, which stops its repeats",
+  });
+  addAct(app, deps, {
+    name: "resolve",
+    act: resolve,
+    summary: "Resolve an alert and notify the channels that it notified",
+  });
 }
 
 function addAct(
@@ -51,7 +63,10 @@ function addAct(
       const result = await act({ alertId: id, by, actor, note: body?.note ?? null, atMs: clock() });
       if (result.kind === "unknown") throw notFound(`alert ${id}`);
       if (name === "ack" && result.kind === "unchanged" && result.state === "resolved")
-        throw new Refusal(409, { slug: "alert-resolved", detail: `Alert ${id} is resolved already.` });
+        throw new Refusal(409, {
+          slug: "alert-resolved",
+          detail: `Alert ${id} is already resolved. Only firing or acknowledged alerts can be acknowledged.`,
+        });
       const channels = result.kind === "unchanged" ? [] : [...result.channels];
       return { id, state: result.state, result: result.kind, channels };
     },

@@ -13,24 +13,29 @@ export const AlertItem = z
     id: z.number().int(),
     state: z.enum(ALERT_STATES),
     severity: z.enum(severities),
-    kind: z.string().describe(`One of ${ALERT_KINDS.join(", ")}; self is about Longwatch.`),
+    kind: z
+      .string()
+      .describe(`One of ${ALERT_KINDS.join(", ")}. An alert of kind self is about Longwatch itself.`),
     zoneId: z.number().int().nullable(),
     zoneName: z
       .string()
       .nullable()
-      .describe("From the configuration file, as it was when the alert was last told."),
+      .describe("The zone's name in the configuration file at the time of the latest message."),
     ruleId: z.string().nullable(),
-    ruleTitle: z.string().nullable().describe("What a managed rule is about."),
-    headline: z.string().nullable().describe("Text of logs, to be escaped."),
+    ruleTitle: z.string().nullable().describe("Title of a managed rule; null for other rules."),
+    headline: z.string().nullable().describe("The text may contain text from event logs. Escape it."),
     firedAt: IsoTime,
     acknowledgedAt: IsoTime.nullable(),
     acknowledgedBy: z.string().nullable(),
     resolvedAt: IsoTime.nullable(),
     fingerprint: z.string(),
-    transition: z.number().int().describe("Number of the latest transition, from 1."),
+    transition: z
+      .number()
+      .int()
+      .describe("Number of the latest transition. The first transition has number 1."),
     links: z
       .array(z.object({ title: z.string(), url: z.string() }))
-      .describe("Runbooks and dashboards that the operator has named for such alerts."),
+      .describe("Runbooks and dashboards that the configuration file names for such alerts."),
   })
   .meta({ id: "Alert" });
 
@@ -38,7 +43,7 @@ const AlertTransition = z
   .object({
     transition: z.number().int(),
     at: IsoTime,
-    reason: z.string().describe("first, worse, repeat, advice, resolved, or a person's acknowledged."),
+    reason: z.string().describe("One of first, worse, repeat, advice, resolved, acknowledged."),
     state: z.enum(ALERT_STATES),
     severity: z.enum(severities).nullable(),
     channels: z.array(z.string()),
@@ -71,25 +76,31 @@ export const AlertDetail = AlertItem.extend({
       peak: count,
       times: z.number().nullable(),
       actions: z.object({ blocked: count, logged: count, challenged: count, other: count }),
-      sparkline: z.array(z.number()).describe("Counts of equal spans, oldest first."),
+      sparkline: z
+        .array(z.number())
+        .describe("Event counts of consecutive spans of equal length, oldest first."),
     })
     .nullable()
-    .describe("What the alert last said in numbers; null where it cannot be read."),
+    .describe("The numbers of the latest message; null if the stored message cannot be read."),
   evidence: z
     .object({ ips: Top, asns: Top, countries: Top, paths: Top, userAgents: Top, ja4s: Top })
     .nullable()
-    .describe("Who or what was behind the events. Text of requests, to be escaped."),
+    .describe(
+      "The most frequent sources and targets of the events. The values are text from requests. Escape them.",
+    ),
   advice: z
     .object({
       state: z.enum(["pending", "present", "unavailable"]),
       text: z.string().nullable(),
       reason: z.string().nullable(),
-      source: z.literal("platform AI").describe("Not verified; nothing of it was applied."),
+      source: z
+        .literal("platform AI")
+        .describe("The advice is not verified, and Longwatch has not applied it."),
     })
     .nullable(),
   members: z
     .array(z.object({ zoneId: z.number().int(), ruleId: z.string(), severity: z.string(), count }))
-    .describe("The rules that a group speaks for."),
+    .describe("The rules of a group; empty for other alerts."),
   spikeId: z.number().int().nullable(),
   howToSilence: z.string().nullable(),
   transitions: z.array(AlertTransition),

@@ -12,10 +12,12 @@ const Query = z.strictObject({ zone: ZoneId.optional() });
 const Headers = z.object({
   "last-event-id": z
     .string()
-    .regex(/^\d{1,15}$/, "the id of an event of this stream")
+    .regex(/^\d{1,15}$/, "must be the id of an event of this stream")
     .transform(Number)
     .optional()
-    .describe("The last event that was seen: what came after it is sent first."),
+    .describe(
+      "The id of the last event that the client received. The stream begins with the events after it.",
+    ),
 });
 
 /** `GET /api/v1/alerts/stream`: every transition as it happens, as Server-Sent Events. */
@@ -33,9 +35,9 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Alerts"],
-        summary: "Follow the alerts",
+        summary: "Follow the alerts as a stream",
         description:
-          "Server-Sent Events: `alert` for every transition, its id a number that rises by commit on all replicas; `reset` where more was missed than is replayed, or the id is none of this service. A comment keeps the connection alive.",
+          "The answer is a stream of Server-Sent Events. Every transition is an event `alert`; the ids rise in commit order and are the same on all replicas. An event `reset` means that the client missed more events than are replayed, or that the id is unknown. Comments keep the connection alive.",
         querystring: Query,
         headers: Headers,
         response: { 200: { content: { "text/event-stream": { schema: z.string() } } } },
@@ -69,7 +71,7 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
 function tooMany(open: number): Refusal {
   return new Refusal(429, {
     slug: "too-many-streams",
-    detail: `This key has ${open} streams open here, which is all that it may have.`,
+    detail: `This key already has ${open} open streams on this process, which is the maximum. Close one of them first.`,
     headers: { "retry-after": "30" },
   });
 }

@@ -27,7 +27,7 @@ export function addAlertsAtom(app: FastifyInstance, { archive, instanceId }: Api
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Alerts"],
-        summary: `The ${MAX_ENTRIES} newest alerts as an Atom feed`,
+        summary: `Show the ${MAX_ENTRIES} newest alerts as an Atom feed`,
         querystring: z.strictObject({ zone: ZoneId.optional() }),
         response: { 200: { content: { "application/atom+xml": { schema: z.string() } } } },
       },

@@ -26,11 +26,11 @@ import { toAlertDetail, toAlertItem } from "./to-alert-item.ts";
 const Query = z.strictObject({
   state: oneOrMore(ALERT_STATES).optional(),
   zone: ZoneId.optional(),
-  rule: RuleId.optional().describe("A rule, or with * at its end a family (942*)."),
+  rule: RuleId.optional().describe("A rule id (942100), or a family of rules with * at the end (942*)."),
   severity: oneOrMore(severities).optional(),
   kind: oneOrMore(ALERT_KINDS).optional(),
-  since: Time.optional().describe("Fired then or later."),
-  until: Time.optional().describe("Fired before."),
+  since: Time.optional().describe("Alerts that fired at this time or later."),
+  until: Time.optional().describe("Alerts that fired before this time."),
   ...pageQuery({ fallback: 50, most: 200 }),
 });
 
@@ -43,7 +43,7 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
       config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Alerts"],
-        summary: "List alerts, the newest first",
+        summary: "List alerts, newest first",
         querystring: Query,
         response: { 200: pageOf(AlertItem) },
       },
@@ -76,7 +76,7 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Alerts"],
-        summary: "Show one alert with all that is known of it",
+        summary: "Show one alert with its history, evidence and deliveries",
         params: z.object({ id: RowId }),
         response: { 200: AlertDetail },
       },

@@ -24,8 +24,8 @@ const DEFAULT_DAYS = 7;
 
 const Query = z.strictObject({
   zone: ZoneId.optional(),
-  from: Time.optional().describe(`Default ${DEFAULT_DAYS} days, today included.`),
-  to: Time.optional().describe("Default the end of today."),
+  from: Time.optional().describe(`Default: ${DEFAULT_DAYS} days including today.`),
+  to: Time.optional().describe("Default: the end of today."),
   ...pageQuery({ fallback: 200, most: 2_000 }),
 });
 
@@ -35,19 +35,28 @@ const Hour = z
     startsAt: IsoTime,
     state: z.enum(STANDINGS),
     storedCount: z.number().int(),
-    upstreamCount: z.number().int().nullable().describe("The platform's own count; null until it was asked."),
+    upstreamCount: z
+      .number()
+      .int()
+      .nullable()
+      .describe("The platform's own count; null until Longwatch has read it."),
     missingCells: z.number().int(),
     surplusCells: z.number().int(),
     searchedThrough: IsoTime.nullable(),
     reconciledAt: IsoTime.nullable(),
     sealedAt: IsoTime.nullable(),
     gapReason: z.string().nullable(),
-    reopenedAt: IsoTime.nullable().describe("When its seal was last withdrawn."),
+    reopenedAt: IsoTime.nullable().describe("When the seal of the hour was last withdrawn."),
     reopenReason: z.string().nullable(),
-    notSealedBecause: z.string().nullable().describe("Why a settled hour is not sealed yet."),
+    notSealedBecause: z
+      .string()
+      .nullable()
+      .describe("Why a settled hour is not sealed yet; null for all other hours."),
     evidence: z
       .unknown()
-      .describe("What a sealed hour was sealed by: the looks of each route, and the history of its seals."),
+      .describe(
+        "The evidence behind the state of the hour: what each route showed, and the history of the seals.",
+      ),
   })
   .meta({ id: "CoverageHour" });
 
@@ -61,7 +70,7 @@ export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: A
       config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Coverage"],
-        summary: "List hours and whether they are complete, by zone and time",
+        summary: "List hours by zone and time, and whether each hour is complete",
         querystring: Query,
         response: { 200: pageOf(Hour) },
       },

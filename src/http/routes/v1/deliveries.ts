@@ -27,7 +27,10 @@ import {
 } from "./parts.ts";
 
 const Query = z.strictObject({
-  state: z.enum(DELIVERY_STATES).optional().describe("dead: given up. needless: said by another message."),
+  state: z
+    .enum(DELIVERY_STATES)
+    .optional()
+    .describe("dead: Longwatch has given up. needless: another message made this one unnecessary."),
   channel: z
     .string()
     .min(1)
@@ -52,9 +55,12 @@ const DeliveryItem = z
     nextAttemptAt: IsoTime.nullable(),
     deliveredAt: IsoTime.nullable(),
     isInDigest: z.boolean(),
-    standsInFor: z.string().nullable().describe("The channel it was meant for, on the fallback channel."),
+    standsInFor: z
+      .string()
+      .nullable()
+      .describe("On the fallback channel: the channel that the notification was meant for."),
     lastError: z.string().nullable(),
-    headline: z.string().nullable().describe("Text of logs, to be escaped."),
+    headline: z.string().nullable().describe("The text may contain text from event logs. Escape it."),
   })
   .meta({ id: "Delivery" });
 
@@ -67,7 +73,7 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Deliveries"],
-        summary: "List what the channels were sent, the newest first",
+        summary: "List deliveries, newest first",
         querystring: Query,
         response: { 200: pageOf(DeliveryItem) },
       },
@@ -95,9 +101,9 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
       config: { access: { scope: "act" }, refuses: [409] },
       schema: {
         tags: ["Deliveries"],
-        summary: "Try a dead delivery again",
+        summary: "Send a dead delivery again",
         description:
-          "It keeps its key, so a receiver that has it after all drops it. 409 where it is not dead.",
+          "The delivery keeps its dedupe key, so a receiver that already has the message drops it. The answer is 409 if the delivery is not dead.",
         params: z.object({ id: RowId }),
         response: { 200: z.object({ id: z.number().int(), replayed: z.number().int() }) },
       },
@@ -111,10 +117,13 @@ export function addDeliveries(app: FastifyInstance, { archive, cursors, acts }: 
       if (outdated > 0)
         throw new Refusal(409, {
           slug: "delivery-overtaken",
-          detail: `Delivery ${id} was overtaken: its channel has been sent a later message of that alert.`,
+          detail: `Delivery ${id} is outdated. Its channel was already sent a later message of the same alert.`,
         });
       if (notDead > 0)
-        throw new Refusal(409, { slug: "delivery-not-dead", detail: `Delivery ${id} is not dead.` });
+        throw new Refusal(409, {
+          slug: "delivery-not-dead",
+          detail: `Delivery ${id} is not dead. Only dead deliveries can be sent again.`,
+        });
       throw notFound(`delivery ${id}`);
     },
   );

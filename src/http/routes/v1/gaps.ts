@@ -15,8 +15,8 @@ const DEFAULT_DAYS = 400;
 
 const Query = z.strictObject({
   zone: ZoneId.optional(),
-  from: Time.optional().describe(`Default ${DEFAULT_DAYS} days before to.`),
-  to: Time.optional().describe("Default now."),
+  from: Time.optional().describe(`Default: ${DEFAULT_DAYS} days before \`to\`.`),
+  to: Time.optional().describe("Default: now."),
   ...pageQuery({ fallback: 50, most: 500 }),
 });
 
@@ -26,7 +26,7 @@ const GapItem = z
     from: IsoTime,
     to: IsoTime,
     hours: z.number().int(),
-    storedCount: z.number().int().describe("What is stored of it stays."),
+    storedCount: z.number().int().describe("Events of the gap that are stored. They are kept."),
     upstreamCount: z.number().int().nullable(),
     reasons: z.array(z.string()),
   })
@@ -42,7 +42,7 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
       config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Coverage"],
-        summary: "List what is missing for good, by zone and time",
+        summary: "List gaps by zone and time, with their reasons",
         querystring: Query,
         response: { 200: pageOf(GapItem) },
       },

@@ -23,7 +23,7 @@ const MAX_ZONE_ID = 2_147_483_647;
 
 const ListQuery = z.strictObject({
   ...pageQuery({ fallback: 50, most: 500 }),
-  all: z.enum(["true", "false"]).default("false").describe("also those that are revoked or expired"),
+  all: z.enum(["true", "false"]).default("false").describe("true: also list revoked and expired keys."),
 });
 
 const CreateBody = z.strictObject({
@@ -58,7 +58,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         tags: ["Keys"],
-        summary: "Keys, the newest first",
+        summary: "List keys, newest first",
         querystring: ListQuery,
         response: { 200: pageOf(KeyItem) },
       },
@@ -77,9 +77,9 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         tags: ["Keys"],
-        summary: "Make a key; the answer is the only place that ever shows it",
+        summary: "Create a key, which only this answer shows",
         description:
-          "Every call makes one, whatever the name: of an answer that was lost, revoke the key that the list shows.",
+          "Every call creates a new key, even if the name exists already. If an answer is lost, revoke the key that the list shows and create another.",
         body: CreateBody,
         response: { 201: KeyItem.extend({ key: z.string() }) },
       },
@@ -103,7 +103,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         tags: ["Keys"],
-        summary: "Revoke a key from the next request on; once more changes nothing",
+        summary: "Revoke a key, which is refused from the next request on",
         params: z.strictObject({ id: z.string().regex(/^[a-z0-9]{1,64}$/, "must be the id of a key") }),
         response: { 204: z.void() },
       },

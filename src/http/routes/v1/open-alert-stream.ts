@@ -114,8 +114,8 @@ export async function openAlertStream(
 
 function toReset(isKnown: boolean, newest: number): object {
   const detail = isKnown
-    ? `More than ${MAX_REPLAY} transitions were missed: read GET /api/v1/alerts, the stream goes on from here.`
-    : "This id is not of this service: read GET /api/v1/alerts, the stream goes on from here.";
+    ? `The client missed more than ${MAX_REPLAY} transitions. Read GET /api/v1/alerts. The stream continues with new transitions.`
+    : "This service does not know the id. Read GET /api/v1/alerts. The stream continues with new transitions.";
   return { reason: isKnown ? "too-old" : "unknown-id", newest, detail };
 }
 

@@ -8,28 +8,28 @@ const MAX_ZONE_ID = 2_147_483_647;
 /** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
 const LAST_MS = 253_402_214_399_999;
 
-const digits = z.string().regex(/^\d{1,15}$/, "a whole number");
+const digits = z.string().regex(/^\d{1,15}$/, "must be a whole number");
 
 /** The number of a row, in a path. */
 export const RowId = digits
   .transform(Number)
-  .refine((id) => id >= 1 && id <= MAX_ROW_ID, `a number from 1 to ${MAX_ROW_ID}`)
+  .refine((id) => id >= 1 && id <= MAX_ROW_ID, `must be a whole number from 1 to ${MAX_ROW_ID}`)
   .meta({ wire: { type: "integer", minimum: 1 } });
 
 export const ZoneId = digits
   .transform(Number)
-  .refine((id) => id >= 1 && id <= MAX_ZONE_ID, `a shield zone's number, from 1 to ${MAX_ZONE_ID}`)
+  .refine((id) => id >= 1 && id <= MAX_ZONE_ID, `must be the id of a shield zone, from 1 to ${MAX_ZONE_ID}`)
   .meta({ wire: { type: "integer", minimum: 1, maximum: MAX_ZONE_ID } })
-  .describe("Shield zone.");
+  .describe("Id of the shield zone.");
 
 export const RuleId = z
   .string()
   .max(255)
   // Postgres keeps no NUL.
-  .refine((id) => !id.includes("\0"), "a rule's id")
-  .describe("WAF rule; empty for events without one.");
+  .refine((id) => !id.includes("\0"), "must be the id of a rule")
+  .describe("Id of the WAF rule; an empty text means events without a rule.");
 
-const TIME_RULE = "an ISO 8601 time with zone (2026-11-21T14:00:00Z) or epoch milliseconds";
+const TIME_RULE = "must be an ISO 8601 time with a UTC offset (2026-11-21T14:00:00Z) or epoch milliseconds";
 
 /** A moment in a query, to epoch ms. */
 export const Time = z
@@ -42,7 +42,7 @@ export const Time = z
     return z.NEVER;
   })
   .meta({ wire: { type: ["string", "integer"] } })
-  .describe("ISO 8601 with zone, or epoch milliseconds.");
+  .describe("An ISO 8601 time with a UTC offset, or epoch milliseconds.");
 
 /** NaN for anything else. A plus that was not percent-encoded arrives as a blank, which stands nowhere else. */
 function readIso(given: string): number {
@@ -56,7 +56,7 @@ function readIso(given: string): number {
 const ISO = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** A moment in an answer. */
-export const IsoTime = z.string().describe("ISO 8601, UTC.");
+export const IsoTime = z.string().describe("An ISO 8601 time in UTC.");
 
 export function toIso(at: number): string {
   return new Date(at).toISOString();
@@ -68,7 +68,7 @@ export function toIsoOrNull(at: number | null): string | null {
 
 /** Words apart by commas, or the member more than once. */
 export function oneOrMore<const Words extends readonly [string, ...string[]]>(words: Words) {
-  const rule = `one or more of ${words.join(", ")}`;
+  const rule = `must be one or more of ${words.join(", ")}`;
   const word = z.enum(words, rule);
   const isKnown = (text: string): text is Words[number] => word.safeParse(text).success;
   return z
@@ -86,18 +86,18 @@ const After = z
   .string()
   .max(2_000)
   .optional()
-  .describe("The `next` of the page before; everything else of the request as it was.");
+  .describe("The `next` of the previous page. All other parameters must be unchanged.");
 
 /** The members of a query that ask for one page. */
 export function pageQuery({ fallback, most }: { fallback: number; most: number }) {
-  const rule = `a whole number from 1 to ${most}`;
+  const rule = `must be a whole number from 1 to ${most}`;
   return {
     limit: digits
       .transform(Number)
       .refine((limit) => limit >= 1 && limit <= most, rule)
       .default(fallback)
       .meta({ wire: { type: "integer", minimum: 1, maximum: most, default: fallback } })
-      .describe("Items at most."),
+      .describe("Maximum number of items on the page."),
     after: After,
   };
 }
@@ -106,7 +106,10 @@ export function pageQuery({ fallback, most }: { fallback: number; most: number }
 export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    next: z.string().nullable().describe("To be asked for as `after`; null on the last page."),
+    next: z
+      .string()
+      .nullable()
+      .describe("Send this value as `after` to get the following page. Null on the last page."),
   });
 }
 
@@ -151,7 +154,7 @@ export function actOf(caller: Caller | null): { by: string; actor: string } {
 }
 
 export function notFound(what: string): Refusal {
-  return new Refusal(404, { detail: `There is no ${what}.` });
+  return new Refusal(404, { detail: `There is no ${what}, or this key may not see it.` });
 }
 
 /** A short text of one line; hostile all the same. */
@@ -162,6 +165,6 @@ export function lineOf(maxChars: number) {
     .max(maxChars)
     .refine(
       (text) => text !== "" && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text),
-      `1 to ${maxChars} characters on one line`,
+      `must be 1 to ${maxChars} characters on one line`,
     );
 }

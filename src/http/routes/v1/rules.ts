@@ -13,31 +13,35 @@ const MAX_DAYS = 400;
 
 const Query = z.strictObject({
   zone: ZoneId.optional(),
-  from: Time.optional().describe("Default a day before to."),
-  to: Time.optional().describe("Default now."),
+  from: Time.optional().describe("Default: one day before `to`."),
+  to: Time.optional().describe("Default: now."),
   sort: z
     .enum(RULE_SORTS)
     .default("total")
-    .describe("The highest first; rule: by zone and rule, an order that no event changes."),
+    .describe(
+      "The rule with the highest number comes first. With rule, the order is by zone and rule id, which new events do not change.",
+    ),
   ...pageQuery({ fallback: 50, most: 500 }),
 });
 
 const Rule = z
   .object({
     zoneId: z.number().int(),
-    ruleId: z.string().describe("Empty for events without a rule."),
-    title: z.string().nullable().describe("What a managed rule is about."),
+    ruleId: z.string().describe("An empty text stands for events without a rule."),
+    title: z.string().nullable().describe("Title of a managed rule; null for other rules."),
     total: z.number().int(),
     blocked: z.number().int(),
     logged: z.number().int(),
     challenged: z.number().int(),
     other: z.number().int(),
-    lastSeen: IsoTime.describe("Start of the last bucket with events: a minute, an hour or a day."),
+    lastSeen: IsoTime.describe(
+      "Start of the last bucket with events. A bucket is a minute, an hour or a day.",
+    ),
     baseline: z
       .number()
       .nullable()
       .describe(
-        "Events of as long a span at the level of the 28 days before; null where nothing was watched.",
+        "Expected number of events in a span of this length, from the 28 days before; null if those days were not watched.",
       ),
     openSpikeId: z.number().int().nullable(),
   })
@@ -45,7 +49,7 @@ const Rule = z
 
 const Answer = pageOf(Rule).extend({
   from: IsoTime,
-  to: IsoTime.describe("What was counted: whole minutes, hours or days around what was asked for."),
+  to: IsoTime.describe("The counted span is the requested span, extended to whole minutes, hours or days."),
 });
 
 /** `GET /api/v1/rules`: which rules are triggered most. */
@@ -58,7 +62,7 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
         tags: ["Trends"],
         summary: "Rank rules by their events",
         description:
-          "Later pages keep the first one's span, but counts of its newest hours still grow: a rule that overtakes the end of a page before the next one is asked for is on neither. For all rules, each once, sort by rule, or ask for a span that ended before the first hour that coverage calls open.",
+          "All pages use the span of the first page. The counts of the newest hours still grow while you read, so a rule can move from a later page to an earlier one and be missed. To get every rule exactly once, sort by rule, or choose a span that ends before the first hour that is open in the coverage.",
         querystring: Query,
         response: { 200: Answer },
       },

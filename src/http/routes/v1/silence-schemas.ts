@@ -15,12 +15,12 @@ export const WantedMatchers = z.strictObject({
         .string()
         .min(1)
         .max(255)
-        .refine((rule) => !rule.includes("\0") && rule.isWellFormed(), "a rule's id"),
+        .refine((rule) => !rule.includes("\0") && rule.isWellFormed(), "must be the id of a rule"),
     )
     .min(1)
     .max(100)
     .optional()
-    .describe("Rules, or families (942*)."),
+    .describe("Rule ids (942100), or families of rules (942*)."),
   severity: z.array(z.enum(severities)).min(1).optional(),
   kind: z
     .array(z.enum(["spike", "new-rule"]))
@@ -31,9 +31,9 @@ export const WantedMatchers = z.strictObject({
 export const SilenceBody = z
   .strictObject({
     matchers: WantedMatchers.refine((matchers) => Object.keys(matchers).length > 0, {
-      message: "must name zone, rule, severity or kind: a silence of all is none",
-    }).describe("Every member must match; of one member any value is enough."),
-    reason: lineOf(500).describe("Why the alerts need nobody's attention."),
+      message: "must name zone, rule, severity or kind; a silence for all alerts is not allowed",
+    }).describe("An alert must match every member. A member matches if one of its values matches."),
+    reason: lineOf(500).describe("Why the alerts are silenced."),
     durationMinutes: z.int().min(1).max(129_600).optional(),
     expiresAt: z.iso.datetime({ offset: true }).optional(),
   })
@@ -57,16 +57,18 @@ export const Silence = z
     createdAt: IsoTime,
     createdBy: z.string(),
     reason: z.string(),
-    matchers: StoredMatchers.nullable().describe("Null where they cannot be read: it holds back nothing."),
+    matchers: StoredMatchers.nullable().describe(
+      "Null if the stored matchers cannot be read. Such a silence has no effect.",
+    ),
   })
   .meta({ id: "Silence" });
 
 export const PlannedSilence = z.object({
-  id: z.number().int().nullable().describe("Null of a dry run."),
+  id: z.number().int().nullable().describe("Null for a dry run."),
   startsAt: IsoTime,
   expiresAt: IsoTime,
   matchers: StoredMatchers,
   reason: z.string(),
   createdBy: z.string(),
-  alertIds: z.array(z.number().int()).describe("The unresolved alerts that it holds back now."),
+  alertIds: z.array(z.number().int()).describe("The unresolved alerts that the silence matches now."),
 });

@@ -22,7 +22,7 @@ import {
 
 const MAX_MS = 90 * 24 * 60 * MINUTE_MS;
 const END_RULE =
-  "durationMinutes or expiresAt, one of them, must say when it ends: a minute to 90 days from now";
+  "must be set as either durationMinutes or expiresAt, and lie between 1 minute and 90 days from now";
 
 /** `/api/v1/silences`: list, add (or try with `?dryRun=true`) and end. */
 export function addSilences(app: FastifyInstance, deps: ApiDeps): void {
@@ -39,11 +39,11 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Silences"],
-        summary: "List silences, the newest first",
+        summary: "List silences, newest first",
         querystring: z.strictObject({
           state: oneOrMore(SILENCE_STATES)
             .default(["active", "pending"])
-            .describe("Default active, pending."),
+            .describe("Default: active, pending."),
           ...pageQuery({ fallback: 50, most: 200 }),
         }),
         response: { 200: pageOf(Silence) },
@@ -104,9 +104,9 @@ function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
       config: { access: { scope: "act" }, refuses: [422] },
       schema: {
         tags: ["Silences"],
-        summary: "Keep alerts from the channels for a while",
+        summary: "Add a silence",
         description:
-          "With dryRun=true nothing is written: the answer says which alerts it would hold back. Every other call makes one: after an answer that was lost, look into the list before asking again. Two of the same hold back what one does.",
+          "A silence keeps matching alerts from notifying channels. With dryRun=true nothing is stored, and the answer lists the alerts that the silence would match. Every other call adds a silence. If an answer is lost, read the list before you try again. A second, equal silence has no further effect.",
         querystring: z.strictObject({ dryRun: z.enum(["true", "false"]).default("false") }),
         body: SilenceBody,
         response: { 200: PlannedSilence, 201: PlannedSilence },
@@ -158,7 +158,7 @@ function addDelete(app: FastifyInstance, { archive, acts, clock }: ApiDeps): voi
 function refuseForeign(zoneIds: Caller["zoneIds"], zones: readonly number[] | undefined): void {
   if (zoneIds === null || zones?.every((zone) => zoneIds.includes(zone)) === true) return;
   throw new Refusal(403, {
-    detail: `This key is for zone ${zoneIds.join(", ")} only: a silence of it names zones, and only those.`,
+    detail: `This key is for zone ${zoneIds.join(", ")} only. A silence made with this key must name zones, and no other zones than these.`,
   });
 }
 
@@ -174,7 +174,7 @@ function readDuration(
   const shown = value === undefined ? {} : { value: String(value) };
   throw new Refusal(422, {
     slug: "invalid-silence",
-    detail: END_RULE,
+    detail: `The end of the silence ${END_RULE}.`,
     mistakes: [{ field: "expiresAt", ...shown, rule: END_RULE }],
   });
 }

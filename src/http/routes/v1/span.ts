@@ -23,7 +23,7 @@ export function checkSpan(
   checkOrder({ name: "from", ms: fromMs }, { name: "to", ms: toMs });
   const steps = Math.ceil((toMs - fromMs) / widthMs);
   if (steps <= max) return;
-  const rule = `must be at most ${max} ${what} before to: these are ${steps}`;
+  const rule = `must be at most ${max} ${what} before to, but is ${steps} ${what} before it`;
   const value = new Date(fromMs).toISOString();
   throw new Refusal(422, { slug: "span-too-long", mistakes: [{ field: "from", value, rule }] });
 }

@@ -30,8 +30,8 @@ const Query = z.strictObject({
   rule: RuleId.optional(),
   state: z.enum(["open", "closed"]).optional(),
   severity: oneOrMore(SEVERITIES).optional(),
-  since: Time.optional().describe("Opened then or later."),
-  until: Time.optional().describe("Opened before."),
+  since: Time.optional().describe("Spikes that opened at this time or later."),
+  until: Time.optional().describe("Spikes that opened before this time."),
   ...pageQuery({ fallback: 50, most: 200 }),
 });
 
@@ -51,7 +51,7 @@ const Spike = z
     windowMinutes: z.number().int(),
     windowCount: z.number().int(),
     peak: z.number().int(),
-    baseline: z.number().describe("What the window usually counts at this time of day."),
+    baseline: z.number().describe("Expected number of events in the window at this time of day."),
     threshold: z.number(),
     score: z.number(),
     evidence: z.object({
@@ -63,7 +63,7 @@ const Spike = z
       lastEventAt: IsoTime.nullable(),
       top: z
         .object({ ip: Top, asn: Top, country: Top, path: Top, ua: Top, ja4: Top, action: Top })
-        .describe("Text of requests, to be escaped."),
+        .describe("The values are text from requests. Escape them."),
       sparkline: z.array(z.number()),
     }),
   })
@@ -78,7 +78,7 @@ export function addSpikes(app: FastifyInstance, { archive, cursors }: ApiDeps): 
       config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Trends"],
-        summary: "List spikes, the newest first",
+        summary: "List spikes, newest first",
         querystring: Query,
         response: { 200: pageOf(Spike) },
       },

@@ -16,7 +16,7 @@ const MAX_ZONES = 500;
 const Channel = z
   .object({
     name: z.string(),
-    circuit: z.string().describe("closed, open, half-open or disabled."),
+    circuit: z.string().describe("One of closed, open, half-open, disabled."),
     waiting: z.number().int(),
     dead: z.number().int(),
     lastError: z.string().nullable(),
@@ -31,7 +31,9 @@ const Process = z
     roles: z.array(z.string()),
     state: z
       .enum(["alive", "stopped", "silent"])
-      .describe("stopped: on purpose. silent: no sign of life for a minute, killed perhaps."),
+      .describe(
+        "stopped: the process was stopped on purpose. silent: the process has shown no sign of life for a minute and may have been killed.",
+      ),
     startedAt: IsoTime,
     lastAliveAt: IsoTime,
   })
@@ -39,15 +41,19 @@ const Process = z
 
 const Service = z
   .object({
-    missingRoles: z.array(z.string()).describe("Roles that no live process has. Empty: everything runs."),
+    missingRoles: z
+      .array(z.string())
+      .describe("Roles that no live process has. An empty list means that everything runs."),
     roles: z.array(
       z.object({
         role: z.string(),
-        alive: z.number().int().describe("Live processes with this role."),
-        lastAliveAt: IsoTime.nullable().describe("Null where no process ever had it."),
+        alive: z.number().int().describe("Number of live processes with this role."),
+        lastAliveAt: IsoTime.nullable().describe("Null if no process ever had this role."),
       }),
     ),
-    processes: z.array(Process).describe("Of the last seven days, the one that was alive last in front."),
+    processes: z
+      .array(Process)
+      .describe("Processes of the last seven days. The process that was alive last comes first."),
   })
   .meta({ id: "Service" });
 
@@ -57,11 +63,14 @@ const Answer = z.object({
   alertsFiring: z.number().int(),
   alertsAcknowledged: z.number().int(),
   notificationsPending: z.number().int(),
-  hoursToLoss: z.number().nullable().describe("Of the zone that has least."),
-  zones: z.array(Zone).describe(`The first ${MAX_ZONES}; GET /api/v1/zones pages through all.`),
-  channels: z.array(Channel).nullable().describe("Null for keys of some zones: channels are everybody's."),
+  hoursToLoss: z.number().nullable().describe("The smallest value of all zones."),
+  zones: z.array(Zone).describe(`The first ${MAX_ZONES} zones. GET /api/v1/zones lists all of them.`),
+  channels: z
+    .array(Channel)
+    .nullable()
+    .describe("Null if the key is for some zones only, because channels serve all zones."),
   service: Service.nullable().describe(
-    "Which processes of the service are alive. Null for keys of some zones.",
+    "Which processes of the service are alive. Null if the key is for some zones only.",
   ),
 });
 export type StatusAnswer = z.infer<typeof Answer>;
@@ -74,7 +83,7 @@ export function addStatus(app: FastifyInstance, { archive, clock, zones: readNam
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Service"],
-        summary: "What goes on",
+        summary: "Show the status of the service",
         querystring: z.strictObject({}),
         response: { 200: Answer },
       },
@@ -83,7 +92,7 @@ export function addStatus(app: FastifyInstance, { archive, clock, zones: readNam
   );
 }
 
-/** What goes on in these zones; null is every zone. */
+/** Returns the status of these zones; null means every zone. */
 export async function readStatus(
   archive: ApiDeps["archive"],
   zoneIds: readonly number[] | null,

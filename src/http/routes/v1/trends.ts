@@ -16,22 +16,28 @@ const MAX_POINTS = 5_000;
 
 const Query = z.strictObject({
   zone: ZoneId,
-  rule: RuleId.optional().describe("One rule, empty for events without one; left out: all rules together."),
+  rule: RuleId.optional().describe(
+    "Id of one rule. An empty text means events without a rule. Without this parameter all rules are counted together.",
+  ),
   width: z.enum(["minute", "hour", "day"]).default("hour"),
   from: Time.optional(),
-  to: Time.optional().describe("Default now."),
+  to: Time.optional().describe("Default: now."),
 });
 
 const Point = z.object({
   startsAt: IsoTime,
-  startsAtMs: z.number().int().describe("The same in epoch milliseconds."),
+  startsAtMs: z.number().int().describe("The same time in epoch milliseconds."),
   total: z.number().int(),
   blocked: z.number().int(),
   logged: z.number().int(),
   challenged: z.number().int(),
   other: z.number().int(),
-  coverage: z.enum(STANDINGS).describe("The worst of its hours: sealed and searched are complete so far."),
-  isCovered: z.boolean().describe("False: the count may be too low."),
+  coverage: z
+    .enum(STANDINGS)
+    .describe(
+      "The worst coverage state of the hours in the bucket. With sealed and searched, the counts are complete so far.",
+    ),
+  isCovered: z.boolean().describe("False means that the count may be too low."),
 });
 
 const Answer = z.object({
@@ -40,7 +46,9 @@ const Answer = z.object({
   width: z.enum(["minute", "hour", "day"]),
   from: IsoTime,
   to: IsoTime,
-  points: z.array(Point).describe("Every bucket of the span, oldest first; those without events are zero."),
+  points: z
+    .array(Point)
+    .describe("All buckets of the span, oldest first. Buckets without events are included with zeros."),
 });
 
 /** `GET /api/v1/trends`: how many events, bucket by bucket. */
@@ -52,7 +60,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       schema: {
         tags: ["Trends"],
         summary: "Count events over time",
-        description: `Buckets that share a moment with the span, at most ${MAX_POINTS}, aligned to UTC.`,
+        description: `The answer has every bucket that overlaps the span, at most ${MAX_POINTS}. Buckets are aligned to UTC.`,
         querystring: Query,
         response: { 200: Answer },
       },

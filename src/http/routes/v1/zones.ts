@@ -19,19 +19,21 @@ const RECENT_MS = 4 * DAY_MS;
 export const Zone = z
   .object({
     id: z.number().int(),
-    name: z.string().nullable().describe("From the configuration file."),
+    name: z.string().nullable().describe("Name of the zone in the configuration file."),
     labels: z.record(z.string(), z.string()),
-    firstHour: IsoTime.describe("Start of the first hour anything is known of."),
-    newestEventAt: IsoTime.nullable().describe("Null where the last four days hold none."),
+    firstHour: IsoTime.describe("Start of the first hour that Longwatch has watched."),
+    newestEventAt: IsoTime.nullable().describe("Null if no event of the last four days is stored."),
     searchedThrough: IsoTime.nullable(),
     hoursToLoss: z
       .number()
       .nullable()
-      .describe("Until the platform forgets the oldest hour that is not decided; null when all are."),
-    recentEvents: z.number().int().describe("Stored of the last four days."),
+      .describe("Hours until the platform forgets the oldest open hour; null if no hour is open."),
+    recentEvents: z.number().int().describe("Number of stored events of the last four days."),
     suspicions: z
       .array(z.object({ route: z.string(), since: IsoTime, reason: z.string() }))
-      .describe("Routes of the platform that show less than before; while there is one, no hour is sealed."),
+      .describe(
+        "Routes of the platform that show fewer events than before. While the list is not empty, no hour is sealed.",
+      ),
     quarantined: z.number().int(),
     spikesOpen: z.number().int(),
     alertsFiring: z.number().int(),

@@ -77,7 +77,7 @@ test.each<[string, Partial<AlertMessage>, string]>([
   [
     "a repeat of an acknowledged one",
     { reason: "repeat", state: "acknowledged", transition: 3 },
-    "Re: [Longwatch CRITICAL acknowledged, still on]",
+    "Re: [Longwatch CRITICAL acknowledged, still active]",
   ],
   ["advice", { reason: "advice", transition: 2 }, "Re: [Longwatch CRITICAL firing, advice]"],
   ["a resolve", { reason: "resolved", transition: 3, ...ENDED }, "Re: [Longwatch CRITICAL resolved]"],
@@ -333,7 +333,7 @@ describe("sending", () => {
           'channel mail: "Longwatch <a@b>" is not a bare address',
           "channel mail: host: 127.0.0.1 is not a public address (loopback)",
           "channel mail: to: needs an address",
-          "channel mail: tls: none only where private addresses are allowed (allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS)",
+          "channel mail: tls: none is allowed only if private addresses are allowed (allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS)",
         ],
       }),
     );

@@ -120,7 +120,7 @@ test("a channel without a secret is refused", () => {
       secrets: [],
       clock: () => NOW,
     });
-  expect(open).toThrow("channel hook: needs a secret to sign with");
+  expect(open).toThrow("channel hook: needs a secret with which to sign messages");
 });
 
 test("the body looks as it looked (F71)", async () => {
