@@ -274,10 +274,10 @@ links: [{ title: x, url: "https://wiki.example/", matchers: { zone: [nowhere] } 
     'zones.103.name: "7": must be text of 1 to 40 printable characters that is no number',
     "zones.x: must be a zone's number",
     'zones.102.name: "shop": must differ from the name of zone 101',
-    'route.routes[0].matchers.zone[0]: "shopp": is no zone\'s name: did you mean shop?',
+    'route.routes[0].matchers.zone[0]: "shopp": is not the name of a zone: did you mean shop?',
     "route.routes[1].matchers.zone_labels: must be labels that one zone in zones has together",
     "route.routes[2].matchers.zone: must name a zone that has the zone_labels",
-    'links[0].matchers.zone[0]: "nowhere": is no zone\'s name: must be a number, or a name from zones',
+    'links[0].matchers.zone[0]: "nowhere": is not the name of a zone: must be a number, or a name from zones',
   ]);
 });
 
