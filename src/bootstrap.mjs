@@ -1,6 +1,7 @@
 /**
- * What `npm start`, `npm test` and `npm run longwatch` run, on whatever Node a machine has: installs the locked dependencies where they are
- * missing or stale, then goes on under the pinned Node that came with them. Plain JavaScript for that reason.
+ * The program behind `npm start`, `npm test` and `npm run longwatch`. It runs on the Node of the machine, installs the locked
+ * dependencies if they are missing or stale, and then runs the pinned Node. It is plain JavaScript, because the machine's
+ * Node may not run TypeScript.
  * Usage: node src/bootstrap.mjs gate
  *        node src/bootstrap.mjs start [arguments of `longwatch start`]
  *        node src/bootstrap.mjs longwatch [command] [its arguments]
@@ -15,13 +16,13 @@ import { fileURLToPath } from "node:url";
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const bin = path.join(root, "node_modules", ".bin");
 const lockFile = path.join(root, "package-lock.json");
-/** Which lock file was installed: a checkout changes times, not contents. */
+/** The hash of the installed lock file. Its time is not enough, because a checkout changes it. */
 const stampFile = path.join(root, "node_modules", ".installed-lock");
 
 /**
- * How the service is run, for its memory's sake and at no cost in speed: pages of a megabyte are garbage in a moment, so
- * a nursery of 32 MiB, twice, an old generation that may double before it is looked at, and an allocator that keeps what
- * was freed only make it larger. With its types stripped by an earlier start no thread loads the stripper.
+ * Options that keep the memory of the service small without making it slower. Pages of a megabyte become garbage quickly, so
+ * V8's default young and old generation and an allocator that keeps freed memory would only use more. The compile cache
+ * keeps stripped types of an earlier start, so that no thread loads the type stripper.
  */
 const launch = JSON.parse(readFileSync(path.join(root, "src", "app", "launch.json"), "utf8"));
 
@@ -38,7 +39,7 @@ const GATE = [
 
 const digest = () => createHash("sha256").update(readFileSync(lockFile)).digest("hex");
 
-/** Installed without development dependencies, the pinned Node among them, on a Node that runs TypeScript. */
+/** Returns whether only the production dependencies are installed, without the pinned Node, on a Node that runs TypeScript. */
 function isProduction() {
   const major = Number(process.versions.node.split(".")[0]);
   return (
@@ -67,34 +68,34 @@ function run(command, args, stdio = "inherit") {
 }
 
 /**
- * The service in the same process group, so that Ctrl-C and kill -9 of the group reach it as they reach this process.
- * Every other end goes over the channel: "stop" for a signal to this process alone (npm passes SIGTERM on, and SIGINT
- * a second time), a broken channel when this process was killed. SIGHUP is passed on where it means to reload. "stop" is said once: a repeated signal would tell the
- * service to hurry.
+ * Starts the service in the same process group, so that Ctrl-C and kill -9 of the group reach the service too. For a signal
+ * to this process alone (npm forwards SIGTERM, and SIGINT a second time), "stop" is sent over the channel. If this process
+ * is killed, the channel closes. SIGHUP is forwarded if it means to reload. "stop" is sent once, because a second signal
+ * makes the service stop at once.
  */
 function start(args) {
   const child = spawnMain(["start", ...args], ["inherit", "inherit", "inherit", "ipc"]);
-  let isTold = false;
+  let isStopSent = false;
   const stop = () => {
-    if (!isTold && child.connected) child.send("stop", () => {});
-    isTold = true;
+    if (!isStopSent && child.connected) child.send("stop", () => {});
+    isStopSent = true;
   };
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, stop);
-  // With a configuration file it asks the service to read that again; without, the terminal is gone.
+  // With a configuration file, SIGHUP makes the service read it again. Without one, it means that the terminal is gone.
   process.on("SIGHUP", () => (process.env.LONGWATCH_CONFIG ? child.kill("SIGHUP") : stop()));
-  // npm runs this in a shell, which does not pass SIGTERM on, and npm itself may be killed.
+  // npm runs this in a shell, which does not forward SIGTERM, and npm itself may be killed.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && stop(), 1_000).unref();
 }
 
-/** One command in the terminal's process group: Ctrl-C reaches it as it reaches this process, which waits for it. */
+/** Runs one command in the terminal's process group. Ctrl-C reaches the command too, and this process waits for it. */
 function runCommand(args) {
   const child = spawnMain(args, "inherit");
   process.on("SIGINT", () => {});
   for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 }
 
-/** The service's program under the pinned Node; its end is this process's. */
+/** Runs the service's program with the pinned Node. This process ends with it and with its exit code. */
 function spawnMain(args, stdio) {
   const child = spawn(node, [...launch.nodeOptions, path.join(root, "src", "main.ts"), ...args], {
     stdio,
@@ -113,7 +114,7 @@ function spawnMain(args, stdio) {
 }
 
 if (!isInstalled()) {
-  // A command's own output may be read by a program.
+  // A program may read the output of a command, so the progress goes to stderr.
   const output = process.argv[2] === "longwatch" ? process.stderr : process.stdout;
   output.write("Installing dependencies ...\n");
   // Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.

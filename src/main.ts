@@ -33,8 +33,9 @@ const readConfig = () => useRunningEmulator(parseConfig(process.env));
 const readServiceConfig = () => parseServiceConfig(process.env);
 
 const HELP = `
-Every command has --help with examples. Where nothing else is said, exit code 1 is a failure and 2 a mistake in what was
-typed or set. Settings are environment variables; those of a service that runs here are found by themselves.
+Every command has --help with examples. Unless a command's help says otherwise, exit code 1 means a failure and 2 a mistake
+in the command line or the settings. Settings are environment variables. The settings of a service that runs on this
+machine are found automatically.
 
 Examples:
   npm start
@@ -44,7 +45,7 @@ Examples:
 
 /** Exported for the test that walks over every command. */
 export const program = new Command("longwatch")
-  .description("Keeps an edge platform's WAF event logs beyond 72 hours and watches them.")
+  .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
   .version(readVersion(), "-V, --version", "print the version")
   .helpOption("-h, --help", "print this help")
   .showSuggestionAfterError()
@@ -60,7 +61,7 @@ export const program = new Command("longwatch")
       running: () => readRuntimeFile(parseConfig(process.env).dataDir),
     }),
   )
-  .helpCommand("help [command]", "Print this, or the help of a command.")
+  .helpCommand("help [command]", "Print this help, or the help of a command.")
   .commandsGroup("On call:")
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))

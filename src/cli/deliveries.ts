@@ -39,10 +39,11 @@ const DEFAULT_LIMIT = 50;
 const MAX_TEXT_CHARS = 160;
 
 const LIST_HELP = `
-First every channel: whether it delivers, what waits and what is dead (--json names its circuit: closed, open, half-open or
-disabled). Then the newest deliveries. States: pending, sending, delivered, dead (given up, to be replayed), needless (said by another message).
---json answers as GET /api/v1/deliveries does, with the channels of GET /api/v1/status.
-Reads the database only. Exit code 0; 2 for a channel that is neither configured nor was ever sent to.
+The first table shows every channel: whether it delivers, and how many deliveries are pending and dead. --json shows the
+channel's circuit: closed, open, half-open or disabled. The second table shows the newest deliveries. States: pending,
+sending, delivered, dead (given up, can be replayed), needless (another message replaced it).
+--json prints the answer of GET /api/v1/deliveries with the channels of GET /api/v1/status.
+The command reads only the database. Exit code 0; 2 if the channel is neither configured nor was used before.
 
 Examples:
   npm run -s longwatch -- deliveries list
@@ -50,17 +51,17 @@ Examples:
   npm run -s longwatch -- deliveries list --state pending --json`;
 
 const REPLAY_HELP = `
-A replayed delivery keeps its key, so a receiver that has it after all drops it. What a later message has overtaken on the
-same channel stays dead. Exit code 0; 2 when there is no such delivery or channel, or the
+A replayed delivery keeps its key, so a receiver that already has the message drops it. A delivery stays dead if its
+channel was sent a later message of the same alert. Exit code 0; 2 if there is no such delivery or channel, or if the
 delivery is not dead.
 
 Examples:
   npm run -s longwatch -- deliveries replay 4711
   npm run -s longwatch -- deliveries replay --channel slack`;
 
-/** `longwatch deliveries`: what the channels were sent, what waits, what is dead, and another try for that. */
+/** `longwatch deliveries`: lists deliveries and channels, and replays dead deliveries. */
 export function deliveriesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("deliveries", "Show what was sent to the channels, and replay what was given up.", io, [
+  return commandGroup("deliveries", "List deliveries to the channels, and replay dead deliveries.", io, [
     listCommand(readConfig, io),
     replayCommand(readConfig, io),
   ]);
@@ -78,11 +79,11 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List deliveries, newest first.", LIST_HELP, io)
     .option("--state <state>", `one of ${DELIVERY_STATES.join(", ")} (default: all)`)
     .option("--channel <name>", "one channel (default: all)")
-    .option("--alert <id>", "of one alert")
-    .option("--zone <id>", "of alerts of one shield zone")
-    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option("--alert <id>", "only deliveries of this alert")
+    .option("--zone <id>", "only deliveries of alerts of this shield zone")
+    .option("--limit <n>", `show at most this many (default: ${DEFAULT_LIMIT})`)
     .option(...AFTER_OPTION)
-    .option("--json", "deliveries and channels, as JSON")
+    .option("--json", "print deliveries and channels as JSON")
     .action(
       storeAction<ListFlags>(io, async (flags, read) => {
         const { channel } = flags;
@@ -130,10 +131,10 @@ interface ReplayFlags {
 }
 
 function replayCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("replay", "Try again what was given up.", REPLAY_HELP, io)
-    .argument("[id]", "one delivery, as the list numbers it")
-    .option("--channel <name>", "all that is dead of one channel")
-    .option("--json", "as JSON")
+  return storeCommand("replay", "Replay dead deliveries.", REPLAY_HELP, io)
+    .argument("[id]", "the delivery's number")
+    .option("--channel <name>", "all dead deliveries of this channel")
+    .option("--json", "print JSON")
     .action((id: string | undefined, given: ReplayFlags, command: Command) =>
       storeAction<ReplayFlags>(io, async ({ channel, json }, read) => {
         const which = readWhich(read, id, channel);
@@ -146,16 +147,18 @@ function replayCommand(readConfig: () => Config, io: StoreIo): Command {
         });
         if ("id" in which && replayed === 0) throw new UsageError([explain(which.id, outdated, notDead)]);
         if (json === true) return writeJson(io.stdout, { ...which, replayed, outdated });
-        const stale = outdated === 0 ? "" : `; ${outdated} overtaken by later messages and left`;
-        await writeOut(io.stdout, `due again: ${replayed}${stale}.\n`);
+        const stale = outdated === 0 ? "" : `; still dead because of a later message: ${outdated}`;
+        await writeOut(io.stdout, `replayed: ${replayed}${stale}.\n`);
       })(given, command),
     );
 }
 
 function explain(id: number, outdated: number, notDead: number): string {
   if (outdated > 0)
-    return `delivery ${id} was overtaken: its channel has been sent a later message of that alert`;
-  return notDead > 0 ? `delivery ${id} is not dead` : `there is no delivery ${id}`;
+    return `delivery ${id} cannot be replayed: its channel was sent a later message of the same alert`;
+  return notDead > 0
+    ? `delivery ${id} is not dead; only dead deliveries can be replayed`
+    : `there is no delivery ${id}`;
 }
 
 function readWhich(read: FlagReader, id: string | undefined, channel: string | undefined) {
@@ -181,7 +184,7 @@ type ShownChannel = Omit<Channel, "nowMs"> & { readonly circuit: string };
 
 function describeChannels(channels: readonly ShownChannel[], paint: Paint): string {
   if (channels.length === 0) return "";
-  const head = ["CHANNEL", "DELIVERS", "WAITING", "DEAD", "LAST ERROR"];
+  const head = ["CHANNEL", "DELIVERS", "PENDING", "DEAD", "LAST ERROR"];
   const rows = channels.map(({ channel, circuit, waiting, dead, lastError, retryAtMs }): Cell[] => [
     shortenText(channel, 64),
     describeStanding(circuit, retryAtMs),
@@ -192,14 +195,14 @@ function describeChannels(channels: readonly ShownChannel[], paint: Paint): stri
   return `${drawTable(head, rows, paint)}\n`;
 }
 
-/** An open circuit sounds well and is not. */
+/** Describes the circuit in words. The word "open" alone would suggest a channel that works. */
 function describeStanding(circuit: string, retryAtMs: number): Cell {
   if (circuit === "closed") return { text: "yes", style: "green" };
-  const tried = `tried again ${showTime(retryAtMs - (retryAtMs % 1_000))} UTC`;
+  const tried = `next attempt ${showTime(retryAtMs - (retryAtMs % 1_000))} UTC`;
   const why: Readonly<Record<string, string>> = {
     open: tried,
-    "half-open": "tried again now",
-    disabled: "off until it is configured anew",
+    "half-open": "an attempt runs now",
+    disabled: "disabled until its configuration changes",
   };
   return { text: `no, ${why[circuit] ?? circuit}`, style: "red" };
 }
@@ -217,8 +220,8 @@ function describeAll(
   nowMs: number,
   paint: Paint,
 ): string {
-  if (items.length === 0) return "No such delivery.\n";
-  const head = ["DELIVERY", "AGE", "WRITTEN (UTC)", "STATE", "TRIES", "ALERT", "CHANNEL", "WHAT"];
+  if (items.length === 0) return "No delivery matches.\n";
+  const head = ["DELIVERY", "AGE", "WRITTEN (UTC)", "STATE", "ATTEMPTS", "ALERT", "CHANNEL", "MESSAGE"];
   return `${drawTable(
     head,
     items.map((item) => toRow(item, nowMs)),
@@ -230,7 +233,7 @@ function toRow(delivery: Delivery, nowMs: number): Cell[] {
   const { id, createdAt, state, channel, reason, alertId, attempts, headline, lastError } = delivery;
   const how = [
     reason,
-    ...(delivery.standsInFor === null ? [] : [`for ${shortenText(delivery.standsInFor, 64)}`]),
+    ...(delivery.standsInFor === null ? [] : [`instead of ${shortenText(delivery.standsInFor, 64)}`]),
     ...(delivery.digestKey === null ? [] : ["in a digest"]),
   ];
   const said = [headline, lastError].flatMap((text) =>

@@ -16,14 +16,14 @@ import { requireZones } from "./options/require-known.ts";
 import { withStore } from "./store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
-/** Reasons are short; what has become of them elsewhere must not fill a screen. */
+/** Longwatch writes short reasons. A longer reason in the database must not fill the screen. */
 const MAX_REASON_CHARS = 200;
 const MAX_REASONS = 5;
 
 const HELP = `
-A gap is an hour, or several in a row, that the platform has forgotten and that was never proven complete. What is stored
-of it stays. Reads the database only. Exit code 0; 2 for a zone that is neither
-configured nor stored; 3 when there is a gap in the span.
+A gap is one or more hours in a row that the platform forgot before they were sealed. The events of a gap that are stored
+stay stored. The command reads only the database. Exit code 0; 2 if the zone is neither configured nor stored; 3 if the
+span has a gap.
 
 Examples:
   npm run -s longwatch -- gaps
@@ -34,21 +34,21 @@ type Flags = SpanFlags & { readonly json?: true };
 
 interface ZoneGaps {
   readonly zoneId: number;
-  /** Start of the first hour that was looked at. */
+  /** Start of the first hour that was read. */
   readonly from: number;
   readonly gaps: readonly Gap[];
 }
 
-/** `longwatch gaps`: what is lost, since when, how much and why. */
+/** `longwatch gaps`: lists the lost hours with the reasons. */
 export function gapsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("gaps", "List what is missing for good, and why.", HELP, io)
+  return storeCommand("gaps", "List the hours that are lost, and why.", HELP, io)
     .option("--zone <id>", "one shield zone (default: all)")
     .option(
       "--from <time>",
       "start: ISO-8601, epoch ms, relative such as -30d (default: the first known hour)",
     )
     .option("--to <time>", "end (default: now)")
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const now = io.clock();
@@ -77,7 +77,7 @@ export function gapsCommand(readConfig: () => Config, io: StoreIo = createProces
     );
 }
 
-/** As `GET /api/v1/gaps` has them. */
+/** Returns the answer of `GET /api/v1/gaps`. */
 function toJson(zones: readonly ZoneGaps[], span: { now: number; from: number; to: number }) {
   return {
     items: zones.flatMap(({ zoneId, gaps }) => gaps.map((gap) => toGap({ ...gap, zoneId }))),

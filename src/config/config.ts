@@ -18,14 +18,14 @@ export interface Config {
     readonly url: string | null;
     readonly key: Secret | null;
     readonly zones: readonly number[];
-    /** Of all replicas together. */
+    /** The limit for all replicas together. */
     readonly requestsPerSecond: number;
   };
-  /** Null: the embedded Postgres in `dataDir`. */
+  /** Null means the embedded Postgres in `dataDir`. */
   readonly databaseUrl: Secret | null;
-  /** Null: the queues live in Postgres. */
+  /** Null means that the queues are in Postgres. */
   readonly redisUrl: Secret | null;
-  /** PEM; null: whom Node trusts. */
+  /** Certificates in PEM. Null means Node's own authorities. */
   readonly redisCa: string | null;
   /** Absolute. */
   readonly dataDir: string;
@@ -39,19 +39,19 @@ export interface Config {
     readonly keyRequestsPerMinute: number;
     readonly addressRequestsPerMinute: number;
     readonly trustedProxies: readonly string[];
-    /** Null: the first start makes one. */
+    /** Null means that the first start makes a key. */
     readonly adminKey: Secret | null;
     readonly areMetricsPublic: boolean;
   };
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
-  /** The age of a sealed hour at which its last comparison is entered into its evidence. */
+  /** The age of a sealed hour at which its last comparison is written into its evidence. */
   readonly lastProofMs: number;
   readonly spikeZ: number;
   readonly advicePerHour: number;
   readonly adviceOnRequest: boolean;
   readonly retention: Retention;
-  /** Null: in a file of `keyDir`. */
+  /** Null means that the key is in a file in `keyDir`. */
   readonly pseudonymKey: Secret | null;
   /** Absolute. */
   readonly keyDir: string;
@@ -60,18 +60,18 @@ export interface Config {
     readonly slack: { readonly url: Secret } | null;
     readonly allowPrivate: boolean;
   };
-  /** Where a sign of life goes every minute; a secret as a whole. */
+  /** The URL to which the service posts every minute; the whole URL is a secret. */
   readonly heartbeatUrl: Secret | null;
-  /** Null: what a channel does not take waits for it alone. */
+  /** Null means no fallback: notifications of a failing channel wait for that channel. */
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
   /** Every variable as it was given. */
   readonly settings: readonly Setting[];
   /** Whether LONGWATCH_CONFIG names a file. */
   readonly hasFile: boolean;
-  /** From the file that LONGWATCH_CONFIG names, or what holds without one. */
+  /** The settings of the file that LONGWATCH_CONFIG names, or the defaults without a file. */
   readonly alerting: Alerting;
   /**
-   * The same, read anew.
+   * Reads `alerting` again.
    * @throws {UsageError} listing every mistake.
    */
   readonly rereadAlerting: () => Alerting;
@@ -87,12 +87,12 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
   return read(env, () => []);
 }
 
-/** The same for the service itself, which also needs that what is set goes together and that it may post to its addresses. */
+/** Parses like `parseConfig`, for the service. Also checks settings that belong together and the addresses it posts to. */
 export function parseServiceConfig(env: NodeJS.ProcessEnv): Config {
   return read(env, findServiceMistakes);
 }
 
-/** Every variable in the words of its mistakes; a secret comes with its NAME_FILE. `fallback` as one would type it. */
+/** Describes every variable with the rule of its mistakes. A secret comes with its NAME_FILE. `fallback` is as typed. */
 export function describeConfig(): readonly {
   readonly variables: readonly string[];
   readonly rule: string;
@@ -108,14 +108,14 @@ export function describeConfig(): readonly {
 
 export interface Setting {
   readonly name: string;
-  /** As one would type it; null where there is none, `[secret]` in place of a secret. */
+  /** The value as typed; null if there is none; `[secret]` for a secret. */
   readonly value: string | null;
-  /** By the environment, itself or as NAME_FILE. */
+  /** Whether the environment sets the variable or its NAME_FILE. */
   readonly isSet: boolean;
 }
 
 /**
- * Every variable with what holds here.
+ * Lists every variable with its value here.
  * @throws {UsageError} as `parseConfig`.
  */
 export function listSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
@@ -132,7 +132,7 @@ function toSettings(env: NodeJS.ProcessEnv): readonly Setting[] {
 }
 
 /**
- * Address and key for a command that talks to the platform.
+ * Returns address and key for a command that calls the platform.
  * @throws {UsageError} naming the variables that are missing.
  */
 export function requireEdge(config: Config): { baseUrl: string; accessKey: Secret } {
@@ -170,7 +170,7 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
   return Object.freeze({ ...toConfig(data), settings: toSettings(env), alerting, rereadAlerting });
 }
 
-/** Writes out what it means; returns the mistakes. That it is an address at all is found with the others. */
+/** Replaces DATABASE_URL by its complete form and returns the mistakes. The schema reports a text that is no URL. */
 function settleDatabaseUrl(given: Given): string[] {
   const { DATABASE_URL: text = "" } = given;
   if (URL.parse(text) === null) return [];
@@ -182,13 +182,13 @@ function settleDatabaseUrl(given: Given): string[] {
 
 interface AlertingSource {
   readonly env: NodeJS.ProcessEnv;
-  /** Undefined also where it is none. */
+  /** Undefined if it is missing or wrong. */
   readonly fallback: string | undefined;
-  /** Undefined where the environment has a mistake: then nothing is made of what is read. */
+  /** Undefined if the environment has a mistake; the result is then not used. */
   readonly spikeZ: number | undefined;
 }
 
-/** Reads from what the environment gives, so that a mistake of the environment does not hide those of the file. */
+/** Creates the reader of the configuration file. It also runs if the environment has mistakes, so that all mistakes are listed. */
 function createAlertingReader(
   given: Given,
   { env, fallback, spikeZ = 1 }: AlertingSource,
@@ -211,7 +211,7 @@ function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boo
   return allows === "true";
 }
 
-/** Nothing can stand in that does not exist; a page that is late must not be the first to find out. */
+/** Checks at the start that the fallback channel exists, because it is otherwise used only when another channel fails. */
 function checkFallback(name: string | undefined, known: readonly string[] | null): string[] {
   if (name === undefined || known === null || known.includes(name)) return [];
   const meant = closestName(name, known);
@@ -222,7 +222,7 @@ function checkFallback(name: string | undefined, known: readonly string[] | null
   return [`LONGWATCH_FALLBACK_CHANNEL: ${show(name)}: is not a channel: ${rule}`];
 }
 
-/** The channels of the environment; the terminal always is one. */
+/** Returns the channels of the environment. The terminal is always one of them. */
 function toChannelConfigs({
   webhook,
   slack,
@@ -240,7 +240,7 @@ function show(value: string | undefined): string {
   return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
 }
 
-/** A misspelt variable would otherwise be a setting that silently does nothing. */
+/** Returns a mistake for every unknown variable. Without it, a misspelt variable would silently have no effect. */
 function findUnknown(given: Given): string[] {
   const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
   return Object.keys(given)
@@ -252,7 +252,7 @@ function findUnknown(given: Given): string[] {
     });
 }
 
-/** Variables of which one says nothing, or the wrong thing, without the other. */
+/** Pairs of variables: the first has no meaning, or a wrong meaning, without the second. */
 const BELONGS_TO: readonly (readonly [string, string])[] = [
   ["EDGE_API_URL", "EDGE_API_KEY"],
   ["EDGE_API_URL", "EDGE_SHIELD_ZONES"],
@@ -263,7 +263,7 @@ const BELONGS_TO: readonly (readonly [string, string])[] = [
   ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
 ];
 
-/** Where the service posts by itself. */
+/** Variables with addresses to which the service posts. */
 const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
 
 function findServiceMistakes(given: Given): string[] {

@@ -3,14 +3,14 @@ import { z } from "zod";
 import { readKeyId } from "../model/access-key.ts";
 import { readCertificates } from "./read-certificates.ts";
 
-/** What a variable must be, and what it is for: one wording for the list of mistakes and for the table of docs/configuration.md. */
+/** Rule and description of a variable. The list of mistakes and the table of docs/configuration.md use the same words. */
 interface About {
   /** Continues the sentence "must be". */
   readonly rule: string;
   readonly description: string;
-  /** Never shown, and also read from NAME_FILE. */
+  /** A secret is never shown, and can also be read from NAME_FILE. */
   readonly isSecret?: boolean;
-  /** As one would type it. */
+  /** The default as typed. */
   readonly fallback?: string;
 }
 
@@ -34,7 +34,7 @@ function urlWith(...protocols: readonly string[]) {
   return z.string().refine((text) => protocols.includes(URL.parse(text)?.protocol ?? ""));
 }
 
-/** User name and password in an address end up in logs: the key has a variable of its own. */
+/** Without user name and password, because addresses are logged. The key has its own variable. */
 const edgeUrl = urlWith("http:", "https:").refine((text) => URL.parse(text)?.username === "");
 
 function numberBetween(lowest: number, highest: number, pattern = /^\d+$/) {
@@ -62,7 +62,7 @@ const networks = z
   .transform((text) => text.split(",").map((part) => part.trim()))
   .refine((parts) => parts.every((part) => ipaddr.isValid(part) || ipaddr.isValidCIDR(part)));
 
-/** As Standard Webhooks has them. */
+/** Returns whether the text is a secret of Standard Webhooks. */
 function isSigningSecret(text: string): boolean {
   const [, key] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
   const bytes = Buffer.from(key ?? "", "base64").length;

@@ -2,23 +2,23 @@ import { accessSync, constants } from "node:fs";
 import { readCertificates } from "./read-certificates.ts";
 
 const FILES = ["sslrootcert", "sslcert", "sslkey"] as const;
-/** Each of them checks the server's certificate and name here. */
+/** The modes that check the server's certificate and name. */
 const CHECKED = ["allow", "prefer", "require", "verify-ca", "verify-full"];
 const UNCHECKED = ["disable", "no-verify"];
 
 export type ReadDatabaseUrl = { readonly url: string } | { readonly mistake: string };
 
 /**
- * A Postgres address in the form that every connection here is opened with, so that all of them mean the same by it. The
- * driver takes weaker modes of libpq for `verify-full` today, with a warning that this will end, and takes what it does
- * not know without a word: what is meant is written out instead. The mistake shows nothing but the parameter's value.
+ * Returns a Postgres address in the complete form that every connection uses. The driver treats weaker modes of libpq as
+ * `verify-full` today, warns that this will change, and silently accepts unknown modes. So the mode is written out here. A
+ * mistake shows only the value of the parameter.
  */
 export function readDatabaseUrl(text: string): ReadDatabaseUrl {
   const url = new URL(text);
   const { searchParams } = url;
-  // Of several the driver takes the last.
+  // The driver uses the last of several values.
   const given = (name: string) => searchParams.getAll(name).at(-1);
-  // Node's own authorities are the ones that count without a file.
+  // Without a file, Node's own authorities are used, which is what `system` means.
   if (given("sslrootcert") === "system") {
     searchParams.delete("sslrootcert");
     if (given("sslmode") === undefined) searchParams.set("sslmode", "verify-full");
@@ -35,13 +35,13 @@ export function readDatabaseUrl(text: string): ReadDatabaseUrl {
   const known = [...CHECKED, ...UNCHECKED];
   if (!known.includes(mode))
     return { mistake: `sslmode=${JSON.stringify(mode)}: must be one of ${known.join(", ")}` };
-  // Who asks the driver for libpq's own meaning has it.
+  // With uselibpqcompat, the driver uses libpq's own meaning of the mode.
   if (given("uselibpqcompat") !== "true")
     searchParams.set("sslmode", CHECKED.includes(mode) ? "verify-full" : mode);
   return { url: url.href };
 }
 
-/** Whether a connection by this address is encrypted for whoever answers it, because nothing checks who that is. */
+/** Returns whether a connection to this address is encrypted but does not check the server's certificate. */
 export function trustsAnyServer(databaseUrl: string): boolean {
   const { searchParams } = new URL(databaseUrl);
   const last = (name: string) => searchParams.getAll(name).at(-1);

@@ -2,7 +2,7 @@ import { toError } from "../lib/errors.ts";
 import { SECRETS } from "./environment.ts";
 import { readSmallFile } from "./read-small-file.ts";
 
-/** Fills in what is given as a file, its text without the last line end; returns the mistakes. */
+/** Fills in secrets that are given as a file, without the last line end. Returns the mistakes. */
 export function readSecretFiles(given: Record<string, string>): string[] {
   const mistakes: string[] = [];
   for (const name of SECRETS) {

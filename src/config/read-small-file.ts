@@ -1,18 +1,18 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { toError } from "../lib/errors.ts";
 
-/** More than any configuration file or secret has. */
+/** Larger than any configuration file or secret. */
 const MAX_BYTES = 1_048_576;
 
 /**
- * Returns the text of a file. Refuses what is no regular file: a device may never end, and a pipe may never begin.
- * @throws {Error} whose message says why, and nothing of what the file holds.
+ * Returns the text of a file. Refuses a file that is not regular: a device may never end, and a pipe may never begin.
+ * @throws {Error} whose message has the reason but no content of the file.
  */
 export function readSmallFile(file: string, maxBytes = MAX_BYTES): string {
   const opened = openFile(file);
   try {
     if (!fstatSync(opened).isFile()) throw new Error("is not a regular file");
-    // One byte more than is allowed: files of the system may claim to be empty.
+    // Reads up to one byte more than allowed. The size is not checked before, because system files report a size of 0.
     const bytes = Buffer.allocUnsafe(maxBytes + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length <= maxBytes; length += read)
@@ -26,7 +26,7 @@ export function readSmallFile(file: string, maxBytes = MAX_BYTES): string {
 
 function openFile(file: string): number {
   try {
-    // To open a pipe that nobody writes into would wait for a writer.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     return openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (thrown) {
     const { code } = toError(thrown) as NodeJS.ErrnoException;

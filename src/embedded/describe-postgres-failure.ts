@@ -16,21 +16,21 @@ const UNREACHABLE = new Set([
   "ETIMEDOUT",
 ]);
 
-/** SQLSTATEs of a connection that does not come about, and of tables that are not there, with what helps. */
+/** The next step for each SQLSTATE of a failed connection. */
 const REMEDIES: Record<string, string> = {
   "28P01": "check user name and password in DATABASE_URL",
   "28000": "check user name and password in DATABASE_URL, and pg_hba.conf",
-  "3D000": "create it, or correct DATABASE_URL",
-  "42501": "give the role of DATABASE_URL the right (docs/database-roles.sql)",
-  "53100": "the disk of the Postgres server is full: free space there, or enlarge it",
+  "3D000": "create the database, or correct DATABASE_URL",
+  "42501": "grant the right to the role of DATABASE_URL (docs/database-roles.sql)",
+  "53100": "the disk of the Postgres server is full: free space on it or enlarge it",
   "53300": "raise max_connections, or run fewer replicas",
   "57P03": "try again in a moment",
 };
 const MISSING = new Set(["42P01", "42703"]);
 
-/** What is wrong with the database and what helps, in one line; null where the failure is of another kind. */
+/** Returns one line about a failure of the database with the next step, or null for any other failure. */
 export function describePostgresFailure(thrown: unknown): string | null {
-  // It says itself what to do.
+  // These errors already name the next step.
   if (thrown instanceof TlsFailureError || thrown instanceof EmbeddedPostgresError) return null;
   if (thrown instanceof FullDiskError) return escapeText(thrown.message);
   for (const error of eachCause(thrown)) {
@@ -39,13 +39,13 @@ export function describePostgresFailure(thrown: unknown): string | null {
       hostname?: string;
       port?: number;
     };
-    // A file or a program that is missing has the code of a socket that is.
+    // A missing file or program has the same code as a missing socket.
     if (code === undefined || !UNREACHABLE.has(code) || (code === "ENOENT" && syscall !== "connect"))
       continue;
     const host = address ?? hostname;
     const place =
       host === undefined ? "" : ` at ${escapeText(port === undefined ? host : `${host}:${port}`)}`;
-    return `Postgres${place} cannot be reached (${code}): does it run, and is DATABASE_URL right?`;
+    return `Postgres${place} cannot be reached (${code}): check that it runs and that DATABASE_URL is correct`;
   }
   const state = readSqlState(thrown);
   if (state === null) return null;
@@ -56,7 +56,7 @@ export function describePostgresFailure(thrown: unknown): string | null {
   return remedy === undefined ? null : `Postgres: ${escapeText(last)} (${state}): ${remedy}`;
 }
 
-/** From the outside in; a host with several addresses fails with one error for each. */
+/** Returns the error and its causes, the outermost first. A host with several addresses has one error for each. */
 function eachCause(thrown: unknown): Error[] {
   if (!(thrown instanceof Error)) return [];
   const several = thrown instanceof AggregateError ? (thrown.errors as unknown[]) : [];

@@ -22,8 +22,8 @@ function fileIn(dataDir: string): string {
 }
 
 /**
- * Makes the file in which outages are recorded, empty; returns what writes an outage into it. The file has its full size
- * from the beginning and is written in place: a disk that is full later still takes it.
+ * Creates the empty file in which outages are recorded. Returns a function that writes an outage into it. The file has its
+ * full size from the start and is overwritten in place, so that a full disk does not prevent a write.
  */
 export function openOutageFile(dataDir: string): (outage: PostgresOutage, untilMs: number | null) => void {
   mkdirSync(dataDir, { recursive: true });
@@ -32,7 +32,7 @@ export function openOutageFile(dataDir: string): (outage: PostgresOutage, untilM
 }
 
 function write(dataDir: string, outage: RecordedOutage): void {
-  // The oldest lines go first where not all fit.
+  // If not all lines fit, the oldest lines are left out.
   const reason = outage.reason.slice(0, 500);
   for (let first = 0; first <= outage.lines.length; first++) {
     const text = JSON.stringify({ ...outage, reason, lines: outage.lines.slice(first) });
@@ -53,7 +53,7 @@ function overwrite(file: string, bytes: Buffer): void {
   }
 }
 
-/** Returns the last outage since the service was started; null where there was none. */
+/** Returns the last outage since the service was started, or null. */
 export function readOutageFile(dataDir: string): RecordedOutage | null {
   try {
     return Outage.parse(JSON.parse(readFileSync(fileIn(dataDir), "utf8")));

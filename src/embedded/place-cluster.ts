@@ -14,7 +14,7 @@ import path from "node:path";
 import { canReach, type PostgresUser } from "./postgres-user.ts";
 import { writeWhole } from "./write-whole.ts";
 
-/** Used only when Postgres must run as another user who cannot enter the data folder; survives a reboot. */
+/** Used only if Postgres must run as another user who cannot enter the data folder. This folder survives a reboot. */
 const SHARED_ROOT = "/var/lib/longwatch";
 
 export interface ClusterPlace {
@@ -25,7 +25,7 @@ export interface ClusterPlace {
 }
 
 /**
- * Decides where the cluster and the binaries lie. Normally `<dataDir>/postgres` and the installed package. As root,
+ * Decides where the cluster and the binaries are. Normally `<dataDir>/postgres` and the installed package. As root,
  * with a data folder or package other users cannot enter, both go below /var/lib/longwatch: `<dataDir>/postgres-at`
  * then names the cluster by a random id, so that a new clone at an old path never adopts an old database, and
  * clusters whose data folder is gone are removed.
@@ -52,14 +52,14 @@ export function hasCluster(dataDir: string): boolean {
   return existsSync(path.join(dataDir, "postgres")) || existsSync(path.join(dataDir, "postgres-at"));
 }
 
-/** Returns where the cluster of this data folder is, or where a first start would put it when nothing stands in the way. */
+/** Returns the folder of the cluster of this data folder, or the folder that a first start would normally create. */
 export function findCluster(dataDir: string): string {
   const pointer = path.join(dataDir, "postgres-at");
   const isElsewhere = existsSync(pointer);
   return isElsewhere ? readFileSync(pointer, "utf8").trim() : path.join(path.resolve(dataDir), "postgres");
 }
 
-/** One copy per package version, moved into place whole, so that two first starts cannot see half of it. */
+/** Makes one copy per package version. The complete copy is renamed into place, so that no other start sees half of it. */
 function copyHome(home: string): string {
   const manifest = JSON.parse(readFileSync(path.join(home, "..", "package.json"), "utf8")) as {
     version: string;

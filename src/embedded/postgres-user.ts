@@ -6,8 +6,8 @@ export interface PostgresUser {
 }
 
 /**
- * Postgres refuses to run as root. Null when this process is not root; else an existing unprivileged user
- * (initdb looks its own user up, so an unused number would not do).
+ * Returns the user that runs Postgres, which refuses to run as root: null if this process is not root, else an existing
+ * unprivileged user (initdb looks up its user, so an unused number does not work).
  * @throws {Error} when the machine knows neither `postgres` nor `nobody`.
  */
 export function pickPostgresUser(): PostgresUser | null {
@@ -22,11 +22,11 @@ export function pickPostgresUser(): PostgresUser | null {
     }
   }
   throw new Error(
-    "Postgres cannot run as root, and this machine has no user postgres or nobody to run it as",
+    "Postgres cannot run as root, and this machine has neither a user postgres nor a user nobody; create one, or run Longwatch as another user",
   );
 }
 
-/** Whether that user could enter every folder on the way to `folder`. */
+/** Returns whether the user can enter every folder on the path to `folder`. */
 export function canReach(user: PostgresUser, folder: string): boolean {
   try {
     execFileSync("test", ["-x", folder], { uid: user.uid, gid: user.gid, cwd: "/", stdio: "ignore" });

@@ -18,9 +18,9 @@ import { writeWhole } from "./write-whole.ts";
 const run = promisify(execFile);
 
 /**
- * Keeps Postgres in a session of its own, so that Ctrl-C reaches the service first, and stops it (fast shutdown)
- * when this process closes the pipe or dies: also after kill -9 nothing is left running. The watch of the pipe ends with
- * the server: by then another process may have the server's id.
+ * Runs Postgres in its own session, so that Ctrl-C reaches the service first. Stops Postgres (fast shutdown) when this
+ * process closes the pipe or ends, even after kill -9. The watch of the pipe ends with the server, because later another
+ * process may have the server's id.
  */
 const KEEPER = `"$@" & child=$!
 ( read -r _; kill -INT $child ) <&3 3<&- & watch=$!
@@ -32,8 +32,8 @@ exit $code`;
 const LAST_LINES_MS = 1_000;
 
 /**
- * Not the service's own environment: that holds its secrets, and the database, which may run as another user and runs
- * programs for its superuser, has no use for them.
+ * The environment of Postgres. The service's own environment holds secrets that Postgres, which may run as another user,
+ * does not need.
  */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin" };
 
@@ -98,7 +98,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
   const log = createServerLog();
   const keeper = spawnServer(place.home, place.dataFolder, port, options.settings ?? [], user, log);
   const ended = watchEnd(keeper, log);
-  // Said because PGSSLMODE of the environment holds where nothing is.
+  // sslmode is explicit, because PGSSLMODE of the environment would apply otherwise.
   const url = `postgres://longwatch:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
   const stop = async () => {
     keeper.stdio[3]?.destroy();
@@ -116,8 +116,8 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
 }
 
 /**
- * Resolves when the server has exited and its last lines have come through the pipe. A session that outlives a killed
- * server holds the pipe until its statement ends; it is not waited for.
+ * Resolves when the server has exited and its last lines were read from the pipe. A session that outlives a killed server
+ * keeps the pipe open until its statement ends, so the wait is limited.
  */
 function watchEnd(keeper: ChildProcess, log: ServerLog): Promise<ServerEnd> {
   return new Promise((resolve) => {
@@ -133,7 +133,7 @@ function watchEnd(keeper: ChildProcess, log: ServerLog): Promise<ServerEnd> {
   });
 }
 
-/** A shell says 128 and the signal's number of a child that a signal ended. */
+/** Describes the end of the server. A shell reports 128 plus the signal's number for a child that a signal ended. */
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string {
   if (code === null) return `signal ${signal}`;
   return code > 128 ? `signal ${code - 128}` : `exit code ${code}`;
@@ -142,12 +142,12 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
 function readPassword(dataDir: string): string {
   const file = path.join(dataDir, "postgres-password");
   const known = existsSync(file) ? readFileSync(file, "utf8") : "";
-  // Empty: a start on a full disk made it.
+  // An earlier start on a full disk may have left an empty file.
   if (known === "") writeWhole(file, randomBytes(24).toString("hex"));
   return readFileSync(file, "utf8");
 }
 
-/** Builds the cluster under another name first: a kill in the middle leaves no half-made one. */
+/** Creates the cluster under another name first, so that a kill leaves no incomplete cluster. */
 async function initialise(home: string, dataFolder: string, password: string, user: PostgresUser | null) {
   const fresh = `${dataFolder}.new`;
   rmSync(fresh, { recursive: true, force: true });
@@ -177,13 +177,13 @@ async function initialise(home: string, dataFolder: string, password: string, us
   renameSync(fresh, dataFolder);
 }
 
-/** After kill -9 of the service its server is still shutting down; two must never share a cluster. */
+/** Waits until an earlier server has ended: after kill -9 of the service it may still shut down. Two servers must never share a cluster. */
 async function waitForPredecessor(dataFolder: string, deadline: number): Promise<void> {
   const pidFile = path.join(dataFolder, "postmaster.pid");
   while (existsSync(pidFile) && isAlive(Number(readFileSync(pidFile, "utf8").split("\n")[0]))) {
     if (performance.now() > deadline) {
       throw new Error(
-        `another Longwatch uses the database in ${dataFolder}, or is just starting or stopping: try again, or stop it (see ${pidFile})`,
+        `another Longwatch uses the database in ${dataFolder}, or is starting or stopping; try again later, or stop it (see ${pidFile})`,
       );
     }
     await delay(50);
@@ -245,7 +245,7 @@ async function waitUntilReady(
   }
 }
 
-/** Another process may take the port between this look and the server's start; the start then fails and says so. */
+/** Returns a free port. If another process takes the port before the server starts, the start fails with an error. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));

@@ -3,17 +3,17 @@ import { saysFullDisk } from "../lib/full-disk.ts";
 const MAX_CHARS = 20_000;
 const MAX_LINES = 5;
 const MAX_LINE_CHARS = 300;
-/** Errors of statements stay out: their texts may hold addresses and other event data. */
+/** Lines about the server itself. Errors of statements are left out, because they may contain addresses and other event data. */
 const IS_SERVERS =
   /\s(?:FATAL|PANIC):|\sLOG: {2}(?:could not|.*terminated by signal|.*exited with exit code)/;
-/** Every client that connects while the server starts or ends gets one of these. */
+/** Routine lines: every client that connects while the server starts or ends causes one. */
 const IS_ROUTINE = /FATAL: {2}(?:the database system is|terminating connection)/;
 
 export interface ServerLog {
   add(text: string): void;
-  /** The end of everything that the server wrote. */
+  /** Returns the last text that the server wrote. */
   tail(): string;
-  /** The last lines that say why the server failed, oldest first; at most five. */
+  /** Returns the last error lines of the server, oldest first, at most five. */
   errors(): string[];
 }
 

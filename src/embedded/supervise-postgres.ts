@@ -9,13 +9,13 @@ import {
 } from "./postgres.ts";
 import { EmbeddedPostgresError } from "./postgres-error.ts";
 
-/** The server ended although nobody had stopped it. */
+/** An outage: the server ended without being stopped. */
 export interface PostgresOutage extends ServerEnd {
   /** When it ended; epoch ms. */
   readonly sinceMs: number;
   /** Restarts that have failed since. */
   readonly failedRestarts: number;
-  /** Whether the server's last words are about a full disk. */
+  /** Whether the server's last lines report a full disk. */
   readonly isDiskFull: boolean;
 }
 
@@ -55,7 +55,7 @@ export async function superviseEmbeddedPostgres(
   };
   let server = first;
 
-  /** Null when it was stopped meanwhile. */
+  /** Restarts the server. Returns null if it was stopped meanwhile. */
   async function restart(end: ServerEnd, failedBefore: number) {
     const isDiskFull = end.lines.some(saysFullDisk);
     let outage: PostgresOutage = { ...end, sinceMs: clock(), failedRestarts: failedBefore, isDiskFull };
@@ -103,12 +103,12 @@ export async function superviseEmbeddedPostgres(
   };
 }
 
-/** What a failed restart says; where it says nothing new, what was known stays. */
+/** Returns the reason and lines of a failed restart, or the known ones if it has no new lines. */
 function explain(thrown: unknown, known: ServerEnd): ServerEnd & { readonly isDiskFull: boolean } {
   const failed = [thrown, thrown instanceof Error ? thrown.cause : null].find(
     (one) => one instanceof EmbeddedPostgresError,
   );
   const lines = failed === undefined || failed.lines.length === 0 ? known.lines : failed.lines;
-  const message = thrown instanceof Error && failed !== thrown ? thrown.message : "it does not come up";
+  const message = thrown instanceof Error && failed !== thrown ? thrown.message : "it does not start";
   return { reason: failed === undefined ? message : known.reason, lines, isDiskFull: isFullDisk(thrown) };
 }

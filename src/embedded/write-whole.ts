@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 
-/** Writes a file that only this user may read. On a full disk no empty or half file stays, which a later start would trust. */
+/** Writes a file that only this user may read. A full disk leaves no empty or incomplete file for a later start. */
 export function writeWhole(file: string, content: string): void {
   const fresh = `${file}.new`;
   try {

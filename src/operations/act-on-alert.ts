@@ -19,13 +19,13 @@ import { maskText } from "../archive/mask/mask-text.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;
-  /** What the audit trail calls them; by default their name. */
+  /** The actor in the audit trail. By default the name of the person. */
   readonly actor?: string;
 }
 
 /**
- * `unchanged`: the alert had that state already, by another act or by the service; nothing was written. `noted`: so it had,
- * and the note was added.
+ * `unchanged`: the alert already had that state; nothing was written. `noted`: the alert already had that state, and the
+ * note was added.
  */
 export type ActResult =
   | { readonly kind: "unknown" }
@@ -39,9 +39,10 @@ export type ActResult =
   | { readonly kind: "done"; readonly state: AlertRow["state"]; readonly channels: readonly string[] };
 
 /**
- * Acknowledges a firing alert: it repeats no more, and getting worse is still told. Leaves in the same transaction an
- * `acknowledged` for every channel that was told of it; the delivery drops those whose channel has no way to show it. Of
- * two at once one does it. Of an alert that is acknowledged already, a new note is added in the same way.
+ * Acknowledges a firing alert: it gets no more reminders, but its channels are still notified when it gets worse. In the
+ * same transaction, writes an `acknowledged` notification for every channel that was notified of the alert; the delivery
+ * drops it for channels that cannot show it. If two callers acknowledge at once, one succeeds. A new note of an alert that
+ * is already acknowledged is added in the same way.
  */
 export async function acknowledgeByHand(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "firing", async (tx, row) => {
@@ -60,13 +61,13 @@ export async function acknowledgeByHand(database: Database, act: AlertAct): Prom
     const channels = [...notifiedChannels(before)];
     if (channels.length === 0) return { state: "acknowledged", channels };
     const takenBy = isFirst ? null : row.acknowledgedBy;
-    const told = toAcknowledgedMessage(message, transitions.length, { ...act, takenBy });
-    await insertNotifications(tx, toNotifications(told, { notified: channels }, before));
+    const acknowledged = toAcknowledgedMessage(message, transitions.length, { ...act, takenBy });
+    await insertNotifications(tx, toNotifications(acknowledged, { notified: channels }, before));
     return { state: "acknowledged", channels };
   });
 }
 
-/** Whether an act has a note that the acknowledged alert does not have yet; the same request sent twice adds it once. */
+/** Returns whether the note is new for the acknowledged alert. The same request sent twice adds the note once. */
 function hasNewNote({ by, note }: AlertAct, row: AlertRow): boolean {
   if (row.state !== "acknowledged" || note === null || note.trim() === "") return false;
   const latest = toAlertRecord(row).transitions.findLast(({ reason }) => reason === "acknowledged");
@@ -74,8 +75,9 @@ function hasNewNote({ by, note }: AlertAct, row: AlertRow): boolean {
 }
 
 /**
- * Resolves an alert and leaves in the same transaction a `resolved` for every channel that was told of it. Of two at once,
- * or of one and raise-alerts, one does it. Of one that speaks for many, what nobody has heard of ends with it.
+ * Resolves an alert. In the same transaction, writes a `resolved` notification for every channel that was notified of the
+ * alert. If two callers, or a caller and raise-alerts, resolve at once, one succeeds. Members of a group alert that were
+ * not notified by themselves resolve with it.
  */
 export function resolveAlert(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "unresolved", async (tx, row) => {
@@ -85,7 +87,8 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     const { kind, spikeId } = row;
     const resolvedAt = new Date(act.atMs);
     const moved = { state, transition, transitions: [...transitions], kind, spikeId, resolvedAt };
-    if (!(await changeAlert(tx, row, moved))) throw new Error(`alert ${row.id} moved although it is locked`);
+    if (!(await changeAlert(tx, row, moved)))
+      throw new Error(`alert ${row.id} was changed although it is locked`);
     const message = toResolvedMessage(parseDetails(row.details).message, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
     await insertNotifications(tx, toNotifications(message, { notified: channels }, before));

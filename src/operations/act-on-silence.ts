@@ -11,16 +11,16 @@ import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
 import { replaceInJson } from "../privacy/replace-addresses.ts";
 import { summariseAlert } from "./summarise-alert.ts";
 
-/** Alerts that are looked at to say what a silence holds back now. */
+/** The most alerts that are read to find those that a silence mutes now. */
 const MAX_ALERTS = 10_000;
 
 export interface WantedSilence {
   readonly matchers: Matchers;
   readonly durationMs: number;
-  /** Hostile text, like who wants it. */
+  /** Untrusted text, as is `by`. */
   readonly reason: string;
   readonly by: string;
-  /** What the audit trail calls them; by default their name. */
+  /** The actor in the audit trail. By default the name of the person. */
   readonly actor?: string;
   readonly nowMs: number;
 }
@@ -32,7 +32,7 @@ export interface PlannedSilence {
   readonly matchers: Matchers;
   readonly reason: string;
   readonly createdBy: string;
-  /** The unresolved alerts that it holds back now, the newest first. */
+  /** The unresolved alerts that the silence mutes now, the newest first. */
   readonly alertIds: readonly number[];
 }
 
@@ -40,7 +40,7 @@ export interface AddedSilence extends PlannedSilence {
   readonly id: number;
 }
 
-/** Keeps alerts from the channels for a while, with its audit entry. */
+/** Adds a silence with its audit entry. */
 export function addSilence(database: Database, wanted: WantedSilence): Promise<AddedSilence> {
   return inTransaction(database, async ({ tx }) => {
     const planned = await planSilence(tx, wanted);
@@ -51,7 +51,7 @@ export function addSilence(database: Database, wanted: WantedSilence): Promise<A
       actor: maskText(wanted.actor ?? createdBy),
       action: "silence.added",
       subject: `silence ${id}`,
-      // The entry outlives every erasure: the silence itself has the address until then.
+      // Masked, because an erasure does not change audit entries. It does change the silence itself.
       details: {
         matchers: maskMatchers(matchers),
         reason: maskText(reason),
@@ -62,17 +62,17 @@ export function addSilence(database: Database, wanted: WantedSilence): Promise<A
   });
 }
 
-/** A rule that a silence names is text of whoever made it. */
+/** Masks addresses in the matchers: a rule in a matcher is text that a person typed. */
 function maskMatchers(matchers: Matchers): unknown {
   return replaceInJson(matchers, maskAddress, { dropTraits: false });
 }
 
-/** What the silence would be and hold back; nothing is written. */
+/** Returns the silence that would be added and the alerts that it would mute. Writes nothing. */
 export async function planSilence(db: Queryable, wanted: WantedSilence): Promise<PlannedSilence> {
   const { matchers, durationMs, reason, by, nowMs } = wanted;
-  // Before now, so that it holds for a replica whose clock is a little behind.
+  // Starts before now, so that it is active for a replica whose clock is slightly late.
   const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
-  // Whole seconds, so that what a list prints is what holds.
+  // Whole seconds, because lists print whole seconds.
   const expiresAt = Math.round((nowMs + durationMs) / SECOND_MS) * SECOND_MS;
   const silence = { id: 0, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
   const unresolved = await listAlerts(db, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
@@ -83,21 +83,21 @@ export async function planSilence(db: Queryable, wanted: WantedSilence): Promise
   return { startsAt, expiresAt, matchers, reason, createdBy: by, alertIds };
 }
 
-/** Why an alert cannot be named to silence its like; null where it can. */
+/** The reasons why no silence can be made from an alert. */
 export type UnsilenceableAlert = "unknown" | "about-longwatch" | "many-zones" | "family";
 
-/** The zone and the rule of one alert, as matchers; the zone of one that speaks for many rules. */
+/** Returns matchers for the zone and the rule of an alert, or for the zone of a group alert. */
 export async function matchAlert(db: Queryable, alertId: number): Promise<Matchers | UnsilenceableAlert> {
   const row = await readAlert(db, alertId);
   if (row === null) return "unknown";
   const { kind, zoneId, ruleId } = row;
   if (kind === GROUP_KIND) return zoneId === null ? "many-zones" : { zone: [zoneId] };
   if (zoneId === null || ruleId === null) return "about-longwatch";
-  // As a matcher it would mean every rule that begins like it.
+  // As a matcher, the id would match every rule that begins with it.
   return ruleId.endsWith("*") ? "family" : { zone: [zoneId], rule: [ruleId] };
 }
 
-/** Ends a silence now, with its audit entry. Of two at once one ends it. */
+/** Ends a silence now and writes an audit entry. If two callers end it at once, one succeeds. */
 export function endSilence(
   database: Database,
   { id, by, actor = by, nowMs }: { id: number; by: string; actor?: string; nowMs: number },

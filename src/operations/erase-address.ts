@@ -27,7 +27,7 @@ export interface EraseAddressDeps {
   readonly database: Database;
   readonly key: PseudonymKey;
   readonly clock: Clock;
-  /** Told of how many events of how many days have been gone through. */
+  /** Called with the number of processed events and days. */
   readonly onProgress?: (progress: {
     readonly events: number;
     readonly day: number;
@@ -37,7 +37,7 @@ export interface EraseAddressDeps {
 
 export interface AddressToErase {
   readonly network: Network;
-  /** Null: of every zone. */
+  /** Null means every zone. */
   readonly zoneId: number | null;
   readonly includeMasked: boolean;
   /** Events up to here are covered; epoch ms. */
@@ -45,11 +45,11 @@ export interface AddressToErase {
 }
 
 export interface ErasableCounts extends Omit<ErasedCounts, "records"> {
-  /** Events under a masked address that may be one of those, and are not covered. */
+  /** Events with a masked address that may match but is not covered. */
   readonly maskedEvents: number;
 }
 
-/** What an erasure would change. */
+/** Counts the rows that an erasure would change. */
 export async function countErasable(
   { database, key }: EraseAddressDeps,
   asked: AddressToErase,
@@ -72,14 +72,14 @@ export interface Erased {
   readonly id: number;
   readonly isResumed: boolean;
   readonly hash: string;
-  /** Since it was begun. */
+  /** The counts since the erasure began. */
   readonly counts: ErasedCounts;
 }
 
 /**
- * Takes a person's data out of everything that is stored, and leaves a tombstone that keeps ingest from bringing it back.
- * The tombstone comes first, when no page is being stored: what was stored before is found here, what comes later is
- * kept out there. Killed at any point, the same call goes on; beside itself it does nothing twice.
+ * Removes a person's data from everything that is stored, and writes a tombstone, so that ingest does not store the data
+ * again. The tombstone is written first, while no page is being stored: earlier events are erased here, later events by
+ * ingest. After a kill, the same call continues. Two calls at once erase nothing twice.
  */
 export async function eraseAddress(
   deps: EraseAddressDeps,
@@ -92,7 +92,7 @@ export async function eraseAddress(
   const target = createErasureTarget(key, asked.network, asked);
   const { family, prefix, hash, masked } = target;
   const subject = `address ${hash.toString("hex").slice(0, 16)}`;
-  const told = {
+  const facts = {
     zoneId,
     family,
     prefix,
@@ -116,18 +116,18 @@ export async function eraseAddress(
     };
     const { id, untilAt, isResumed } = await openErasure(tx, erasure);
     const action = isResumed ? "erasure.resumed" : "erasure.requested";
-    const details = { erasure: id, until: new Date(untilAt).toISOString(), ...told };
+    const details = { erasure: id, until: new Date(untilAt).toISOString(), ...facts };
     await writeAuditEntry(tx, { actor, action, subject, details });
     return { id, untilAt, isResumed };
   });
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
   const others = await rewriteOthers(database, asked, { target, key, write: true });
   const counts = await inTransaction(database, async ({ tx }) => {
-    // A page that is being stored may have emptied more of it: the receipt waits until it is in, or not.
+    // A page that is being stored may erase more events. The receipt waits until that page is committed or rolled back.
     await waitForIngest(tx);
     await addErased(tx, opened.id, others);
     const counts = await endErasure(tx, opened.id, clock());
-    const details = { erasure: opened.id, ...told, counts };
+    const details = { erasure: opened.id, ...facts, counts };
     await writeAuditEntry(tx, { actor, action: "erasure.completed", subject, details });
     return counts;
   });
@@ -166,7 +166,7 @@ async function eraseStored(
           counts.events += ofOne.events;
           counts.records += ofOne.records;
         }
-        // Last: ingest waits for this row with its events locked.
+        // Must come last: ingest waits for this row while it holds locks on its events.
         await addErased(tx, id, counts);
         return keys;
       });
@@ -178,7 +178,7 @@ async function eraseStored(
   }
 }
 
-/** The stored days up to `untilAt`, inclusive; epoch ms, half-open. */
+/** Returns the spans of the stored days up to and including `untilAt`; epoch ms, half-open. */
 async function listSpans({ db }: Database, untilAt: number): Promise<{ from: number; to: number }[]> {
   const starts = (await listDays(db, "waf_events")).map((day) => Date.parse(`${day}T00:00:00Z`));
   return starts
@@ -192,7 +192,7 @@ interface Rewriting {
   readonly write: boolean;
 }
 
-/** Whatever else repeats the address: evidence, messages, recommendations, notes, unreadable entries. */
+/** Erases the address in evidence, messages, recommendations, notes and unreadable entries, or only counts them. */
 async function rewriteOthers(
   database: Database,
   { zoneId }: Pick<AddressToErase, "zoneId">,

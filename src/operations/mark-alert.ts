@@ -20,8 +20,9 @@ export type MarkResult =
     };
 
 /**
- * Says what the spikes behind an alert were. The hours of an attack leave the rule's history at the next tick of the
- * detector; those of noise stay. A later word replaces an earlier one; of two at once both are heard, in order.
+ * Marks the spikes of an alert as attack or noise. The hours of an attack leave the rule's history at the next tick of the
+ * detector; the hours of noise stay. A later mark replaces an earlier mark. Two calls at once are executed one after the
+ * other.
  */
 export function markAlert(
   database: Database,
@@ -30,7 +31,7 @@ export function markAlert(
   return inTransaction(database, async ({ tx }) => {
     const seen = await readAlert(tx, alertId);
     if (seen === null) return { kind: "unknown" };
-    // Spikes before alerts, as raise-alerts does.
+    // Locks spikes before alerts, in the same order as raise-alerts, to avoid a deadlock.
     const spikes = await lockSpikesOf(tx, seen);
     await lockAlert(tx, alertId);
     if (spikes.length === 0) return { kind: "not-a-spike" };
@@ -43,7 +44,7 @@ export function markAlert(
       actor: maskText(by),
       action: "alert.marked",
       subject: `alert ${alertId}`,
-      // The entry outlives every erasure.
+      // Masked, because an erasure does not change audit entries.
       details: { mark, before, spikeIds, ...(note === null ? {} : { note: maskText(note) }) },
     });
     return { kind: "done", mark, before, spikeIds };

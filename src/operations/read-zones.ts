@@ -12,16 +12,16 @@ import { horizonAt, startOfDay, startOfHour } from "../model/horizon.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;
-  /** Start of the first hour anything is known of. */
+  /** Start of the first known hour. */
   readonly firstHour: number;
-  /** Whatever the span that was asked for. */
+  /** The next hour to expire, inside or outside the requested span. */
   readonly nextToExpire: NextToExpire | null;
   readonly hours: readonly StandingHour[];
-  /** Routes that show less than before; while there is one, no hour is sealed. */
+  /** Routes that show fewer events than before. While there is one, no hour is sealed. */
   readonly suspicions: readonly Suspicion[];
 }
 
-/** The hours that begin in [from, to), epoch ms, of one zone or of all: from its first known hour to the end of today at most. */
+/** Reads the hours of one or all zones that begin in [from, to), epoch ms, between the first known hour and the end of today. */
 export async function readZones(
   db: Queryable,
   now: number,
@@ -30,7 +30,7 @@ export async function readZones(
   const zones: ZoneCoverage[] = [];
   for (const zone of await listKnownZones(db, zoneId)) {
     const { firstHour } = zone;
-    // Beyond today there is nothing to be said of any hour.
+    // Hours after today have no state.
     const end = Math.min(to, startOfDay(now) + DAY_MS);
     const span = { from: startOfHour(Math.max(from, firstHour)), to: end };
     const kept = { from: startOfHour(horizonAt(now)), to: now };

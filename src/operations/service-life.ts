@@ -2,9 +2,9 @@ import type { SeenReplica } from "../../db/service/replicas.ts";
 
 /** How often a process writes that it is alive. */
 export const LIFE_SIGN_EVERY_MS = 15_000;
-/** A process that was silent for longer is not alive: it has missed four writes. */
+/** A process that is silent for longer is not alive: it has missed four writes. */
 const SILENT_AFTER_MS = 60_000;
-/** Without a process for each of these nothing is copied, detected or sent. */
+/** The roles without which nothing is copied, detected or sent. */
 const NEEDED_ROLES = ["ingest", "derive", "alerts"] as const;
 
 export type ReplicaState = "alive" | "stopped" | "silent";
@@ -15,7 +15,7 @@ export interface ReplicaLife {
   readonly pid: number;
   readonly version: string;
   readonly roles: readonly string[];
-  /** stopped: it ended on purpose. silent: it stopped writing that it is alive, killed perhaps. */
+  /** stopped: the process was stopped. silent: the process no longer writes life signs; it may have been killed. */
   readonly state: ReplicaState;
   readonly startedAt: number;
   readonly lastAliveAt: number;
@@ -41,7 +41,7 @@ export interface ServiceLife {
 }
 
 /**
- * Tells which processes of the service are alive. The role http is optional: it counts as missing only if its last process
+ * Returns which processes of the service are alive. The role http is optional: it counts as missing only if its last process
  * fell silent without a stop.
  */
 export function assessService(rows: readonly SeenReplica[]): ServiceLife {

@@ -5,14 +5,14 @@ import { toAlertRecord } from "../alerting/alert-record.ts";
 import { toSafeLinks } from "../delivery/message/safe-link.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
 
-/** An alert in short; times in epoch ms. Texts are as they were logged: hostile. */
+/** A short form of an alert; times in epoch ms. Texts come from events: untrusted. */
 export interface AlertSummary {
   readonly id: number;
   readonly state: AlertRow["state"];
   readonly severity: AlertMessage["severity"];
   readonly kind: string;
   readonly zoneId: number | null;
-  /** As its last message has it; null for a zone without a name. */
+  /** The name in the last message; null for a zone without a name. */
   readonly zoneName: string | null;
   readonly ruleId: string | null;
   readonly firedAt: number;
@@ -20,9 +20,9 @@ export interface AlertSummary {
   readonly acknowledgedBy: string | null;
   readonly resolvedAt: number | null;
   readonly fingerprint: string;
-  /** Null where the alert holds no message that can be read. */
+  /** Null if the stored message cannot be read. */
   readonly headline: string | null;
-  /** The operator's. */
+  /** The links of the configuration file. */
   readonly links: AlertMessage["links"];
 }
 

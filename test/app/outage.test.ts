@@ -81,7 +81,8 @@ test("after kill -9 of its Postgres the service polls on by itself, logs the out
   const [title, ...attention] = lines.slice(lines.indexOf("Needs attention:"));
   expect(title).toBe("Needs attention:");
   // The service may not have decided the hour yet that expired when it started.
-  const expired = "  zone 101: an hour of the last 72 is lost: npm run -s longwatch -- gaps --zone 101";
+  const expired =
+    "  zone 101: at least one of the last 72 hours is lost: npm run -s longwatch -- gaps --zone 101";
   // The oldest hour of so young a copy is not sealed and near its loss. Nothing else needs attention.
   expect(attention.filter((line) => line !== expired)).toEqual([
     expect.stringMatching(

@@ -66,7 +66,7 @@ test("a list is narrowed by state, zone, rule family and time, and says when the
   expect(await ids("--state", "all", "--since", "-1h")).toEqual([other, sql]);
   expect(await ids("--state", "all", "--since", "now")).toEqual([]);
   expect((await run("list", "--state", "all", "--limit", "1")).out).toContain(
-    `There are more: --after ${other} goes on`,
+    `There are more: --after ${other} shows the next page`,
   );
   expect(await ids("--state", "all", "--limit", "1", "--after", String(other))).toEqual([sql]);
   expect(await ids("--state", "all", "--severity", "critical,error")).toEqual([]);
@@ -162,11 +162,11 @@ test("an acknowledged alert is not repeated, still gets worse, and both are on r
 test("the note of a second acknowledgement is kept, told and on record, and the same again adds nothing", async () => {
   const id = String(await rows.fire());
   await run("ack", id, "--by", "alice");
-  expect((await run("ack", id, "--by", "bob")).out).toContain("already: nothing was changed");
+  expect((await run("ack", id, "--by", "bob")).out).toContain("; nothing was changed");
   const noted = await run("ack", id, "--by", "bob", "--note", "network blocked");
   expect(noted).toMatchObject({
     code: 0,
-    out: `alert #${id} is acknowledged by alice already; the note of bob was added.\n`,
+    out: `alert #${id} is already acknowledged by alice; the note of bob was added.\n`,
   });
   expect((await run("ack", id, "--by", "bob", "--note", "network blocked")).out).toContain(
     "nothing was changed",
@@ -193,7 +193,7 @@ test("of two acknowledgements at once one counts, and the other says so", async 
   const id = await rows.fire();
   const ran = await Promise.all(["alice", "bob"].map((by) => run("ack", String(id), "--by", by)));
   expect(ran.map(({ code }) => code)).toEqual([0, 0]);
-  expect(ran.filter(({ out }) => out.includes("already: nothing was changed"))).toHaveLength(1);
+  expect(ran.filter(({ out }) => out.includes("; nothing was changed"))).toHaveLength(1);
   expect(await rows.audit()).toHaveLength(1);
   expect((await rows.alerts())[0]?.transition).toBe(2);
 });
@@ -207,7 +207,9 @@ test("a resolve tells every told channel once, keeps the spike from being raised
   ]);
   await rows.runAt(2);
   expect(ran[0].code + ran[1].code).toBe(0);
-  expect(ran.slice(0, 2).filter((one) => one?.out.includes("to be told: chat, pager"))).toHaveLength(1);
+  expect(
+    ran.slice(0, 2).filter((one) => one?.out.includes("channels to be notified: chat, pager")),
+  ).toHaveLength(1);
   expect(await rows.outbox()).toEqual([
     "1 first chat",
     "1 first pager",
@@ -249,7 +251,9 @@ test("a resolve beside an alert that gets worse leaves the outbox in order", asy
 test("channels that were not told of the firing do not hear of its end", async () => {
   await rows.silence({ zone: [101] }, 60);
   const id = await rows.fire();
-  expect((await run("resolve", String(id), "--by", "alice")).out).toContain("no channel had been told of it");
+  expect((await run("resolve", String(id), "--by", "alice")).out).toContain(
+    "no channel had been notified of the alert",
+  );
   expect(await rows.outbox()).toEqual([]);
 });
 
@@ -263,7 +267,7 @@ test("an alert is marked as attack or noise, by whom is on record, and the last 
     out: `alert #${id}: 1 spike marked as attack by alice; its hours leave the rule's history.\n`,
   });
   expect(await readMark()).toEqual(["attack"]);
-  expect((await run("mark", id, "--as", "attack")).out).toContain("is marked as attack already");
+  expect((await run("mark", id, "--as", "attack")).out).toContain("is already marked as attack");
   expect((await run("mark", id, "--as", "noise", "--by", "bob")).out).toContain(
     "noise instead of attack by bob",
   );
@@ -339,7 +343,7 @@ test("a rule that is noise time and again comes with the lines that would keep i
        evidence, 'noise', marked_at from spikes, generate_series(1, 2) as n`,
   );
   const { out } = await run("show", id);
-  expect(out).toContain("With z 5.5 instead of 3.5, 3 spikes of these would not have opened");
+  expect(out).toContain("With z 5.5 instead of 3.5, 3 of these spikes would not have opened");
   expect(out).toContain('overrides:\n        - zone: [101]\n          rule: ["942100"]\n          z: 5.5\n');
 });
 

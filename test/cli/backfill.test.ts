@@ -112,7 +112,7 @@ test.each([
     const { code, out, err } = await run(emulator, args);
     expect({ code, err }).toEqual({
       code: 0,
-      err: expect.stringContaining(`by ${route}: going on at 2026-11-`),
+      err: expect.stringContaining(`by ${route}, continuing at 2026-11-`),
     });
 
     const events = (await oracle(emulator)).filter(({ timestamp }) => timestamp >= Date.UTC(2026, 10, 19));
@@ -166,7 +166,7 @@ test("a relative span typed again a little later goes on where the killed one st
   const later = NOW + 90_000;
   emulator.setNow(later);
   const { code, err } = await run(emulator, "--zone 101 --from -20h --to now --route search");
-  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining(": going on at 2026-11-") });
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining(", continuing at 2026-11-") });
   const left = await query<{ rows: number }>(
     "select count(*)::integer as rows from backfills where ended_at is null",
   );
@@ -207,7 +207,7 @@ test("an export whose header names no logId is refused by the column's name, and
   );
   const { code, out, err } = await run(emulator, "--zone 101 --from -3h --to now --route export", { url });
   expect({ code, out }).toEqual({ code: 1, out: "" });
-  expect(err).toContain("its header has no column logId");
+  expect(err).toContain("has no column logId");
   expect(err).toContain("timestamp,\\u001b[2Jevent");
   expect(err).not.toContain("\u001b");
   expect(await storedRows(database)).toEqual([]);
@@ -241,7 +241,7 @@ test.each([
   ],
   ["--zone 0 --from 12 --to later", ['--zone "0" must be', '--from "12" must be', '--to "later" must be']],
   ["--zone 101", ["--from is missing", "--to is missing"]],
-  ["--zone 101 --from now --to -1h", ['--to "-1h" must be after the begin of the span']],
+  ["--zone 101 --from now --to -1h", ['--to "-1h" must be after the start of the span']],
   [
     "--zone 101 --from -73h --to +1h",
     [
@@ -267,7 +267,7 @@ test("just 72 hours are taken, but for what expires while it is asked for", asyn
   const emulator = await openEmulator();
   const { code, err } = await run(emulator, "--zone 101 --from -72h --to now");
   expect(code).toBe(0);
-  expect(err).toContain("what lies before 2026-11-17 15:32 UTC expires too soon to be read");
+  expect(err).toContain("Events before 2026-11-17 15:32 UTC expire too soon to be read.");
 });
 
 test("it explains itself with examples", async () => {

@@ -132,7 +132,7 @@ test("rows that are out of order are sorted, and a minute that then stands twice
   });
   const twice = await replay("series,timestamp,count\na,600,1\na,60,1\na,600,2\n");
   expect(twice.code).toBe(2);
-  expect(twice.err).toContain('series "a", column timestamp: "600" must stand once in a series');
+  expect(twice.err).toContain('series "a", column timestamp: "600" must occur only once in a series');
 });
 
 test.each([

@@ -39,7 +39,7 @@ test("a test message arrives signed, says that it is a test, and two of them are
   expect(await run(["test", "webhook"])).toEqual({
     code: 0,
     err: "",
-    out: "channel webhook: the receiver took the test message over\n",
+    out: "channel webhook: the receiver accepted the test message\n",
   });
   const [request] = receiver.requests;
   const headers = request?.headers as Record<string, string>;
@@ -100,8 +100,8 @@ test("a test shows the configuration file's links, filled in: five in the messag
 });
 
 test.each([
-  [403, "ENDPOINT_REJECTED", "given up"],
-  [503, "ENDPOINT_UNAVAILABLE", "tried again"],
+  [403, "ENDPOINT_REJECTED", "become a dead letter"],
+  [503, "ENDPOINT_UNAVAILABLE", "be retried"],
 ])(
   "a receiver that answers %i is told of with exit code 1 and without a secret",
   async (status, code, next) => {
@@ -110,7 +110,7 @@ test.each([
       const ran = await run(["test", channel]);
       expect(ran.code).toBe(1);
       expect(ran.err).toContain(`channel ${channel}: not delivered: ${code}`);
-      expect(ran.err).toContain(`an alert would be ${next}`);
+      expect(ran.err).toContain(`a notification would ${next}`);
       expect(`${ran.out}${ran.err}`).not.toMatch(/canary|whsec_/);
     }
     receiver.reply(status);

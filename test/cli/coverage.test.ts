@@ -126,7 +126,7 @@ test("every mistake is told at once and the database is not asked", async () => 
   expect(err).not.toContain("\u001b");
   expect(await run(["--from", "-1h", "--to", "-2h"])).toMatchObject({
     code: 2,
-    err: expect.stringContaining('--to "-2h" must be after the begin of the span, 2026-11-20T14:10:00.000Z'),
+    err: expect.stringContaining('--to "-2h" must be after the start of the span, 2026-11-20T14:10:00.000Z'),
   });
 });
 
@@ -139,7 +139,7 @@ test("where nothing is stored it says so, and what to do", async () => {
   };
   expect(await runStoreCommand(coverageCommand, configured, ["--zone", "7"], { now: NOW })).toEqual({
     code: 0,
-    out: "Nothing is stored of zone 7 yet: run npm start.\n",
+    out: "No data is stored for zone 7 yet: run npm start.\n",
     err: "",
   });
   const empty = await createTestDatabase();
@@ -151,6 +151,6 @@ test("where nothing is stored it says so, and what to do", async () => {
 test("it explains itself with examples", async () => {
   const { code, out } = await run(["--help"]);
   expect(code).toBe(0);
-  expect(out.replaceAll("\n", " ")).toContain("3 when a gap lies in the span.");
+  expect(out.replaceAll("\n", " ")).toContain("3 if the span has a gap.");
   expect(out).toContain("Examples:\n  npm run -s longwatch -- coverage");
 });

@@ -52,7 +52,7 @@ describe("deliveries list", () => {
     const { code, err, out } = await run("list");
 
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/^CHANNEL +DELIVERS +WAITING +DEAD +LAST ERROR\nchat +yes +0 +1(?: |\n)/);
+    expect(out).toMatch(/^CHANNEL +DELIVERS +PENDING +DEAD +LAST ERROR\nchat +yes +0 +1(?: |\n)/);
     expect(
       out
         .split("\n")
@@ -71,7 +71,7 @@ describe("deliveries list", () => {
     expect((await list("--state", "pending")).items).toMatchObject([{ channel: "pager" }]);
     expect((await list("--channel", "chat")).items).toHaveLength(3);
     expect((await list("--limit", "2")).items).toHaveLength(2);
-    expect((await run("list", "--channel", "terminal")).out).toBe("No such delivery.\n");
+    expect((await run("list", "--channel", "terminal")).out).toBe("No delivery matches.\n");
   });
 
   test("shows a circuit that is open, and half-open once it may be probed", async () => {
@@ -81,7 +81,7 @@ describe("deliveries list", () => {
     await world.run();
     expect((await list()).channels).toMatchObject([{ name: "chat", circuit: "open", waiting: 8 }]);
     expect((await run("list")).out).toMatch(
-      /\nchat +no, tried again \d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? UTC +8 +0 +ENDPOINT_UNAVAILABLE/,
+      /\nchat +no, next attempt \d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? UTC +8 +0 +ENDPOINT_UNAVAILABLE/,
     );
     await world.pass(MINUTE_MS);
     expect((await list()).channels).toMatchObject([{ name: "chat", circuit: "half-open" }]);
@@ -115,7 +115,7 @@ describe("deliveries replay", () => {
     await refused("first", "resolved");
     const [dead] = (await list("--state", "dead")).items;
     const ran = await run("replay", String(dead?.id));
-    expect(ran).toEqual({ code: 0, err: "", out: "due again: 2.\n" });
+    expect(ran).toEqual({ code: 0, err: "", out: "replayed: 2.\n" });
     await world.run();
 
     expect(receiver.heard()).toEqual(["chat first", "chat first", "chat resolved"]);
@@ -130,11 +130,11 @@ describe("deliveries replay", () => {
     receiver.status("pager", 404);
     await world.run(["chat", "pager"]);
     const before = receiver.received.length;
-    expect((await run("replay", "--channel", "chat")).out).toBe("due again: 2.\n");
+    expect((await run("replay", "--channel", "chat")).out).toBe("replayed: 2.\n");
     await world.run(["chat", "pager"]);
 
     expect(receiver.heard().slice(before)).toEqual(["chat first", "chat first"]);
-    expect((await run("replay", "--channel", "chat")).out).toBe("due again: 0.\n");
+    expect((await run("replay", "--channel", "chat")).out).toBe("replayed: 0.\n");
   });
 
   test("has three new days, however old the delivery is", async () => {
@@ -155,9 +155,9 @@ describe("deliveries replay", () => {
     const { code, err } = await run("replay", String(dead?.id));
 
     expect(code).toBe(2);
-    expect(err).toContain(`delivery ${dead?.id} was overtaken`);
+    expect(err).toContain(`delivery ${dead?.id} cannot be replayed: its channel was sent a later message`);
     expect((await run("replay", "--channel", "chat")).out).toBe(
-      "due again: 0; 1 overtaken by later messages and left.\n",
+      "replayed: 0; still dead because of a later message: 1.\n",
     );
   });
 
@@ -171,7 +171,7 @@ describe("deliveries replay", () => {
       errors.push(err.split("\n")[1]);
     }
     expect(errors).toEqual([
-      `  - delivery ${pending?.id} is not dead`,
+      `  - delivery ${pending?.id} is not dead; only dead deliveries can be replayed`,
       "  - there is no delivery 999999",
       '  - "x" must be a delivery\'s number',
       "  - either a delivery's number or --channel must be given",

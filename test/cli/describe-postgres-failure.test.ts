@@ -9,17 +9,17 @@ test.each<[string, unknown, string]>([
     new Error("Failed query: select 1", {
       cause: failure({ code: "ECONNREFUSED", syscall: "connect", address: "10.0.0.7", port: 5432 }),
     }),
-    "Postgres at 10.0.0.7:5432 cannot be reached (ECONNREFUSED): does it run, and is DATABASE_URL right?",
+    "Postgres at 10.0.0.7:5432 cannot be reached (ECONNREFUSED): check that it runs and that DATABASE_URL is correct",
   ],
   [
     "a host with several addresses",
     new AggregateError([failure({ code: "ETIMEDOUT", address: "::1", port: 5432 }), failure({})]),
-    "Postgres at ::1:5432 cannot be reached (ETIMEDOUT): does it run, and is DATABASE_URL right?",
+    "Postgres at ::1:5432 cannot be reached (ETIMEDOUT): check that it runs and that DATABASE_URL is correct",
   ],
   [
     "an unknown host",
     failure({ code: "ENOTFOUND", syscall: "getaddrinfo", hostname: "db.invalid" }),
-    "Postgres at db.invalid cannot be reached (ENOTFOUND): does it run, and is DATABASE_URL right?",
+    "Postgres at db.invalid cannot be reached (ENOTFOUND): check that it runs and that DATABASE_URL is correct",
   ],
   [
     "a wrong password",
@@ -29,12 +29,12 @@ test.each<[string, unknown, string]>([
   [
     "a missing database",
     failure({ code: "3D000" }, 'database "nodb" does not exist'),
-    'Postgres: database "nodb" does not exist (3D000): create it, or correct DATABASE_URL',
+    'Postgres: database "nodb" does not exist (3D000): create the database, or correct DATABASE_URL',
   ],
   [
     "a full disk of the server",
     failure({ code: "53100" }, "could not extend file: No space left on device"),
-    "Postgres: could not extend file: No space left on device (53100): the disk of the Postgres server is full: free space there, or enlarge it",
+    "Postgres: could not extend file: No space left on device (53100): the disk of the Postgres server is full: free space on it or enlarge it",
   ],
   [
     "missing tables",

@@ -87,7 +87,7 @@ test("a key is revoked by its id or its name, once, and leaves the list", async 
     out: `key ${one.id} is revoked.\n`,
   });
   expect((await call(url, "/metrics", one.key)).status).toBe(401);
-  expect((await run("revoke", one.id)).out).toContain("was revoked already");
+  expect((await run("revoke", one.id)).out).toContain("was already revoked");
   expect(await run("revoke", "two")).toMatchObject({ code: 0 });
   expect((await call(url, "/metrics", two.key)).status).toBe(401);
   expect((await run("list")).out).toBe("No keys.\n");
@@ -106,7 +106,7 @@ test("a name that several keys have revokes none of them, and the ids are named"
   const refused = await run("revoke", "grafana");
 
   expect(refused.code).toBe(2);
-  expect(refused.err).toContain(`revoke by id: ${one.id}, ${two.id}`);
+  expect(refused.err).toContain(`name one by its id: ${one.id}, ${two.id}`);
   expect((await run("revoke", one.id)).code).toBe(0);
   expect(await run("revoke", "grafana")).toMatchObject({ code: 0, out: `key ${two.id} is revoked.\n` });
 });
@@ -124,7 +124,7 @@ test("every mistake is named at once, and nothing is made", async () => {
   expect(refused.code).toBe(2);
   for (const text of [
     "5 mistakes",
-    "--name is missing; it must be what the key is for",
+    "--name is missing; it must be the purpose of the key",
     '--role "root" must be one of reader, exporter, operator, admin',
     '--zones "x" must be a shield zone\'s number',
     '--expires "1y" must be hours or days such as 12h or 90d, at most 3650d',

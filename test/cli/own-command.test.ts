@@ -27,9 +27,9 @@ test("where the service was installed, nobody is advised to run npm start, which
 });
 
 test("texts name the program as it is called", () => {
-  const text = "Nothing is stored yet: run npm start. More: npm run -s longwatch -- status";
+  const text = "No data is stored yet: run npm start. More: npm run -s longwatch -- status";
   expect(asCalled(text, "longwatch")).toBe(
-    "Nothing is stored yet: start the service (docs/deploy.md). More: longwatch status",
+    "No data is stored yet: start the service (docs/deploy.md). More: longwatch status",
   );
   expect(asCalled(text, IN_CHECKOUT)).toBe(text);
 });

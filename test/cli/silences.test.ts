@@ -53,7 +53,7 @@ test("a silence keeps what matches from the channels until it ends, and only tha
   const added = await run(["add", "--zone", "101", "--rule", "942*", "--severity", "info,warning", ...WHY]);
   expect(added).toMatchObject({ code: 0, err: "" });
   expect(added.out).toMatch(
-    /^silence #\d+ until 2026-11-20 17:30:20 UTC: zone 101 and rule 942\* and severity info or warning\nIt holds back none/,
+    /^silence #\d+ until 2026-11-20 17:30:20 UTC: zone 101 and rule 942\* and severity info or warning\nIt mutes no current alert/,
   );
   await rows.fire();
   await rows.fire({ ruleId: "931130" });
@@ -73,7 +73,7 @@ test("a silence for 2h ends two hours after it was added, to the second", async 
 test("it says which alerts a silence holds back now", async () => {
   const id = await rows.fire();
   await rows.fire({ zoneId: 102 });
-  expect((await run(["add", "--zone", "101", ...WHY])).out).toContain(`It holds back 1 alert now: #${id}.`);
+  expect((await run(["add", "--zone", "101", ...WHY])).out).toContain(`It mutes 1 current alert: #${id}.`);
 });
 
 test("the command that a page shows silences that alert's rule, whatever the rule is called", async () => {
@@ -97,7 +97,7 @@ test("the command that a page shows silences that alert's rule, whatever the rul
     expect(group).toBe("silences");
     const { code, out, err } = await run(args);
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toContain(`It holds back 1 alert now: #${alertId}.`);
+    expect(out).toContain(`It mutes 1 current alert: #${alertId}.`);
     const [stored] = await database.db.select().from(silences);
     expect(stored?.matchers).toEqual({ zone: [101], rule: [ruleId] });
   }
@@ -139,7 +139,7 @@ test("a list shows what is in force, what is over and what cannot be read, harml
   expect(lines[3]).toMatch(
     /^#\d+ +active +\d+ min +2026-11-20 15:30 +2026-11-20 16:00:20 +zone 101 or 102 +bob +short$/,
   );
-  expect(lines[1]).toContain("(holds back nothing: its matchers cannot be read)");
+  expect(lines[1]).toContain("(mutes nothing: its matchers cannot be read)");
   expect(lines[2]).toContain("kind new-rule");
   const later = NOW + 32 * MINUTE_MS;
   expect((await run(["list"], later)).out).not.toContain("short");
@@ -167,8 +167,8 @@ test("of two who end a silence at once one does, and what it held back is told",
   ]);
   expect(ran.map(({ code }) => code)).toEqual([0, 0]);
   expect(ran.map(({ out }) => out).sort()).toEqual([
-    `silence #${id} is over now.\n`,
-    `silence #${id} was over already: nothing was changed.\n`,
+    `silence #${id} is expired.\n`,
+    `silence #${id} was already expired; nothing was changed.\n`,
   ]);
   await rows.runAt(2);
   expect(await rows.outbox()).toEqual(["2 first chat", "2 first pager"]);

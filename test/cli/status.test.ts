@@ -111,10 +111,10 @@ test("it shows of each zone what is stored, how fresh, and which hours were sear
   await putReplica(4);
   expect(withoutService(await run({ DATABASE_URL: database.url }))).toBe(
     [
-      "zone 101   3 events of the last 72 hours, newest 30 s ago",
+      "zone 101   3 events in the last 72 hours, newest 30 s ago",
       `  ${"·".repeat(70)}█▒░`,
-      "  1 unreadable entry set aside",
-      "zone 102   0 events of the last 72 hours, none yet",
+      "  1 unreadable entry in quarantine",
+      "zone 102   0 events in the last 72 hours, none yet",
       `  ${"·".repeat(72)}░`,
       "1 open spike, 0 unresolved alerts, 0 notifications to deliver",
       "",
@@ -179,7 +179,7 @@ test.each([
     expect(code).toBe(1);
     expect(out).toMatch(/^Not running: last alive 7 min ago, \d{4}-\d\d-\d\d /);
     expect(out).toMatch(new RegExp(`one 4711 .* ${state} +7 min ago`));
-    expect(out).toContain("The service does not run: no live process has the role ingest, derive, alerts");
+    expect(out).toContain("The service is not running: no live process has the role ingest, derive, alerts");
   },
 );
 
@@ -206,7 +206,7 @@ test("an hour of the strip that is lost is exit code 3, and 1 if more needs atte
   const lost = await ran({ DATABASE_URL: database.url });
   expect(lost.code).toBe(3);
   expect(lost.out).toContain(
-    "  zone 101: an hour of the last 72 is lost: npm run -s longwatch -- gaps --zone 101",
+    "  zone 101: at least one of the last 72 hours is lost: npm run -s longwatch -- gaps --zone 101",
   );
   await database.pool.query("insert into channel_states (channel, state) values ('slack', 'disabled')");
   expect((await ran({ DATABASE_URL: database.url })).code).toBe(1);
@@ -222,7 +222,7 @@ test.each([
   const { code, out } = await ran(environment);
   expect(code).toBe(1);
   expect(withoutService(out)).toMatch(
-    /^Nothing is stored yet: run npm start\.\n0 open spikes, 0 unresolved alerts, 0 notifications to deliver\n/,
+    /^No data is stored yet: run npm start\.\n0 open spikes, 0 unresolved alerts, 0 notifications to deliver\n/,
   );
   expect(JSON.parse(await run(environment, "--json"))).toMatchObject({
     now: new Date(NOW).toISOString(),
@@ -244,7 +244,7 @@ test("a database that cannot be reached is an error that names it and what to lo
   const { code, out, err } = await runStoreCommand(statusCommand, environment, [], { now: NOW });
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toBe(
-    "longwatch status: Postgres at 127.0.0.1:1 cannot be reached (ECONNREFUSED): does it run, and is DATABASE_URL right?\n",
+    "longwatch status: Postgres at 127.0.0.1:1 cannot be reached (ECONNREFUSED): check that it runs and that DATABASE_URL is correct\n",
   );
 });
 
@@ -275,7 +275,7 @@ test("channels that do not deliver are named, with the command that shows why, e
   await database.pool.query("insert into channel_states (channel, state) values ('slack', 'disabled')");
   const { code, out } = await ran({ DATABASE_URL: database.url });
   expect(code).toBe(1);
-  expect(out).toContain("Does not deliver: slack: npm run -s longwatch -- deliveries list\n");
+  expect(out).toContain("Channels that do not deliver: slack: npm run -s longwatch -- deliveries list\n");
 });
 
 test("a channel that the configuration no longer has needs no attention", async () => {
@@ -299,9 +299,7 @@ test("a notification that was given up is exit code 1 until a later message has 
   );
   const { code, out } = await ran({ DATABASE_URL: database.url });
   expect(code).toBe(1);
-  expect(out).toMatch(
-    /\n {2}\d notifications given up: npm run -s longwatch -- deliveries list --state dead\n/,
-  );
+  expect(out).toMatch(/\n {2}\d dead notifications: npm run -s longwatch -- deliveries list --state dead\n/);
   await database.pool.query(
     `insert into notifications (alert_id, channel, transition, dedupe_key, reason, state, content, next_attempt_at)
     select alert_id, channel, transition + 1, dedupe_key || 'later', reason, 'delivered', content, next_attempt_at

@@ -94,7 +94,7 @@ test("with --live a silence and a firing source mute the alert, without it neith
   expect((await run("--zone 102 --rule 942100 --severity warning --live")).code).toBe(1);
   const alone = await run("--zone 102 --rule 942100 --severity warning");
   expect(alone.code).toBe(0);
-  expect(alone.out).toContain("silences and inhibitions are not looked at: --live reads them");
+  expect(alone.out).toContain("silences and inhibitions are not checked; --live reads them");
 });
 
 test("the example of docs/routing.md is what the command prints for the example file", async () => {

@@ -61,16 +61,16 @@ test("what was kept whole is alike in everything, with exit code 0 and nothing b
   expect(out).toBe(
     [
       "zone 101, 2026-11-20 10:00 to 2026-11-20 16:00 UTC",
-      `  platform counts   5 hours, ${cells.size} counts of a rule in an hour: alike`,
-      "    after 2026-11-20 15:00 UTC: events may still appear",
-      `  event ids         3 hours, ${sampled.length} ids: alike`,
-      "    after 2026-11-20 15:00 UTC: events may still appear",
-      "  daily counts      0 counts of a rule on a sealed day: none higher there",
-      "  hour counts       6 hours: alike",
-      "  seals             0 sealed hours: alike",
-      "  roll-ups          the buckets of 1 day: alike",
-      "  raw records       0 events of the list: alike",
-      "Everything that was compared is alike.",
+      `  platform counts   5 hours, ${cells.size} counts of a rule in an hour: no difference`,
+      "    after 2026-11-20 15:00 UTC: not compared, events may still appear",
+      `  event ids         3 hours, ${sampled.length} ids: no difference`,
+      "    after 2026-11-20 15:00 UTC: not compared, events may still appear",
+      "  daily counts      0 counts of a rule on a sealed day: none higher on the platform",
+      "  hour counts       6 hours: no difference",
+      "  seals             0 sealed hours: no difference",
+      "  roll-ups          the buckets of 1 day: no difference",
+      "  raw records       0 events of the list: no difference",
+      "No differences.",
       "",
     ].join("\n"),
   );
@@ -104,7 +104,7 @@ test("every kind of difference is told with its numbers, with exit code 1", asyn
   expect(out).toContain(`(missing ${gone?.log_id})`);
   expect(out).toMatch(/2026-11-20 14:00: events \d+, the hour's count 1,\d{3}\n/);
   expect(out).toMatch(
-    /2026-11-20 12:00 {2}rule \S+: events \d+, the bucket \d+ \(hour; its counts of actions differ\)/,
+    /2026-11-20 12:00 {2}rule \S+: events \d+, the bucket \d+ \(hour; its counts per action differ\)/,
   );
   expect(out).toMatch(new RegExp(`rule ${rule}: events \\d+, the bucket \\d+ \\(minute\\)`));
   expect(out).toMatch(
@@ -112,7 +112,7 @@ test("every kind of difference is told with its numbers, with exit code 1", asyn
   );
   const copied = ownCommand("backfill --zone 101 --from 2026-11-20T10:00:00Z --to 2026-11-20T11:00:00Z");
   expect(out).toMatch(/\n\d+ differences\.\n[^\n]+\n$/);
-  expect(out.split("\n").at(-2)).toBe(`Copy the hours again: ${copied}`);
+  expect(out.split("\n").at(-2)).toBe(`To copy these hours again: ${copied}`);
 });
 
 test("a sealed hour whose events changed is named, with the command that copies it again", async () => {
@@ -120,7 +120,7 @@ test("a sealed hour whose events changed is named, with the command that copies 
   await database.pool.query(
     "update coverage_windows set state = 'sealed', sealed_at = now(), evidence = '{}' where starts_at = '2026-11-20 11:00Z'",
   );
-  expect((await run(null, SPAN)).out).toContain("  seals             1 sealed hour: alike\n");
+  expect((await run(null, SPAN)).out).toContain("  seals             1 sealed hour: no difference\n");
   const { rows } = await database.pool.query<{ stored: number }>(
     "select stored_count as stored from coverage_windows where starts_at = '2026-11-20 11:00Z'",
   );
@@ -132,11 +132,11 @@ test("a sealed hour whose events changed is named, with the command that copies 
   const { code, out } = await run(null, SPAN);
   expect(code).toBe(1);
   expect(out).toContain(
-    `  seals             1 sealed hour: 1 differ\n    2026-11-20 11:00: its seal ${stored}, stored ${stored - 1} (other events than at the seal)\n`,
+    `  seals             1 sealed hour: 1 difference\n    2026-11-20 11:00: its seal ${stored}, stored ${stored - 1} (another number of events than at the seal)\n`,
   );
   const command = ownCommand("backfill --zone 101 --from 2026-11-20T11:00:00Z --to 2026-11-20T12:00:00Z");
   expect(out).toMatch(/\n\d+ differences\.\n[^\n]+\n$/);
-  expect(out.split("\n").at(-2)).toBe(`Copy the hours again: ${command}`);
+  expect(out.split("\n").at(-2)).toBe(`To copy these hours again: ${command}`);
 });
 
 test("hostile rules are printed harmless, in JSON they stay what they are", async () => {
@@ -169,7 +169,7 @@ test("what the platform has forgotten is still compared with itself", async () =
   });
   expect(code).toBe(1);
   expect(out).toContain(
-    "platform counts   0 hours, 0 counts of a rule in an hour: alike\n    before 2026-11-21 20:00 UTC",
+    "platform counts   0 hours, 0 counts of a rule in an hour: no difference\n    before 2026-11-21 20:00 UTC",
   );
   expect(out).toMatch(/2026-11-20 11:00: events \d+, the hour's count 0\n/);
 });
@@ -182,9 +182,9 @@ test("a platform that refuses or counts nonsense is a check that could not be ma
   emulator.addFault({ kind: "unauthorized" });
   const { code, out } = await run(emulator, SPAN);
   expect(code).toBe(1);
-  expect(out).toContain("platform counts   could not be checked: EDGE_UNAUTHORIZED");
-  expect(out).toContain("hour counts       6 hours: alike");
-  expect(out).toContain("0 differences, 1 check could not be made.");
+  expect(out).toContain("platform counts   check failed: EDGE_UNAUTHORIZED");
+  expect(out).toContain("hour counts       6 hours: no difference");
+  expect(out).toContain("0 differences, 1 check failed.");
 });
 
 test("without a platform's address, and with buckets still to be rolled up, it says what it left out", async () => {
@@ -195,8 +195,8 @@ test("without a platform's address, and with buckets still to be rolled up, it s
   await database.pool.query("update rule_buckets set total = total + 1, logged = logged + 1");
   const { code, out } = await run(null, SPAN);
   expect(code).toBe(0);
-  expect(out).toContain("the platform was not asked: EDGE_API_URL is not set");
-  expect(out).toMatch(/\n {4}\d+ stale buckets left to the roll-up\n/);
+  expect(out).toContain("the platform was not asked, because EDGE_API_URL is not set");
+  expect(out).toMatch(/\n {4}\d+ stale buckets not compared: the roll-up will update them\n/);
 });
 
 test("a sealed day of which the platform counted more is named, and is no difference", async () => {
@@ -214,9 +214,9 @@ test("a sealed day of which the platform counted more is named, and is no differ
   expect(code).toBe(0);
   expect(out).toContain(
     [
-      "  daily counts      3 counts of a rule on a sealed day: 2 higher there",
-      "    2026-11-18  rule 94\\u001b: the platform counts 1,200, stored 0 (evidence, no proof)",
-      "    2026-11-18  rule 942100: the platform counts 7, stored 0 (evidence, no proof)\n",
+      "  daily counts      3 counts of a rule on a sealed day: 2 higher on the platform",
+      "    2026-11-18  rule 94\\u001b: the platform 1,200, stored 0 (the platform's daily counts may be inexact)",
+      "    2026-11-18  rule 942100: the platform 7, stored 0 (the platform's daily counts may be inexact)\n",
     ].join("\n"),
   );
 });

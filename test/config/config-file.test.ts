@@ -142,9 +142,9 @@ quiet_hours: [{ time_zone: UTC, from: "22:00", to: "22:00", channels: [zzz] }]
 `;
   const env = { LONGWATCH_SLACK_WEBHOOK_URL: "https://example.com" };
   expect(mistakesIn(text, env)).toEqual([
-    "channels: must be left out, or the LONGWATCH_WEBHOOK_ and LONGWATCH_SLACK_ variables must be",
+    "channels: must be left out if a LONGWATCH_WEBHOOK_ or LONGWATCH_SLACK_ variable is set",
     'route.channels[0]: "chatt": is not a channel: did you mean chat?',
-    "route.continue: must be left out: the first route takes everything",
+    "route.continue: must be left out: the first route matches every alert",
     'quiet_hours[0].channels[0]: "zzz": is not a channel: must be one of chat',
     "quiet_hours[0].to: must not be the same as from",
   ]);
@@ -197,7 +197,7 @@ detection: { z: 99 }
       "channels.prom.firing_for_hours: 2: must be at least an hour longer than repeat_interval of route, which is 4 h",
       'route.channels[0]: "chatt": is not a channel: did you mean chat?',
       "route.group_wai: is not a setting: did you mean group_wait?",
-      "route.routes[0].channels[0]: 5: must be text (in quotes where it looks like a number)",
+      "route.routes[0].channels[0]: 5: must be text (in quotes if it looks like a number)",
       'route.routes[0].channels[1]: "pagee": is not a channel: did you mean page?',
       "route.routes[0].matchers.zone: 101: must be a list",
       'quiet_hours[0].time_zone: "Mars": must be a time zone such as Europe/Amsterdam or UTC',
@@ -275,11 +275,11 @@ links: [{ title: x, url: "https://wiki.example/", matchers: { zone: [nowhere] } 
     expect.stringMatching(/^zones\.101\.labels\.zone: "x": must be a label's name: /),
     'zones.103.name: "7": must be text of 1 to 40 printable characters that is no number',
     "zones.x: must be a zone's number",
-    'zones.102.name: "shop": must not be that of zone 101',
-    'route.routes[0].matchers.zone[0]: "shopp": is no zone\'s name: did you mean shop?',
-    "route.routes[1].matchers.zone_labels: must be labels that a zone in zones has, all of them",
+    'zones.102.name: "shop": must differ from the name of zone 101',
+    'route.routes[0].matchers.zone[0]: "shopp": is not the name of a zone: did you mean shop?',
+    "route.routes[1].matchers.zone_labels: must be labels that one zone in zones has together",
     "route.routes[2].matchers.zone: must name a zone that has the zone_labels",
-    'links[0].matchers.zone[0]: "nowhere": is no zone\'s name: must be a number, or a name from zones',
+    'links[0].matchers.zone[0]: "nowhere": is not the name of a zone: must be a number, or a name from zones',
   ]);
 });
 
@@ -357,7 +357,7 @@ links:
     'links[1].url: "javascript:alert(1)": must begin with https:// or http://',
     'links[2].url: "https://{zone}.example/": must name a host, without a user and without a placeholder in the host',
     "links[2].matcher: is not a setting: did you mean matchers?",
-    "links[3].url: not set: must be text (in quotes where it looks like a number)",
+    "links[3].url: not set: must be text (in quotes if it looks like a number)",
     'links[3].matchers.rule[0]: 942100: must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")',
     "links[4].title: not set: must be text of 1 to 40 characters",
     "links[5].title: 5: must be text of 1 to 40 characters",

@@ -238,7 +238,7 @@ test("the table goes between its markers, and nowhere when they are missing", as
   expect(readFileSync(file, "utf8")).toBe(
     `before\n<!-- config -->\n\n${configTable()}\n<!-- /config -->\nafter\n`,
   );
-  expect(() => withConfigTable("no markers")).toThrow("are missing");
+  expect(() => withConfigTable("no markers")).toThrow("the file must have the markers");
 });
 
 test("every setting is listed with what holds here, secrets hidden, what is set marked", () => {
@@ -285,7 +285,7 @@ test("config list names the settings that the running service has instead, and w
   expect(out).toMatch(/^\* LONGWATCH_PORT +9090$/m);
   expect(out.split("\n\n")[1]).toBe(
     [
-      "The service that runs here (process 4711) listens at http://127.0.0.1:8090. Settings that differ there:",
+      "The running service (process 4711) listens at http://127.0.0.1:8090. It has these other settings:",
       "  LONGWATCH_PORT     8090",
       "  LONGWATCH_SPIKE_Z  4",
       "",

@@ -11,5 +11,5 @@ test("where the embedded Postgres is not installed, a start without a database s
   const copy = path.join(folder, "binaries.ts");
   copyFileSync(path.join(import.meta.dirname, "../../src/embedded/binaries.ts"), copy);
   const { findPostgresHome } = (await import(pathToFileURL(copy).href)) as { findPostgresHome: () => string };
-  expect(findPostgresHome).toThrow(/is not installed here: set DATABASE_URL$/);
+  expect(findPostgresHome).toThrow(/is not installed; set DATABASE_URL to a Postgres server$/);
 });

@@ -42,7 +42,7 @@ test("--json beside --body is no flag of the request, and a missing rule blames 
     "--json",
   ]);
   expect(code).toBe(1);
-  expect(err).toContain("check the ids that were typed");
+  expect(err).toContain("check the typed ids");
   expect(err).not.toContain("EDGE_SHIELD_ZONES");
 });
 
@@ -248,7 +248,7 @@ describe("a hint fits what the platform said", () => {
       "not_found_or_unauthorised_access.shieldzone",
       "EDGE_SHIELD_ZONES",
     ],
-    ["rules recommend --zone 1 --rule 2", 404, null, "the zone and the rule's id"],
+    ["rules recommend --zone 1 --rule 2", 404, null, "check the typed ids (--zone and --rule)"],
     ["rules recommend --zone 1 --rule 2", 202, "limit_reached.ai_recommendation", "AI recommendations"],
     ["rules metrics --zone 1 --rule 2", 202, "invalid_plan_type.bot_detection", "does not include this"],
     ["events search --zone 1 --from -1h", 202, "invalid_plan_type.event_logs", "does not include event logs"],

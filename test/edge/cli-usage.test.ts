@@ -78,7 +78,10 @@ describe("usage mistakes are all told at once, with flag, value and rule", () =>
     },
     {
       args: "apps update --app a --body /nonexistent.json --name x",
-      says: ['--body "/nonexistent.json" must be a file', '--body "/nonexistent.json" must be given alone'],
+      says: [
+        '--body "/nonexistent.json" must be a file',
+        '--body "/nonexistent.json" must be given without the flags',
+      ],
     },
     { args: "--timeout 0 dns-zone check --name a", says: ['--timeout "0" must be 1 to 3600 seconds'] },
   ])("$args", async ({ args, says }, { platform }) => {

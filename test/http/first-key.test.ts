@@ -42,7 +42,7 @@ async function end(service: ServiceProcess): Promise<void> {
 test("S1: the first start prints an admin key, once and in no log line; the second prints none", async () => {
   const start = await openServices();
   const first = await start();
-  await expect.poll(() => first.service.printed(), PATIENCE).toContain("An admin key for the API");
+  await expect.poll(() => first.service.printed(), PATIENCE).toContain("an admin key for the API");
   const key = /^ {2}export KEY=(lw_\S+)$/m.exec(first.service.printed())?.[1] ?? "";
   expect((await call(first.url, "/apikey", key)).status).toBe(200);
   expect((await call(first.url, "/apikey", `${key}x`)).status).toBe(401);

@@ -43,7 +43,7 @@ test("the list is newest first, by kind, since when, at most so many, and harmle
   expect(actions(await list(" --action thing."))).toEqual(["thing.undone", "thing.done"]);
   expect(actions(await list(" --action thing.done"))).toEqual(["thing.done"]);
   expect(actions(await list(" --limit 1"))).toEqual(["thingy"]);
-  expect(await list(" --since +1h")).toBe("No such entry.\n");
+  expect(await list(" --since +1h")).toBe("No entry matches.\n");
   const wrong = await runCommand(database, "audit list --since x --limit 0 --deep", { now: Date.now() });
   expect(wrong.code).toBe(2);
   for (const named of ['--since "x"', '--limit "0"', '"--deep" is not']) expect(wrong.err).toContain(named);

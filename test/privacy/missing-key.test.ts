@@ -321,7 +321,7 @@ test("status names the missing key and what is held back for want of it", async 
     },
     {
       kind: "pseudonym-key",
-      text: `zone ${ZONE}: 1 event held back until the pseudonym key is there (docs/privacy.md)`,
+      text: `zone ${ZONE}: 1 event held back until the pseudonym key is present (docs/privacy.md)`,
       command: null,
     },
   ]);

@@ -118,7 +118,7 @@ test("a listed event whose record is past its retention is no difference to veri
   await rollUp(database);
   await manage();
   const old = await runCommand(database, "verify --zone 101 --from -96d --to -94d", { now: NOW });
-  expect(old.out).toContain("raw records       0 events of the list: alike");
+  expect(old.out).toContain("raw records       0 events of the list: no difference");
   expect(old.out).toContain(`before ${day(5)} UTC: records are past their retention`);
   expect(old.code).toBe(0);
   await storeEvents(database, 101, [listed("young", 5)], { expectNew: true });

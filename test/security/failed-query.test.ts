@@ -77,6 +77,6 @@ test("a command that cannot reach the database says why, in a line without SQL",
   const service = startServiceProcess({ DATABASE_URL: "postgres://user:canary@127.0.0.1:1/app" }, "status");
   expect(await service.exited).toBe(1);
   expect(service.printed()).toBe(
-    "longwatch status: Postgres at 127.0.0.1:1 cannot be reached (ECONNREFUSED): does it run, and is DATABASE_URL right?\n",
+    "longwatch status: Postgres at 127.0.0.1:1 cannot be reached (ECONNREFUSED): check that it runs and that DATABASE_URL is correct\n",
   );
 });

@@ -20,16 +20,17 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 import { AS_OPTION, describeMark, MAX_NOTE_CHARS, readMark, toMarkJson } from "./mark.ts";
 
 const ACK_HELP = `
-An acknowledged alert is not repeated; when it gets worse that is still told, and it resolves as ever. A second ack with
-another note adds the note.
+Longwatch sends no reminders for an acknowledged alert. If the alert gets worse, its channels are still notified. The
+alert resolves as usual. A second ack with another note adds that note.
 
 Examples:
   npm run -s longwatch -- alerts ack 17
   npm run -s longwatch -- alerts ack 17 --by alice --note "on it"`;
 
 const RESOLVE_HELP = `
-Every channel that was told of the alert is told of its end, once. The spike behind it is not raised again, a later one
-is; an alert of Longwatch about itself fires again while its cause lasts. --as says what it was: see "alerts mark".
+Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a
+later spike does. An alert of Longwatch about itself fires again if its cause lasts. --as marks the alert as attack or
+noise: see "alerts mark".
 
 Examples:
   npm run -s longwatch -- alerts resolve 17
@@ -45,12 +46,17 @@ interface Flags {
 type Act = (database: Database, act: AlertAct) => Promise<ActResult>;
 
 export function ackCommand(readConfig: () => Config, io: StoreIo): Command {
-  const command = storeCommand("ack", "Take an alert on: it is not repeated any more.", ACK_HELP, io);
+  const command = storeCommand(
+    "ack",
+    "Acknowledge an alert: Longwatch sends no more reminders.",
+    ACK_HELP,
+    io,
+  );
   return addAct(command, acknowledgeByHand, readConfig, io);
 }
 
 export function resolveCommand(readConfig: () => Config, io: StoreIo): Command {
-  const command = storeCommand("resolve", "End an alert and tell the channels that it is.", RESOLVE_HELP, io);
+  const command = storeCommand("resolve", "Resolve an alert and notify its channels.", RESOLVE_HELP, io);
   command.option(...AS_OPTION);
   return addAct(command, resolveAlert, readConfig, io);
 }
@@ -59,9 +65,9 @@ function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreI
   return command
     .usage("[options] <id>")
     .argument("[id]", "the alert's number")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--note <text>", "why, for whoever looks at the alert")
-    .option("--json", "as JSON")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--note <text>", "reason, shown with the alert")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [id]) => {
         const alertId = readRowId(read, id, "alert");
@@ -72,7 +78,7 @@ function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreI
         const { result, marked } = await withStore(readConfig(), async (database) => {
           const clock = await readServiceClock(database, io.clock);
           const person = { alertId, by, note, atMs: clock() };
-          // The mark first: said twice it changes nothing, so a command that was cut off can be given again.
+          // The mark comes first. Marking twice changes nothing, so an interrupted command can be repeated.
           const marked = mark === undefined ? null : await markAlert(database, { ...person, mark });
           return { marked, result: await act(database, person) };
         });
@@ -87,7 +93,7 @@ function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreI
     );
 }
 
-/** As `POST /api/v1/alerts/{id}/ack` answers. */
+/** Returns the answer of `POST /api/v1/alerts/{id}/ack`. */
 function toJson(id: number, result: Exclude<ActResult, { kind: "unknown" }>, marked: MarkResult | null) {
   const channels = result.kind === "done" ? result.channels : [];
   const acted = { id, state: result.state, result: result.kind, channels };
@@ -97,16 +103,16 @@ function toJson(id: number, result: Exclude<ActResult, { kind: "unknown" }>, mar
 function describe(alertId: number, by: string, result: Exclude<ActResult, { kind: "unknown" }>): string {
   if (result.kind === "noted") {
     const whose = result.by === null ? "" : ` by ${toLine(result.by, 100)}`;
-    return `alert #${alertId} is acknowledged${whose} already; the note of ${toLine(by, 100)} was added.\n`;
+    return `alert #${alertId} is already acknowledged${whose}; the note of ${toLine(by, 100)} was added.\n`;
   }
   if (result.kind === "unchanged")
-    return `alert #${alertId} is ${result.state} already: nothing was changed.\n`;
-  const told = result.channels.map((channel) => toLine(channel, 60)).join(", ");
+    return `alert #${alertId} is already ${result.state}; nothing was changed.\n`;
+  const channels = result.channels.map((channel) => toLine(channel, 60)).join(", ");
   const who =
     result.state === "acknowledged"
       ? ""
-      : told === ""
-        ? "; no channel had been told of it"
-        : `; to be told: ${told}`;
+      : channels === ""
+        ? "; no channel had been notified of the alert"
+        : `; channels to be notified: ${channels}`;
   return `alert #${alertId} is ${result.state} by ${toLine(by, 100)}${who}.\n`;
 }

@@ -7,7 +7,7 @@ import { listCommand } from "./list.ts";
 import { markCommand } from "./mark.ts";
 import { showCommand } from "./show.ts";
 
-/** `longwatch alerts`: what on-call reads and does. */
+/** `longwatch alerts`: the commands with which people on call read and change alerts. */
 export function alertsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return commandGroup("alerts", "List, show, acknowledge, resolve and mark alerts.", io, [
     listCommand(readConfig, io),

@@ -1,20 +1,19 @@
 import type { AlertMarks } from "../../../db/alerting/marks.ts";
 import { suggestZ } from "../../detection/backtest/suggest-z.ts";
 import type { Sensitivity } from "../../detection/detection-settings.ts";
-import { many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 
-/** A longer one, or one with other characters, is not written into a configuration unseen. */
+/** Other rule ids are not suggested for a configuration file, because they could break its syntax. */
 const PLAIN_RULE = /^[A-Za-z0-9_.:-]{1,64}$/;
 
 export interface MarkedSeries {
   readonly zoneId: number;
   readonly ruleId: string;
-  /** As the rule is judged now. */
+  /** The threshold score that is configured for the rule now. */
   readonly z: Sensitivity["z"];
 }
 
-/** What a person said of the alert; where the rule is noise time and again, the lines that would keep it quiet. */
+/** Returns the mark of the alert in words. If the rule is often noise, adds configuration lines that raise its threshold. */
 export function describeMarks(
   { mark, markedAt, noiseScores }: AlertMarks,
   series: MarkedSeries | null,
@@ -29,7 +28,7 @@ export function describeMarks(
   return [
     said,
     `The rule was marked as noise ${noiseScores.length} times in the last 30 days. With z ${suggested.z} instead of ${series.z},` +
-      ` ${many(suggested.silenced, "spike")} of these would not have opened. In the configuration file, in front of other overrides:`,
+      ` ${suggested.silenced} of these spikes would not have opened. To set it, put these lines in front of the other overrides in the configuration file:`,
     "  detection:",
     "    overrides:",
     `      - zone: [${series.zoneId}]`,

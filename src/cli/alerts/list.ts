@@ -33,8 +33,8 @@ const STATES = ["firing", "acknowledged", "resolved"] as const;
 const DEFAULT_LIMIT = 100;
 
 const HELP = `
-The newest first. Without --state those that are not resolved; --rule may end in * for a family. --json answers as
-GET /api/v1/alerts does.
+The newest alert comes first. Without --state, resolved alerts are left out. --rule may end in * for a family of rules.
+--json prints the answer of GET /api/v1/alerts.
 
 Examples:
   npm run -s longwatch -- alerts list
@@ -56,16 +56,16 @@ interface Flags extends PageFlags {
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List alerts.", HELP, io)
     .option("--state <states>", `${STATES.join(", ")} or all (default: firing,acknowledged)`, gather)
-    .option("--zone <id>", "of one shield zone")
-    .option("--rule <id>", "of one rule, or of a family such as 942*")
+    .option("--zone <id>", "only alerts of this shield zone")
+    .option("--rule <id>", "only alerts of this rule, or of a family such as 942*")
     .option("--severity <names>", severities.join(", "), gather)
-    .option("--kind <names>", `${ALERT_KINDS.join(", ")}; self is about Longwatch`, gather)
-    .option("--group <id>", "of the rules that alert speaks for, a flood's")
-    .option("--since <time>", "fired then or later: ISO-8601, epoch ms, relative such as -24h")
-    .option("--until <time>", "fired before: the same")
-    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option("--kind <names>", `${ALERT_KINDS.join(", ")}; self: alerts of Longwatch about itself`, gather)
+    .option("--group <id>", "only the member alerts of this group alert")
+    .option("--since <time>", "fired at this time or later: ISO-8601, epoch ms, or relative such as -24h")
+    .option("--until <time>", "fired before this time (same formats)")
+    .option("--limit <n>", `show at most this many (default: ${DEFAULT_LIMIT})`)
     .option(...AFTER_OPTION)
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const filter = readFilter(read, flags);
@@ -107,12 +107,12 @@ function describe(
   nowMs: number,
   paint: Paint,
 ): string {
-  if (items.length === 0) return "No such alerts; without --state those that are resolved are left out.\n";
+  if (items.length === 0) return "No alert matches. Without --state, resolved alerts are left out.\n";
   const rows = items.map((item) => toRow(item, nowMs));
   return `${drawTable(HEAD, rows, paint)}${describeNext(next)}`;
 }
 
-/** The headline is the log's text, the name somebody's. */
+/** The headline and the name are untrusted text. */
 function toRow({ id, state, severity, firedAt, headline, acknowledgedBy }: Item, nowMs: number): Cell[] {
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
   const at = Date.parse(firedAt);
@@ -122,7 +122,7 @@ function toRow({ id, state, severity, firedAt, headline, acknowledgedBy }: Item,
     { text: `${state}${by}`, style: state === "firing" ? "bold" : "dim" },
     showAge(nowMs - at),
     showTime(at - (at % 1_000)),
-    headline === null ? "(its message cannot be read)" : toLine(headline, 200),
+    headline === null ? "(the stored message cannot be read)" : toLine(headline, 200),
   ];
 }
 

@@ -15,11 +15,12 @@ import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 export const MAX_NOTE_CHARS = 500;
-export const AS_OPTION = ["--as <what>", "attack or noise: what it was"] as const;
+export const AS_OPTION = ["--as <what>", "attack or noise"] as const;
 
 const HELP = `
-The hours of an attack leave the rule's history: the next one like it is seen. Those of noise stay, so that what is
-harmless becomes usual. The last word counts; nobody is told of it. A rule that is often noise: see "alerts show".
+The hours of an attack leave the rule's history, so that the next attack like it is still a spike. The hours of noise
+stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark.
+If a rule is often noise, "alerts show" suggests a setting.
 
 Examples:
   npm run -s longwatch -- alerts mark 17 --as attack
@@ -33,13 +34,13 @@ interface Flags {
 }
 
 export function markCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("mark", "Say whether an alert was an attack or noise.", HELP, io)
+  return storeCommand("mark", "Mark an alert as attack or noise.", HELP, io)
     .usage("[options] <id>")
     .argument("[id]", "the alert's number")
     .option(...AS_OPTION)
-    .option("--by <name>", "who says so (default: who runs this)")
-    .option("--note <text>", "why, for the audit trail")
-    .option("--json", "as JSON")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--note <text>", "reason, written to the audit trail")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [id]) => {
         const alertId = readRowId(read, id, "alert");
@@ -64,7 +65,7 @@ export function toMarkJson(id: number, { kind, ...marked }: MarkResult) {
   return { id, result: kind, ...marked };
 }
 
-/** Undefined where something else was typed; the reader knows. */
+/** Returns undefined for any other word; the mistake is then noted in `read`. */
 export function readMark(read: FlagReader, text: string | undefined): Mark | undefined {
   return text === "attack" || text === "noise" ? text : read.wrong("as", text, "attack or noise");
 }
@@ -72,9 +73,9 @@ export function readMark(read: FlagReader, text: string | undefined): Mark | und
 export function describeMark(alertId: number, by: string, result: MarkResult): string {
   if (result.kind === "unknown") return "";
   if (result.kind === "not-a-spike")
-    return `alert #${alertId} is about no spike that is kept: there is nothing to mark.\n`;
+    return `alert #${alertId} has no stored spike; only an alert of a stored spike can be marked.\n`;
   if (result.kind === "unchanged")
-    return `alert #${alertId} is marked as ${result.mark} already: nothing was changed.\n`;
+    return `alert #${alertId} is already marked as ${result.mark}; nothing was changed.\n`;
   const before = result.before === null ? "" : ` instead of ${result.before}`;
   const hours =
     result.mark === "attack" ? "its hours leave the rule's history" : "its hours stay in the rule's history";

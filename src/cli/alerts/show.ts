@@ -28,14 +28,14 @@ import { describeMarks } from "./describe-marks.ts";
 
 const DEFAULT_COLUMNS = 100;
 const MARKS_SINCE_MS = 30 * 86_400_000;
-/** Where the frame cuts the recommendation, here it is whole. */
+/** The limits of the whole recommendation. The message in its frame shows only the beginning. */
 const WHOLE_ADVICE = { maxLines: 400, maxChars: 40_000 };
 const FRAMED_ADVICE_CHARS = 1_200;
 const FRAMED_ADVICE_LINES = 12;
 
 const HELP = `
-What the channels were told, when and how it changed, and what became of every message. --json answers as
-GET /api/v1/alerts/{id} does, with the mark.
+Shows the message of the alert, every transition and every delivery. --json prints the answer of GET /api/v1/alerts/{id}
+with the mark.
 
 Examples:
   npm run -s longwatch -- alerts show 17
@@ -46,10 +46,10 @@ interface Flags {
 }
 
 export function showCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("show", "Show one alert with all that is known of it.", HELP, io)
+  return storeCommand("show", "Show one alert with its transitions and deliveries.", HELP, io)
     .usage("[options] <id>")
     .argument("[id]", "the alert's number")
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [id]) => {
         const alertId = readRowId(read, id, "alert");
@@ -99,7 +99,7 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
   return `alert #${row.id}   ${row.state}\n${parts.filter((part) => part !== "").join("\n")}`;
 }
 
-/** As the terminal channel prints it, and whole: an update or a resolve alone would leave out the facts. */
+/** Returns the message as the terminal channel prints it, always with all facts. An update or a resolve alone leaves facts out. */
 function draw(message: AlertMessage, { stdout }: StoreIo): string {
   const isTTY = stdout.isTTY === true;
   const columns = "columns" in stdout && typeof stdout.columns === "number" ? stdout.columns : 0;

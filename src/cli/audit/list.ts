@@ -24,7 +24,7 @@ const MAX_NAME_CHARS = 64;
 const MAX_DETAIL_CHARS = 300;
 
 const HELP = `
-Newest first. Entries are only ever added; Postgres refuses to change or delete one. Exit code 0.
+The newest entry comes first. Postgres refuses to change or delete an entry. Exit code 0.
 
 Examples:
   npm run -s longwatch -- audit list
@@ -39,13 +39,16 @@ interface Flags extends PageFlags {
 }
 
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("list", "List who did what, newest first.", HELP, io)
+  return storeCommand("list", "List the entries of the audit trail.", HELP, io)
     .option("--since <time>", "start: ISO-8601, epoch ms or relative such as -30d (default: all)")
-    .option("--until <time>", "end: the same (default: all)")
-    .option("--action <name>", "one action, or all of a kind: erasure.completed, erasure. (default: all)")
-    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option("--until <time>", "end (same formats; default: all)")
+    .option(
+      "--action <name>",
+      "one action such as erasure.completed, or a prefix such as erasure. (default: all)",
+    )
+    .option("--limit <n>", `show at most this many (default: ${DEFAULT_LIMIT})`)
     .option(...AFTER_OPTION)
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const asked = readPage(read, flags, DEFAULT_LIMIT);
@@ -57,7 +60,10 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
         if (flags.json === true) return writeJson(io.stdout, toListPage(rows, asked, toItem));
         const { items, next } = toListPage(rows, asked, (row) => row);
         const table = drawTable(HEAD, items.map(toRow(io.clock())), pickPaint(io));
-        await writeOut(io.stdout, items.length === 0 ? "No such entry.\n" : `${table}${describeNext(next)}`);
+        await writeOut(
+          io.stdout,
+          items.length === 0 ? "No entry matches.\n" : `${table}${describeNext(next)}`,
+        );
       }),
     );
 }

@@ -27,22 +27,22 @@ import { type BackfillFlags, ROUTES, readBackfillFlags } from "./read-backfill-f
 const LIST_PAGE_THREADS = 2;
 
 const HELP = `
-Reads a span of the last 72 hours once more and stores what is missing. Needs EDGE_API_URL and EDGE_API_KEY.
-Ended at any point, by Ctrl-C or kill -9, the same command goes on where it stood; so does one that asks for a little more,
-as -6h does a minute later. Beside a running service it is safe: every event is stored once, whoever reads it.
+Reads a span of the last 72 hours again and stores the missing events. Needs EDGE_API_URL and EDGE_API_KEY.
+If the command is interrupted, even by kill -9, the same command continues where it stopped. A slightly larger span
+continues too, such as -6h one minute later. The service may run at the same time: every event is stored once.
 
 Routes:
   search   every dimension and the message of each event, in pages of 500
-  list     whole UTC days, today and the two before: the record of each event, neither feature nor JA4
-  export   the fewest calls, neither message nor record; refused unless its CSV names timestamp and logId
-  auto     list for whole days that have been searched before, else search
+  list     whole UTC days (today and the two days before): the record of each event, but neither feature nor JA4
+  export   the fewest calls, but neither message nor record; refused if the CSV lacks timestamp or logId
+  auto     list if every hour of these whole days was searched before, else search
 
 Examples:
   npm run -s longwatch -- backfill --zone 101 --from -6h --to now
   npm run -s longwatch -- backfill --zone 101 --from 2026-11-19 --to 2026-11-20 --route list
   npm run -s longwatch -- backfill --zone 101 --from 1795168800000 --to 1795172400000 --route search --restart`;
 
-/** `longwatch backfill`: reads a span again and stores what is missing. */
+/** `longwatch backfill`: reads a span again and stores the missing events. */
 export function backfillCommand(
   readConfig: () => Config,
   io: StoreIo = createProcessIo(),
@@ -50,16 +50,16 @@ export function backfillCommand(
 ): Command {
   return storeCommand(
     "backfill",
-    "Read a span of the last 72 hours again and store what is missing.",
+    "Read a span of the last 72 hours again and store the missing events.",
     HELP,
     io,
   )
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -6h (required)")
-    .option("--to <time>", "end: the same, or now (required)")
+    .option("--to <time>", "end (same formats, or now; required)")
     .option("--route <route>", `${ROUTES.join(", ")} (default: auto)`)
-    .option("--restart", "from the start, whatever was read before")
-    .option("--json", "what was read, as JSON")
+    .option("--restart", "begin at the start of the span, even if a part was read before")
+    .option("--json", "print the counts as JSON")
     .action(
       storeAction<BackfillFlags>(io, async (flags, read) => {
         const asked = readBackfillFlags(read, flags, io.clock());
@@ -97,7 +97,7 @@ async function run(
   };
   const workers = createListPageWorkers({ threads: LIST_PAGE_THREADS });
   const stopping = new AbortController();
-  const stop = () => stopping.abort(new Error("stopped: the same command goes on from here"));
+  const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
   process.once("SIGINT", stop).once("SIGTERM", stop);
   const deps = {
     database,
@@ -128,7 +128,7 @@ async function run(
     if (flags.json === true) await writeJson(io.stdout, toJson(key, ran, progress.read()));
     else io.stdout.write(describeEnd(ran, progress.read()));
     for (const { from, to } of ran.expired)
-      print(`expired before it could be read: ${showTime(from)} to ${showTime(to)} UTC`);
+      print(`The platform forgot ${showTime(from)} to ${showTime(to)} UTC before the backfill read it.`);
     if (ran.expired.length > 0) io.setExitCode(1);
   } finally {
     progress.clear();
@@ -137,7 +137,7 @@ async function run(
   }
 }
 
-/** The begin of a span of just 72 hours expires while it is asked for. */
+/** Returns the backfill to run. The start of a span of exactly 72 hours expires while the command runs, so it is moved. */
 async function toKey(
   { database, clock }: Surroundings,
   { zoneId, route, ...span }: ReturnType<typeof readBackfillFlags>,
@@ -146,7 +146,7 @@ async function toKey(
   const now = clock();
   const from = Math.max(span.from, horizonAt(now));
   if (from > span.from && from < span.to)
-    print(`what lies before ${showTime(from)} UTC expires too soon to be read`);
+    print(`Events before ${showTime(from)} UTC expire too soon to be read.`);
   const to = Math.max(Math.min(span.to, now), from + 1);
   const range = { fromMs: startOfHour(from), toMs: to };
   const picked =
@@ -156,7 +156,7 @@ async function toKey(
   return { zoneId, route: picked, from, to };
 }
 
-/** 0 where the search cannot be asked: the bar does without. */
+/** Returns 0 if the search fails: the progress bar then has no total. */
 async function countUpstream(edge: EdgeClient, backfill: Backfill, now: number): Promise<number> {
   const { route, doneThrough, to, zoneId } = backfill;
   const begin = route === "list" ? startOfDay(doneThrough) : doneThrough;
@@ -170,7 +170,7 @@ async function countUpstream(edge: EdgeClient, backfill: Backfill, now: number):
 
 function describeStart({ zoneId, route, from, to, doneThrough, endedAt }: Backfill): string {
   const span = `zone ${zoneId}, ${showTime(from)} to ${showTime(to)} UTC, by ${route}`;
-  return endedAt === null && doneThrough > from ? `${span}: going on at ${showTime(doneThrough)}` : span;
+  return endedAt === null && doneThrough > from ? `${span}, continuing at ${showTime(doneThrough)}` : span;
 }
 
 function toJson(
@@ -192,6 +192,6 @@ function toJson(
 
 function describeEnd({ wasEnded, newEvents }: RanBackfill, read: number): string {
   if (wasEnded)
-    return `This backfill was through before, with ${count(newEvents)} new events; --restart reads it again.\n`;
+    return `This backfill is already complete, with ${count(newEvents)} new events; --restart reads the span again.\n`;
   return `Done: ${count(read)} events read, ${count(newEvents)} new since this backfill began.\n`;
 }

@@ -20,7 +20,7 @@ interface AskedBackfill extends Span {
   readonly route: BackfillRoute | "auto";
 }
 
-/** What to backfill. Notes every mistake, also a span of which the platform no longer has the begin. */
+/** Reads the flags. Notes every mistake, including a span whose start the platform has already forgotten. */
 export function readBackfillFlags(read: FlagReader, flags: BackfillFlags, now: number): AskedBackfill {
   const zoneId = readZone(read, flags, true) ?? 0;
   const span = readSpan(read, flags);

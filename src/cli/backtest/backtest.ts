@@ -14,29 +14,29 @@ import { replayStore, type StoredReplay } from "./replay-store.ts";
 import { writeAlertMinutes } from "./write-alert-minutes.ts";
 
 const HELP = `
-The file has the header series,timestamp,count and a row per series and minute with events: the timestamp is the epoch
-second at which the minute starts; minutes without events are left out. Rows of a series are in ascending order, or are
-sorted in memory. What lies before --start is history. A minute is in alert from the one that reached its threshold to
-the last that was not quiet; the quarter of an hour of quiet that closes an alert is not counted.
+The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
+second at which the minute starts. Minutes without events need no row. If the rows of a series are not in ascending
+order, the command sorts them in memory. Counts before --start are history. An alert lasts from the minute that reached
+its threshold to the last minute that was not quiet. The 15 quiet minutes that close an alert are not counted.
 
 Examples:
   npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv
   npm run -s longwatch -- backtest --counts counts.csv --z 4.5 --start 2026-11-08 --json
   npm run -s longwatch -- backtest --zone 101 --rule 942100 --days 14 --z 3`;
 
-/** `longwatch backtest`: what the detector would have paged, at any z, over a file of counts or the stored history. */
+/** `longwatch backtest`: shows the alerts that the detector would have raised, at any z, for a file of counts or the stored history. */
 export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backtest", "Show what the spike detector would have paged.", HELP, io)
+  return storeCommand("backtest", "Show which alerts the spike detector would have raised.", HELP, io)
     .option("--counts <file>", "CSV file of counts per series and minute")
-    .option("--start <time>", "judge from here: epoch seconds, ISO-8601 (default: where the counts begin)")
-    .option("--end <time>", "up to here, left out (default: where the counts end)")
-    .option("--zone <id>", "replay what is stored of a shield zone")
+    .option("--start <time>", "start of the replay: epoch seconds or ISO-8601 (default: the first count)")
+    .option("--end <time>", "end of the replay, exclusive (default: the last count)")
+    .option("--zone <id>", "replay the stored counts of this shield zone")
     .option("--rule <id>", "only this rule of the zone (default: all)")
-    .option("--days <count>", "that many days up to now (default: 7)")
+    .option("--days <count>", "replay this many days up to now (default: 7)")
     .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
-    .option("--floor <count>", `events that a window must have at least (default: ${FLOOR})`)
-    .option("--alerts <file>", "write series,timestamp for every minute in alert")
-    .option("--json", "summary and alerts as JSON")
+    .option("--floor <count>", `the fewest events that a spike needs (default: ${FLOOR})`)
+    .option("--alerts <file>", "write series,timestamp of every minute in alert to this file")
+    .option("--json", "print the summary and the alerts as JSON")
     .action(
       storeAction<BacktestFlags>(io, async (flags, read) => {
         const now = io.clock();

@@ -13,7 +13,7 @@ interface Judged {
   readonly floor: number;
 }
 
-/** The summary and the strongest alerts, for people. */
+/** Returns the summary and the strongest alerts as text. */
 export function describeReport(report: BacktestReport, { z, floor }: Judged): string {
   const { series, seriesDays, rows, events, alerts, alertMinutes, alertsPerSeriesDay, bySeverity } = report;
   const span = `${showTime(report.fromMinute * MINUTE_MS)} to ${showTime(report.toMinute * MINUTE_MS)} UTC`;
@@ -26,7 +26,7 @@ export function describeReport(report: BacktestReport, { z, floor }: Judged): st
       `${count(alerts.length)} at z ${z}${floor === FLOOR ? "" : `, floor ${floor}`}, ${alertsPerSeriesDay.toFixed(4)} per series-day`,
     ],
     ["", `${bySeverity.critical} critical, ${bySeverity.error} error, ${bySeverity.warning} warning`],
-    ["", `${report.newRules} of them the milder notice of a new rule`],
+    ["", `${report.newRules} for new rules`],
     ["in alert", many(alertMinutes, "minute")],
   ];
   const summary = facts.map(([name, fact]) => `${name.padEnd(10)}${fact}\n`).join("");
@@ -43,7 +43,7 @@ function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: Backte
   return `${showTime(fromMinute * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
 }
 
-/** The same for programs. */
+/** Returns the report as JSON. */
 export function toReportJson(report: BacktestReport, { z, floor }: Judged) {
   const { fromMinute, toMinute, alerts, ...facts } = report;
   return {

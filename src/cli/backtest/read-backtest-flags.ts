@@ -16,7 +16,7 @@ export interface BacktestFlags {
   readonly json?: true;
 }
 
-/** What to replay: a file, or what is stored of a zone. Minutes are numbered since the epoch. */
+/** The counts to replay: a file, or the stored counts of a zone. Minutes are numbered since the epoch. */
 export type BacktestSource =
   | {
       readonly kind: "file";
@@ -34,10 +34,10 @@ export type BacktestSource =
 const [MIN_Z, MAX_Z] = [0.5, 20];
 const MAX_FLOOR = 1_000_000;
 const MAX_DAYS = 400;
-/** Up to eleven digits are seconds, as in the file. */
+/** A number of up to eleven digits is in seconds, as in the file. */
 const SECONDS = /^\d{1,11}$/;
 
-/** Undefined where something was wrong; the reader knows what. */
+/** Returns undefined if a flag is wrong; the mistakes are then noted in `read`. */
 export function readBacktestFlags(
   read: FlagReader,
   flags: BacktestFlags,
@@ -66,7 +66,7 @@ function readFloor(read: FlagReader, text: string | undefined): number | undefin
 
 function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource | undefined {
   for (const other of ["zone", "rule", "days"] as const)
-    if (flags[other] !== undefined) read.wrong(other, flags[other], "left out where --counts names a file");
+    if (flags[other] !== undefined) read.wrong(other, flags[other], "left out if --counts is given");
   const path = read.required("counts", flags.counts, "a CSV file");
   const startMinute = readMinute(read, "start", flags.start, nowMs);
   const endMinute = readMinute(read, "end", flags.end, nowMs);
@@ -82,11 +82,9 @@ function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): Backte
 }
 
 function readStored(read: FlagReader, flags: BacktestFlags): BacktestSource | undefined {
-  if (flags.zone === undefined)
-    return read.wrong("counts", undefined, "a CSV file, unless --zone names what is stored");
+  if (flags.zone === undefined) return read.wrong("counts", undefined, "a CSV file, unless --zone is given");
   for (const other of ["start", "end"] as const)
-    if (flags[other] !== undefined)
-      read.wrong(other, flags[other], "left out with --zone: --days says how far back");
+    if (flags[other] !== undefined) read.wrong(other, flags[other], "left out with --zone; use --days");
   const zoneId = readZone(read, { zone: flags.zone }, true);
   const days = flags.days === undefined ? 7 : read.integer("days", flags.days, DAYS_RULE);
   if (days !== undefined && (days < 1 || days > MAX_DAYS)) read.wrong("days", flags.days, DAYS_RULE);

@@ -2,32 +2,31 @@ import { escapeText } from "../../lib/escape-text.ts";
 import { BackfillError } from "../../operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "../../operations/backfill/read-csv.ts";
 
-/** A line that does not end is no line of counts; without a bound it would be held in memory as a whole. */
+/** The longest line that is read. Without a limit, a file without line ends would fill the memory. */
 const MAX_LINE_BYTES = 65_536;
-/** More are of the same kind. */
+/** Further mistakes are usually of the same kind. */
 const MAX_MISTAKES = 10;
 const MAX_COUNT = 30_000_000;
-/** The year 2100: beyond it lie milliseconds. */
+/** The year 2100. A larger number is a time in milliseconds. */
 const MAX_SECONDS = 4_102_444_800;
 
 const COLUMNS = ["series", "timestamp", "count"] as const;
 type Column = (typeof COLUMNS)[number];
 
-const ORDER_RULE = "the row before of its series";
+const ORDER_RULE = "the previous row of the series";
 
 const RULES: Record<Column, string> = {
-  series: "a name, not empty",
+  series: "a name that is not empty",
   timestamp: "the epoch second at which a minute starts, a multiple of 60",
   count: `a whole number from 0 to ${MAX_COUNT.toLocaleString("en-US")}`,
 };
 
-/** Takes one row; returns the minute it must come after where it is refused for its place in its series. */
+/** Takes one row. If the row is out of order, returns the minute that it must come after. */
 export type TakeRow = (series: string, minute: number, count: number) => number | undefined;
 
 /**
- * Reads a CSV file of counts per series and minute, at most a piece of it at a time. The header names the columns;
- * they may stand in any order, and others are passed over. Returns the mistakes, each with line, column, value and
- * rule; after ten it stops.
+ * Reads a CSV file of counts per series and minute in chunks. The header names the columns, in any order; other columns
+ * are ignored. Returns the mistakes, each with line, column, value and rule. Stops after ten mistakes.
  */
 export async function readCounts(chunks: AsyncIterable<Buffer>, take: TakeRow): Promise<string[]> {
   const reader = createRecordReader(take);
@@ -74,7 +73,7 @@ function createRecordReader(take: TakeRow) {
   return { read, mistakes, isWithoutHeader: () => columns === null };
 }
 
-/** Where each column stands; null where one is missing. */
+/** Returns the index of each column, or null if a column is missing. */
 function readHeader(cells: readonly string[]): Record<Column, number> | null {
   const names = cells.map((name) => name.trim());
   const [series, timestamp, count] = COLUMNS.map((name) => names.indexOf(name));
@@ -86,7 +85,7 @@ function headerMistake(line: number, text: string): string {
   return `line ${line}: "${escapeText(text.slice(0, 80))}" must be the header: ${COLUMNS.join(",")}`;
 }
 
-/** NaN for anything else; `12.0` is what some tools make of 12. */
+/** Returns NaN for any other text. Some tools write 12 as `12.0`. */
 function toInteger(text: string | undefined, max: number): number {
   const value = text !== undefined && /^\d{1,15}(?:\.0+)?$/.test(text) ? Number(text) : Number.NaN;
   return value <= max ? value : Number.NaN;

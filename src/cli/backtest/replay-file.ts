@@ -12,9 +12,9 @@ import { readCounts, type TakeRow } from "./read-counts.ts";
 import { createRowSorter } from "./row-sorter.ts";
 
 /**
- * Replays a CSV file of counts in one reading; where the rows of a series are out of order, in a second one that sorts
- * them in memory.
- * @throws {UsageError} when the file cannot be read or says something wrong.
+ * Replays a CSV file of counts. If the rows of a series are out of order, reads the file a second time and sorts the
+ * rows in memory.
+ * @throws {UsageError} when the file cannot be read or has a mistake.
  */
 export async function replayFile(
   path: string,
@@ -24,7 +24,7 @@ export async function replayFile(
   const backtest = createBacktest(options);
   let isSorted = true;
   await readFile(path, stderr, (series, minute, events) => {
-    // After the first row out of order only the mistakes are looked for.
+    // After the first row out of order, this pass only looks for mistakes.
     const after = isSorted ? backtest.take(series, minute, events) : undefined;
     if (after === minute) return after;
     isSorted &&= after === undefined;
@@ -60,7 +60,7 @@ async function readFile(path: string, stderr: StoreIo["stderr"], take: TakeRow):
   if (mistakes.length > 0) throw new UsageError(mistakes);
 }
 
-/** A line is drawn a few times a second, however fast the disk is. */
+/** Reports progress after every 16th chunk, so that a fast disk does not redraw the line too often. */
 async function* watchChunks(chunks: AsyncIterable<Buffer>, update: (bytes: number) => void) {
   let bytes = 0;
   let pieces = 0;

@@ -20,8 +20,8 @@ export interface StoredReplay {
 }
 
 /**
- * Replays the stored minutes of a zone's rules as the service judges them: hours that are not wholly known and those of
- * confirmed attacks leave the history, and the platform's daily counts stand in where there is none.
+ * Replays the stored minutes of a zone's rules with the rules of the service: hours that are not completely known and
+ * hours of confirmed attacks leave the history. Where there is no history, the platform's daily counts are used.
  */
 export async function replayStore(db: Queryable, asked: StoredReplay): Promise<BacktestReport> {
   const { zoneId, ruleId, days, z, floor, nowMs } = asked;

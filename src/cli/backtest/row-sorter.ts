@@ -1,11 +1,11 @@
 import { escapeText } from "../../lib/escape-text.ts";
 import type { TakeRow } from "./read-counts.ts";
 
-/** Above every count; a minute and a count then fit one number exactly. */
+/** Larger than every count, so that a minute and a count fit exactly into one number. */
 const COUNTS = 2 ** 25;
 const MAX_MISTAKES = 10;
 
-/** Holds all rows, eight bytes or a little more each, and hands them on by series, oldest first. */
+/** Holds all rows in memory, about eight bytes each, and replays them by series, oldest first. */
 export function createRowSorter() {
   const bySeries = new Map<string, number[]>();
 
@@ -15,7 +15,7 @@ export function createRowSorter() {
     else rows.push(minute * COUNTS + count);
   }
 
-  /** Returns the mistakes: minutes that stand twice. */
+  /** Returns a mistake for every minute that occurs twice in a series. */
   function replay(take: TakeRow): string[] {
     const mistakes: string[] = [];
     for (const [series, rows] of bySeries) {
@@ -23,7 +23,9 @@ export function createRowSorter() {
         const minute = Math.floor(row / COUNTS);
         if (take(series, minute, row % COUNTS) === undefined || mistakes.length >= MAX_MISTAKES) continue;
         const name = escapeText(series.slice(0, 80));
-        mistakes.push(`series "${name}", column timestamp: "${minute * 60}" must stand once in a series`);
+        mistakes.push(
+          `series "${name}", column timestamp: "${minute * 60}" must occur only once in a series`,
+        );
       }
     }
     return mistakes;

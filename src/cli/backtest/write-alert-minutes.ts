@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { BacktestAlert } from "../../detection/backtest/backtest.ts";
 
-/** Writes `series,timestamp` for every minute in alert; the file is there as a whole or not at all. */
+/** Writes `series,timestamp` for every minute in alert. The file appears only when it is complete. */
 export async function writeAlertMinutes(path: string, alerts: readonly BacktestAlert[]): Promise<void> {
   const unfinished = `${path}.${process.pid}.tmp`;
   try {

@@ -20,25 +20,25 @@ Examples:
   npm run -s longwatch -- channels list --json`;
 
 const TEST_HELP = `
-Sends one message that says it is a test, and to receivers that keep incidents open also its end. It goes out as the
-service would send it, from this machine and with this environment's settings, once and without the outbox. Exit code 1
-when the receiver did not take it. The message has the configuration file's links, filled in as for an alert that there
-could be, the first five of them; all are printed.
+Sends one test message. If the receiver keeps incidents open, the command also resolves the test incident. The message
+is sent once, from this machine, with this environment's settings and without the outbox. It shows the first five links
+of the configuration file, filled in for a sample alert; the command prints all of them. Exit code 1 if the receiver
+did not accept the message.
 
 Examples:
   npm run -s longwatch -- channels test webhook
   npm run -s longwatch -- channels test slack --json`;
 
-/** Where none is configured. */
+/** The zone of the sample links if no zone is configured. */
 const SAMPLE_ZONE = 101;
 
 interface Flags {
   readonly json?: true;
 }
 
-/** `longwatch channels`: where alerts go, and whether they arrive there. */
+/** `longwatch channels`: lists the channels and sends test messages. */
 export function channelsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("channels", "List the channels and try them out.", io, [
+  return commandGroup("channels", "List the channels and send test messages.", io, [
     listCommand(readConfig, io),
     testCommand(readConfig, io),
   ]);
@@ -46,7 +46,7 @@ export function channelsCommand(readConfig: () => Config, io: StoreIo = createPr
 
 function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List the configured channels.", LIST_HELP, io)
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         read.finish();
@@ -65,11 +65,11 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("test", "Send a test message on one channel.", TEST_HELP, io)
     .usage("[options] <name>")
     .argument("[name]", "the channel's name")
-    .option("--json", "what happened, as JSON")
+    .option("--json", "print the result as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [typed]) => {
         const config = readConfig();
-        // With --json a terminal channel prints beside the document, not into it.
+        // With --json, a terminal channel prints to stderr, so that stdout holds only the document.
         const terminal = flags.json === true ? io.stderr : io.stdout;
         const notifiers = open(config, terminal, systemClock);
         const notifier = notifiers.get(typed ?? "");
@@ -96,7 +96,7 @@ function listSamples({ alerting, edge }: Config, nowMs: number): AlertMessage["l
   return sampleLinks(alerting.routing.links, edge.zones[0] ?? SAMPLE_ZONE, nowMs);
 }
 
-/** As the service opens them; whether their settings are right is told before anything is sent. */
+/** Opens the channels as the service does. Throws on wrong settings, before anything is sent. */
 function open(
   { alerting, channels }: Config,
   terminal: StoreIo["stdout"] | StoreIo["stderr"],

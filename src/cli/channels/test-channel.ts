@@ -9,13 +9,13 @@ const TIMEOUT_MS = 40_000;
 
 interface ChannelTest {
   readonly isDelivered: boolean;
-  /** Null where it was delivered. */
+  /** Null if the message was delivered. */
   readonly code: string | null;
   /** One line, free of secrets. */
   readonly text: string;
 }
 
-/** Sends the test message once with these links, and its end where the receiver needs one. Never throws. */
+/** Sends the test message once with these links, and resolves it if the receiver keeps incidents open. Never throws. */
 export async function testChannel(
   notifier: Notifier,
   nowMs: number,
@@ -33,10 +33,13 @@ export async function testChannel(
       const sent = await notifier.send(message, { signal, attempt: 1, deliveryKey, providerReference });
       providerReference = sent.providerReference;
     }
-    return { isDelivered: true, code: null, text: "the receiver took the test message over" };
+    return { isDelivered: true, code: null, text: "the receiver accepted the test message" };
   } catch (thrown) {
     const { code, text, disposition } = describeFailure(thrown);
-    const next = disposition === "give-up" ? "an alert would be given up" : "an alert would be tried again";
+    const next =
+      disposition === "give-up"
+        ? "a notification would become a dead letter"
+        : "a notification would be retried";
     return { isDelivered: false, code, text: `not delivered: ${code}: ${text} (${next})` };
   }
 }

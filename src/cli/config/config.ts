@@ -12,17 +12,17 @@ import { configTable, withConfigTable } from "./config-table.ts";
 import { testRoutesCommand } from "./test-routes.ts";
 
 const CHECK_HELP = `
-Reads the environment, the files it names and the configuration file (LONGWATCH_CONFIG); connects to nothing. Exit code 0;
-2 when there is a mistake.
+Reads the environment, the files it names and the configuration file (LONGWATCH_CONFIG). The command connects to nothing.
+Exit code 0, or 2 if there is a mistake.
 
 Examples:
   npm run -s longwatch -- config check
   LONGWATCH_CONFIG=longwatch.yaml npm run -s longwatch -- config check`;
 
 const LIST_HELP = `
-A name in front of which stands * is set here; the others have their default, or none. Secrets are not shown. If a service
-runs on this machine with the same data folder, the list names its address and every setting that differs there. What each
-setting means and must be: docs/configuration.md.
+A * marks a name that is set here. Every other name has its default or no value. Secrets are not shown. If a service runs
+on this machine with the same data folder, the list shows its address and every setting that differs in that service.
+docs/configuration.md describes every setting.
 
 Examples:
   npm run -s longwatch -- config list
@@ -38,26 +38,26 @@ Examples:
   npm run -s longwatch -- config schema > longwatch.schema.json`;
 
 export interface ConfigReaders {
-  /** Throws the UsageError that a start would end with. */
+  /** Throws the same UsageError as a start. */
   readonly check: () => unknown;
   readonly list: () => readonly Setting[];
   readonly config: () => Config;
-  /** The service that runs here; null where none does. */
+  /** The service that runs with this data folder, or null. */
   readonly running: () => RunningService | null;
 }
 
 type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings">;
 
-/** `longwatch config`: what can be set, what is set, and whether it is right. */
+/** `longwatch config`: lists and checks the settings. */
 export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("config", "Check the settings, or list what is set and what can be.", io, [
+  return commandGroup("config", "Check and list the settings.", io, [
     checkCommand(readers, io),
     listCommand(readers, io),
     tableCommand(io),
     schemaCommand(io),
     commandGroup(
       "routes",
-      "Try out the routes of the configuration file.",
+      "Test the routes of the configuration file.",
       io,
       [testRoutesCommand(readers.config, io)],
       "config routes",
@@ -66,21 +66,26 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
 }
 
 function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
-  return storeCommand("check", "List every mistake; exit code 2 when there is one.", CHECK_HELP, io)
-    .option("--json", "as JSON; mistakes are on stderr all the same")
+  return storeCommand(
+    "check",
+    "List every mistake of the configuration; exit code 2 if there is one.",
+    CHECK_HELP,
+    io,
+  )
+    .option("--json", "print JSON; mistakes still go to stderr")
     .action(
       storeAction<{ json?: true }>(io, async ({ json }, read) => {
         read.finish();
         check();
         if (json === true) await writeJson(io.stdout, { isRight: true });
-        else await writeOut(io.stdout, "The configuration is right.\n");
+        else await writeOut(io.stdout, "The configuration is valid.\n");
       }),
     );
 }
 
 function listCommand({ list, running }: ConfigReaders, io: StoreIo): Command {
   return storeCommand("list", "List every setting with its value.", LIST_HELP, io)
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
@@ -101,7 +106,7 @@ function listCommand({ list, running }: ConfigReaders, io: StoreIo): Command {
 
 type Different = Pick<Setting, "name" | "value">;
 
-/** What the service that runs has instead. Of a secret only whether one is set can be compared. */
+/** Returns the settings that differ in the running service. For a secret, only whether one is set is compared. */
 function listDifferent(settings: readonly Setting[], service: RunningService | null): Different[] {
   const { settings: there } = service ?? {};
   if (there === undefined) return [];
@@ -115,19 +120,19 @@ function describeService(service: RunningService | null, different: readonly Dif
   if (service === null) return [];
   const { pid, httpUrl } = service;
   const where = httpUrl === null ? "serves no HTTP" : `listens at ${httpUrl}`;
-  const runs = `The service that runs here (process ${pid}) ${where}.`;
+  const runs = `The running service (process ${pid}) ${where}.`;
   if (different.length === 0) return ["", runs];
   const widest = Math.max(...different.map(({ name }) => name.length));
   const lines = different.map(
     ({ name, value }) => `  ${name.padEnd(widest)}  ${value === null ? "-" : escapeText(value)}`,
   );
-  return ["", `${runs} Settings that differ there:`, ...lines];
+  return ["", `${runs} It has these other settings:`, ...lines];
 }
 
 function tableCommand(io: StoreIo): Command {
   return storeCommand("table", "Print every variable as a Markdown table.", TABLE_HELP, io)
-    .option("--write <file>", "put the table between the markers of this file instead")
-    .option("--json", "every variable, as JSON")
+    .option("--write <file>", "write the table between the markers of this file")
+    .option("--json", "print every variable as JSON")
     .action(
       storeAction<{ write?: string; json?: true }>(io, async ({ write, json }, read) => {
         if (json === true && write !== undefined) read.wrong("write", write, "left out with --json");
@@ -141,7 +146,7 @@ function tableCommand(io: StoreIo): Command {
 
 function schemaCommand(io: StoreIo): Command {
   return storeCommand("schema", "Print the configuration file's JSON Schema.", SCHEMA_HELP, io)
-    .option("--json", "as JSON, which the output is anyway")
+    .option("--json", "no effect: the output is always JSON")
     .action(
       storeAction(io, async (_flags, read) => {
         read.finish();

@@ -13,12 +13,12 @@ import { nameZone, type Zones } from "../../model/zones.ts";
 export interface ExplainedFacts {
   readonly subject: Subject;
   readonly nowMs: number;
-  /** Whether silences and spikes of the database were looked at. */
+  /** Whether silences and spikes were read from the database. */
   readonly isLive: boolean;
   readonly zones: Zones | undefined;
 }
 
-/** What the service would do with an alert, in the order in which it decides. */
+/** Describes what the service would do with an alert, in the order in which it decides. */
 export function describeExplained(explained: ExplainedAlert, facts: ExplainedFacts): string {
   const { routes, quietHours, transitions } = explained;
   const parts = [
@@ -73,15 +73,15 @@ function describeMutes(
   { inhibitedBy, silencedBy }: ExplainedAlert,
   { isLive, subject }: ExplainedFacts,
 ): string[] {
-  if (!isLive) return ["silences and inhibitions are not looked at: --live reads them from the database"];
+  if (!isLive) return ["silences and inhibitions are not checked; --live reads them from the database"];
   const self = subject.kind === "self";
   return [
     silencedBy === null ? "no silence matches" : `silence #${silencedBy} mutes the alert`,
     inhibitedBy === null
       ? self
         ? "Longwatch's own alerts are never inhibited"
-        : "no spike that fires now inhibits the alert"
-      : `${inhibitedBy} mutes the alert: its source fires`,
+        : "no open spike inhibits the alert"
+      : `${inhibitedBy} mutes the alert: a spike matches its source`,
   ];
 }
 
@@ -139,5 +139,5 @@ function describeTransition(transition: ExplainedTransition): string {
     held.length === 0 ? "" : `held until the quiet hours are over: ${held.join(", ")}`,
   ].filter((part) => part !== "");
   const what = reason === "worse" ? ` (${severity})` : "";
-  return `${REASONS[reason]}${what}: ${parts.length === 0 ? "nobody" : parts.join("; ")}`;
+  return `${REASONS[reason]}${what}: ${parts.length === 0 ? "no channel" : parts.join("; ")}`;
 }

@@ -26,7 +26,7 @@ not, what mutes the alert, which quiet hours hold channels back, and who is noti
 later and of the end. The answer comes from the functions that decide in the service. Nothing is sent or stored.
 
 With --live the silences and the spikes of the database count as well; without it the command connects to nothing.
-Exit code 1 when no channel would be notified, now or after its quiet hours.
+Exit code 1 if no channel would be notified, now or after its quiet hours.
 
 Examples:
   npm run -s longwatch -- config routes test --zone 101 --rule 942100 --severity critical
@@ -46,13 +46,13 @@ interface Flags {
 /** `longwatch config routes test`. */
 export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("test", "Show who would be notified of an alert, and why.", HELP, io)
-    .option("--zone <zone>", "the shield zone, by number or by name (needed, but for --kind self)")
-    .option("--rule <id>", "the rule (needed, but for --kind self)")
-    .option("--severity <name>", "info, warning, error or critical (needed)")
+    .option("--zone <zone>", "the shield zone, by number or by name (required, except with --kind self)")
+    .option("--rule <id>", "the rule (required, except with --kind self)")
+    .option("--severity <name>", "info, warning, error or critical (required)")
     .option("--kind <name>", "spike, new-rule or self (default: spike)")
     .option("--at <time>", "when: ISO-8601, epoch ms, relative such as +8h (default: now)")
     .option("--live", "also apply the silences and the spikes in the database")
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const config = readConfig();
@@ -73,12 +73,12 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
         if (flags.json === true)
           await writeJson(io.stdout, { at: new Date(nowMs).toISOString(), subject, ...explained });
         else await writeOut(io.stdout, describeExplained(explained, facts));
-        if (!isHeard(explained)) io.setExitCode(1);
+        if (!reachesChannel(explained)) io.setExitCode(1);
       }),
     );
 }
 
-function isHeard({ transitions: [first] }: ExplainedAlert): boolean {
+function reachesChannel({ transitions: [first] }: ExplainedAlert): boolean {
   return first !== undefined && first.notified.length + first.held.length > 0;
 }
 

@@ -20,20 +20,20 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { drawDays, drawLegend } from "./draw-days.ts";
 
-/** Exit code of `coverage` and `gaps` when an hour that was asked about is lost. */
+/** Exit code of `coverage` and `gaps` if an hour of the span is lost. */
 export const GAP_EXIT_CODE = 3;
 const DAYS_SHOWN = 7;
 
 const HELP = `
-A row is a UTC day, a cell an hour:
-  █ sealed     proven complete: read twice, counts equal to the platform's, nothing new since
-  ▒ searched   read to its end, not yet proven
-  ░ open       still to be read
-  ! gap        forgotten by the platform before it was proven complete
-  - unwatched  partly forgotten already when the zone was first watched
-  · not yet    has not begun
-Reads the database only; the service need not run. Exit code 0; 2 for a zone that is neither configured nor stored; 3 when
-a gap lies in the span.
+Each row is a UTC day; each character is an hour:
+  █ sealed     complete: read twice, with the same counts as the platform and no new events since
+  ▒ searched   read to its end, not sealed yet
+  ░ open       not read to its end yet
+  ! gap        lost: the platform forgot the hour before it was sealed
+  - unwatched  already partly forgotten by the platform when the zone was first watched
+  · not yet    in the future
+The command reads only the database; the service need not run. Exit code 0; 2 if the zone is neither configured nor
+stored; 3 if the span has a gap.
 
 Examples:
   npm run -s longwatch -- coverage
@@ -42,13 +42,13 @@ Examples:
 
 type Flags = SpanFlags & { readonly json?: true };
 
-/** `longwatch coverage`: where every hour of every zone stands. */
+/** `longwatch coverage`: shows the state of every hour of every zone. */
 export function coverageCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand("coverage", "Show whether every hour is complete.", HELP, io)
     .option("--zone <id>", "one shield zone (default: all)")
     .option("--from <time>", "start: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
     .option("--to <time>", "end (default: the end of today)")
-    .option("--json", "every hour with state, counts and evidence, as GET /api/v1/coverage answers")
+    .option("--json", "print the answer of GET /api/v1/coverage: every hour with state, counts and evidence")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const now = io.clock();
@@ -88,8 +88,8 @@ function draw(
 }
 
 export function describeNothing(zoneId: number | undefined): string {
-  const what = zoneId === undefined ? "" : ` of zone ${zoneId}`;
-  return asCalled(`Nothing is stored${what} yet: run npm start.\n`);
+  const where = zoneId === undefined ? "" : ` for zone ${zoneId}`;
+  return asCalled(`No data is stored${where} yet: run npm start.\n`);
 }
 
 function describeCounts({ hours }: ZoneCoverage): string {
@@ -99,27 +99,27 @@ function describeCounts({ hours }: ZoneCoverage): string {
   return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${count(stored)} events`;
 }
 
-/** What keeps hours of the zone from being sealed, and which seals were withdrawn. */
+/** Lists the reasons why hours of the zone are not sealed, and the hours that were reopened. */
 function describeDoubts({ hours, suspicions }: ZoneCoverage): string[] {
   const waiting = hours.flatMap(({ notSealedBecause }) => notSealedBecause ?? []);
   const reopened = hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null);
   return [
     ...suspicions.map(
-      ({ since, reason }) => `The platform answers incompletely since ${showTime(since)} UTC: ${reason}`,
+      ({ since, reason }) =>
+        `The platform has given incomplete answers since ${showTime(since)} UTC: ${reason}`,
     ),
     ...[...Map.groupBy(waiting, (reason) => reason)].map(
       ([reason, of]) => `${many(of.length, "hour")} not sealed yet: ${reason}`,
     ),
     ...reopened.map(
-      ({ startsAt, reopenReason }) =>
-        `reopened: the hour from ${showTime(startsAt)} UTC. ${reopenReason ?? ""}`,
+      ({ startsAt, reopenReason }) => `reopened hour: ${showTime(startsAt)} UTC. ${reopenReason ?? ""}`,
     ),
   ];
 }
 
 function describeNext({ nextToExpire }: ZoneCoverage): string {
   if (nextToExpire === null)
-    return "nothing can be lost: every ended hour that the platform still has is sealed";
+    return "no hour is at risk: every ended hour that the platform still has is sealed";
   const { startsAt, hoursToLoss } = nextToExpire;
   return `next to expire: ${showTime(startsAt)} UTC, ${hoursToLoss.toFixed(1)} hours to loss`;
 }
@@ -137,7 +137,7 @@ function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> 
   return counts;
 }
 
-/** The hours of all zones as `GET /api/v1/coverage` has them, and of each zone what the rows add up to. */
+/** Returns the hours of all zones as `GET /api/v1/coverage` does, with the totals of each zone. */
 function toJson(zones: readonly ZoneCoverage[], span: { now: number; from: number; to: number }) {
   return {
     items: zones.flatMap(({ zoneId, hours }) => hours.map((hour) => toHour({ ...hour, zoneId }))),

@@ -12,14 +12,14 @@ const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> 
   "not yet": { cell: "·", style: "dim" },
 };
 
-/** The character of an hour. */
+/** Returns the character of an hour. */
 export function cellOf(standing: Standing): string {
   return CELLS[standing].cell;
 }
 
 const SCALE = `${" ".repeat(12)}00    06    12    18`;
 
-/** A row per UTC day with a cell per hour; blank where an hour was not asked for or nothing is known of it. */
+/** Returns one row per UTC day with one character per hour. Hours outside the span and unknown hours are blank. */
 export function drawDays(hours: readonly StandingHour[], paint: Paint): string[] {
   const days = new Map<number, StandingHour[]>();
   for (const hour of hours) {
@@ -51,7 +51,7 @@ function drawDay(day: number, row: readonly StandingHour[], paint: Paint): strin
   return line.trimEnd();
 }
 
-/** What the cells mean. */
+/** Returns the legend of the characters. */
 export function drawLegend(paint: Paint): string {
   const parts = Object.entries(CELLS).map(([name, { cell, style }]) => `${paint(style, cell)} ${name}`);
   return parts.join("   ");

@@ -13,10 +13,10 @@ interface Flags {
 }
 
 const SHOWN_CHARS = 4;
-/** A shorter key would be guessed from what is shown. */
+/** A shorter key is masked completely, because four characters would reveal too much of it. */
 const LEAST_CHARS = 16;
 
-/** The key's first characters tell it from the others. */
+/** Masks the key. The first characters stay, so that people can distinguish keys. */
 function maskKey<Item extends { readonly Key: string }>(item: Item): Item {
   const shown = item.Key.length < LEAST_CHARS ? "" : item.Key.slice(0, SHOWN_CHARS);
   return { ...item, Key: `${shown}********` };
@@ -34,7 +34,7 @@ export function addApiKeys(edge: Command, setup: EdgeSetup): void {
     .option("--page <number>", "page to show, from 1 (default 1)")
     .option("--per-page <number>", "keys per page, 5 to 1000 (default 1000)")
     .option("--page-all", "follow all pages and join them")
-    .option("--reveal", "print the keys themselves")
+    .option("--reveal", "print the keys unmasked")
     .action(
       edgeAction<Flags>(setup, async (flags, { read, io, call }) => {
         const page = read.integer("page", flags.page, "a whole number");

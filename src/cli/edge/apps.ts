@@ -20,7 +20,7 @@ export function addApps(edge: Command, setup: EdgeSetup): void {
   addSubcommand(
     group,
     "update",
-    "Replace an application's whole configuration: what the request leaves out is reset, so flags suit bare applications only.",
+    "Replace the whole configuration of an application. The platform resets every member that the request leaves out, so use --body unless the flags cover everything.",
     [
       "apps update --app a1B2c3D4e5F6g7H --body app.json",
       "apps update --app a1B2c3D4e5F6g7H --body - < app.json",
@@ -30,8 +30,8 @@ export function addApps(edge: Command, setup: EdgeSetup): void {
     .option("--app <id>", "application (required)")
     .option("--name <name>", "application name")
     .option("--runtime-type <type>", "shared or reserved")
-    .option("--min <number>", "fewest instances")
-    .option("--max <number>", "most instances")
+    .option("--min <number>", "smallest number of instances")
+    .option("--max <number>", "largest number of instances")
     .option("--regions <ids>", "allowed regions, separated by commas")
     .option("--body <file>", "the whole configuration as JSON instead of flags; - for standard input")
     .action(
@@ -47,7 +47,7 @@ export function addApps(edge: Command, setup: EdgeSetup): void {
           regionSettings: flags.regions === undefined ? {} : { allowedRegionIds: flags.regions.split(",") },
         };
         if (body !== undefined && Object.keys(flags).length > 0) {
-          read.wrong("body", body, "given alone, without the flags of the configuration");
+          read.wrong("body", body, "given without the flags of the configuration");
         }
         const given = body === undefined ? typed : await readBodyFile(read, body, io.stdin);
         const request = given === undefined ? undefined : read.check(ApplicationUpdateRequest, given);

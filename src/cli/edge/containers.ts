@@ -62,7 +62,7 @@ export function addContainers(edge: Command, setup: EdgeSetup): void {
         };
         const hasFlags = Object.values(typed).some((value) => value !== undefined);
         if (body !== undefined && hasFlags)
-          read.wrong("body", body, "given alone, without the flags of the container");
+          read.wrong("body", body, "given without the flags of the container");
         const given = body === undefined ? typed : await readBodyFile(read, body, io.stdin);
         const request = given === undefined ? undefined : read.check(ContainerTemplateRequest, given);
         await call(async (client) => {

@@ -5,7 +5,7 @@ import { writeJson } from "./write-json.ts";
 /** `dns-zone check`. */
 export function addDnsZone(edge: Command, setup: EdgeSetup): void {
   const group = edge.command("dns-zone").description("DNS zones.");
-  addSubcommand(group, "check", "Tell whether a DNS zone name is still available.", [
+  addSubcommand(group, "check", "Show whether a DNS zone name is available.", [
     "dns-zone check --name example.test",
   ])
     .option("--name <name>", "zone name (required)")

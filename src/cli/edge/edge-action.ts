@@ -17,21 +17,21 @@ export interface Connection {
   readonly accessKey: Secret;
 }
 
-/** What every subcommand is built with. */
+/** The dependencies of every subcommand. */
 export interface EdgeSetup {
   readonly getConnection: () => Connection;
   readonly io: EdgeIo;
 }
 
-/** What one run of a subcommand works with. */
+/** The context of one run of a subcommand. */
 export interface EdgeRun {
   readonly read: FlagReader;
   readonly io: EdgeIo;
-  /** The total time of a call in ms where --timeout was typed; null where it was not. */
+  /** The total time of a call in ms if --timeout was typed, else null. */
   readonly typedTimeoutMs: number | null;
-  /** For the one command whose output is no JSON without it. */
+  /** Whether --json was given. Only the export has another output without it. */
   readonly isJson: boolean;
-  /** Ends the reading of flags: throws all mistakes, or runs `work` with a client that is closed afterwards. */
+  /** Throws all mistakes of the flags together, or runs `work` with a client and then closes the client. */
   readonly call: (work: (client: EdgeClient) => Promise<void>) => Promise<void>;
 }
 
@@ -47,7 +47,7 @@ function hint(error: EdgeError): string {
   return remedy === null ? wait : `${wait}\n  ${remedy}`;
 }
 
-/** Exit code 2 for what was typed, 1 for everything that went wrong afterwards. */
+/** Prints the error. Sets exit code 2 for a mistake in the command line and 1 for a later failure. */
 function report(io: EdgeIo, thrown: unknown): void {
   if (thrown instanceof OutputClosedError) return;
   if (thrown instanceof UsageError) return listMistakes(io, thrown.mistakes.map(escapeText));
@@ -60,13 +60,13 @@ function report(io: EdgeIo, thrown: unknown): void {
   io.setExitCode(1);
 }
 
-/** A subcommand's action: `prepare` reads flags and says what to call. Errors end here, as text and exit code. */
+/** Returns the action of a subcommand. `prepare` reads the flags and makes the call. Errors become text and an exit code. */
 export function edgeAction<Flags extends object>(
   { getConnection, io }: EdgeSetup,
   prepare: (flags: Flags, run: EdgeRun) => Promise<void>,
 ) {
   return async (typed: Flags & { readonly json?: true }, command: Command): Promise<void> => {
-    // Whatever looks for flags beside --body must not find --json.
+    // Removed, because --body may be combined with --json but with no other flag.
     const { json, ...given } = typed;
     const flags = given as unknown as Flags;
     const read = createFlagReader(io.clock());
@@ -74,7 +74,7 @@ export function edgeAction<Flags extends object>(
     const timeout = command.optsWithGlobals<{ timeout: string }>().timeout;
     const timeoutSeconds = read.integer("timeout", timeout, "whole seconds") ?? 0;
     if (timeoutSeconds < 1 || timeoutSeconds > 3_600) read.wrong("timeout", timeout, "1 to 3600 seconds");
-    // A closed pipe is read from the write that fails; without a listener the event would end the process.
+    // The failing write reports a closed pipe. Without this listener, the error event would end the process.
     io.stdout.on("error", () => {});
     try {
       await prepare(flags, {
@@ -99,13 +99,13 @@ export function edgeAction<Flags extends object>(
   };
 }
 
-/** A subcommand that reports unknown options and arguments together with its other mistakes. */
+/** Adds a subcommand that reports unknown options and arguments together with its other mistakes. */
 export function addSubcommand(
   parent: Command,
   name: string,
   description: string,
   examples: readonly string[],
-  json = "as JSON, which the output is anyway",
+  json = "no effect: the output is always JSON",
 ): Command {
   const command = parent
     .command(name)

@@ -2,15 +2,15 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 
-/** The command's surroundings; tests hand in their own. */
+/** Streams, clock and exit of a command. Tests pass their own. */
 export interface EdgeIo {
   readonly stdin: Readable;
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable;
   readonly clock: Clock;
-  /** Ends the process at once: help was shown, or the command line could not be read at all. */
+  /** Ends the process at once, after the help or after a command line that cannot be parsed. */
   exit(code: number): void;
-  /** What the process will end with. */
+  /** Sets the exit code with which the process will end. */
   setExitCode(code: number): void;
 }
 
@@ -27,7 +27,7 @@ export function createProcessIo(): EdgeIo {
   };
 }
 
-/** The reader of our output went away (`| head`): nobody is left to tell. */
+/** Thrown if the reader of the output is gone (`| head`). The command then ends silently. */
 export class OutputClosedError extends Error {
   override readonly name = "OutputClosedError";
 }

@@ -12,17 +12,17 @@ import { addRules } from "./rules.ts";
 import { addVolumes } from "./volumes.ts";
 
 /**
- * `longwatch edge`: the platform's eleven operations from the shell. JSON (CSV for export) on stdout; exit code 1 when a
- * call fails, 2 when what was typed cannot be sent. Settings are asked for only once the command line is in order.
+ * `longwatch edge`: calls the platform's eleven operations. Prints JSON (CSV for export) on stdout. Exit code 1 if a call
+ * fails, 2 if the command line has a mistake. The settings are read only after the command line is valid.
  */
 export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
   const edge = new Command("edge")
     .description("Call the edge platform's API.")
     .addOption(
-      new Option("--timeout <seconds>", "total time per call; for an export only if given").default(
-        "30",
-        "30",
-      ),
+      new Option(
+        "--timeout <seconds>",
+        "total time per call; an export has no limit unless this is given",
+      ).default("30", "30"),
     )
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -30,7 +30,7 @@ export function edgeCommand(getConnection: () => Connection, io: EdgeIo = create
     })
     .configureHelp({ showGlobalOptions: true })
     .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
-  // Before any subcommand: each takes it over.
+  // Must come before the subcommands, because each inherits it.
   listAsTyped(edge);
   const setup = { getConnection, io };
   addApiKeys(edge, setup);

@@ -7,10 +7,10 @@ import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts
 import { writeCsv } from "./write-csv.ts";
 import { writeJoinedPages } from "./write-json.ts";
 
-/** The longest silence of the platform. */
+/** The longest time that the platform may send nothing. */
 const IDLE_MS = 30_000;
 
-/** An export takes as long as it needs, unless somebody typed how long it may. */
+/** Returns the time limits of an export. Without --timeout, an export has no total limit. */
 function toLimits(timeoutMs: number | null): { limits?: StreamLimits } {
   return timeoutMs === null ? {} : { limits: { idleTimeoutMs: Math.min(timeoutMs, IDLE_MS), timeoutMs } };
 }
@@ -19,13 +19,13 @@ export function addEventsExport(group: Command, setup: EdgeSetup): void {
   const command = addSubcommand(
     group,
     "export",
-    "Export events as CSV. Visitors wrote much of it: a spreadsheet may run cells that begin with =, +, - or @.",
+    "Export events as CSV. Visitors control many of the values: a spreadsheet may run cells that begin with =, +, - or @.",
     [
       "events export --zone 101 --from -72h > events.csv",
       "events export --zone 101 --from 2026-11-20T00:00Z --to 2026-11-20T06:00Z --filter country:eq:NL",
       "events export --zone 101 --from -1h --json",
     ],
-    "as JSON: the rows as items, by the names of the header",
+    "print JSON: one item per row, with the column names of the header",
   );
   addWindowOptions(command).action(
     edgeAction<WindowFlags>(setup, async (flags, run) => {
@@ -44,7 +44,7 @@ export function addEventsExport(group: Command, setup: EdgeSetup): void {
 
 const ROWS_PER_PAGE = 500;
 
-/** The rows as objects; every cell is text, as in the file. */
+/** Yields the rows as objects. Every cell stays text, as in the file. */
 async function* toPages(csv: AsyncIterable<Buffer>) {
   let header: readonly string[] | undefined;
   let items: Record<string, string>[] = [];

@@ -17,7 +17,9 @@ interface Flags {
 async function* followTokens(client: EdgeClient, params: ListEventLogsParams, io: EdgeIo) {
   for await (const page of eventLogPages(client.listEventLogs, params)) {
     if (page.looped) {
-      io.stderr.write("longwatch edge: a continuation token came again; the list may be incomplete\n");
+      io.stderr.write(
+        "longwatch edge: the platform repeated a continuation token; the list may be incomplete\n",
+      );
       io.setExitCode(1);
     }
     yield page.page;
@@ -32,7 +34,7 @@ export function addEventsList(group: Command, setup: EdgeSetup): void {
   ])
     .option("--zone <id>", "shield zone (required)")
     .option("--date <day>", "UTC day: MM-dd-yyyy, yyyy-MM-dd, today or yesterday (required)")
-    .option("--token <token>", "continuation token of the page before")
+    .option("--token <token>", "continuation token of the previous page")
     .option("--page-all", "follow the tokens to the end and join the pages")
     .action(
       edgeAction<Flags>(setup, async (flags, { read, io, call }) => {

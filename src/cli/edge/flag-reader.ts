@@ -9,8 +9,8 @@ import { parseTime, TIME_RULE } from "./parse-time.ts";
 export type FlagReader = ReturnType<typeof createFlagReader>;
 
 /**
- * Reads what was typed and notes every mistake with flag, value and rule; `finish` throws them together as one
- * UsageError. A value that could not be read comes back as undefined.
+ * Reads flags and notes every mistake with flag, value and rule. `finish` throws all mistakes as one UsageError. A value
+ * that cannot be read becomes undefined.
  */
 export function createFlagReader(nowMs: number) {
   const mistakes: string[] = [];
@@ -54,7 +54,7 @@ export function createFlagReader(nowMs: number) {
     return values.flatMap((value) => parseFilter(value) ?? wrong("filter", value, FILTER_RULE) ?? []);
   }
 
-  /** Checks a whole request by its contract; `skip` names members whose flags are already reported. */
+  /** Checks a whole request against its schema. `skip` names members whose flags were already reported. */
   function check<Schema extends z.ZodType>(
     schema: Schema,
     value: unknown,

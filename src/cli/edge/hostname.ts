@@ -44,8 +44,8 @@ export function addHostname(edge: Command, setup: EdgeSetup): void {
               "KeyType",
             ]);
           }
-          if (hostname !== undefined) read.wrong("hostname", hostname, "left out where --body is given");
-          if (keyType !== undefined) read.wrong("key-type", keyType, "left out where --body is given");
+          if (hostname !== undefined) read.wrong("hostname", hostname, "left out if --body is given");
+          if (keyType !== undefined) read.wrong("key-type", keyType, "left out if --body is given");
           const given = await readBodyFile(read, body, io.stdin);
           return given === undefined ? undefined : read.check(HostnameKeyTypeRequest, given);
         }

@@ -5,8 +5,8 @@ import { createEdgeTransport } from "../../edge/transport/transport.ts";
 import type { Secret } from "../../lib/secret.ts";
 
 /**
- * Runs `fn` with a client of the configured platform that draws from the service's own budget of requests, after the
- * service: what a person started may take longer, what expires may not.
+ * Runs `fn` with a client of the configured platform. The client shares the request budget of the service with a low
+ * priority: a command may wait, but hours that expire may not.
  */
 export async function withEdge<T>(
   config: Config,

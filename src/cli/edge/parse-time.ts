@@ -1,10 +1,10 @@
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Eleven digits: everything below is surely seconds, typed where milliseconds are meant. */
+/** Eleven digits. A smaller number is a time in seconds, typed by mistake. */
 const FIRST_EPOCH_MS = 10_000_000_000;
 
 export const TIME_RULE =
-  "epoch milliseconds, ISO-8601 (UTC unless it says otherwise), now, or relative such as -2h";
+  "epoch milliseconds, ISO-8601 (UTC if it names no zone), now, or relative such as -2h";
 
 function parseIso(text: string): number | null {
   if (!/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}.*)?$/.test(text)) return null;
@@ -16,7 +16,7 @@ function parseIso(text: string): number | null {
   return isReal ? at : null;
 }
 
-/** A point in time as people type it, in epoch ms; null when it is none. */
+/** Parses a time as people type it. Returns epoch ms, or null if the text is no time. */
 export function parseTime(text: string, nowMs: number): number | null {
   if (text === "now") return nowMs;
   const relative = /^([+-])(\d{1,9})(ms|s|m|h|d)$/.exec(text);

@@ -6,7 +6,7 @@ import type { FlagReader } from "./flag-reader.ts";
 
 const MAX_BODY_BYTES = 4 * 1_024 * 1_024;
 
-/** The JSON of `--body FILE` or `--body -` (standard input); undefined with a noted mistake when there is none to read. */
+/** Reads the JSON of `--body FILE` or `--body -` (standard input). Returns undefined and notes a mistake if it cannot be read. */
 export async function readBodyFile(read: FlagReader, source: string, stdin: Readable): Promise<unknown> {
   try {
     const bytes = source === "-" ? await readBody(stdin, MAX_BODY_BYTES) : await readFile(source);

@@ -32,7 +32,7 @@ export function addWindowOptions(command: Command): Command {
     .option("--body <file>", "the whole request as JSON instead of flags; - for standard input");
 }
 
-/** A search or export request from flags or from `--body`; `more` are members that only one of them knows. */
+/** Builds a search or export request from flags or from `--body`. `more` holds members that only one of the two has. */
 export async function readSearch<Schema extends z.ZodType>(
   schema: Schema,
   flags: WindowFlags,
@@ -42,7 +42,7 @@ export async function readSearch<Schema extends z.ZodType>(
   if (flags.body !== undefined) {
     const { zone: _zone, body, ...others } = flags;
     if (Object.keys(others).length > 0 || Object.keys(more).length > 0) {
-      read.wrong("body", body, "given alone, without the flags of the request");
+      read.wrong("body", body, "given without the flags of the request");
     }
     const given = await readBodyFile(read, flags.body, io.stdin);
     return given === undefined ? undefined : read.check(schema, given);

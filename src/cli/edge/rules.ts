@@ -19,7 +19,7 @@ export function addRules(edge: Command, setup: EdgeSetup): void {
   addSubcommand(
     group,
     "recommend",
-    "Ask the platform's AI about a triggered rule. It is generated on call: seconds.",
+    "Ask the platform's AI about a triggered rule. The answer takes seconds.",
     ["rules recommend --zone 101 --rule 942100"],
   )
     .option("--zone <id>", "shield zone (required)")

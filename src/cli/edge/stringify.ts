@@ -1,6 +1,6 @@
 type Work = { readonly text: string } | { readonly value: unknown };
 
-/** Puts the parts of a list or object onto the work, the last part first. */
+/** Pushes the parts of a list or object onto the stack, the last part first. */
 function unfold(work: Work[], value: object): void {
   const isList = Array.isArray(value);
   const members: [name: string, item: unknown][] = isList
@@ -15,7 +15,7 @@ function unfold(work: Work[], value: object): void {
   work.push({ text: isList ? "[" : "{" });
 }
 
-/** JSON on one line without recursion, which ends at a few thousand levels; for values that came from JSON. */
+/** Returns JSON on one line without recursion, which fails at a few thousand levels. For values that came from JSON. */
 function stringifyDeep(root: unknown): string {
   const parts: string[] = [];
   const work: Work[] = [{ value: root }];
@@ -28,8 +28,8 @@ function stringifyDeep(root: unknown): string {
 }
 
 /**
- * Returns a value as JSON. What an event holds may be nested deeper than JSON.stringify can follow: such a value comes on
- * one line.
+ * Returns a value as JSON. An event may be nested deeper than JSON.stringify supports; such a value is returned on one
+ * line.
  */
 export function stringify(value: unknown, indent?: number): string {
   try {

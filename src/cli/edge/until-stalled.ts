@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
 import { stringify } from "./stringify.ts";
 
-/** So many pages in a row that were empty or shown before: the pages lead nowhere. */
+/** The most pages in a row that may be empty or repeated before the command fails. */
 const MAX_STALLED_PAGES = 20;
 
 /**
- * Yields the pages while they bring something new in the list called `member`. Throws once 20 pages in a row were empty or
- * came before: tokens that never repeat and page counts that never end would keep a command for ever.
+ * Yields the pages while the list called `member` brings something new. Throws after 20 empty or repeated pages in a row.
+ * Otherwise a platform whose tokens or page counts never end would keep the command busy for ever.
  */
 export async function* untilStalled<Page extends Record<string, unknown>>(
   pages: AsyncIterable<Page>,
@@ -21,7 +21,7 @@ export async function* untilStalled<Page extends Record<string, unknown>>(
     stalled = isEmpty || seen.has(digest) ? stalled + 1 : 0;
     if (stalled > MAX_STALLED_PAGES)
       throw new Error(
-        `the pages do not end: ${MAX_STALLED_PAGES} pages in a row were empty or came before; what was written is incomplete`,
+        `the pages do not end: ${MAX_STALLED_PAGES} pages in a row were empty or repeated; the output is incomplete`,
       );
     seen.add(digest);
     yield page;

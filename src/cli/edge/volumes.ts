@@ -8,7 +8,7 @@ export function addVolumes(edge: Command, setup: EdgeSetup): void {
   addSubcommand(
     group,
     "delete",
-    "Delete all instances of a volume. Every instance must be detached; their data is gone.",
+    "Delete all instances of a volume with their data. Every instance must be detached.",
     ["volumes delete --app a1B2c3D4e5F6g7H --volume data"],
   )
     .option("--app <id>", "application (required)")

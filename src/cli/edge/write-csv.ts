@@ -5,7 +5,7 @@ function escapeLines(text: string): string {
   return text.replace(/[^\r\n\t]+/g, escapeText);
 }
 
-/** Into a pipe or a file the bytes go as they are; on a terminal their control characters are spelled out. */
+/** Writes the bytes unchanged into a pipe or a file. On a terminal, control characters are escaped. */
 export async function writeCsv(out: EdgeIo["stdout"], chunks: AsyncIterable<Buffer>): Promise<void> {
   if (out.isTTY !== true) {
     for await (const chunk of chunks) await writeOut(out, chunk);

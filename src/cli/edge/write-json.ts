@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { writeOut } from "./edge-io.ts";
 import { stringify } from "./stringify.ts";
 
-/** What JSON leaves as it is although a terminal or a reader may act on it. Escaped, the JSON stays the same value. */
+/** Characters that JSON does not escape but that a terminal may act on. Escaping them does not change the value. */
 const UNSAFE = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
 
 function escapeUnits(character: string): string {
@@ -15,15 +15,15 @@ function toJson(value: unknown, indent?: number): string {
   return stringify(value, indent).replace(UNSAFE, escapeUnits);
 }
 
-/** One JSON document for people and for jq. */
+/** Writes one indented JSON document. */
 export async function writeJson(out: Writable, value: unknown): Promise<void> {
   await writeOut(out, `${toJson(value, 2)}\n`);
 }
 
 /**
- * Several pages as one object: the list called `member` of all of them, streamed, then the other members as the last page
- * has them. Nothing is written before the first page is there; a failure later leaves the document unfinished, so that
- * no reader takes a part for the whole.
+ * Writes several pages as one object: first the joined list called `member`, streamed, then the other members of the last
+ * page. Writes nothing before the first page arrives. A later failure leaves the document unfinished, so that no reader
+ * mistakes a part for the whole.
  */
 export async function writeJoinedPages(
   out: Writable,

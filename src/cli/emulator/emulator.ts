@@ -30,10 +30,10 @@ All take operation, probability and next.
 
 Switches: ${Object.keys(Switches.shape).join(", ")}.
 
-A history of 72 hours begins a quarter of an hour inside the platform's horizon, so that a first copy does not race it.
+A history of 72 hours begins 15 minutes later than the platform's limit, so that no hour expires during the first copy.
 GET /_emulator on the printed address describes what the emulator holds.`;
 
-/** The flags as typed; every one is checked by hand, so that all mistakes are told together. */
+/** The flags as typed. Each flag is checked here, so that all mistakes are reported together. */
 interface Flags {
   readonly port: string;
   readonly host: string;
@@ -50,7 +50,7 @@ interface Flags {
   readonly fault: readonly string[];
   readonly switch: readonly string[];
   readonly json?: true;
-  /** A path, `true` when not given, `false` for --no-state. */
+  /** A path; `true` if not given; `false` for --no-state. */
   readonly state: string | boolean;
 }
 
@@ -104,14 +104,14 @@ function createReader(mistakes: string[]) {
   return { number, zones, switches };
 }
 
-/** Turns flags into options. Throws a UsageError that lists everything that is wrong. */
+/** Turns flags into options. Throws a UsageError that lists every mistake. */
 function readEmulatorFlags(flags: Flags, command: Command): EmulatorOptions {
   const mistakes = describeUnknown(command, command.args);
   const read = createReader(mistakes);
   const faults = flags.fault.map(parseFault);
   mistakes.push(...faults.flatMap((parsed) => ("mistakes" in parsed ? parsed.mistakes : [])));
   for (const script of flags.attack) {
-    // Read again when the emulator starts, with its clock; here only for the mistakes.
+    // Parsed here only to find mistakes; the emulator parses the script again with its own clock.
     const parsed = parseAttack(script, 0);
     if ("mistakes" in parsed) mistakes.push(...parsed.mistakes);
   }
@@ -145,16 +145,16 @@ function readEmulatorFlags(flags: Flags, command: Command): EmulatorOptions {
   return options;
 }
 
-/** As a forked child: ends when the parent is gone, even before it is ready, and leaves Ctrl-C to the parent. */
+/** Ends a forked emulator when its parent is gone, even before it is ready. The parent handles Ctrl-C. */
 function followParent(): void {
   if (process.send === undefined) return;
   process.on("SIGINT", () => {});
   process.once("disconnect", () => process.exit(0));
-  // One that cannot start must end: the parent waits for it to be ready or gone.
+  // The channel must not keep a failed process alive: the parent waits until the process is ready or gone.
   process.channel?.unref();
 }
 
-function closeWhenTold(emulator: Emulator): void {
+function closeOnSignal(emulator: Emulator): void {
   const close = () => void emulator.close().then(() => process.exit(0));
   process.once("SIGTERM", close);
   if (process.send === undefined) process.once("SIGINT", close);
@@ -172,7 +172,7 @@ async function run(flags: Flags, command: Command): Promise<void> {
       process.stdout.write(
         `emulator ready\n  address     ${emulator.url}\n  access key  ${emulator.accessKey}\n  describe    ${emulator.url}/_emulator\n`,
       );
-    closeWhenTold(emulator);
+    closeOnSignal(emulator);
   } catch (thrown) {
     if (!(thrown instanceof UsageError)) throw thrown;
     process.stderr.write(
@@ -197,7 +197,7 @@ export function emulatorCommand(): Command {
     .option("--port <number>", "port to listen on; 0 takes a free one", "0")
     .option("--host <address>", "address to listen on", EMULATOR_DEFAULTS.host)
     .option("--zones <ids>", "shield zones, separated by commas", EMULATOR_DEFAULTS.zones.join(","))
-    .option("--seed <text>", "everything it shows follows from this", EMULATOR_DEFAULTS.seed)
+    .option("--seed <text>", "seed of all generated data", EMULATOR_DEFAULTS.seed)
     .option(
       "--events-per-second <number>",
       "average over all zones together",
@@ -205,7 +205,7 @@ export function emulatorCommand(): Command {
     )
     .option(
       "--history-hours <number>",
-      "how long before its first start its history begins",
+      "hours of history before the first start",
       String(EMULATOR_DEFAULTS.historyHours),
     )
     .option("--page-size <number>", "entries per page of the date-paged list", "1000")
@@ -216,18 +216,18 @@ export function emulatorCommand(): Command {
       String(EMULATOR_DEFAULTS.lateShare),
     )
     .option("--advice-latency <ms>", "how long an AI recommendation takes", "1200")
-    .option("--access-key <key>", "the key it accepts", EMULATOR_DEFAULTS.accessKey)
+    .option("--access-key <key>", "the access key that the emulator accepts", EMULATOR_DEFAULTS.accessKey)
     .option("--attack <script>", "zone=..,rule=..,start=..,duration=..,rate=.. (repeatable)", collect, [])
     .option("--fault <script>", "kind,key=value,... (repeatable; kinds below)", collect, [])
-    .option("--switch <name=value>", "choose one of two behaviours (repeatable; names below)", collect, [])
-    .option("--state <file>", "remember the past here (default: .longwatch/emulator-<seed>.json)", true)
-    .option("--no-state", "forget everything at the end")
-    .option("--json", "where it listens, as JSON")
+    .option("--switch <name=value>", "select a behaviour (repeatable; names below)", collect, [])
+    .option("--state <file>", "file that keeps the history (default: .longwatch/emulator-<seed>.json)", true)
+    .option("--no-state", "keep no history after the end")
+    .option("--json", "print the address and the key as JSON")
     .allowUnknownOption()
     .allowExcessArguments()
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .action((flags: Flags, given: Command) => run(flags, given));
-  // Commander would put every default in quotes, and show empty lists and `true`.
+  // By default, commander quotes every default and shows empty lists and `true`.
   command.configureHelp({ optionDescription: describeOption });
   return addHelp(command, EXAMPLES);
 }

@@ -27,33 +27,33 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
 
 const HELP = `
-Of each event of the address stay its time, rule, action and country, so that every count still adds up; address, URL, user
-agent, fingerprint, message and the record as received go, and so does what spikes, alerts, messages, recommendations and
-unreadable entries repeat of it. A tombstone (a keyed hash) keeps out what the platform shows again of the time up to
-now; later events of the address are new data. Counts first and asks. Killed, the same command goes on.
-Exit code 0; 1 when it was not confirmed or went wrong.
+The time, rule, action and country of each event stay, so that every count stays correct. The command removes address,
+URL, user agent, fingerprint, message and record of each event, and the same data from spikes, alerts, messages,
+recommendations and unreadable entries. A tombstone (a keyed hash) prevents that Longwatch stores this data again for
+events up to now. Later events of the address are new data. The command first counts, then asks. If the command is
+interrupted, the same command continues. Exit code 0; 1 if the erasure was not confirmed or failed.
 
 Examples:
   npm run -s longwatch -- erase --ip 203.0.113.7 --dry-run
   npm run -s longwatch -- erase --ip 203.0.113.7 --reason "request 4711" --by alice
   npm run -s longwatch -- erase --cidr 2001:db8:1:2::/64 --zone 101 --yes --json`;
 
-/** `longwatch erase`: takes the data of an address, or of a network, out of everything that is stored. */
+/** `longwatch erase`: removes the data of an address or a network from everything that is stored. */
 export function eraseCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand("erase", "Erase the data of an IP address or a network.", HELP, io)
     .option("--ip <address>", "one address")
     .option("--cidr <network>", "a network, such as 203.0.113.0/24")
-    .option("--zone <id>", "of one shield zone (default: all)")
+    .option("--zone <id>", "only events of this shield zone (default: all)")
     .option(
       "--include-masked",
-      "also events whose address is masked (203.0.113.*) and may be it, or a neighbour's",
+      "also events whose masked address (203.0.113.*) may be this address or a neighbour",
     )
-    .option("--until <time>", "events up to then; may be in the future (default: now)")
-    .option("--reason <text>", "why, for the audit trail")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--dry-run", "count, and change nothing")
-    .option("--yes", "do not ask")
-    .option("--json", "as JSON")
+    .option("--until <time>", "events up to this time, which may be in the future (default: now)")
+    .option("--reason <text>", "reason, written to the audit trail")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--dry-run", "only count; change nothing")
+    .option("--yes", "do not ask for confirmation")
+    .option("--json", "print JSON")
     .action(
       storeAction<EraseFlags>(io, async (flags, read) => {
         const asked = readEraseFlags(read, flags, io.stdin);
@@ -89,7 +89,7 @@ async function run(
   };
   const line = createProgressLine(io.stderr);
   const stopping = new AbortController();
-  const stop = () => stopping.abort(new Error("stopped: the same command goes on from here"));
+  const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
   process.once("SIGINT", stop).once("SIGTERM", stop);
   try {
     line.update("counting ...");
@@ -98,7 +98,7 @@ async function run(
     if (flags.dryRun === true) return await report(io, flags, describeFound(found), { dryRun: true, found });
     if (flags.yes !== true) {
       io.stderr.write(describeFound(found));
-      if (!(await isConfirmed(io))) throw new Error("not confirmed: nothing was changed");
+      if (!(await isConfirmed(io))) throw new Error("not confirmed; nothing was changed");
     }
     await storeHeld(database, key, clock, stopping.signal);
     const deps: EraseAddressDeps = {
@@ -119,7 +119,7 @@ async function run(
   }
 }
 
-/** What another process held back, because it lacks the key, is stored first, so that the erasure finds it. */
+/** Stores the events that a process without the key held back, so that the erasure finds them. */
 function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal): Promise<void> {
   const partitions = createPartitionKeeper(database);
   const erasures = createErasureGuard(() => Promise.resolve(key));
@@ -127,9 +127,9 @@ function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: 
   return judgeHeld({ database, partitions, clock, log, erasures, afterPage: () => undefined }, signal);
 }
 
-/** An input that ends without an answer is a no. */
+/** Returns false if the input ends without an answer. */
 async function isConfirmed({ stdin, stderr }: StoreIo): Promise<boolean> {
-  stderr.write('Type "erase" to go on: ');
+  stderr.write('Type "erase" to continue: ');
   for await (const line of createInterface({ input: stdin })) return line.trim() === "erase";
   return false;
 }
@@ -143,7 +143,7 @@ function describeFound({ events, maskedEvents, ...others }: ErasableCounts): str
   const masked =
     maskedEvents === 0
       ? ""
-      : `${many(maskedEvents, "event")} of a masked address that may be it: --include-masked takes those as well\n`;
+      : `${many(maskedEvents, "event")} with a masked address that may match; --include-masked erases them too\n`;
   return `${many(events, "event")}; ${describeOthers(others)}\n${masked}`;
 }
 
@@ -165,14 +165,14 @@ function describeErased(
   found: ErasableCounts,
 ): string {
   const { events, records, ...others } = counts;
-  const resumed = isResumed ? " (begun before)" : "";
+  const resumed = isResumed ? " (continued)" : "";
   const masked =
     found.maskedEvents === 0
       ? ""
-      : `Left: ${many(found.maskedEvents, "event")} of a masked address that may be it.\n`;
+      : `Not erased: ${many(found.maskedEvents, "event")} with a masked address that may match.\n`;
   return [
     `erasure #${id}${resumed}: ${many(events, "event")} and ${many(records, "record")} emptied; ${describeOthers(others)}\n`,
     masked,
-    `What the platform shows again of the time up to ${showTime(untilAt)} UTC is kept out.\n`,
+    `Longwatch does not store this data again for events up to ${showTime(untilAt)} UTC.\n`,
   ].join("");
 }

@@ -19,7 +19,7 @@ export interface EraseFlags {
   readonly json?: true;
 }
 
-/** What is to be erased, for whom and why; `network` is undefined where it was wrong. */
+/** Reads the flags. `network` is undefined if it is wrong; the mistake is then noted in `read`. */
 export function readEraseFlags(
   read: FlagReader,
   flags: EraseFlags,
@@ -27,7 +27,7 @@ export function readEraseFlags(
 ) {
   const network = readWhom(read, flags);
   if (flags.yes !== true && flags.dryRun !== true && stdin.isTTY !== true)
-    read.mistakes.push("--yes or --dry-run must be given where nobody can be asked");
+    read.mistakes.push("--yes or --dry-run must be given if the input is not a terminal");
   return {
     network,
     zoneId: flags.zone === undefined ? null : (read.id("zone", flags.zone, "a shield zone's number") ?? null),
@@ -46,7 +46,7 @@ function readWhom(read: FlagReader, { ip, cidr }: EraseFlags) {
   return singleAddress(ip ?? "") ?? read.wrong("ip", ip, "an IPv4 or IPv6 address");
 }
 
-/** The audit trail is kept longer than what it tells of. */
+/** Refuses a reason with an address, because the audit trail is kept longer than the erased data. */
 function readReason(read: FlagReader, text: string | undefined): string | null {
   const reason = readText(read, "reason", text, MAX_REASON_CHARS) ?? null;
   if (reason === null) return null;
@@ -56,6 +56,6 @@ function readReason(read: FlagReader, text: string | undefined): string | null {
     return null;
   });
   return isNaming
-    ? (read.wrong("reason", text, "without an address: it is kept in the audit trail") ?? null)
+    ? (read.wrong("reason", text, "a text without an address: the audit trail keeps it") ?? null)
     : reason;
 }

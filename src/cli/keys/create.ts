@@ -21,8 +21,9 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 import { describeKey } from "./describe-key.ts";
 
 const HELP = `
-A reader asks; an exporter also exports; an operator also acknowledges and silences; an admin also makes keys.
-The key is printed this once and kept nowhere. To replace one, make a second, change over, revoke the first.
+A reader may read. An exporter may also export. An operator may also acknowledge and silence alerts. An admin may also
+manage keys. The key is printed once and stored nowhere. To replace a key, create a second key, switch to it, and revoke
+the first key.
 
 Examples:
   npm run -s longwatch -- keys create --name grafana --role reader
@@ -40,14 +41,14 @@ interface Flags {
 }
 
 export function createCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("create", "Make a key and print it, once.", HELP, io)
-    .option("--name <text>", "what it is for (needed)")
-    .option("--role <role>", `${ROLES.join(", ")} (needed)`)
-    .option("--zones <ids>", "for these shield zones only", gather)
-    .option("--expires <duration>", "how long it is good: 12h, 90d (default: until it is revoked)")
-    .option("--masked", "shows it no raw record, and addresses only masked")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON")
+  return storeCommand("create", "Create a key and print it once.", HELP, io)
+    .option("--name <text>", "purpose of the key (required)")
+    .option("--role <role>", `${ROLES.join(", ")} (required)`)
+    .option("--zones <ids>", "only these shield zones (default: all)", gather)
+    .option("--expires <duration>", "lifetime such as 12h or 90d (default: until it is revoked)")
+    .option("--masked", "show the key only masked addresses and no records")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const wanted = readWanted(read, flags);
@@ -60,14 +61,14 @@ export function createCommand(readConfig: () => Config, io: StoreIo): Command {
         else
           await writeOut(
             io.stdout,
-            `${describeKey(listed)}\n  ${key.reveal()}\n\nIt is shown this once. Send it in the header AccessKey.\n`,
+            `${describeKey(listed)}\n  ${key.reveal()}\n\nThe key is shown only this once. Send it in the header AccessKey.\n`,
           );
       }),
     );
 }
 
 function readWanted(read: FlagReader, flags: Flags): WantedKey {
-  const nameRule = "what the key is for";
+  const nameRule = "the purpose of the key";
   const name =
     flags.name === undefined
       ? read.wrong("name", undefined, nameRule)

@@ -2,7 +2,7 @@ import type { ListedApiKey } from "../../../db/keys/api-keys.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 
-/** One line, ending with its line break. */
+/** Returns one line with its line break. */
 export function describeKey(key: ListedApiKey): string {
   const { keyId, name, roles, zoneIds, isMasked } = key;
   const zones = zoneIds === null ? "every zone" : `zone ${zoneIds.join(", ")}`;

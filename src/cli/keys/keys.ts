@@ -6,9 +6,9 @@ import { createCommand } from "./create.ts";
 import { listCommand } from "./list.ts";
 import { revokeCommand } from "./revoke.ts";
 
-/** `longwatch keys`: who may ask this service, and for what. */
+/** `longwatch keys`: creates, lists and revokes the keys of the service's API. */
 export function keysCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("keys", "Make, list and revoke the keys of this service's own API.", io, [
+  return commandGroup("keys", "Create, list and revoke the keys of this service's own API.", io, [
     createCommand(readConfig, io),
     listCommand(readConfig, io),
     revokeCommand(readConfig, io),

@@ -23,7 +23,8 @@ import { standingOf } from "./describe-key.ts";
 const DEFAULT_LIMIT = 1_000;
 
 const HELP = `
-The newest in front. The keys themselves are kept nowhere and cannot be shown. --json answers as GET /api/v1/keys does.
+The newest key comes first. The secret part of a key is stored nowhere and cannot be shown. --json prints the answer of
+GET /api/v1/keys.
 
 Examples:
   npm run -s longwatch -- keys list
@@ -36,10 +37,10 @@ interface Flags extends PageFlags {
 
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List keys.", HELP, io)
-    .option("--all", "also those that are revoked or expired")
-    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option("--all", "also revoked and expired keys")
+    .option("--limit <n>", `show at most this many (default: ${DEFAULT_LIMIT})`)
     .option(...AFTER_OPTION)
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const asked = readPage(read, flags, DEFAULT_LIMIT);
@@ -55,7 +56,7 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
     );
 }
 
-const HEAD = ["KEY", "NAME", "ROLE", "ZONES", "GOOD UNTIL (UTC)", "LAST USED"];
+const HEAD = ["KEY", "NAME", "ROLE", "ZONES", "VALID UNTIL (UTC)", "LAST USED"];
 
 function toRow(nowMs: number) {
   return (key: ListedApiKey): Cell[] => {

@@ -13,7 +13,7 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
-From the next request on the key is refused, by every replica, and it never becomes good again.
+Every replica refuses the key from the next request on. A revoked key cannot be restored.
 
 Examples:
   npm run -s longwatch -- keys revoke 4f1d22c09b7e
@@ -25,11 +25,11 @@ interface Flags {
 }
 
 export function revokeCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("revoke", "End a key now.", HELP, io)
+  return storeCommand("revoke", "Revoke a key now.", HELP, io)
     .usage("[options] <id or name>")
-    .argument("[key]", "the key's id, or its name where no other key has it")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON")
+    .argument("[key]", "the key's id, or its name if no other key has that name")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [typed]) => {
         const actor = readActor(read, flags.by);
@@ -38,7 +38,7 @@ export function revokeCommand(readConfig: () => Config, io: StoreIo): Command {
         const { id, result } = await withStore(readConfig(), (database) =>
           revoke(database, typed ?? "", actor),
         );
-        const said = result === "revoked" ? "is revoked" : "was revoked already: nothing was changed";
+        const said = result === "revoked" ? "is revoked" : "was already revoked; nothing was changed";
         if (flags.json === true) await writeJson(io.stdout, { id, result });
         else await writeOut(io.stdout, `key ${id} ${said}.\n`);
       }),
@@ -48,10 +48,12 @@ export function revokeCommand(readConfig: () => Config, io: StoreIo): Command {
 async function revoke(database: Database, idOrName: string, actor: string) {
   const ids = await findApiKeyIds(database.db, idOrName);
   const [id, ...others] = ids;
-  // An id is nobody's name by accident, so it wins over a name that looks like it.
+  // An id is random, so an equal name is deliberate: the id wins.
   const meant = ids.includes(idOrName) ? idOrName : id;
   if (meant === undefined) throw new NotFoundError(`there is no key "${escapeText(idOrName)}"`);
   if (meant !== idOrName && others.length > 0)
-    throw new UsageError([`"${idOrName}" is the name of several keys: revoke by id: ${ids.join(", ")}`]);
+    throw new UsageError([
+      `"${idOrName}" is the name of several keys; name one by its id: ${ids.join(", ")}`,
+    ]);
   return { id: meant, result: await withdrawKey(database, meant, actor) };
 }

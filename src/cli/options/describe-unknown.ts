@@ -3,8 +3,8 @@ import { closestName } from "../../lib/closest-name.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 
 /**
- * A mistake for each of `unread`, what a command was given and cannot take; an option that is near to one it has comes with
- * that one. What follows an unknown option is its value and no mistake of its own.
+ * Returns a mistake for each argument and option in `unread`, which the command does not know. A misspelt option comes
+ * with the option that is probably meant. The value of an unknown option is not reported as another mistake.
  */
 export function describeUnknown(command: Command, unread: readonly string[]): string[] {
   const known = [...command.options.flatMap(({ long }) => long ?? []), "--help"];

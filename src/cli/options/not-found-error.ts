@@ -1,6 +1,6 @@
 import { ServiceError } from "../../lib/errors.ts";
 
-/** What was asked for is not there. */
+/** Thrown if the alert, silence or key does not exist. */
 export class NotFoundError extends ServiceError {
   override readonly name = "NotFoundError";
   readonly code = "NOT_FOUND";

@@ -4,12 +4,12 @@ import type { FlagReader } from "../edge/flag-reader.ts";
 
 const MAX_NAME_CHARS = 100;
 
-/** `--by`, or who runs the command; for the audit trail, not a proof. An address in it is masked. */
+/** Returns `--by`, or the user who runs the command, for the audit trail. It is no proof. An address in it is masked. */
 export function readActor(read: FlagReader, by: string | undefined): string {
   return maskText(readText(read, "by", by, MAX_NAME_CHARS) ?? whoRuns());
 }
 
-/** A short text of one line; undefined where it was left out, or was wrong. */
+/** Returns a short text of one line, or undefined if it is missing or wrong. */
 export function readText(
   read: FlagReader,
   flag: string,

@@ -2,14 +2,14 @@ import { canMatchRules } from "../../alerting/silence.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
 const MAX_RULE_CHARS = 255;
-const RULE_PATTERN = "a rule's id, or a family such as 942*: a * means the rest of an id, at its end only";
+const RULE_PATTERN = "a rule's id, or a family such as 942*; a * may only be at the end";
 
-/** Gathers an option that may be given more than once. */
+/** Collects the values of an option that may be repeated. */
 export function gather(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
 }
 
-/** Values separated by commas or given one by one, each of `allowed`; undefined where the option was left out. */
+/** Reads words of `allowed`, separated by commas or given by repeating the option. Returns undefined without the option. */
 export function readWords<Word extends string>(
   read: FlagReader,
   flag: string,
@@ -23,7 +23,7 @@ export function readWords<Word extends string>(
   return words?.filter(isAllowed);
 }
 
-/** The same of shield zones. */
+/** Reads the numbers of shield zones in the same way. */
 export function readZones(
   read: FlagReader,
   values: readonly string[] | undefined,
@@ -32,7 +32,7 @@ export function readZones(
   return split(values)?.flatMap((value) => read.id(flag, value, "a shield zone's number") ?? []);
 }
 
-/** A rule's id, or a family such as `942*`; undefined where it can never match. */
+/** Reads a rule's id or a family such as `942*`. Returns undefined if the text can never match. */
 export function readRulePattern(read: FlagReader, value: string): string | undefined {
   const isRead = value !== "" && value.length <= MAX_RULE_CHARS && canMatchRules(value);
   return isRead ? value : read.wrong("rule", value.slice(0, 40), RULE_PATTERN);

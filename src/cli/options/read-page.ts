@@ -1,36 +1,39 @@
 import type { FlagReader } from "../edge/flag-reader.ts";
 
 const MAX_LIMIT = 10_000;
-export const AFTER_OPTION = ["--after <next>", "the page after the one whose `next` this was"] as const;
+export const AFTER_OPTION = [
+  "--after <next>",
+  "show the next page: the `next` of the previous page",
+] as const;
 
 export interface PageFlags {
   readonly limit?: string;
   readonly after?: string;
 }
 
-/** Which page of a list; ids fall, so a page begins below the last id of the page before. */
+/** One page of a list. Ids descend, so a page begins below the last id of the previous page. */
 export interface AskedPage {
   readonly limit: number;
   readonly beforeId: number | undefined;
 }
 
-/** `--limit` and `--after`. */
+/** Reads `--limit` and `--after`. */
 export function readPage(read: FlagReader, flags: PageFlags, fallback: number): AskedPage {
   const rule = `a whole number from 1 to ${MAX_LIMIT}`;
   const limit = read.integer("limit", flags.limit, rule) ?? fallback;
   if (limit < 1 || limit > MAX_LIMIT) read.wrong("limit", flags.limit, rule);
   const { after } = flags;
   const isRead = after === undefined || /^[1-9]\d{0,14}$/.test(after);
-  if (!isRead) read.wrong("after", after, "the `next` of this list's page before");
+  if (!isRead) read.wrong("after", after, "the `next` of the previous page");
   return { limit, beforeId: after === undefined || !isRead ? undefined : Number(after) };
 }
 
-/** One more than is shown tells whether there are more. */
+/** Asks for one more row than is shown, to find out whether there is a next page. */
 export function oneMore({ limit, beforeId }: AskedPage): AskedPage {
   return { limit: limit + 1, beforeId };
 }
 
-/** `items` and `next` as the API has them; `next` is the last id shown. */
+/** Returns `items` and `next` as the API does; `next` is the last id shown. */
 export function toListPage<Row extends { readonly id: number }, Item>(
   rows: readonly Row[],
   { limit }: AskedPage,
@@ -42,7 +45,7 @@ export function toListPage<Row extends { readonly id: number }, Item>(
   return { items: shown.map(toItem), next };
 }
 
-/** A line that says how the list goes on; empty on the last page. */
+/** Returns a line that names the next page, or an empty text on the last page. */
 export function describeNext(next: string | null): string {
-  return next === null ? "" : `There are more: --after ${next} goes on, --limit says how many are shown.\n`;
+  return next === null ? "" : `There are more: --after ${next} shows the next page, --limit sets its size.\n`;
 }

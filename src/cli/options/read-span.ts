@@ -7,7 +7,7 @@ export interface SpanFlags {
   readonly to?: string;
 }
 
-/** `--from` and `--to`, checked against each other; a missing one is a mistake unless there is a fallback. */
+/** Reads `--from` and `--to` and checks their order. A missing flag without a fallback is a mistake. */
 export function readSpan(
   read: FlagReader,
   flags: SpanFlags,
@@ -27,10 +27,10 @@ export function readSpan(
 function rule(flags: SpanFlags, from: number, to: number): string {
   return flags.to === undefined
     ? `before the end of the span, ${new Date(to).toISOString()}`
-    : `after the begin of the span, ${new Date(from).toISOString()}`;
+    : `after the start of the span, ${new Date(from).toISOString()}`;
 }
 
-/** `--zone`; undefined where it may be left out and was, or was wrong. */
+/** Reads `--zone`. Returns undefined if the flag is missing or wrong. */
 export function readZone(read: FlagReader, flags: SpanFlags, isRequired: boolean): number | undefined {
   if (flags.zone === undefined && !isRequired) return undefined;
   return read.id("zone", flags.zone, "a shield zone's number");

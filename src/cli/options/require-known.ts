@@ -16,9 +16,9 @@ const MAX_NAMED = 20;
 const MAX_NAME_CHARS = 64;
 
 /**
- * A zone may be named if this process or the service is configured for it, or if anything is stored of it: a zone that is
- * no longer watched keeps its history.
- * @throws {UsageError} with a mistake for every other zone, because what it is asked for would always look well
+ * Checks that every zone is configured or has stored data. A zone that is no longer watched keeps its history.
+ * @throws {UsageError} with a mistake for every other zone. Without this check, a misspelt zone would look like a zone
+ * without problems.
  */
 export async function requireZones(
   db: Queryable,
@@ -32,11 +32,11 @@ export async function requireZones(
   const unknown = asked.filter((id) => !stored.includes(id));
   if (unknown.length === 0) return;
   const known = [...new Set([...edge.zones, ...(await listNamableZones(db))])].sort((a, b) => a - b);
-  const rule = `a shield zone that is configured or that something is stored of (${name(known.map(String))})`;
+  const rule = `a shield zone that is configured or has stored data (${name(known.map(String))})`;
   throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
 }
 
-/** @throws {UsageError} for a channel that is neither configured nor was ever sent to */
+/** @throws {UsageError} for a channel that is neither configured nor was used before */
 export async function requireChannel(
   db: Queryable,
   { alerting }: Pick<Config, "alerting">,
@@ -46,7 +46,7 @@ export async function requireChannel(
   if (configured.includes(channel)) return;
   const known = [...new Set([...configured, ...(await listUsedChannels(db))])].sort();
   if (known.includes(channel)) return;
-  const rule = `a channel that is configured or that was ever sent to (${name(known)})`;
+  const rule = `a channel that is configured or was used before (${name(known)})`;
   throw new UsageError([`--channel "${escapeText(channel)}" must be ${rule}${guess(channel, known)}`]);
 }
 
@@ -58,10 +58,10 @@ export async function requireRule(db: Queryable, zoneId: number, ruleId: string)
   throw new UsageError([`--rule "${escapeText(ruleId)}" must be ${rule}${guess(ruleId, busiest)}`]);
 }
 
-/** @throws {UsageError} for the number of no alert */
+/** @throws {UsageError} if there is no alert with this number */
 export async function requireAlert(db: Queryable, flag: string, alertId: number): Promise<void> {
   if ((await readAlert(db, alertId)) === null)
-    throw new UsageError([`--${flag} "${alertId}" must be the number of an alert that is stored`]);
+    throw new UsageError([`--${flag} "${alertId}" must be the number of a stored alert`]);
 }
 
 function name(known: readonly string[]): string {

@@ -6,11 +6,12 @@ import { pseudonymCommand } from "./pseudonym.ts";
 import { rotateKeyCommand } from "./rotate-key.ts";
 import { showCommand } from "./show.ts";
 
-/** `longwatch privacy`: what personal data is kept for how long, and the key of its pseudonyms. */
+/** `longwatch privacy`: shows the retention of personal data and manages the key of the pseudonyms. */
 export function privacyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("privacy", "Show what is kept for how long; pseudonyms and their key.", io, [
-    showCommand(readConfig, io),
-    pseudonymCommand(readConfig, io),
-    rotateKeyCommand(readConfig, io),
-  ]);
+  return commandGroup(
+    "privacy",
+    "Show the retention of personal data; make pseudonyms and rotate their key.",
+    io,
+    [showCommand(readConfig, io), pseudonymCommand(readConfig, io), rotateKeyCommand(readConfig, io)],
+  );
 }

@@ -9,8 +9,8 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
-To find a person's events of days whose addresses were replaced: search for this in the address's place.
-Exit code 0; 1 where this process has not the key in use.
+After LONGWATCH_IP_DAYS a pseudonym replaces each address. To find older events of a person, search for the pseudonym
+instead of the address. Exit code 0; 1 if this process does not have the key in use.
 
 Examples:
   npm run -s longwatch -- privacy pseudonym --ip 203.0.113.7
@@ -22,9 +22,9 @@ interface Flags {
 }
 
 export function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("pseudonym", "Print what stands in an address's place.", HELP, io)
+  return storeCommand("pseudonym", "Print the pseudonym of an address.", HELP, io)
     .option("--ip <address>", "the address (required)")
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async ({ ip, json }, read) => {
         const address = read.required("ip", ip, "an IPv4 or IPv6 address");

@@ -26,13 +26,14 @@ import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
-What was replaced before can then no longer be traced to an address by anyone, nor be found for an erasure. With
-LONGWATCH_PSEUDONYM_KEY set, that one is put in use: change it first, for every process. Refused while an erasure is
-unfinished, or covers events that the platform still shows (72 hours): the key keeps these events out.
+After the rotation nobody can trace an old pseudonym to its address or find it for an erasure. If LONGWATCH_PSEUDONYM_KEY
+is set, the command puts that key in use: change the variable first, for every process. The command refuses to rotate
+while an erasure is unfinished or covers events that the platform still shows (72 hours), because the old key is needed
+to recognise these events.
 
---lost is for a key that nobody has any more; it does not wait. Erasures that are unfinished, or that cover later events,
-end: the command lists them, to be repeated. Events that the lost erasures may cover, and that were not stored before, are
-stored as erased ones; so are those that were held back. Exit code 0; 2 where refused.
+--lost is for a key that is lost everywhere; it does not wait. Erasures that are unfinished or cover later events end. The
+command lists them; repeat them. New events that the lost erasures may cover are stored as erased events, and so are
+events that were held back. Exit code 0; 2 if the command refuses.
 
 Examples:
   npm run -s longwatch -- privacy rotate-key --yes --by alice
@@ -46,14 +47,14 @@ interface Flags {
 }
 
 export function rotateKeyCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("rotate-key", "Put a new key in use; what the old one made is unlinkable.", HELP, io)
-    .option("--yes", "yes, it cannot be undone (required)")
+  return storeCommand("rotate-key", "Put a new key in use; old pseudonyms can no longer be linked.", HELP, io)
+    .option("--yes", "confirm that this cannot be undone (required)")
     .option("--lost", "the key in use is lost for good")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async ({ yes, lost, by, json }, read) => {
-        if (yes !== true) read.wrong("yes", undefined, "given: it cannot be undone");
+        if (yes !== true) read.wrong("yes", undefined, "given, because a rotation cannot be undone");
         const actor = readActor(read, by);
         read.finish();
         const config = readConfig();
@@ -75,7 +76,7 @@ interface Rotation {
   readonly nowMs: number;
 }
 
-/** The key that is in use now, and what happened, for people. */
+/** The key that is in use now, and a text about the rotation. */
 interface Rotated {
   readonly keyId: string;
   readonly text: string;
@@ -89,7 +90,7 @@ async function rotateKey({ database, config, actor, nowMs }: Rotation): Promise<
     const next = prepareKey(config);
     const { key } = next;
     if (key.id === before)
-      throw new UsageError(["LONGWATCH_PSEUDONYM_KEY is the key in use: change it first"]);
+      throw new UsageError(["LONGWATCH_PSEUDONYM_KEY is already the key in use; set it to a new key first"]);
     await replaceKeyId(tx, key.id, nowMs);
     const details = { before, after: key.id };
     await writeAuditEntry(tx, { actor, action: "pseudonym-key.rotated", subject: "pseudonym key", details });
@@ -105,16 +106,18 @@ async function refuseWhileInEffect(tx: Queryable, nowMs: number): Promise<void> 
   const last = (await lastErasureUntil(tx)) ?? nowMs;
   const until =
     last + KEPT_MS > nowMs
-      ? `wait until ${showTime(last + KEPT_MS)} UTC, when the platform shows none of their events any more`
+      ? `wait until ${showTime(last + KEPT_MS)} UTC, when the platform no longer shows their events`
       : "finish them with the same erase command";
-  throw new UsageError([`${many(inEffect, "erasure")} in effect or unfinished: ${until}`]);
+  throw new UsageError([
+    `the key cannot be rotated: ${many(inEffect, "erasure")} in effect or unfinished; ${until}`,
+  ]);
 }
 
 async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Promise<Rotated> {
   if ((await readKeyId(database.db)) === null)
-    throw new UsageError(["--lost: no key was ever in use: the next start makes one"]);
+    throw new UsageError(["--lost must be left out: no key was ever in use; the next start makes one"]);
   if ((await createPseudonymKeyring(config, database, { mayCreate: false }).findProblem()) === null)
-    throw new UsageError(["--lost: this process has the key in use: leave --lost out"]);
+    throw new UsageError(["--lost must be left out: this process has the key in use"]);
   const { key, adopt } = prepareSubstitute(config);
   const { ended, held } = await inTransaction(database, async ({ tx }) => {
     await waitForIngest(tx);
@@ -129,7 +132,7 @@ async function replaceLostKey({ database, config, actor, nowMs }: Rotation): Pro
   adopt();
   const events = held.reduce((sum, zone) => sum + zone.events, 0);
   const text = [
-    `key ${key.id} is in use. The service judges what was held back within a minute: ${many(events, "event")}.\n`,
+    `key ${key.id} is in use. Within a minute the service stores the events that were held back: ${many(events, "event")}.\n`,
     ...(ended.length === 0 ? [] : ["These erasures have ended. Repeat them with the new key:\n"]),
     ...ended.map(describeEnded),
   ].join("");

@@ -15,8 +15,8 @@ import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 
 const HELP = `
-A class goes when a UTC day is wholly past its retention; the service sees to it once an hour. Reads the database only.
-Exit code 0.
+Once an hour the service deletes every UTC day of a class that is completely past the retention of the class. The command
+reads only the database. Exit code 0.
 
 Examples:
   npm run -s longwatch -- privacy show
@@ -34,8 +34,8 @@ interface DataClass {
 }
 
 export function showCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("show", "What is kept for how long, and the oldest row of each class.", HELP, io)
-    .option("--json", "as JSON")
+  return storeCommand("show", "Show the retention and the oldest row of each data class.", HELP, io)
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         read.finish();
@@ -84,5 +84,5 @@ function describe(classes: readonly DataClass[], keyId: string | null, nowMs: nu
   ]);
   const key =
     keyId === null ? "no pseudonym or tombstone was made yet" : `pseudonyms are made with key ${keyId}`;
-  return `${drawTable(["WHAT", "KEPT FOR", "OLDEST", "AGE", "SETTING"], rows, paint)}${key}\n`;
+  return `${drawTable(["CLASS", "KEPT FOR", "OLDEST", "AGE", "SETTING"], rows, paint)}${key}\n`;
 }

@@ -21,9 +21,9 @@ import { describeMatchers } from "./describe-silence.ts";
 import { type ReadSilence, readSilence, type SilenceFlags } from "./read-silence.ts";
 
 const HELP = `
-Held back are alerts that match every option that is given; of one option any value is enough. A resolve is told all the
-same to whoever was told of the firing, and Longwatch's alerts about itself are held back by --kind self alone. Whoever
-was not told hears of what still goes on when the silence ends.
+A silence mutes alerts that match every given option. Of one option, any value is enough. The channels that were notified
+of an alert are still notified when it resolves. Only --kind self mutes alerts of Longwatch about itself. When the
+silence ends, Longwatch notifies the channels of alerts that still fire and were muted.
 
 Examples:
   npm run -s longwatch -- silences add --zone 101 --rule 942100 --for 2h --reason "load test"
@@ -33,16 +33,16 @@ Examples:
 type Flags = SilenceFlags & { readonly by?: string; readonly json?: true };
 
 export function addCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("add", "Keep alerts from the channels for a while.", HELP, io)
-    .option("--zone <ids>", "of these shield zones", gather)
-    .option("--rule <id>", "of this rule, or family (942*); may be given more than once", gather)
-    .option("--severity <names>", "of these severities: info, warning, error, critical", gather)
-    .option("--kind <names>", "of these kinds: spike, new-rule, self", gather)
-    .option("--alert <id>", "of the zone and the rule of this alert; of a flood, of its zone")
-    .option("--for <duration>", "how long from now: 30m, 2h, 7d (needed)")
-    .option("--reason <text>", "why (needed)")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON, as POST /api/v1/silences answers")
+  return storeCommand("add", "Mute alerts for a while.", HELP, io)
+    .option("--zone <ids>", "mute alerts of these shield zones", gather)
+    .option("--rule <id>", "mute alerts of this rule or family (942*); repeatable", gather)
+    .option("--severity <names>", "mute alerts of these severities: info, warning, error, critical", gather)
+    .option("--kind <names>", "mute alerts of these kinds: spike, new-rule, self", gather)
+    .option("--alert <id>", "mute the zone and rule of this alert; for a flood of rules, its zone")
+    .option("--for <duration>", "duration from now, such as 30m, 2h or 7d (required)")
+    .option("--reason <text>", "reason (required)")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print the answer of POST /api/v1/silences")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const wanted = readSilence(read, flags);
@@ -77,13 +77,13 @@ async function readSubject(db: Queryable, alertId: number): Promise<Matchers> {
       throw new NotFoundError(`there is no alert ${alertId}`);
     case "about-longwatch":
       throw new UsageError([
-        `--alert ${alertId} is of Longwatch about itself: such alerts are held back by --kind self alone`,
+        `--alert ${alertId} is an alert of Longwatch about itself; only --kind self mutes such alerts`,
       ]);
     case "many-zones":
-      throw new UsageError([`--alert ${alertId} is of rules in several zones: use --zone`]);
+      throw new UsageError([`--alert ${alertId} is about rules in several zones; use --zone`]);
     case "family":
       throw new UsageError([
-        `--alert ${alertId} is of a rule that ends in *, which means a family: use --zone`,
+        `--alert ${alertId} is about a rule whose id ends in *, which would mean a family; use --zone`,
       ]);
     default:
       return matchers;
@@ -91,15 +91,15 @@ async function readSubject(db: Queryable, alertId: number): Promise<Matchers> {
 }
 
 function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
-  const held =
+  const muted =
     alertIds.length === 0
-      ? "It holds back none of the alerts there are now."
-      : `It holds back ${many(alertIds.length, "alert")} now: ${alertIds
+      ? "It mutes no current alert."
+      : `It mutes ${many(alertIds.length, "current alert")}: ${alertIds
           .slice(0, 20)
           .map((one) => `#${one}`)
           .join(", ")}${alertIds.length > 20 ? ", ..." : ""}.`;
   return [
     `silence #${id} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
-    asCalled(`${held} To end it: npm run -s longwatch -- silences expire ${id}\n`),
+    asCalled(`${muted} To end it: npm run -s longwatch -- silences expire ${id}\n`),
   ].join("");
 }

@@ -11,7 +11,7 @@ import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
-What still goes on and was held back is told when alerts are next raised.
+Longwatch then notifies the channels of alerts that still fire and were muted.
 
 Examples:
   npm run -s longwatch -- silences expire 3
@@ -26,8 +26,8 @@ export function expireCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("expire", "End a silence now.", HELP, io)
     .usage("[options] <id>")
     .argument("[id]", "the silence's number")
-    .option("--by <name>", "who does it (default: who runs this)")
-    .option("--json", "as JSON")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read, [typed]) => {
         const id = readRowId(read, typed, "silence");
@@ -38,7 +38,7 @@ export function expireCommand(readConfig: () => Config, io: StoreIo): Command {
           return endSilence(database, { id, by: actor, nowMs });
         });
         if (result === "unknown") throw new NotFoundError(`there is no silence ${id}`);
-        const said = result === "expired" ? "is over now" : "was over already: nothing was changed";
+        const said = result === "expired" ? "is expired" : "was already expired; nothing was changed";
         if (flags.json === true) await writeJson(io.stdout, { id, result });
         else await writeOut(io.stdout, `silence #${id} ${said}.\n`);
       }),

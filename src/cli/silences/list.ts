@@ -26,11 +26,12 @@ import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeMatchers } from "./describe-silence.ts";
 
 const DEFAULT_LIMIT = 1_000;
-/** Of no single key: a person at the database sees every zone. */
+/** The rights of the command: it reads the database directly, so it sees every zone unmasked. */
 const EVERYTHING = { zoneIds: null, masked: false } as const;
 
 const HELP = `
-The newest first. Without --state those that are not over. --json answers as GET /api/v1/silences does.
+The newest silence comes first. Without --state, expired silences are left out. --json prints the answer of
+GET /api/v1/silences.
 
 Examples:
   npm run -s longwatch -- silences list
@@ -46,10 +47,10 @@ interface Flags extends PageFlags {
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List silences.", HELP, io)
     .option("--state <states>", `${SILENCE_STATES.join(", ")} (default: active,pending)`, gather)
-    .option("--all", "of every state")
-    .option("--limit <n>", `at most so many (default: ${DEFAULT_LIMIT})`)
+    .option("--all", "show every state")
+    .option("--limit <n>", `show at most this many (default: ${DEFAULT_LIMIT})`)
     .option(...AFTER_OPTION)
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const named = readWords(read, "state", flags.state, SILENCE_STATES) ?? ["active", "pending"];
@@ -87,7 +88,7 @@ function describe(
   )}${describeNext(next)}`;
 }
 
-/** Reason, name and rules are what somebody wrote. */
+/** Reason, name and rules are untrusted text. */
 function toRow({ id, state, startsAt, expiresAt, createdBy, reason, matchers }: Item, nowMs: number): Cell[] {
   const endsAt = Date.parse(expiresAt);
   return [

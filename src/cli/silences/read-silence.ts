@@ -5,7 +5,7 @@ import { readText } from "../options/read-actor.ts";
 import { readRulePattern, readWords, readZones } from "../options/read-list.ts";
 import { readRowId } from "../options/read-row-id.ts";
 
-/** Longwatch's own alerts are held back where their kind is named, and by nothing else. */
+/** The kinds of alerts. Only a matcher for the kind `self` mutes Longwatch's own alerts. */
 const KINDS = ["spike", "new-rule", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 90 * UNIT_MS.d;
@@ -23,27 +23,27 @@ export interface SilenceFlags {
 }
 
 export interface ReadSilence {
-  /** The alert whose zone and rule it is for; null where the matchers say it. */
+  /** The alert whose zone and rule are muted, or null if matchers are given. */
   readonly alertId: number | null;
   readonly matchers: Matchers;
   readonly durationMs: number;
   readonly reason: string;
 }
 
-/** What was typed; only to be used after `read.finish()`. */
+/** Reads the flags. The result may be used only after `read.finish()`. */
 export function readSilence(read: FlagReader, flags: SilenceFlags): ReadSilence {
   const alertId = flags.alert === undefined ? null : readRowId(read, flags.alert, "alert");
   const matchers = readMatchers(read, flags);
   if (alertId !== null && Object.keys(matchers).length > 0)
     read.mistakes.push(
-      "--alert names zone and rule itself: not together with --zone, --rule, --severity or --kind",
+      "--alert must be given without --zone, --rule, --severity and --kind: it already names zone and rule",
     );
   if (alertId === null && Object.keys(matchers).length === 0)
     read.mistakes.push(
-      "--zone, --rule, --severity, --kind or --alert must say which alerts: a silence of all is none",
+      "--zone, --rule, --severity, --kind or --alert must be given: a silence for every alert is refused",
     );
   const durationMs = readDuration(read, flags.for);
-  if (flags.reason === undefined) read.wrong("reason", undefined, "why the alerts need nobody's attention");
+  if (flags.reason === undefined) read.wrong("reason", undefined, "the reason why the alerts are muted");
   const reason = readText(read, "reason", flags.reason, MAX_REASON_CHARS) ?? "";
   return { alertId, matchers, durationMs, reason };
 }
@@ -55,7 +55,7 @@ function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
   for (const rule of flags.rule ?? []) readRulePattern(read, rule);
   if (flags.rule !== undefined && kind?.every((one) => one === "self") === true)
     read.mistakes.push(
-      "--rule can never match with --kind self: alerts of Longwatch about itself are of no rule",
+      "--rule must be left out with --kind self: alerts of Longwatch about itself have no rule",
     );
   return {
     ...(zone === undefined ? {} : { zone }),

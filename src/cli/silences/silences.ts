@@ -6,7 +6,7 @@ import { addCommand } from "./add.ts";
 import { expireCommand } from "./expire.ts";
 import { listCommand } from "./list.ts";
 
-/** `longwatch silences`: which alerts are kept from the channels, until when and why. */
+/** `longwatch silences`: adds, lists and ends silences. */
 export function silencesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return commandGroup("silences", "Add, list and end silences.", io, [
     addCommand(readConfig, io),

@@ -4,7 +4,7 @@ import { readDiskSpace } from "../../lib/disk-space.ts";
 import { describeDisk } from "../../lib/full-disk.ts";
 import { showTime } from "../../lib/show-time.ts";
 
-/** An outage that is over is shown for so long. */
+/** How long an ended outage is shown. */
 const SHOWN_MS = 24 * 3_600_000;
 
 /** Returns what is known of the embedded Postgres that is down now, in lines; null where it is not known to be down. */

@@ -3,21 +3,21 @@ import type { EdgeOperation } from "../../edge/edge-operation.ts";
 import { toError } from "../../lib/errors.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 
-/** What the person who runs the service can do about it. */
+/** The next step for a person who runs the service, by error code. */
 const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
   EDGE_UNAUTHORIZED: "check EDGE_API_KEY",
   EDGE_FORBIDDEN: "check what the key of EDGE_API_KEY may do",
-  EDGE_WINDOW: "ask for a time within the last 72 hours: the platform keeps no more",
-  EDGE_NETWORK: "check EDGE_API_URL, and that it can be reached from here",
-  EDGE_TIMEOUT: "check EDGE_API_URL, and that it can be reached from here",
-  EDGE_MALFORMED: "check EDGE_API_URL: this is not how the platform answers",
-  EDGE_CONTRADICTORY: "try again; if it stays, ask the platform's support and name the request",
+  EDGE_WINDOW: "ask for a time within the last 72 hours: the platform keeps events no longer",
+  EDGE_NETWORK: "check EDGE_API_URL and the network connection to it",
+  EDGE_TIMEOUT: "check EDGE_API_URL and the network connection to it",
+  EDGE_MALFORMED: "check EDGE_API_URL: the answer is not in the platform's format",
+  EDGE_CONTRADICTORY: "try again; if the error stays, send the request id to the platform's support",
 };
 
 const IDS_OF_EVENTS = "check EDGE_API_URL and the ids (EDGE_SHIELD_ZONES)";
 const IDS_OF_RULE = "check EDGE_API_URL, the zone and the rule's id";
 
-/** What may be missing where the platform found nothing and gave no key. */
+/** The next step if the platform found nothing and its answer has no error key. */
 const IDS: Readonly<Record<EdgeOperation, string>> = {
   "search-event-logs": IDS_OF_EVENTS,
   "list-event-logs": IDS_OF_EVENTS,
@@ -32,17 +32,17 @@ const IDS: Readonly<Record<EdgeOperation, string>> = {
   "delete-volume-instances": "check EDGE_API_URL, the application's and the volume's id",
 };
 
-const TYPED_IDS_OF_RULE = "check the ids that were typed (the zone and the rule's id), and EDGE_API_URL";
+const TYPED_IDS_OF_RULE = "check the typed ids (--zone and --rule) and EDGE_API_URL";
 
-/** The same where a person typed the ids. Operations that are not named here have no other text for it. */
+/** The next step if a person typed the ids. The other operations use the text of `IDS`. */
 const TYPED_IDS: Readonly<Partial<Record<EdgeOperation, string>>> = {
   "get-recommendation": TYPED_IDS_OF_RULE,
   "get-rule-metrics": TYPED_IDS_OF_RULE,
 };
 
-/** What the platform's own key says is missing. */
+/** The next step for each kind of the platform's error key. */
 const MISSING: readonly (readonly [key: RegExp, remedy: string])[] = [
-  [/shieldzone/i, "check the shield zone's id (EDGE_SHIELD_ZONES), and that the key may see the zone"],
+  [/shieldzone/i, "check the shield zone's id (EDGE_SHIELD_ZONES) and whether the key may see the zone"],
   [/waf_rule/i, "check the rule's id: the zone has no such rule, or nothing triggered it"],
   [/hostname/i, "check the hostname: it must belong to the pull zone"],
   [/pull_?zone/i, "check the pull zone's id"],
@@ -51,13 +51,13 @@ const MISSING: readonly (readonly [key: RegExp, remedy: string])[] = [
 
 function describePlan({ operation, errorKey }: EdgeError): string {
   if (errorKey !== null && /ai_recommendation/i.test(errorKey))
-    return "the plan of this account includes no more AI recommendations";
+    return "the AI recommendations of this account's plan are used up";
   const isOfEvents = /^(?:search|list|export)-event-logs$/.test(operation);
   const isOther = errorKey !== null && errorKey.includes(".") && !/event_logs/i.test(errorKey);
   return `the plan of this account does not include ${isOfEvents && !isOther ? "event logs" : "this"}`;
 }
 
-/** What to look at after this failure; null where there is nothing to say. `typed`: a person typed the ids of the call. */
+/** Returns the next step after this failure, or null if there is none. `typed`: a person typed the ids of the call. */
 export function findRemedy(error: EdgeError, { typed = false } = {}): string | null {
   const { code, errorKey, operation } = error;
   if (code === "EDGE_PLAN") return describePlan(error);
@@ -68,7 +68,7 @@ export function findRemedy(error: EdgeError, { typed = false } = {}): string | n
   );
 }
 
-/** A failed call in one line, with what to look at. */
+/** Returns one line about a failed call, with the next step. */
 export function describePlatformFailure(thrown: unknown): string {
   const error = toError(thrown);
   if (!(error instanceof EdgeError)) return escapeText(error.message);

@@ -3,16 +3,16 @@ import type { RunningApp } from "../../app/app.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { showAge } from "../terminal/ago.ts";
 
-/** The emulated attack, as it stands when the history is complete. */
+/** The emulated attack at the moment when the history is complete. */
 export interface RunningAttack {
   readonly zoneId: number;
-  /** Negative after its start. */
+  /** Negative after the start of the attack. */
   readonly startsInMs: number;
-  /** The alert of its rule that is not resolved; null while there is none. */
+  /** The unresolved alert of the attacked rule, or null. */
   readonly alertId: number | null;
 }
 
-/** Null on a real platform. */
+/** Returns the emulated attack, or null on a real platform. */
 export async function readAttack({
   platform,
   database,
@@ -25,7 +25,7 @@ export async function readAttack({
   return { zoneId, startsInMs: startsAtMs - Date.now(), alertId: alert?.id ?? null };
 }
 
-/** What a service that runs offers whoever has started it; every line fits 80 columns but for long addresses. */
+/** Returns the text that a start prints at its end. Every line without a long address fits 80 columns. */
 export function describeRunning(
   {
     platform,
@@ -36,15 +36,15 @@ export function describeRunning(
     readonly platform: Pick<RunningApp["platform"], "url" | "isEmulated">;
     readonly attack: RunningAttack | null;
   },
-  /** Null: the state is in a database elsewhere. */
+  /** `dataDir` is null if the state is in an external database. */
   { dataDir, command = OWN_COMMAND }: { readonly dataDir: string | null; readonly command?: string },
 ): string {
   const commands: [string, string][] = [
-    ["status", "what is stored, what needs attention"],
-    ["coverage", "which hours are proven complete"],
-    ["alerts list", "what is not resolved"],
-    ["gaps", "what is missing for good, and why"],
-    ["--help", "everything else"],
+    ["status", "is it running, what needs attention"],
+    ["coverage", "which hours are complete"],
+    ["alerts list", "unresolved alerts"],
+    ["gaps", "lost hours and the reasons"],
+    ["--help", "all commands"],
   ];
   const widest = Math.max(...commands.map(([typed]) => typed.length));
   const lines = commands.map(([typed, does]) => `  ${command} ${typed.padEnd(widest)}  ${does}`);
@@ -57,13 +57,13 @@ export function describeRunning(
           `  curl -H "AccessKey: $KEY" ${httpUrl}/api/v1/alerts`,
           `  ${httpUrl}/docs  every route, with examples`,
         ]),
-    ...(platform.isEmulated ? ["", "What the emulated platform holds:", `  ${platform.url}/_emulator`] : []),
+    ...(platform.isEmulated ? ["", "The data of the emulated platform:", `  ${platform.url}/_emulator`] : []),
   ];
   const zones = `Watching ${zoneIds.length === 1 ? "zone" : "zones"} ${zoneIds.join(", ")}.`;
   return [
     attack === null ? zones : describeAttack(attack, command),
     "",
-    "Look around, in another terminal:",
+    "Commands for another terminal:",
     ...lines,
     ...addresses,
     "",

@@ -5,10 +5,10 @@ import { findCluster } from "../../embedded/place-cluster.ts";
 import { readDiskSpace } from "../../lib/disk-space.ts";
 import { isFullDisk } from "../../lib/full-disk.ts";
 
-/** Postgres writes its log in files of this size; without room for one the server ends, and its clients see lost connections. */
+/** Size of one log file (WAL) of Postgres. Without space for one, the server ends and its clients lose their connections. */
 const LOG_FILE_BYTES = 17_000_000;
 
-/** What a start failed with and what helps, in one line; null where the failure is of another kind. */
+/** Returns one line with the cause of a failed start and the next step, or null if the database is not the cause. */
 export function describeStartFailure(
   thrown: unknown,
   { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,

@@ -15,25 +15,28 @@ import { describeRunning, readAttack } from "./describe-running.ts";
 import { describeStartFailure } from "./describe-start-failure.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
-/** A stop that takes longer is ended: everything it started ends with its pipes, and the tables know what was done. */
+/** The longest time of a stop. After it the process exits: child processes end with their pipes, and the tables stay consistent. */
 const STOP_DEADLINE_MS = 9_000;
 
 const HELP = `
-Without any setting it starts everything itself: Postgres, an emulator of the platform with 72 hours of history, and an
-attack one minute later. With EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES it works on the real platform.
+Without settings it starts everything: Postgres, an emulator of the platform with 72 hours of history, and an attack one
+minute later. With EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES it uses the real platform.
 
 Examples:
   npm start
   EDGE_API_URL=https://api.example.com EDGE_API_KEY_FILE=key.txt EDGE_SHIELD_ZONES=101,102 npm start
   DATABASE_URL=postgres://... REDIS_URL=redis://... LONGWATCH_ROLES=ingest,derive npm start
 
-Every setting, with its value here: npm run -s longwatch -- config list`;
+To list every setting with its value: npm run -s longwatch -- config list`;
 
 /** `longwatch start`: the service, until a signal ends it. */
 export function startCommand(readConfig: () => Config): Command {
   const command = new Command("start")
     .description("Run the service: copy events, detect spikes, raise alerts.")
-    .option("--json", "what was started, as one JSON document on stdout; everything else goes to stderr")
+    .option(
+      "--json",
+      "print one JSON document about the started service on stdout; all other output goes to stderr",
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .action(({ json }: { json?: true }) => run(readConfig(), json === true));
   return addHelp(command, HELP);
@@ -43,9 +46,9 @@ async function run(config: Config, isJson: boolean): Promise<void> {
   const isTTY = process.stderr.isTTY;
   const secrets = listSecrets(config);
   const { stderr } = process;
-  // What people read. With --json the document alone is on stdout.
+  // The output for people. With --json, stdout holds only the document.
   const stdout = isJson ? stderr : process.stdout;
-  // Log, alerts and progress share the terminal: whatever is printed stands above the line that is drawn over.
+  // Log, alerts and progress share the terminal: other output is printed above the progress line.
   const line = createProgressLine(stdout);
   const log = createLog({
     level: config.logLevel,
@@ -80,7 +83,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     if (stopping.signal.aborted) return;
     stopping.abort();
     line.clear();
-    print(`\nStopping: ${reason}. Once more to stop at once.`);
+    print(`\nStopping: ${reason}. Repeat it to stop at once.`);
     const force = setTimeout(() => {
       log.error({ afterMs: STOP_DEADLINE_MS }, "not everything stopped in time: ended by force");
       process.exit(1);
@@ -100,7 +103,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
 
   try {
     const starting = app.start();
-    // Without a file the signal stays what it was: the terminal is gone.
+    // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
     if (config.hasFile)
       process.on(
         "SIGHUP",
@@ -111,15 +114,15 @@ async function run(config: Config, isJson: boolean): Promise<void> {
           ),
       );
     const running = await starting;
-    // At once: the only copy would be gone with a copy of the past that is interrupted.
+    // Printed before the history is copied, because this is the only time that the key is shown.
     if (isJson) await writeJson(process.stdout, toJson(running, config));
     else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
-    const tell = (problem: string, event: string) => log.error({ problem }, event);
-    const stored = await watchBackfill(running, line, tell, stopping.signal);
+    const logProblem = (problem: string, event: string) => log.error({ problem }, event);
+    const stored = await watchBackfill(running, line, logProblem, stopping.signal);
     if (stored !== null) print(`${describeBackfill(stored)}\n${await describe(running, config)}`);
   } catch (thrown) {
     if (stopping.signal.aborted) return;
-    // What somebody typed wrong, or has not started yet, is told to them, once.
+    // A wrong setting or an unreachable database is printed once and not also logged.
     const database = describeStartFailure(thrown, config);
     if (database !== null) throw new Error(database, { cause: thrown });
     if (!(thrown instanceof UsageError)) log.error({ err: toError(thrown) }, "start failed");
@@ -141,7 +144,7 @@ function toJson({ httpUrl, zoneIds, platform, adminKey }: RunningApp, { database
     zoneIds,
     platform: { url: platform.url, isEmulated: platform.isEmulated },
     dataDir: databaseUrl === null ? dataDir : null,
-    // Shown this once, as to a person.
+    // The key is shown only this once.
     adminKey: adminKey?.reveal() ?? null,
   };
 }
@@ -165,11 +168,11 @@ function listSecrets(config: Config) {
 function describeAdminKey(key: Secret): string {
   return [
     "",
-    "An admin key for the API of this service, shown this once:",
+    "This is an admin key for the API of this service. It is shown only this once:",
     "",
     `  export KEY=${key.reveal()}`,
     "",
-    "It goes into the header AccessKey. The command `keys create` makes others.",
+    "Send it in the header AccessKey. The command `keys create` makes other keys.",
     "",
   ].join("\n");
 }

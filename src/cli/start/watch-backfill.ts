@@ -11,33 +11,33 @@ import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { describePlatformFailure } from "./describe-platform-failure.ts";
 
 const EVERY_MS = 500;
-/** The rate is that of the last few seconds. */
+/** The rate is measured over the last few seconds. */
 const RATE_OVER = 10;
-/** The platform says how much there is; while it does not answer, it is asked again this often. */
+/** How often the platform is asked again for its number of events after a failure. */
 const ASK_EVERY_MS = 10_000;
 
-/** Told what stands in the way, with what to look at, and the log event for it. */
-type Tell = (problem: string, event: string) => void;
+/** Called with a problem, which includes the next step, and with its log message. */
+type OnProblem = (problem: string, event: string) => void;
 
 type Watched = Pick<RunningApp, "database" | "edge" | "clock" | "zoneIds">;
 
 /**
- * Shows how the history that the platform still has comes in, until every hour has been searched or the signal ends it.
- * It only watches: the jobs do the work, of this process or of another. `tell` is given what stands in the way, once as
- * long as it is the same. Returns the events stored, or null when it was ended.
+ * Shows the progress of copying the platform's history, until every hour has been searched or the signal ends it. The
+ * jobs of this or another process do the work. Calls `onProblem` once per kind of problem. Returns the number of stored
+ * events, or null if the signal ended it.
  */
 export async function watchBackfill(
   app: Watched,
   line: Pick<ProgressLine, "update" | "clear">,
-  tell: Tell,
+  onProblem: OnProblem,
   signal: AbortSignal,
 ): Promise<number | null> {
   const fromMs = startOfHour(horizonAt(app.clock()));
-  const readTotals = createTotals(app, tell, signal);
+  const readTotals = createTotals(app, onProblem, signal);
   const samples: { at: number; done: number }[] = [];
   while (!signal.aborted) {
     const totals = await readTotals();
-    // Null while the database cannot be asked: the jobs retry, and whoever only watches must not end the service.
+    // Null while the database does not answer. The jobs retry; the progress display must not end the service.
     const seen = await look(app, fromMs, [...totals.keys()]).catch(() => null);
     if (seen?.isComplete === true) {
       line.clear();
@@ -55,13 +55,13 @@ export async function watchBackfill(
 }
 
 /**
- * How much there is: what the platform says of each zone, late events and time passing make it a little wrong. A zone that
- * it does not answer for is asked again and meanwhile left out of both numbers.
+ * Returns a function that reads the platform's number of events per zone. Late events and passing time make it slightly
+ * inexact. A zone without an answer is asked again later and is left out of both numbers until then.
  */
-function createTotals(app: Watched, tell: Tell, signal: AbortSignal) {
+function createTotals(app: Watched, onProblem: OnProblem, signal: AbortSignal) {
   const totals = new Map<number, number>();
   let askAt = Number.NEGATIVE_INFINITY;
-  let told = "";
+  let reported = "";
 
   async function askZone(shieldZoneId: number): Promise<unknown> {
     const now = app.clock();
@@ -81,16 +81,16 @@ function createTotals(app: Watched, tell: Tell, signal: AbortSignal) {
     const failures = await Promise.all(missing.map(askZone));
     const thrown = failures.find((one) => one !== null);
     if (thrown === undefined || signal.aborted) return totals;
-    // Every answer has a request id of its own.
+    // Compared by code, because every message has its own request id.
     const kind = thrown instanceof EdgeError ? thrown.code : toError(thrown).message;
-    if (kind !== told) tell(describePlatformFailure(thrown), nameFailure(thrown));
-    told = kind;
+    if (kind !== reported) onProblem(describePlatformFailure(thrown), nameFailure(thrown));
+    reported = kind;
     askAt = performance.now() + ASK_EVERY_MS;
     return totals;
   };
 }
 
-/** What is stored of all zones and of those in `counted`, and whether every hour of every zone was searched. */
+/** Counts the stored events of all zones and of the zones in `counted`, and checks whether every hour was searched. */
 async function look(app: Watched, fromMs: number, counted: readonly number[]) {
   const { db } = app.database;
   const stored = await readStoredEvents(db, app.zoneIds, fromMs);

@@ -5,7 +5,7 @@ import type { ReplicaLife, ReplicaState, ServiceLife } from "../../operations/se
 import { ago } from "../terminal/ago.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 
-/** A process that has ended is shown for so long, and the last one always. */
+/** How long an ended process is shown. The last process is always shown. */
 const SHOWN_MS = 24 * 3_600_000;
 const MAX_SHOWN = 50;
 
@@ -17,8 +17,7 @@ export function describeService(service: ServiceLife, paint: Paint): string {
   const shown = replicas
     .filter(({ state, silentMs }, index) => index === 0 || state === "alive" || silentMs < SHOWN_MS)
     .slice(0, MAX_SHOWN);
-  if (shown.length === 0)
-    return paint("red", "Not running: the service has never been alive on this database.");
+  if (shown.length === 0) return paint("red", "Not running: no service has ever run on this database.");
   const head = ["PROCESS", "ROLES", "STATE", "LAST ALIVE", "SINCE (UTC)", "VERSION"];
   const table = drawTable(head, shown.map(toRow), paint);
   return `${describeLife(service, paint)}\n${table.trimEnd()}`;

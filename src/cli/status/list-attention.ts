@@ -9,17 +9,17 @@ import type { ServiceLife } from "../../operations/service-life.ts";
 /** An unsealed hour that expires sooner needs attention. */
 const NEAR_HOURS = 24;
 
-/** What was read of the service and the database at one moment. */
+/** The state of the service and the database at one moment. */
 export interface Looked {
   readonly status: StatusAnswer;
   readonly service: ServiceLife;
-  /** With the hours of the last 72. */
+  /** The zones with their hours of the last 72 hours. */
   readonly zones: readonly ZoneCoverage[];
-  /** Notifications of the last 72 hours that no later message has overtaken. */
+  /** Dead letters of the last 72 hours without a later message. */
   readonly givenUp: number;
-  /** What a running process reports about the pseudonym key; null where nothing is wrong. */
+  /** The problem with the pseudonym key that a running process reports, or null. */
   readonly keyProblem: string | null;
-  /** What is held back for want of the key. */
+  /** The events that are held back until the key is present. */
   readonly held: readonly HeldCounts[];
   /** Unresolved alerts of Longwatch about itself. */
   readonly selfAlerts: number;
@@ -42,8 +42,8 @@ export interface Attention {
 }
 
 /**
- * Everything that needs attention, the most urgent first. A channel that is not in `configured` is ignored: nothing is sent
- * to it any more. Null means that the configured channels are not known.
+ * Returns everything that needs attention, the most urgent first. A channel that is not in `configured` is ignored, because
+ * it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
   { service, status, zones, keyProblem, held, givenUp, selfAlerts }: Looked,
@@ -59,31 +59,37 @@ export function listAttention(
       : [
           note(
             "not-running",
-            `The service does not run: no live process has the role ${missingRoles.join(", ")}`,
+            `The service is not running: no live process has the role ${missingRoles.join(", ")}`,
           ),
         ]),
     ...(keyProblem === null ? [] : [note("pseudonym-key", keyProblem)]),
     ...held.map(({ zoneId, events }) =>
       note(
         "pseudonym-key",
-        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is there (docs/privacy.md)`,
+        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is present (docs/privacy.md)`,
       ),
     ),
     ...zones.flatMap(({ zoneId, suspicions }) =>
       suspicions.map(({ since, reason }) =>
         note(
           "suspect",
-          `zone ${zoneId}: the platform answers incompletely since ${showTime(since)} UTC. ${reason}`,
+          `zone ${zoneId}: the platform has given incomplete answers since ${showTime(since)} UTC. ${reason}`,
           `coverage --zone ${zoneId}`,
         ),
       ),
     ),
     ...(down.length === 0
       ? []
-      : [note("channel", `Does not deliver: ${down.map(({ name }) => name).join(", ")}`, "deliveries list")]),
+      : [
+          note(
+            "channel",
+            `Channels that do not deliver: ${down.map(({ name }) => name).join(", ")}`,
+            "deliveries list",
+          ),
+        ]),
     ...(givenUp === 0
       ? []
-      : [note("given-up", `${many(givenUp, "notification")} given up`, "deliveries list --state dead")]),
+      : [note("given-up", many(givenUp, "dead notification"), "deliveries list --state dead")]),
     ...(selfAlerts === 0
       ? []
       : [
@@ -98,7 +104,7 @@ export function listAttention(
         ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`)]
         : []),
       ...(hours.some(({ standing }) => standing === "gap")
-        ? [note("gap", `zone ${zoneId}: an hour of the last 72 is lost`, `gaps --zone ${zoneId}`)]
+        ? [note("gap", `zone ${zoneId}: at least one of the last 72 hours is lost`, `gaps --zone ${zoneId}`)]
         : []),
     ]),
   ];

@@ -34,32 +34,33 @@ import { type Attention, type Looked, listAttention } from "./list-attention.ts"
 const UNDEFINED_TABLE = "42P01";
 
 const HELP = `
-First the processes of the service and when each was last alive: a process that was silent for a minute counts as gone. Then
-each zone. The strip has a character for each of the last 72 hours, oldest first: █ sealed as complete, ▒ searched to its
-end, ░ begun, · not yet, ! lost in part or whole, - not watched from its beginning on.
+The first table shows the processes of the service and when each was last alive; a process that is silent for a minute
+counts as gone. Then each zone follows, with one character for each of the last 72 hours, oldest first: █ sealed,
+▒ searched to its end, ░ open, · not yet, ! lost completely or in part, - already partly forgotten when the zone was first
+watched.
 
 Exit codes:
-  0   all is well
-  1   something needs attention, and the last lines name it: a role that no live process has, a missing pseudonym key,
-      events held back until the key is there, a zone for which the platform answers incompletely, a channel that does
-      not deliver, notifications given up in the last 72 hours, an hour that expires within a day and is not sealed, an
+  0   nothing needs attention
+  1   something needs attention, and the last lines name it: a role without a live process, a missing pseudonym key,
+      events held back until the key is present, a zone with incomplete answers of the platform, a channel that does not
+      deliver, dead notifications of the last 72 hours, an hour that expires within a day and is not sealed, an
       unresolved alert of Longwatch about itself; also if the database cannot be reached
-  2   a mistake in what was typed or set
-  3   nothing of that, but an hour of the strip is lost
+  2   a mistake in the command line or the settings
+  3   only lost hours need attention
 
 Examples:
   npm run -s longwatch -- status
   npm run -s longwatch -- status --json`;
 
-/** `longwatch status`: whether the service runs, what is stored and what needs attention. */
+/** `longwatch status`: shows whether the service runs, the stored events and everything that needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand(
     "status",
-    "Show whether the service runs, what is stored, what needs attention.",
+    "Show whether the service runs, the stored events, and what needs attention.",
     HELP,
     io,
   )
-    .option("--json", "as JSON, as GET /api/v1/status answers")
+    .option("--json", "print the answer of GET /api/v1/status")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
@@ -88,7 +89,7 @@ function exitCodeOf(attention: readonly Attention[]): number {
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-/** Names of the configured channels; null where this process's environment configures none, unlike the service's perhaps. */
+/** Returns the names of the configured channels, or null if this environment configures none. The service's may differ. */
 function channelsOf({ hasFile, channels, alerting }: Config): ReadonlySet<string> | null {
   const isConfigured = hasFile || channels.webhook !== null || channels.slack !== null;
   return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
@@ -117,7 +118,7 @@ async function look(db: Queryable, now: number, names: Zones): Promise<Seen> {
   }
 }
 
-/** Whether the service has never been started on the database. */
+/** Returns whether the service has never been started on the database. */
 async function isUntouched(db: Queryable): Promise<boolean> {
   const { rows } = await db.execute<{ exists: boolean }>(
     "select to_regclass('coverage_windows') is not null as exists",
@@ -147,7 +148,7 @@ interface Drawn {
 function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): string {
   const { paint } = drawn;
   const { status, service, zones, now } = seen;
-  const nothing = zones.length === 0 ? [asCalled("Nothing is stored yet: run npm start.")] : [];
+  const nothing = zones.length === 0 ? [asCalled("No data is stored yet: run npm start.")] : [];
   return [
     describeService(service, paint),
     ...status.zones.flatMap((zone) => describeZone(zone, zones, now, drawn)),
@@ -168,20 +169,20 @@ function describeZone(
   const hours = zones.find(({ zoneId }) => zoneId === id)?.hours ?? [];
   const events = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
   return [
-    `${paint("bold", nameZone(id, names?.[id]?.name))}   ${many(events, "event")} of the last 72 hours, ${age}`,
+    `${paint("bold", nameZone(id, names?.[id]?.name))}   ${many(events, "event")} in the last 72 hours, ${age}`,
     `  ${drawHours(now, hours)}`,
     ...(quarantined > 0
-      ? [`  ${count(quarantined)} unreadable ${quarantined === 1 ? "entry" : "entries"} set aside`]
+      ? [`  ${count(quarantined)} unreadable ${quarantined === 1 ? "entry" : "entries"} in quarantine`]
       : []),
   ];
 }
 
-/** What is going on, and the command that shows more where there is more. */
+/** Returns the open work in one line, and the command that lists the alerts if there are any. */
 function describeWork({ spikesOpen, alertsFiring, alertsAcknowledged, notificationsPending }: StatusAnswer) {
   const unresolved = alertsFiring + alertsAcknowledged;
   return [
     `${many(spikesOpen, "open spike")}, ${many(unresolved, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
-    ...(unresolved > 0 ? [asCalled("The alerts: npm run -s longwatch -- alerts list")] : []),
+    ...(unresolved > 0 ? [asCalled("To list the alerts: npm run -s longwatch -- alerts list")] : []),
   ];
 }
 

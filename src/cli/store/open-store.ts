@@ -12,9 +12,9 @@ import { explainTlsFailure } from "../../lib/tls-failure-error.ts";
 import { describeOutage } from "../start/describe-outage.ts";
 
 /**
- * Runs `fn` on the service's database: the configured one, that of the service that runs here, or the embedded one that a
- * stopped service left, started for as long as `fn` takes. Never makes a database.
- * @throws {Error} when there is none.
+ * Runs `fn` on the service's database: the configured database, the database of the running service, or the embedded
+ * database of a stopped service, which is started while `fn` runs. Never creates a database.
+ * @throws {Error} when there is no database.
  */
 export async function withStore<T>(
   config: Config,
@@ -23,7 +23,7 @@ export async function withStore<T>(
   const known = config.databaseUrl?.reveal() ?? readRuntimeFile(config.dataDir)?.databaseUrl;
   if (known === undefined && !hasCluster(config.dataDir))
     throw new Error(
-      `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to those of the service`,
+      `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to the values of the service`,
     );
   const postgres = known === undefined ? await startEmbeddedPostgres({ dataDir: config.dataDir }) : null;
   const url = known ?? postgres?.url ?? "";

@@ -12,13 +12,13 @@ import { describeUnknown } from "../options/describe-unknown.ts";
 import { describePlatformFailure } from "../start/describe-platform-failure.ts";
 import { addGroupHelp, addHelp, listAsTyped } from "../terminal/shape-help.ts";
 
-/** A command's surroundings; tests hand in their own. */
+/** Streams, clock and exit of a command. Tests pass their own. */
 export interface StoreIo extends EdgeIo {
   readonly stdout: EdgeIo["stdout"] & { readonly hasColors?: () => boolean };
   readonly stderr: EdgeIo["stderr"] & { readonly isTTY?: boolean; readonly columns?: number };
 }
 
-/** A command on the store that reports unknown options and arguments together with its other mistakes. */
+/** Creates a command on the database that reports unknown options and arguments together with its other mistakes. */
 export function storeCommand(name: string, description: string, help: string, io: StoreIo): Command {
   const command = new Command(name)
     .description(description)
@@ -32,7 +32,7 @@ export function storeCommand(name: string, description: string, help: string, io
   return addHelp(command, help);
 }
 
-/** Commands of one subject under its name: `alerts list`, `alerts show`. */
+/** Creates a command that only groups others: `alerts list`, `alerts show`. */
 export function commandGroup(
   name: string,
   description: string,
@@ -52,20 +52,20 @@ export function commandGroup(
 }
 
 /**
- * The action of such a command. `run` reads its flags, calls `read.finish()`, and only then does anything. Errors end
- * here: exit code 2 for what was typed or set, 1 for everything that went wrong afterwards.
+ * Returns the action of a command on the database. `run` reads the flags, calls `read.finish()` and then does the work.
+ * Errors are printed here: exit code 2 for a mistake in the command line or the settings, 1 for a later failure.
  */
 export function storeAction<Flags extends object>(
   io: StoreIo,
   run: (flags: Flags, read: FlagReader, operands: readonly string[]) => Promise<void>,
 ) {
-  // Commander hands over one value for each declared argument, then the options, then the command.
+  // Commander passes one value for each declared argument, then the options, then the command.
   return async (...given: readonly (string | undefined | Flags | Command)[]): Promise<void> => {
     const command = given.at(-1) as Command;
     const declared = command.registeredArguments.length;
     const read = createFlagReader(io.clock());
     read.mistakes.push(...describeUnknown(command, command.args.slice(declared)));
-    // A closed pipe is read from the write that fails; without a listener the event would end the process.
+    // The failing write reports a closed pipe. Without this listener, the error event would end the process.
     io.stdout.on("error", () => {});
     try {
       await run(command.opts<Flags>(), read, command.args.slice(0, declared));
@@ -75,7 +75,7 @@ export function storeAction<Flags extends object>(
   };
 }
 
-/** As it was typed: `alerts show`. */
+/** Returns the command's full name as it is typed: `alerts show`. */
 function fullName(command: Command): string {
   const { parent } = command;
   return parent === null || parent.parent === null ? command.name() : `${fullName(parent)} ${command.name()}`;

@@ -4,7 +4,7 @@ const UNITS = [
   { unit: "h", ms: 3_600_000, below: 72 },
 ] as const;
 
-/** `4 s`, `7 min`, `3 h` or `12 d`; a negative span counts as none. */
+/** Returns a duration such as `4 s`, `7 min`, `3 h` or `12 d`. A negative duration becomes `0 s`. */
 export function showAge(ms: number): string {
   for (const { unit, ms: length, below } of UNITS) {
     const count = Math.max(0, Math.round(ms / length));
@@ -13,7 +13,7 @@ export function showAge(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** `4 s ago`. */
+/** Returns a text such as `4 s ago`. */
 export function ago(ms: number): string {
   return `${showAge(ms)} ago`;
 }

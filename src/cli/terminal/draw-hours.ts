@@ -5,7 +5,7 @@ import { cellOf } from "../coverage/draw-days.ts";
 
 export type DrawnHour = Pick<StandingHour, "startsAt" | "standing">;
 
-/** One character per hour that the platform still has, oldest first, as in `longwatch coverage`. */
+/** Returns one character per hour that the platform still has, oldest first, as in `longwatch coverage`. */
 export function drawHours(now: number, hours: readonly DrawnHour[]): string {
   const known = new Map(hours.map(({ startsAt, standing }) => [startsAt, standing]));
   let strip = "";

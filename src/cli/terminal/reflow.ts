@@ -2,8 +2,8 @@ const NARROWEST = 40;
 const INDENT = "  ";
 
 /**
- * Help text at the width of whoever reads it: paragraphs are filled, and so is what a list says of its items, beside the
- * item. What stands below `Examples:` stays as it is, to be copied.
+ * Fills a help text to the width of the terminal: paragraphs, and the second column of lists. The lines below `Examples:`
+ * stay unchanged, so that they can be copied.
  */
 export function reflow(text: string, width: number): string {
   const columns = Math.max(NARROWEST, width);
@@ -29,7 +29,7 @@ export function reflow(text: string, width: number): string {
   return filled.join("\n");
 }
 
-/** `  name   what it is`, the second column below itself. */
+/** Fills a list item such as `  name   description`; further lines of the description are indented to its column. */
 function fillItem(line: string, columns: number): string[] {
   const [, name = "", what = ""] = /^( {2}\S.*? {2,})(.*)$/.exec(line) ?? [];
   if (what === "") return fill(line.trimStart(), columns, /^ */.exec(line)?.[0] ?? "");

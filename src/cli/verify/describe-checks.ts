@@ -15,7 +15,7 @@ export function isAlike({ differences, failure }: Check): boolean {
   return differences.length === 0 && failure === null;
 }
 
-/** One line per check, with its differences and what was left out below it. */
+/** Returns one line per check, followed by its differences and its notes. */
 export function describeChecks(
   zoneId: number,
   { from, to, now }: Span & { readonly now: number },
@@ -28,8 +28,8 @@ export function describeChecks(
     `zone ${zoneId}, ${showTime(from)} to ${showTime(to)} UTC\n`,
     ...lines,
     differences + failed === 0
-      ? "Everything that was compared is alike.\n"
-      : `${many(differences, "difference")}${failed === 0 ? "" : `, ${many(failed, "check")} could not be made`}.\n`,
+      ? "No differences.\n"
+      : `${many(differences, "difference")}${failed === 0 ? "" : `, ${many(failed, "check")} failed`}.\n`,
     ...adviseRepair(zoneId, now, checks),
   ].join("");
 }
@@ -37,8 +37,8 @@ export function describeChecks(
 function describeCheck(check: Check): string[] {
   const { name, compared, differences, notes, failure } = check;
   const verdict =
-    check.verdict ?? (differences.length === 0 ? "alike" : `${count(differences.length)} differ`);
-  const head = failure === null ? `${compared}: ${verdict}` : `could not be checked: ${escapeText(failure)}`;
+    check.verdict ?? (differences.length === 0 ? "no difference" : many(differences.length, "difference"));
+  const head = failure === null ? `${compared}: ${verdict}` : `check failed: ${escapeText(failure)}`;
   const more = differences.length - MAX_SHOWN;
   return [
     `  ${name.padEnd(WIDTH)}${head}`,
@@ -50,15 +50,15 @@ function describeCheck(check: Check): string[] {
 
 function describeDifference({ sides }: Check, { at, ruleId, expected, found, detail }: Difference): string {
   const rule =
-    ruleId === null ? "" : `  rule ${ruleId === "" ? "not known" : shortenText(ruleId, MAX_RULE_CHARS)}`;
+    ruleId === null ? "" : `  rule ${ruleId === "" ? "unknown" : shortenText(ruleId, MAX_RULE_CHARS)}`;
   const counts = `${sides[0]} ${count(expected)}, ${sides[1]} ${count(found)}`;
   return `${showTime(at)}${rule}: ${counts}${detail === null ? "" : ` (${escapeText(detail)})`}`;
 }
 
-/** Checks whose differences a new copy can mend. */
+/** Checks whose differences a backfill can repair. */
 const COPIED_AGAIN = new Set(["platform counts", "event ids", "seals"]);
 
-/** What to run: what the platform still has can be copied again; what it has forgotten cannot. */
+/** Returns the command that repairs the hours that the platform still has, and the number of hours that it has forgotten. */
 function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): string[] {
   const ofEvents = checks.filter(({ name }) => COPIED_AGAIN.has(name));
   const hours = ofEvents.flatMap(({ differences }) => differences.map(({ at }) => at));
@@ -68,11 +68,11 @@ function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): st
     ...(askable.length === 0
       ? []
       : [
-          `Copy the hours again: ${ownCommand(`backfill --zone ${zoneId} --from ${toIso(Math.min(...askable))} --to ${toIso(Math.max(...askable) + HOUR_MS)}`)}\n`,
+          `To copy these hours again: ${ownCommand(`backfill --zone ${zoneId} --from ${toIso(Math.min(...askable))} --to ${toIso(Math.max(...askable) + HOUR_MS)}`)}\n`,
         ]),
     ...(forgotten.size === 0
       ? []
-      : [`${many(forgotten.size, "hour")} that the platform has forgotten cannot be copied any more.\n`]),
+      : [`${many(forgotten.size, "hour")} cannot be copied again: the platform has forgotten them.\n`]),
   ];
 }
 

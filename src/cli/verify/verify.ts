@@ -29,16 +29,16 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 import { describeChecks, isAlike } from "./describe-checks.ts";
 
 const HELP = `
-Compares, and changes nothing:
-  platform counts   events of each rule in each hour, there and here, where the platform still has them
+Runs these checks and changes nothing:
+  platform counts   events per rule and hour: the platform against the stored events, for hours the platform still has
   event ids         with --ids: every event of three hours of the span, id by id
-  daily counts      what the platform last said of whole days; more there than here is named, and is no difference
-  hour counts       the count of each hour with its events
-  seals             each sealed hour with what its seal says: the same events, each once, with every dimension
-  roll-ups          buckets of minutes, hours and days with their events
-  raw records       each event that the list showed first with its record
-The span is widened to whole hours and ends with the current one. Without EDGE_API_URL the platform is not asked. Exit code 0; 1 when something differs or
-a check could not be made.
+  daily counts      the platform's last daily counts against the stored events; a higher count there is only a note
+  hour counts       the count of each hour against its events
+  seals             each sealed hour against its seal: the same events, each once, with every dimension
+  roll-ups          the buckets of minutes, hours and days against the events
+  raw records       each event that the list showed first has its record
+The span is extended to whole hours and ends with the current hour. Without EDGE_API_URL the platform is not asked. Exit
+code 0; 1 if there is a difference or a check failed.
 
 Examples:
   npm run -s longwatch -- verify --zone 101 --from -24h --to now
@@ -50,14 +50,14 @@ interface Flags extends SpanFlags {
   readonly json?: true;
 }
 
-/** `longwatch verify`: whether what is stored agrees with the platform and with itself. */
+/** `longwatch verify`: compares the stored data with the platform and with itself. */
 export function verifyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("verify", "Compare what is stored with the platform and with itself.", HELP, io)
+  return storeCommand("verify", "Compare the stored data with the platform and with itself.", HELP, io)
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -24h (required)")
-    .option("--to <time>", "end: the same, or now (required)")
+    .option("--to <time>", "end (same formats, or now; required)")
     .option("--ids", "also compare a few hours id by id")
-    .option("--json", "every difference, as JSON")
+    .option("--json", "print every difference as JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         const now = io.clock();
@@ -89,7 +89,7 @@ function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonl
   return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
 }
 
-/** To whole hours; not beyond the first hour that anything is known of, nor beyond the current one. */
+/** Extends the span to whole hours, but not beyond the first known hour and the current hour. */
 async function widen(
   { db }: Database,
   { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
@@ -98,7 +98,7 @@ async function widen(
   const first = Math.max(startOfHour(from), zone?.firstHour ?? 0);
   const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
   if (zone === undefined || first >= last)
-    throw new UsageError([`--zone ${zoneId} must be a zone of which something is stored in the span`]);
+    throw new UsageError([`--zone ${zoneId} must be a zone with stored data in the span`]);
   return { from: first, to: last };
 }
 
@@ -145,7 +145,7 @@ async function runChecks(
   }
 }
 
-/** What the platform refuses to tell leaves the other checks to be made. */
+/** Turns a failure of the platform into a failed check, so that the other checks still run. */
 async function askPlatform(name: string, check: () => Promise<Check>): Promise<Check> {
   try {
     return await check();
@@ -156,7 +156,11 @@ async function askPlatform(name: string, check: () => Promise<Check>): Promise<C
 }
 
 function notAsked(): Check {
-  return { ...NOTHING, compared: "nothing", notes: ["the platform was not asked: EDGE_API_URL is not set"] };
+  return {
+    ...NOTHING,
+    compared: "nothing",
+    notes: ["the platform was not asked, because EDGE_API_URL is not set"],
+  };
 }
 
 const NOTHING: Check = {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CHANNELS } from "../../delivery/channels/registry.ts";
 
-/** A field of a channel as code knows it, and how the file holds it. */
+/** A field of a channel: its name in code and its key in the file. */
 export interface ChannelField {
   /** `routingKey`. */
   readonly name: string;
@@ -9,12 +9,12 @@ export interface ChannelField {
   readonly key: string;
   readonly secret: "no" | "one" | "many";
   readonly isRequired: boolean;
-  /** Of a field that has fields of its own. */
+  /** The inner fields of an object, or null. */
   readonly fields: readonly ChannelField[] | null;
   readonly schema: z.ZodType;
 }
 
-/** By kind, the settings; the channel's name is the entry's key in the file. */
+/** The settings of each kind of channel. The channel's name is the key of its entry in the file. */
 export const channelFields: ReadonlyMap<string, readonly ChannelField[]> = new Map(
   CHANNELS.map(({ kind, settings }) => [
     kind,
@@ -41,7 +41,7 @@ function unwrap(schema: z.ZodType): z.ZodType {
     : schema;
 }
 
-/** Credentials are the only texts that come out as something else than text. */
+/** Returns whether the schema is a secret. Only secrets have a transformation of their text. */
 function holdsSecret(schema: z.ZodType): boolean {
   return schema instanceof z.ZodPipe;
 }
@@ -80,5 +80,5 @@ function toShape(fields: readonly ChannelField[]): Record<string, z.ZodType> {
 const [first, ...rest] = [...channelFields].map(([kind, fields]) => toEntrySchema(kind, fields));
 if (first === undefined) throw new Error("there is no kind of channel");
 
-/** One channel as the file holds it: every credential by reference, so that the file itself may be shown to anybody. */
+/** One channel in the file. Every secret is a reference, so that the file itself holds no secret. */
 export const channelEntry = z.discriminatedUnion("kind", [first, ...rest]);

@@ -5,7 +5,7 @@ import { refuseLocalName } from "../../delivery/refuse-address.ts";
 import { UsageError } from "../../lib/errors.ts";
 import type { Secret } from "../../lib/secret.ts";
 
-/** Returns every reason for which nothing could be sent on this channel, by its addresses and secrets. Connects nowhere. */
+/** Returns every mistake in the addresses and secrets of a channel that would prevent sending. Connects to nothing. */
 export function checkOpening(config: ChannelConfig, allowPrivateNetworks: boolean): readonly string[] {
   const shared = {
     terminal: { write: () => true } as never,
@@ -25,7 +25,7 @@ export function checkOpening(config: ChannelConfig, allowPrivateNetworks: boolea
   }
 }
 
-/** The same for an address that the environment gives. The rules do not show more of it than its host. */
+/** Returns every mistake in an address of the environment. The texts show only the host of the address. */
 export function checkAddress(url: string, allowPrivateNetworks: boolean): readonly string[] {
   const local = refuseLocalName(URL.parse(url)?.hostname ?? "", allowPrivateNetworks);
   const refused = local === null ? [] : [`localhost is not a public address (${local})`];

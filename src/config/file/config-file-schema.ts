@@ -15,7 +15,7 @@ function toMs(text: string): number {
 }
 
 const DURATION_RULE = "must be a time such as 30s, 5m, 4h or 1h30m, at most 30d";
-/** Comes out in milliseconds. */
+/** The result is in milliseconds. */
 const duration = z
   .string(DURATION_RULE)
   .regex(/^(\d{1,6}[smhd])+$/, DURATION_RULE)
@@ -23,7 +23,7 @@ const duration = z
   .transform(toMs);
 
 const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
-/** Comes out in minutes after midnight. */
+/** The result is in minutes after midnight. */
 const clockTime = z
   .string(CLOCK_RULE)
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, CLOCK_RULE)
@@ -49,7 +49,7 @@ const zoneName = z
 const zones = z
   .array(z.union([z.int().positive(), zoneName], "must be a zone's number, or its name in zones"))
   .min(1);
-/** As Prometheus and Alertmanager name labels; none of our own. */
+/** Label names follow Prometheus and Alertmanager. The names of built-in labels are refused. */
 const LABEL_RULE =
   "must be a label's name: letters, digits and _, and none of zone, zone_id, zone_name, rule_id, severity";
 const labelName = z
@@ -170,7 +170,7 @@ const sensitivity = {
     .describe("the fewest events in 3, 15 or 60 minutes; 10 if missing"),
 };
 
-/** The configuration file, as typed on the way in; times come out as numbers. */
+/** The schema of the configuration file. Its output has times as numbers. */
 export const configFile = z
   .strictObject({
     $schema: z.string().optional(),
@@ -222,7 +222,7 @@ export const configFile = z
   .meta({ title: "Longwatch configuration file" });
 export type ConfigFile = z.output<typeof configFile>;
 
-/** The file's JSON Schema, for editors. */
+/** Returns the file's JSON Schema, for editors. */
 export function toJsonSchema(): unknown {
   return z.toJSONSchema(configFile, { io: "input" });
 }

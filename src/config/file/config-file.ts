@@ -10,25 +10,25 @@ import { isObject } from "../../lib/is-object.ts";
 import { readSmallFile } from "../read-small-file.ts";
 import { type ConfigFile, configFile } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
-import { readChannel, type Surroundings } from "./read-channels.ts";
+import { type ReferenceContext, readChannel } from "./read-channels.ts";
 import { resolveZone, toZones } from "./resolve-zones.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
-/** What becomes an alert, who hears of it and how: all that a running service reads anew. */
+/** Channels, routing and detection: the settings that a running service can read again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
 }
 
-export interface ConfigFileOptions extends Omit<Surroundings, "folder"> {
-  /** Those of the environment; the channels where the file names none, a mistake where it does. */
+export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
+  /** The channels of the environment. They are used if the file has no channels; with both, the file is refused. */
   readonly channels: readonly ChannelConfig[];
-  /** What holds where the file says nothing else. */
+  /** The threshold score if the file sets none. */
   readonly spikeZ: number;
 }
 
-/** Without a file: every alert to every channel. */
+/** Returns the settings without a file: every alert goes to every channel. */
 export function defaultAlerting({
   channels,
   spikeZ,
@@ -37,17 +37,17 @@ export function defaultAlerting({
   return { channels, routing, detection: { z: spikeZ, floor: FLOOR, overrides: [] } };
 }
 
-/** A configuration file as far as it can be read. */
+/** The result of reading a configuration file. */
 export interface ReadConfigFile {
-  /** Null where there is a mistake. */
+  /** Null if there is a mistake. */
   readonly alerting: Alerting | null;
-  /** All of them as path in the file, value and rule; what may be a secret is not shown. */
+  /** Every mistake with path, value and rule. A value that may be a secret is not shown. */
   readonly mistakes: readonly string[];
-  /** Names of the channels; null where they cannot be read. */
+  /** Names of the channels, or null if they cannot be read. */
   readonly channels: readonly string[] | null;
 }
 
-/** Reads channels, routes and detection from a YAML file. Every check runs, whatever the others have found. */
+/** Reads channels, routes and detection from a YAML file. Every check runs, so that all mistakes are listed. */
 export function readConfigFile(file: string, options: ConfigFileOptions): ReadConfigFile {
   const { input, mistakes: syntax } = readYaml(file);
   if (input === undefined) return { alerting: null, mistakes: syntax, channels: null };
@@ -55,17 +55,13 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   if (foreign !== null) return { alerting: null, mistakes: [foreign], channels: null };
   const parsed = configFile.safeParse(input);
   const mistakes = parsed.success ? [] : describeIssues(configFile, input, parsed.error.issues);
-  const surroundings = { ...options, folder: path.dirname(path.resolve(file)) };
+  const context = { ...options, folder: path.dirname(path.resolve(file)) };
   const entries = isObject(input) ? input["channels"] : undefined;
   const channels = isObject(entries)
-    ? Object.entries(entries).flatMap(
-        ([name, entry]) => readChannel(name, entry, surroundings, mistakes) ?? [],
-      )
+    ? Object.entries(entries).flatMap(([name, entry]) => readChannel(name, entry, context, mistakes) ?? [])
     : options.channels;
   if (entries !== undefined && options.channels.some(({ kind }) => kind !== "terminal"))
-    mistakes.push(
-      "channels: must be left out, or the LONGWATCH_WEBHOOK_ and LONGWATCH_SLACK_ variables must be",
-    );
+    mistakes.push("channels: must be left out if a LONGWATCH_WEBHOOK_ or LONGWATCH_SLACK_ variable is set");
   const names = isObject(entries)
     ? Object.keys(entries)
     : entries === undefined
@@ -87,7 +83,7 @@ function toOverride({ zone, zone_labels, ...rest }: Override, zones: ConfigFile[
   return dropUnset({ zone: resolveZone({ zone, zone_labels }, toZones(zones)), ...rest });
 }
 
-/** Whatever file is given is read, so nothing is quoted of a file of which no top-level setting is known. */
+/** Returns a mistake if no top-level setting of the file is known. It may be any file, so nothing of it is quoted. */
 function findForeign(file: string, input: unknown): string | null {
   const known = Object.keys(configFile.shape);
   const names = isObject(input) ? Object.keys(input) : null;
@@ -105,12 +101,12 @@ function dropUnset<Value extends object>(
 }
 
 interface ReadYaml {
-  /** Undefined where there is nothing that could be checked further. */
+  /** Undefined if the file cannot be checked further. */
   readonly input: unknown;
   readonly mistakes: readonly string[];
 }
 
-/** An empty file says nothing, as no file does. */
+/** Reads the YAML file. An empty file means the same as no file. */
 function readYaml(file: string): ReadYaml {
   let text: string;
   try {
@@ -121,14 +117,14 @@ function readYaml(file: string): ReadYaml {
     return { input: undefined, mistakes: [mistake] };
   }
   const lines = new LineCounter();
-  // Without the library's pretty messages: those quote the lines around a mistake.
+  // The library's pretty messages are off, because they quote the lines around a mistake.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const found = [...document.errors, ...document.warnings];
   const mistakes = found.map(({ pos, code }) => {
     const { line, col } = lines.linePos(pos[0]);
     return `${file}: line ${line}, column ${col}: must be YAML (${code.toLowerCase().replaceAll("_", " ")})`;
   });
-  // Of a file with another mistake of YAML nobody knows what it means.
+  // After any other syntax error, the meaning of the file is unknown.
   if (found.some(({ code }) => code !== "DUPLICATE_KEY")) return { input: undefined, mistakes };
   try {
     return { input: document.toJS() ?? {}, mistakes };

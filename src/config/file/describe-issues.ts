@@ -4,7 +4,7 @@ import { channelFields } from "./channel-entry.ts";
 
 type Path = readonly PropertyKey[];
 
-/** Every mistake as `path: value: rule`. What may be a secret in the wrong place is not shown. */
+/** Describes every mistake as `path: value: rule`. A value that may be a secret in the wrong place is not shown. */
 export function describeIssues(
   schema: z.ZodType,
   input: unknown,
@@ -33,21 +33,21 @@ function suggest(key: string, known: readonly string[]): string {
   return meant === null ? `: known here: ${known.join(", ")}` : `: did you mean ${meant}?`;
 }
 
-/** Short words have too few letters for a typing error each. */
+/** Finds a setting with the same first three letters, because `closestName` does not accept short words. */
 function closestShort(key: string, known: readonly string[]): string | null {
   return known.find((name) => name.length > 2 && key.toLowerCase().startsWith(name.slice(0, 3))) ?? null;
 }
 
-/** Where a reference was expected, somebody may have put the secret itself. */
+/** Keys of references. A person may have typed the secret itself there. */
 const REFERENCE = /_(file|env)$/;
 
 function showAt(input: unknown, { path }: z.core.$ZodIssue): string {
   const value = valueAt(input, path);
   if (value === undefined) return "not set: ";
   if (path.some((part) => typeof part === "string" && REFERENCE.test(part))) return "[not shown]: ";
-  // An address may have been given with its user and password.
+  // An address may contain a user name and a password.
   if (typeof value === "string" && /\/.*@/.test(value)) return "[not shown]: ";
-  // Whatever is below it may be what was meant to be somewhere else.
+  // An object in the wrong place may contain anything, also a secret.
   if (typeof value === "object" && value !== null) return "";
   return `${JSON.stringify(value)?.slice(0, 80)}: `;
 }
@@ -55,21 +55,21 @@ function showAt(input: unknown, { path }: z.core.$ZodIssue): string {
 function toRule(issue: z.core.$ZodIssue): string {
   if (issue.message.startsWith("must ")) return issue.message;
   if (issue.code === "invalid_value") return `must be one of ${issue.values.map(String).join(", ")}`;
-  // Told apart by `kind`, a channel is the only thing that comes in several shapes.
+  // A channel is the only entry with several shapes; `kind` selects the shape.
   if (issue.code === "invalid_union") return `must be one of ${[...channelFields.keys()].join(", ")}`;
   if (issue.code === "invalid_type") return `must be ${KINDS[issue.expected] ?? issue.expected}`;
   if (issue.code === "too_big") return `must be at most ${issue.maximum}`;
   if (issue.code === "too_small")
     return issue.origin === "array" ? "must not be empty" : `must be at least ${issue.minimum}`;
   if (issue.code === "invalid_key") return issue.issues[0]?.message ?? issue.message;
-  return `must be right: ${issue.message}`;
+  return `must be valid: ${issue.message}`;
 }
 
 const KINDS: Readonly<Record<string, string>> = {
   object: "a list of names and values",
   record: "a list of names and values",
   array: "a list",
-  string: "text (in quotes where it looks like a number)",
+  string: "text (in quotes if it looks like a number)",
   number: "a number",
   int: "a whole number",
   boolean: "true or false",
@@ -83,7 +83,7 @@ function valueAt(input: unknown, path: Path): unknown {
   );
 }
 
-/** The settings there are at a place of the file; of a channel, those of its kind. */
+/** Returns the known settings at a path of the file. For a channel, these are the settings of its kind. */
 function keysAt(schema: z.ZodType, input: unknown, path: Path): string[] {
   const here = unwrap(schema);
   const [part, ...rest] = path;

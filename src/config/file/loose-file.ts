@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** An empty text stands for whatever is not one, so that the others keep their places. */
+/** Replaces a value that is no text by an empty text, so that the indexes of the other values stay the same. */
 const text = z.string().catch("");
 const texts = z.array(text).catch([]);
 const object = z.record(z.string(), z.unknown());
@@ -23,7 +23,7 @@ const route: z.ZodType<LooseRoute> = z
   })
   .catch(NO_ROUTE as never);
 
-/** The parts of a configuration file that refer to each other, of a file that may be wrong everywhere else. Never fails. */
+/** The parts of a configuration file that refer to each other. Never fails, even if the file has mistakes elsewhere. */
 export const looseFile = z
   .object({
     channels: object.catch({}),

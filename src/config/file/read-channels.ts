@@ -13,9 +13,9 @@ import {
 } from "./channel-entry.ts";
 import { checkOpening } from "./check-opening.ts";
 
-/** Where references lead. */
-export interface Surroundings {
-  /** Of the configuration file; its relative paths begin here. */
+/** The context in which references are resolved. */
+export interface ReferenceContext {
+  /** The folder of the configuration file. Its relative paths start there. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly allowPrivateNetworks: boolean;
@@ -29,7 +29,7 @@ export interface Surroundings {
 export function readChannel(
   name: string,
   entry: unknown,
-  surroundings: Surroundings,
+  context: ReferenceContext,
   mistakes: string[],
 ): ChannelConfig | null {
   if (!isObject(entry)) return null;
@@ -38,12 +38,12 @@ export function readChannel(
   const definition = findChannel(kind);
   if (fields === undefined || definition === undefined) return null;
   const before = mistakes.length;
-  const values = readFields(`channels.${name}`, fields, entry, surroundings, mistakes);
+  const values = readFields(`channels.${name}`, fields, entry, context, mistakes);
   const isWhole = mistakes.length === before && channelEntry.safeParse(entry).success;
   const parsed = channelConfig.safeParse({ ...fillIn(fields, definition.example), ...values, kind, name });
-  // The rest is the schema's, or was listed above.
+  // The schema or the lines above have listed the mistakes.
   if (!parsed.success) return null;
-  const refused = checkOpening(parsed.data, surroundings.allowPrivateNetworks);
+  const refused = checkOpening(parsed.data, context.allowPrivateNetworks);
   mistakes.push(...refused.map((mistake) => `channels.${name}: ${mistake}`));
   return isWhole && refused.length === 0 ? parsed.data : null;
 }
@@ -61,7 +61,7 @@ function readFields(
   at: string,
   fields: readonly ChannelField[],
   entry: Readonly<Record<string, unknown>>,
-  surroundings: Surroundings,
+  context: ReferenceContext,
   mistakes: string[],
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {};
@@ -69,10 +69,10 @@ function readFields(
     const given = entry[field.key];
     if (field.fields !== null) {
       if (!isObject(given)) continue;
-      const inner = readFields(`${at}.${field.key}`, field.fields, given, surroundings, mistakes);
+      const inner = readFields(`${at}.${field.key}`, field.fields, given, context, mistakes);
       if (field.schema.safeParse(inner).success) values[field.name] = inner;
     } else if (field.secret !== "no") {
-      const secrets = readSecrets(at, field, entry, surroundings, mistakes);
+      const secrets = readSecrets(at, field, entry, context, mistakes);
       if (secrets !== undefined) values[field.name] = secrets;
     } else if (given !== undefined && field.schema.safeParse(given).success) values[field.name] = given;
   }
@@ -83,7 +83,7 @@ function readSecrets(
   at: string,
   { key, secret, isRequired }: ChannelField,
   entry: Readonly<Record<string, unknown>>,
-  surroundings: Surroundings,
+  context: ReferenceContext,
   mistakes: string[],
 ): unknown {
   const files = listOf(entry[`${key}_file`], fileReference);
@@ -100,22 +100,22 @@ function readSecrets(
     return undefined;
   }
   const found = [
-    ...files.map((file) => readFile(`${at}.${key}_file`, file, surroundings, mistakes)),
-    ...names.map((name) => readVariable(`${at}.${key}_env`, name, surroundings, mistakes)),
+    ...files.map((file) => readFile(`${at}.${key}_file`, file, context, mistakes)),
+    ...names.map((name) => readVariable(`${at}.${key}_env`, name, context, mistakes)),
   ].filter((text) => text !== null);
-  // None of them, where some cannot be read: what is left must not pass for all.
+  // If one secret cannot be read, the others must not be used as if they were all.
   if (found.length < given) return undefined;
   return secret === "one" ? found[0] : found;
 }
 
-/** Null where one of them is no such reference. */
+/** Returns the references as a list, or null if one of them is invalid. */
 function listOf(value: unknown, reference: z.ZodType<string>): string[] | null {
   const parsed = z.array(reference).safeParse(value === undefined ? [] : [value].flat());
   return parsed.success ? parsed.data : null;
 }
 
-function readFile(at: string, file: string, { folder }: Surroundings, mistakes: string[]): string | null {
-  // Somebody may have put the secret itself here: only what looks like a path is shown.
+function readFile(at: string, file: string, { folder }: ReferenceContext, mistakes: string[]): string | null {
+  // A person may have typed the secret itself here, so only text that looks like a path is shown.
   const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
   try {
     const text = readSmallFile(path.resolve(folder, file)).replace(/\r?\n$/, "");
@@ -127,7 +127,12 @@ function readFile(at: string, file: string, { folder }: Surroundings, mistakes: 
   return null;
 }
 
-function readVariable(at: string, name: string, { env }: Surroundings, mistakes: string[]): string | null {
+function readVariable(
+  at: string,
+  name: string,
+  { env }: ReferenceContext,
+  mistakes: string[],
+): string | null {
   const text = env[name];
   if (text !== undefined && text !== "") return text;
   mistakes.push(`${at}: [not shown]: must be the name of an environment variable that is set`);

@@ -19,8 +19,8 @@ export function toZones(entries: ConfigFile["zones"] = {}): Zones {
 }
 
 /**
- * Returns the numbers of the zones that a matcher names by number, by name and by label; undefined where it names none and
- * so means all. Names and labels end here: what decides about alerts knows numbers alone.
+ * Returns the numbers of the zones that a matcher names by number, name or label. Returns undefined if it names none, which
+ * means every zone. The alerting code then works with numbers only.
  */
 export function resolveZone({ zone, zone_labels: labels }: NamedZones, zones: Zones): number[] | undefined {
   const named = zone?.flatMap((one) => (typeof one === "number" ? [one] : idsNamed(one, zones)));
@@ -39,7 +39,7 @@ function idsLabelled(wanted: Readonly<Record<string, readonly string[]>>, zones:
   return Object.entries(zones).flatMap(([id, { labels }]) => (isMeant(labels) ? [Number(id)] : []));
 }
 
-/** Whatever of it can be read, of a file that may be wrong elsewhere. */
+/** Reads as much as possible of `zones`, in a file that may have mistakes. */
 const looseZones = z
   .record(
     z.string(),
@@ -62,7 +62,7 @@ const looseMatcher = z.object({
     .catch(undefined),
   zone_labels: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
-/** Where matchers are. */
+/** The parts of the file that have matchers. */
 const PARTS = ["route", "links", "inhibit", "quiet_hours", "detection"] as const;
 
 /** Returns a mistake for every matcher that names a zone that is not in `zones`, and for every name given twice. */
@@ -75,11 +75,11 @@ export function findZoneMistakes(input: unknown): string[] {
 
 function findNamedTwice(zones: Zones): string[] {
   return Object.entries(zones).flatMap(([id, { name }]) => {
-    // Of a key that is no number the schema says so.
+    // The schema reports a key that is no number.
     if (!/^\d+$/.test(id)) return [];
     const [first] = name === null ? [] : idsNamed(name, zones);
     if (first === undefined || String(first) === id) return [];
-    return [`zones.${id}.name: ${JSON.stringify(name)}: must not be that of zone ${first}`];
+    return [`zones.${id}.name: ${JSON.stringify(name)}: must differ from the name of zone ${first}`];
   });
 }
 
@@ -98,11 +98,11 @@ function findIn(at: string, matcher: NamedZones, zones: Zones): string[] {
     if (typeof name === "number" || known.includes(name)) return [];
     const meant = closestName(name, known);
     const rule = meant === null ? "must be a number, or a name from zones" : `did you mean ${meant}?`;
-    return [`${at}.zone[${index}]: ${JSON.stringify(name)}: is no zone's name: ${rule}`];
+    return [`${at}.zone[${index}]: ${JSON.stringify(name)}: is not the name of a zone: ${rule}`];
   });
   if (unknown.length > 0 || matcher.zone_labels === undefined) return unknown;
   if (resolveZone({ zone_labels: matcher.zone_labels }, zones)?.length === 0)
-    return [`${at}.zone_labels: must be labels that a zone in zones has, all of them`];
+    return [`${at}.zone_labels: must be labels that one zone in zones has together`];
   if (resolveZone(matcher, zones)?.length === 0)
     return [`${at}.zone: must name a zone that has the zone_labels`];
   return [];

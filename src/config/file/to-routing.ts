@@ -17,7 +17,7 @@ import { type ConfigFile, configFile, type RouteEntry } from "./config-file-sche
 import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
 
-/** The file's routes with everything filled in that they leave out; a route takes from the one above it. */
+/** Returns the file's routes with all settings filled in. A route inherits missing settings from the route above it. */
 export function toRouting(file: ConfigFile, channels: readonly string[]): Routing {
   const { route, inhibit = [], quiet_hours: quiet = [], links = [] } = file;
   const zones = toZones(file.zones);
@@ -49,7 +49,7 @@ export function toRouting(file: ConfigFile, channels: readonly string[]): Routin
   };
 }
 
-/** With zones by their numbers alone. */
+/** Returns matchers in which zones are numbers only. */
 type ToMatchers = (entry: RouteEntry["matchers"]) => SubjectMatchers;
 
 function toRoute(
@@ -77,8 +77,8 @@ function toRoute(
 }
 
 /**
- * Returns what is wrong between the parts of a file. Parts that are wrong in themselves are skipped: the file's schema lists
- * them. `channels` is null where the file's channels cannot be read.
+ * Returns the mistakes between the parts of a file. Mistakes inside a part are skipped, because the schema lists them.
+ * `channels` is null if the file's channels cannot be read.
  */
 export function findMismatches(input: unknown, channels: readonly string[] | null): string[] {
   const file = looseFile.parse(input);
@@ -98,7 +98,7 @@ export function findMismatches(input: unknown, channels: readonly string[] | nul
   walk("route", file.route);
   for (const key of ["matchers", "continue"] as const) {
     if (file.route[key] !== undefined)
-      mistakes.push(`route.${key}: must be left out: the first route takes everything`);
+      mistakes.push(`route.${key}: must be left out: the first route matches every alert`);
   }
   for (const [index, hours] of file.quiet_hours.entries()) {
     check(`quiet_hours[${index}]`, hours.channels);
@@ -109,7 +109,7 @@ export function findMismatches(input: unknown, channels: readonly string[] | nul
   return [...mistakes, ...findUnseenLinks(file), ...findShortLived(input, channels)];
 }
 
-/** What comes after as many links for everything as a message has is never seen. */
+/** Returns a mistake for each link that no message would show, because enough links without matchers come before it. */
 function findUnseenLinks({ links }: z.output<typeof looseFile>): string[] {
   const isForAll = ({ matchers }: (typeof links)[number]) => Object.keys(matchers).length === 0;
   return links.flatMap(({ title }, index) => {
@@ -120,8 +120,9 @@ function findUnseenLinks({ links }: z.output<typeof looseFile>): string[] {
 }
 
 /**
- * A receiver with an expiry, such as Alertmanager, ends an alert that is not sent again, and would page anew with the next
- * repeat: its expiry must outlive the longest wait between two messages, with an hour for a delivery that is late.
+ * Returns a mistake for each channel whose expiry is too short. A receiver with an expiry, such as Alertmanager, resolves an
+ * alert that is not sent again, and would notify again with the next reminder. So the expiry must be longer than the longest
+ * time between two messages, plus one hour for a late delivery.
  */
 function findShortLived(input: unknown, channels: readonly string[] | null): string[] {
   const { route } = z.object({ route: configFile.shape.route }).safeParse(input).data ?? {};
@@ -146,7 +147,7 @@ function findShortLived(input: unknown, channels: readonly string[] | null): str
   });
 }
 
-/** Null for an entry without an expiry, and for one whose expiry is no number: the file's schema names that mistake. */
+/** Returns null for an entry without an expiry or with an expiry that is no number; the schema reports that mistake. */
 function readExpiry(entry: unknown): (FiringExpiry & { readonly given: number | undefined }) | null {
   const fields = z.record(z.string(), z.unknown()).safeParse(entry).data ?? {};
   const expiry = findChannel(String(fields["kind"]))?.capabilities.expiry ?? null;

@@ -9,8 +9,8 @@ import { type CsvRecord, readCsv } from "./read-csv.ts";
 const RECORDS_PER_TRANSACTION = 5_000;
 
 /**
- * By CSV exports of an hour each: the fewest calls, every dimension, but neither message nor record. How a cut file would
- * look is not documented, so each is held against the number of events that a search counts just before.
+ * Backfills with one CSV export per hour: the fewest calls and every dimension, but neither message nor record. The
+ * platform does not document how a truncated file looks, so each file is compared with the count of a search just before.
  */
 export function backfillByExport(
   deps: BackfillDeps,
@@ -58,7 +58,7 @@ async function exportHour(
     const span = `${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
     throw new BackfillError(
       "BACKFILL_SHORT",
-      `the export of ${span} ended after ${records} of ${page.total} events`,
+      `the export of ${span} ended after ${records} of ${page.total} events; run the same command again`,
     );
   }
   await storeRecords(deps, running, { ...hour, columns, batch, expectNew, through: to });
@@ -71,7 +71,7 @@ interface Batch extends HourToRead {
   readonly through: number | null;
 }
 
-/** Returns whether the next batch is probably new as well. */
+/** Stores the records of a batch. Returns whether the next batch is probably new as well. */
 async function storeRecords(
   deps: BackfillDeps,
   { backfill, lease }: RunningBackfill,

@@ -7,14 +7,14 @@ import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts"
 import { BackfillError } from "./backfill-error.ts";
 import { holdPatiently } from "./hold-patiently.ts";
 
-/** A page at a time is all that the service holds up while it reads the same day. */
+/** How long the backfill waits for the service, which holds the lease of a day while it reads the day. */
 const WAIT_MS = 600_000;
 const MAX_PASSES = 3;
 
 /**
- * By the date-paged list, whole days: the record of every event, but neither feature nor JA4. Each day is one full pass
- * under the lease, with the ledger and the cursor, of the service's own passes: the service steps aside for it, a pass
- * that was cut short goes on where it stood, whoever began it, and its end is evidence like any other's.
+ * Backfills whole days with the date-paged list: the record of every event, but neither feature nor JA4. Each day is one
+ * full pass with the lease, the ledger and the cursor of the service's own passes. So the service waits for it, an
+ * interrupted pass continues where it stopped, and the end of the pass is evidence for a seal.
  */
 export async function backfillByList(
   deps: BackfillDeps,
@@ -24,7 +24,7 @@ export async function backfillByList(
   const { zoneId, to } = backfill;
   for (let dayStart = startOfDay(backfill.doneThrough); dayStart < to; dayStart += DAY_MS) {
     const name = walkLeaseName(zoneId, dayStart);
-    const onWait = () => deps.onWait(`the service is reading ${toDay(dayStart)}: waiting for it`);
+    const onWait = () => deps.onWait(`waiting: the service is reading ${toDay(dayStart)}`);
     await holdPatiently(
       deps.database,
       { name, waitMs: WAIT_MS, onWait },
@@ -55,7 +55,7 @@ async function walkToEnd(
     conclude: (tx: Parameters<typeof advanceBackfill>[0], { inserted }: { inserted: number }) =>
       advanceBackfill(tx, backfill, { through: null, newEvents: inserted }),
   };
-  // A token that is refused begins the pass again.
+  // If the platform refuses a token, the pass begins again.
   for (let passes = 0; passes < MAX_PASSES; passes++) {
     const state = await readListPass(deps.database.db, zoneId, toDay(dayStart));
     const plan = state?.passResult === null ? "resume" : "full";
@@ -65,6 +65,6 @@ async function walkToEnd(
   }
   throw new BackfillError(
     "BACKFILL_LOOPED",
-    `the list of ${toDay(dayStart)} does not lead to its end: its tokens repeat or are refused; use --route search`,
+    `the list of ${toDay(dayStart)} cannot be read to its end: the platform repeats or refuses its tokens; use --route search`,
   );
 }

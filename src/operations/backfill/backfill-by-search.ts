@@ -2,7 +2,7 @@ import { copySearch } from "../../../jobs/ingest/copy-search.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 import { backfillHours } from "./backfill-hours.ts";
 
-/** By flat searches, in pages of 500: every dimension and the message of each event. */
+/** Backfills with flat searches in pages of 500: every dimension and the message of each event. */
 export function backfillBySearch(
   deps: BackfillDeps,
   running: RunningBackfill,

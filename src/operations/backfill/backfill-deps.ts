@@ -3,20 +3,20 @@ import type { CopySearchDeps } from "../../../jobs/ingest/copy-search.ts";
 import type { WalkDayDeps } from "../../../jobs/ingest/walk-day.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 
-/** What a backfill by any route works with. */
+/** The dependencies of a backfill by any route. */
 export interface BackfillDeps extends CopySearchDeps, WalkDayDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs" | "readEventLogs" | "exportEventLogs">;
-  /** Told why nothing is happening. */
+  /** Called with the reason when the backfill waits. */
   readonly onWait: (reason: string) => void;
 }
 
 export interface RunningBackfill {
   readonly backfill: Backfill;
-  /** Of the zone's backfills: one at a time. */
+  /** The lease of the zone's backfills: only one runs at a time. */
   readonly lease: { readonly name: string; readonly fence: number };
 }
 
-/** A span that the platform forgot before it was its turn; epoch ms. */
+/** A span that the platform forgot before it was read; epoch ms. */
 export interface Expired {
   readonly from: number;
   readonly to: number;

@@ -1,8 +1,8 @@
 import { type Disposition, ServiceError } from "../../lib/errors.ts";
 
 /**
- * HELD: another process reads the same. HEADER: the export does not name the columns that tell events apart. SHORT: it
- * ended before it had shown everything. CSV: it is no CSV file. LOOPED: a day's list does not lead to its end.
+ * HELD: another process holds the lease. HEADER: the export lacks a column that identifies events. SHORT: the export ended
+ * early. CSV: the export is no CSV file. LOOPED: the list of a day cannot be read to its end.
  */
 type BackfillErrorCode =
   | "BACKFILL_HELD"
@@ -11,7 +11,7 @@ type BackfillErrorCode =
   | "BACKFILL_CSV"
   | "BACKFILL_LOOPED";
 
-/** A backfill that cannot go on; what it stored so far stays and is gone on from. */
+/** Thrown if a backfill cannot continue. Its stored events stay, and a later backfill continues from there. */
 export class BackfillError extends ServiceError {
   override readonly name = "BackfillError";
   readonly code: BackfillErrorCode;

@@ -8,23 +8,22 @@ import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 
-/** Part of one hour, epoch ms, and how to end it. */
+/** A part of one hour, epoch ms, and the callbacks for its transactions. */
 export interface HourToRead {
   readonly from: number;
   readonly to: number;
   /** Nothing of the hour is stored yet. */
   readonly isFirst: boolean;
-  /** For the transaction of each page. */
+  /** Called in the transaction of each page. */
   readonly onPage: (tx: Queryable, page: { readonly inserted: number }) => Promise<void>;
-  /** For the transaction after which everything before `through` is stored. */
+  /** Called in the transaction after which everything before `through` is stored. */
   readonly conclude: (tx: Queryable, through: number) => Promise<void>;
 }
 
 /**
- * Reads what is left of a backfill hour by hour, the one that expires first in front, with the route's own `readHour`.
- * An hour that was read from its begin counts as searched, so that the service need not do it again; with `isProof` a
- * settled one that was read whole has had its closing search. Returns what
- * expired before its turn.
+ * Reads the rest of a backfill hour by hour with `readHour` of the route, the hour that expires first in front. An hour
+ * that was read from its start counts as searched, so the service does not search it again. With `isProof`, a settled hour
+ * that was read completely also counts as having its closing search. Returns the spans that expired before they were read.
  */
 export async function backfillHours(
   deps: BackfillDeps,

@@ -2,10 +2,10 @@ import type { IngestObserver } from "../../ingest/ingest-observer.ts";
 import { createProgressLine, renderProgress } from "../../lib/progress-bar.ts";
 
 const DRAW_EVERY_MS = 100;
-/** The rate is that of the last few seconds. */
+/** The rate is measured over the last few seconds. */
 const RATE_OVER_MS = 5_000;
 
-/** Draws how far a backfill is, page by page; counts what was read, new or not. */
+/** Draws the progress of a backfill after each page. Counts all events that were read, new or not. */
 export function createBackfillProgress(
   stream: Parameters<typeof createProgressLine>[0],
   now: () => number = () => performance.now(),
@@ -35,7 +35,7 @@ export function createBackfillProgress(
   };
   return {
     observer,
-    /** What a search says there is; 0 where it cannot be asked. */
+    /** Sets the total that a search has counted; 0 if the search failed. */
     expect(events: number): void {
       total = events;
       draw();

@@ -4,16 +4,16 @@ import { shortenText } from "../../lib/escape-text.ts";
 import type { WafEvent } from "../../model/waf-event.ts";
 import { BackfillError } from "./backfill-error.ts";
 
-/** Only the first column of an export is documented (platform API spec 4.8); without these no event can be told. */
+/** The columns that identify an event. The platform documents only the first column of an export (API spec 4.8). */
 const REQUIRED = ["timestamp", "logId"] as const;
 const SHOWN_CHARS = 200;
 
 type Column = (typeof REQUIRED)[number] | (typeof DIMENSIONS)[number];
 
-/** Where each column is. Upper and lower case are the same: the spelling is not documented. */
+/** The index of each column. Upper and lower case are equal, because the platform does not document the spelling. */
 export type ExportColumns = ReadonlyMap<Column, number>;
 
-/** @throws {BackfillError} naming the columns without which nothing can be stored. */
+/** Finds the columns. @throws {BackfillError} that names the missing required columns. */
 export function readExportHeader(header: readonly string[]): ExportColumns {
   const names = header.map((name) => name.replace("\uFEFF", "").trim().toLowerCase());
   const columns = new Map<Column, number>();
@@ -26,7 +26,7 @@ export function readExportHeader(header: readonly string[]): ExportColumns {
   return columns;
 }
 
-/** A record as a search would show it, to be read with EventRow. */
+/** Returns a record in the form of a search row, for EventRow. */
 export function toExportEntry(columns: ExportColumns, cells: readonly string[]): unknown {
   const cell = (column: Column) => cells[columns.get(column) ?? -1];
   const fields = DIMENSIONS.flatMap((name) => (columns.has(name) ? [[name, cell(name) ?? ""]] : []));
@@ -40,12 +40,12 @@ export function toExportEntry(columns: ExportColumns, cells: readonly string[]):
 function refuse(missing: readonly string[], header: readonly string[]): BackfillError {
   const shown = shortenText(header.join(","), SHOWN_CHARS);
   const text =
-    `the export cannot be stored: its header has no column ${missing.join(" and no column ")} (it is "${shown}"); ` +
+    `the export cannot be stored: its header "${shown}" has no column ${missing.join(" and no column ")}; ` +
     "use --route search or --route list";
   return new BackfillError("BACKFILL_HEADER", text);
 }
 
-/** Epoch ms or ISO-8601; anything else is left to be refused. */
+/** Parses epoch ms or ISO-8601. Returns other text unchanged, so that the schema refuses it. */
 function toEpochMs(text: string): number | string {
   if (/^\d{11,15}$/.test(text)) return Number(text);
   const at = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}.*(?:Z|[+-]\d{2}:?\d{2})$/.test(text)
@@ -54,7 +54,7 @@ function toEpochMs(text: string): number | string {
   return Number.isNaN(at) ? text : at;
 }
 
-/** What the file has no column for is not known, rather than known to be empty; the message never is. */
+/** Sets dimensions without a column to null: unknown, not empty. The message is always unknown. */
 export function toExportEvent(columns: ExportColumns, row: EventRow): WafEvent {
   const unknown = DIMENSIONS.filter((name) => !columns.has(name)).map((name) => [name, null]);
   return { ...toSearchEvent(row), ...(Object.fromEntries(unknown) as Partial<WafEvent>), message: null };

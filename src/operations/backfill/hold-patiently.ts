@@ -3,13 +3,13 @@ import type { Database } from "../../../db/client.ts";
 import { type HeldLease, holdLease } from "../../../db/postgres/hold-lease.ts";
 import { BackfillError } from "./backfill-error.ts";
 
-/** Short, because the lease of a command that was killed is waited for. */
+/** Short, because the next command must wait for the lease of a killed command. */
 const LEASE_TTL_MS = 15_000;
 const LOOK_EVERY_MS = 250;
 
 /**
- * Runs `fn` while holding the lease; while another holds it, waits, telling so once, for as long as `waitMs`.
- * @throws {BackfillError}
+ * Runs `fn` with the lease. While another process holds the lease, calls `onWait` once and waits up to `waitMs`.
+ * @throws {BackfillError} when the lease is still held after `waitMs`.
  */
 export async function holdPatiently<T>(
   database: Database,
@@ -25,7 +25,10 @@ export async function holdPatiently<T>(
     }));
     if (held !== null) return held.result;
     if (performance.now() >= until)
-      throw new BackfillError("BACKFILL_HELD", `another process holds ${name}: try again when it is through`);
+      throw new BackfillError(
+        "BACKFILL_HELD",
+        `another process holds the lease ${name}; try again when that process has finished`,
+      );
     if (isFirst) onWait();
     await delay(LOOK_EVERY_MS, undefined, { signal });
   }

@@ -5,9 +5,9 @@ import { firstListedDay } from "../../model/horizon.ts";
 import type { Span } from "../../model/span.ts";
 
 /**
- * The fastest route that leaves nothing unknown. A search brings every dimension of an event. The list has larger pages but
- * knows neither feature nor JA4, so it is enough only for whole days that have been searched: then it adds what the
- * search did not show, and the records. The export would leave messages unknown for good: it is never picked.
+ * Returns the fastest route that leaves nothing unknown. A search has every dimension of an event. The list has larger
+ * pages but neither feature nor JA4, so it is picked only for whole days that were searched: it then adds records and
+ * events that the search did not show. The export is never picked, because messages would stay unknown.
  */
 export function pickRoute(now: number, { from, to }: Span, hours: readonly SearchedHour[]): BackfillRoute {
   const isDays = from % DAY_MS === 0 && (to % DAY_MS === 0 || to === now) && to - from >= DAY_MS;

@@ -2,16 +2,16 @@ import { pipeline } from "node:stream/promises";
 import { CsvError, parse } from "csv-parse";
 import { BackfillError } from "./backfill-error.ts";
 
-/** A record that does not end is no CSV; without a bound it would be held in memory as a whole. */
+/** The largest record. Without a limit, a record without an end would fill the memory. */
 const MAX_RECORD_BYTES = 1_048_576;
 
-const ENDLESS = "a record of the CSV file does not end";
+const ENDLESS = "a record of the CSV file is too long";
 
 export interface CsvRecord {
   readonly cells: readonly string[];
-  /** As it stands in the file, without its line end. */
+  /** The record as it is in the file, without its line end. */
   readonly text: string;
-  /** The line of the file in which it ends, from 1. */
+  /** The line of the file in which the record ends, from 1. */
   readonly line: number;
 }
 
@@ -24,13 +24,13 @@ interface Parsed {
 /**
  * Yields the records of a CSV file (RFC 4180; LF alone ends a line too, a byte order mark is skipped). An empty line is
  * no record. A quote inside an unquoted cell is part of the cell.
- * @throws {BackfillError} when it ends inside quotes, or a record does not end.
+ * @throws {BackfillError} when the file ends inside quotes, or a record is too long.
  */
 export async function* readCsv(
   chunks: AsyncIterable<Buffer>,
   maxRecordBytes = MAX_RECORD_BYTES,
 ): AsyncGenerator<CsvRecord, void, undefined> {
-  // Where the last record ended. csv-parse's own limit is one of a cell: it would collect cells without end.
+  // The end of the last record. The limit of csv-parse is per cell, so it does not limit the number of cells.
   let endedAt = 0;
   const parser = parse({
     bom: true,
@@ -46,7 +46,7 @@ export async function* readCsv(
     relax_quotes: true,
     skip_empty_lines: true,
   });
-  // A failure of the chunks destroys the parser, which throws it below.
+  // If the chunks fail, the parser is destroyed and throws the failure below.
   pipeline(
     limitRecord(chunks, maxRecordBytes, () => endedAt),
     parser,
@@ -59,7 +59,7 @@ export async function* readCsv(
   }
 }
 
-/** One chunk may wait to be parsed, so that a record of up to twice the limit can pass. */
+/** Throws if a record is too long. One chunk may not be parsed yet, so a record of up to twice the limit can pass. */
 async function* limitRecord(chunks: AsyncIterable<Buffer>, maxBytes: number, endedAt: () => number) {
   let bytes = 0;
   for await (const chunk of chunks) {
@@ -69,7 +69,7 @@ async function* limitRecord(chunks: AsyncIterable<Buffer>, maxBytes: number, end
   }
 }
 
-/** csv-parse gives a record with parts of the line ends around it. */
+/** Removes the parts of line ends that csv-parse leaves around a record. */
 function trimLineEnds(raw: string): string {
   return raw.replace(/^[\r\n]+|\r?\n?$/g, "");
 }

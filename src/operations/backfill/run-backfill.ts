@@ -12,7 +12,7 @@ import { backfillBySearch } from "./backfill-by-search.ts";
 import type { BackfillDeps, Expired } from "./backfill-deps.ts";
 import { holdPatiently } from "./hold-patiently.ts";
 
-/** Longer than the lease of a command that was killed. */
+/** Longer than the lease of a killed command. */
 const WAIT_MS = 20_000;
 
 const READ = { search: backfillBySearch, list: backfillByList, export: backfillByExport } satisfies Record<
@@ -22,24 +22,24 @@ const READ = { search: backfillBySearch, list: backfillByList, export: backfillB
 
 export interface BackfillToRun {
   readonly key: BackfillKey;
-  /** Begin at the begin, whatever was done before. */
+  /** Begins at the start of the span, even if a part was read before. */
   readonly restart: boolean;
-  /** Told before anything is read. */
+  /** Called before anything is read. */
   readonly onOpened: (backfill: Backfill) => Promise<void>;
 }
 
 export interface RanBackfill {
-  /** It was through before: nothing was read. */
+  /** Whether the backfill was already complete, so that nothing was read. */
   readonly wasEnded: boolean;
   readonly newEvents: number;
-  /** What the platform forgot before its turn. */
+  /** The spans that the platform forgot before they were read. */
   readonly expired: readonly Expired[];
 }
 
 /**
- * Reads a span of a zone once more and stores what is missing; ended at any point, also by kill -9, it goes on there the
- * next time. Safe beside a running service and beside itself: a page is one transaction with the backfill's progress,
- * storing an event twice changes nothing, and only the holder of the lease commits.
+ * Reads a span of a zone again and stores the missing events. An interrupted backfill continues where it stopped, even
+ * after kill -9. It may run beside the service and beside another backfill: each page is one transaction with the
+ * progress, storing an event twice changes nothing, and only the holder of the lease commits.
  */
 export function runBackfill(
   deps: BackfillDeps,
@@ -48,8 +48,7 @@ export function runBackfill(
 ): Promise<RanBackfill> {
   const { database, clock, onWait } = deps;
   const name = `backfill.${key.zoneId}`;
-  const wait = () =>
-    onWait(`another backfill of zone ${key.zoneId} runs, or was just killed: waiting for its lease`);
+  const wait = () => onWait(`waiting: another backfill of zone ${key.zoneId} runs or was just killed`);
   return holdPatiently(
     database,
     { name, waitMs: WAIT_MS, onWait: wait },

@@ -5,8 +5,8 @@ import { horizonAt } from "../../model/horizon.ts";
 import type { Span } from "../../model/span.ts";
 
 /**
- * The whole hours of a span that the platform still has and that nothing is to be added to; null when there are none. In
- * `notes`, what was left out.
+ * Returns the whole hours of a span that the platform still has and that get no more events, or null. `notes` names the
+ * hours that are left out.
  */
 export function findAskable(now: number, { from, to }: Span): { askable: Span | null; notes: string[] } {
   const horizon = horizonAt(now);
@@ -14,7 +14,8 @@ export function findAskable(now: number, { from, to }: Span): { askable: Span | 
   const settled = now - SETTLE_MS;
   const last = Math.min(to, settled - (settled % HOUR_MS));
   const notes: string[] = [];
-  if (from < first) notes.push(`before ${showTime(first)} UTC: the platform has forgotten it`);
-  if (to > last) notes.push(`after ${showTime(last)} UTC: events may still appear`);
+  if (from < first)
+    notes.push(`before ${showTime(first)} UTC: not compared, the platform has forgotten these hours`);
+  if (to > last) notes.push(`after ${showTime(last)} UTC: not compared, events may still appear`);
   return { askable: first < last ? { from: first, to: last } : null, notes };
 }

@@ -9,7 +9,7 @@ import { type Check, type Checked, type Difference, eachPart } from "./check.ts"
 
 const NEVER = new AbortController().signal;
 
-/** Whether the platform counts as many events of each rule in each hour as are stored. */
+/** Compares the platform's count of each rule in each hour with the stored events. */
 export async function checkCounts(
   { db, zoneId, now, onStep, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,

@@ -6,8 +6,8 @@ import type { Check, Checked } from "./check.ts";
 const SHOWN = 40;
 
 /**
- * Whether the platform's daily counts, as it told them last, exceed what is stored of days that are sealed. What it counts
- * may lag and may be counted otherwise: a day is named, and is no difference.
+ * Compares the platform's last daily counts with the stored events of sealed days. The platform's counts may be late and
+ * may be counted in another way, so a higher count is a note and no difference.
  */
 export async function checkDays({ db, zoneId, from, to }: Checked): Promise<Check> {
   const { compared, beyond } = await compareDays(db, zoneId, { fromMs: from, toMs: to });
@@ -15,14 +15,15 @@ export async function checkDays({ db, zoneId, from, to }: Checked): Promise<Chec
     .slice(0, SHOWN)
     .map(
       ({ day, ruleId, upstream, stored }) =>
-        `${day}  rule ${shortenText(ruleId, 60)}: the platform counts ${count(upstream)}, stored ${count(stored)} (evidence, no proof)`,
+        `${day}  rule ${shortenText(ruleId, 60)}: the platform ${count(upstream)}, stored ${count(stored)} (the platform's daily counts may be inexact)`,
     );
   const more = beyond.length - SHOWN;
   return {
     name: "daily counts",
     sides: ["the platform", "stored"],
     compared: `${many(compared, "count")} of a rule on a sealed day`,
-    verdict: beyond.length === 0 ? "none higher there" : `${count(beyond.length)} higher there`,
+    verdict:
+      beyond.length === 0 ? "none higher on the platform" : `${count(beyond.length)} higher on the platform`,
     differences: [],
     notes: more > 0 ? [...notes, `and ${count(more)} more`] : notes,
     failure: null,

@@ -3,7 +3,7 @@ import { many } from "../../lib/progress-bar.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 
-/** Whether each hour holds as many events as were counted into it. */
+/** Compares the stored count of each hour with its events. */
 export async function checkHours({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   let hours = 0;

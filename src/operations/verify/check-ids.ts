@@ -13,7 +13,7 @@ import { showIds } from "./show-ids.ts";
 const SAMPLED_HOURS = 3;
 const PAGE_SIZE = 500;
 
-/** Whether the events of a few hours, spread over the span, are the platform's, id by id. */
+/** Compares the events of a few hours, spread over the span, with the platform, id by id. */
 export async function checkIds(
   { db, zoneId, now, onStep, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
@@ -31,7 +31,9 @@ export async function checkIds(
     const missing = [...shown].filter((id) => !stored.has(id));
     const extra = [...stored].filter((id) => !shown.has(id));
     if (missing.length + extra.length === 0) continue;
-    const detail = [showIds("missing", missing), showIds("only here", extra)].filter((part) => part !== null);
+    const detail = [showIds("missing", missing), showIds("not on the platform", extra)].filter(
+      (part) => part !== null,
+    );
     const sizes = { expected: shown.size, found: stored.size };
     differences.push({ at: from, ruleId: null, ...sizes, detail: detail.join("; ") });
   }
@@ -45,7 +47,7 @@ export async function checkIds(
   };
 }
 
-/** First, last and those in the middle. */
+/** Returns the first and the last hour, and hours between them. */
 function sampleHours({ from, to }: Span): number[] {
   const hours = (to - from) / HOUR_MS;
   const sampled = Math.min(hours, SAMPLED_HOURS);
@@ -70,7 +72,7 @@ async function searchIds(
     if (parts !== null) return ids;
     for (const row of page.rows) {
       const read = EventRow.safeParse(row);
-      // A row without an id or a time is set aside by ingest as well.
+      // Ingest also puts a row without an id or a time into quarantine.
       if (read.success) ids.add(read.data.logId);
     }
   }

@@ -8,7 +8,7 @@ import { hashEventKey, unpackLogIdHashes } from "../../model/log-id-hash.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 
-/** Whether every event that the list showed first has its record. */
+/** Checks that every event that the list showed first has its record. */
 export async function checkRecords({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   let events = 0;

@@ -5,7 +5,7 @@ import { type Check, type Checked, type Difference, eachPart } from "./check.ts"
 
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
 
-/** Whether the buckets of minutes, hours and days say what their events do. */
+/** Compares the buckets of minutes, hours and days with their events. */
 export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
   let days = 0;
@@ -21,7 +21,7 @@ export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Pr
       }
       const [expected, bucket] = [recounted?.total ?? 0, stored?.total ?? 0];
       const name = NAMES[width] ?? `${width} s`;
-      const detail = expected === bucket ? `${name}; its counts of actions differ` : name;
+      const detail = expected === bucket ? `${name}; its counts per action differ` : name;
       differences.push({ at: startsAt.getTime(), ruleId, expected, found: bucket, detail });
     }
   }
@@ -30,7 +30,8 @@ export async function checkRollUps({ db, zoneId, onStep, ...span }: Checked): Pr
     sides: ["events", "the bucket"],
     compared: `the buckets of ${many(days, "day")}`,
     differences,
-    notes: pending === 0 ? [] : [`${many(pending, "stale bucket")} left to the roll-up`],
+    notes:
+      pending === 0 ? [] : [`${many(pending, "stale bucket")} not compared: the roll-up will update them`],
     failure: null,
   };
 }

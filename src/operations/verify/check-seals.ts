@@ -6,7 +6,7 @@ import { HOUR_MS } from "../../lib/units.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 
-/** What this version enters at a seal, and what the versions before it did. */
+/** The evidence of a seal, as this version and earlier versions write it. */
 const Evidence = z.object({
   stored: z.object({ count: z.number(), ids: z.string() }).optional(),
   search: z.object({ lacks: z.object({ count: z.number() }).optional() }).nullish(),
@@ -16,8 +16,8 @@ const Evidence = z.object({
 });
 
 /**
- * Whether each sealed hour still holds what its seal says: the same events, each once and with every dimension, and a count of
- * the platform that was not below it.
+ * Checks that each sealed hour still matches its seal: the same events, each once and with every dimension. The platform's
+ * count at the seal must not be lower.
  */
 export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];
@@ -31,17 +31,18 @@ export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Prom
     const found = (expected: number, count: number, detail: string | null) =>
       differences.push({ at: startsAt, ruleId: null, expected, found: count, detail });
     const sealedCount = stored?.count ?? counts?.stored ?? storedCount;
-    if (holds.count !== sealedCount) found(sealedCount, holds.count, "other events than at the seal");
+    if (holds.count !== sealedCount)
+      found(sealedCount, holds.count, "another number of events than at the seal");
     else if (stored !== undefined && stored.ids !== holds.ids)
-      found(stored.count, holds.count, "as many events as at the seal, but not the same ones");
+      found(stored.count, holds.count, "the same number of events as at the seal, but different events");
     const platform = counts?.upstream ?? counts?.count ?? null;
     if (platform !== null && platform < sealedCount && search?.lacks === undefined)
-      found(platform, sealedCount, "sealed although the platform counted fewer");
+      found(platform, sealedCount, "sealed although the platform counted fewer events");
     const named = search?.lacks?.count ?? 0;
     if (holds.unresolved > named)
       found(holds.count - named, holds.count - holds.unresolved, "events without every dimension");
     const doubled = await readDoubledIds(db, zoneId, { fromMs: startsAt, toMs: startsAt + HOUR_MS });
-    if (doubled.length > 0) found(0, doubled.length, showIds("stored under two times:", doubled));
+    if (doubled.length > 0) found(0, doubled.length, showIds("stored with two different times:", doubled));
   }
   return {
     name: "seals",

@@ -3,7 +3,7 @@ import { shortenText } from "../../lib/escape-text.ts";
 const SHOWN = 3;
 const MAX_ID_CHARS = 60;
 
-/** A few of many ids: `missing a, b, c and 12 more`. */
+/** Returns a few of many ids, such as `missing a, b, c and 12 more`, or null if there are none. */
 export function showIds(what: string, ids: readonly string[]): string | null {
   if (ids.length === 0) return null;
   const shown = ids.slice(0, SHOWN).map((id) => shortenText(id, MAX_ID_CHARS));
