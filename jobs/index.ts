@@ -13,8 +13,8 @@ import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
+import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
-import { createNudge } from "../src/queue/nudge.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
@@ -79,19 +79,20 @@ export interface JobsDeps {
   /** Told of every digest that was taken, and of how many messages. */
   readonly onDigest: (channel: string, messages: number) => void;
   /** Nudges a job by name. */
-  readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
+  readonly enqueue: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
 }
 
 /** Every job, in the order in which an event becomes a page on a phone. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, heartbeat = null } = deps;
+  const { settings, enqueue, heartbeat = null } = deps;
   // Pages come many to the second, what follows from them need not.
-  const afterPage = createNudge(() => ring("roll-up-trends"), 500);
+  const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
     deps.clock,
-    createNudge(() => ring("detect-spikes"), 1_000),
+    coalesceCalls(() => enqueue("detect-spikes"), 1_000),
   );
-  const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
+  const afterSpikes = async () =>
+    void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   return [
@@ -109,31 +110,31 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createReconcileCountsJob({
       ...ingest,
       lastProofMs: settings.lastProofMs,
-      afterMissing: (zoneId) => ring("repair-window", { zoneId }),
-      afterMatch: (zoneId) => ring("seal-windows", { zoneId }),
+      afterMissing: (zoneId) => enqueue("repair-window", { zoneId }),
+      afterMatch: (zoneId) => enqueue("seal-windows", { zoneId }),
     }),
     createJudgeHeldJob(ingest),
-    createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
-    createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
+    createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => enqueue("reconcile-counts", { zoneId }) }),
+    createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob(deps),
-    createCloseDaysJob({ ...deps, afterClosing: () => ring("build-cubes") }),
+    createCloseDaysJob({ ...deps, afterClosing: () => enqueue("build-cubes") }),
     createBuildCubesJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
-      afterAdvice: async () => void (await ring("raise-alerts")),
+      afterAdvice: async () => void (await enqueue("raise-alerts")),
     }),
     createRaiseAlertsJob({
       ...deps,
-      afterAlerts: async () => void (await ring("deliver-alerts")),
+      afterAlerts: async () => void (await enqueue("deliver-alerts")),
     }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
-      afterAlerts: async () => void (await ring("deliver-alerts")),
+      afterAlerts: async () => void (await enqueue("deliver-alerts")),
     }),
     ...(heartbeat === null
       ? []

@@ -24,7 +24,7 @@ export async function readSilence(db: Queryable, id: number): Promise<SilenceRow
 export interface SilencePageQuery {
   /** Those that can hold back an alert of one of these zones; null is all. */
   readonly zoneIds: readonly number[] | null;
-  readonly standings: readonly SilenceStatus[];
+  readonly statuses: readonly SilenceStatus[];
   readonly nowMs: number;
   /** Of the last silence of the page before. */
   readonly beforeId: number | undefined;
@@ -33,16 +33,16 @@ export interface SilencePageQuery {
 
 /** The newest first. */
 export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<SilenceRow[]> {
-  const { zoneIds, standings, nowMs, beforeId, limit } = query;
+  const { zoneIds, statuses, nowMs, beforeId, limit } = query;
   const now = new Date(nowMs);
-  const standing = sql`case when ${silences.expiresAt} <= ${now} then 'over' when ${silences.startsAt} <= ${now}
+  const status = sql`case when ${silences.expiresAt} <= ${now} then 'over' when ${silences.startsAt} <= ${now}
     then 'in force' else 'to come' end`;
   return db
     .select()
     .from(silences)
     .where(
       and(
-        inArray(standing, [...standings]),
+        inArray(status, [...statuses]),
         zoneIds === null ? undefined : concernsZones(zoneIds),
         beforeId === undefined ? undefined : lt(silences.id, beforeId),
       ),

@@ -1,7 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { channelStates } from "../schema/channel-states.ts";
-import { isDead, TOLD_TO_WAIT } from "../service/last-errors.ts";
+import { isDead, WAIT_PREFIX } from "../service/last-errors.ts";
 
 /** Times in epoch ms, on Postgres's clock. */
 export interface StoredChannelState {
@@ -73,7 +73,7 @@ export async function enableChannels(db: Queryable, channels: readonly string[])
 export async function hastenWaiting(tx: Queryable, channel: string): Promise<void> {
   await tx.execute(sql`update notifications set next_attempt_at = now()
     where channel = ${channel} and state = 'pending' and next_attempt_at > now() and last_error is not null
-      and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+      and not starts_with(last_error, ${WAIT_PREFIX})`);
 }
 
 /** What waits by its own back-off for a channel that is down is due when that may be probed; a receiver's own word stands. */
@@ -81,19 +81,19 @@ export async function boundWaiting(tx: Queryable, channel: string, untilMs: numb
   const until = new Date(untilMs).toISOString();
   await tx.execute(sql`update notifications set next_attempt_at = ${until}::timestamptz
     where channel = ${channel} and state = 'pending' and next_attempt_at > ${until}::timestamptz
-      and last_error is not null and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+      and last_error is not null and not starts_with(last_error, ${WAIT_PREFIX})`);
 }
 
-export interface ChannelStanding extends StoredChannelState {
+export interface ChannelStatus extends StoredChannelState {
   readonly channel: string;
   readonly waiting: number;
   readonly dead: number;
 }
 
 /** Every channel that was ever sent to, by name. `nowMs` is Postgres's time. */
-export async function readChannelStandings(
+export async function readChannelStatuses(
   db: Queryable,
-): Promise<readonly (ChannelStanding & { readonly nowMs: number })[]> {
+): Promise<readonly (ChannelStatus & { readonly nowMs: number })[]> {
   const count = (where: SQL) =>
     sql<number>`(select count(*) from notifications n where n.channel = channel_states.channel and ${where})::integer`;
   return db

@@ -2,7 +2,7 @@ import { and, inArray, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { TOLD_TO_WAIT } from "../service/last-errors.ts";
+import { WAIT_PREFIX } from "../service/last-errors.ts";
 import { type Claimed, later } from "./notifications.ts";
 
 /**
@@ -31,7 +31,7 @@ export function markRetry(
   claimed: readonly Claimed[],
   { delayMs, error, isTold = false, isAlone = false, progress = null }: RetryPlan,
 ): Promise<number> {
-  const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
+  const lastError = isTold ? `${WAIT_PREFIX}${error}` : error;
   return write(db, claimed, ["sending"], {
     state: "pending",
     nextAttemptAt: later(delayMs),

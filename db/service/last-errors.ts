@@ -5,7 +5,7 @@ export const SUPERSEDED = "superseded by transition ";
 export const ORPHANED = "its firing was not delivered to this channel";
 export const NOT_SHOWN = "this kind of channel does not show acknowledgements";
 /** Begins the lastError of a row that waits by its receiver's word. */
-export const TOLD_TO_WAIT = "told to wait: ";
+export const WAIT_PREFIX = "told to wait: ";
 
 /** Given up although it should have been sent. */
 export function isDead(row: SQL): SQL {
@@ -20,6 +20,6 @@ export function isNeedless(lastError: string | null): boolean {
 
 /** A receiver that asked for a pause asked it for everything, also for what was written since. */
 export function isPaused(channel: SQL): SQL {
-  return sql`exists (select from notifications told where told.channel = ${channel} and told.state = 'pending'
-    and told.next_attempt_at > now() and starts_with(told.last_error, ${TOLD_TO_WAIT}))`;
+  return sql`exists (select from notifications paused where paused.channel = ${channel} and paused.state = 'pending'
+    and paused.next_attempt_at > now() and starts_with(paused.last_error, ${WAIT_PREFIX}))`;
 }

@@ -17,8 +17,8 @@ export async function readOpenWork(db: Queryable, zoneIds: readonly (number | nu
       (select count(*) from spikes s where s.zone_id = z.zone_id and s.closed_at is null)::integer as "spikesOpen",
       count(a.id) filter (where a.state = 'firing')::integer as "alertsFiring",
       count(a.id) filter (where a.state = 'acknowledged')::integer as "alertsAcknowledged",
-      (select count(*) from notifications n join alerts told on told.id = n.alert_id
-        where told.zone_id is not distinct from z.zone_id and n.state in ('pending', 'sending'))::integer as "notificationsPending"
+      (select count(*) from notifications n join alerts owner on owner.id = n.alert_id
+        where owner.zone_id is not distinct from z.zone_id and n.state in ('pending', 'sending'))::integer as "notificationsPending"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
     left join alerts a on a.zone_id is not distinct from z.zone_id and a.state <> 'resolved'
     group by z.zone_id, z.place order by z.place`);

@@ -5,7 +5,7 @@ import type { Queryable } from "../client.ts";
 export interface UnfinishedWork {
   readonly staleMinutes: boolean;
   /** To be asked about or to be told: open, under an unresolved alert, or over before anybody was told. */
-  readonly untoldSpikes: boolean;
+  readonly pendingSpikes: boolean;
   /** A spike was active lately: a message about it may be waiting for its time. */
   readonly livelySpikes: boolean;
   /** To be sent; or a channel was reported as failing and may have recovered. */
@@ -25,7 +25,7 @@ export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork>
       exists (select from spikes s where s.closed_at is null
         or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')
         or s.closed_at > now() - ${MISSED_SPIKE} and not exists (select from alerts a
-          where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "untoldSpikes",
+          where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "pendingSpikes",
       exists (select from spikes s where s.last_active_at > now() - ${LIVELY}) as "livelySpikes",
       exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
         or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved') as "dueNotifications"`);

@@ -1,7 +1,7 @@
 import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
 import type { Database } from "../../db/client.ts";
 import { type FailingChannel, readFailingChannels } from "../../db/delivery/channel-health.ts";
-import { readChannelStandings } from "../../db/delivery/channel-states.ts";
+import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
 import { parseDetails } from "../../src/alerting/alert-details.ts";
 import { channelFingerprint, describeTrouble } from "../../src/alerting/message/channel-alert.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
@@ -70,7 +70,7 @@ async function readTrouble(
   channels: readonly string[],
 ): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
   const { nowMs, failing } = await readFailingChannels(db, { channels, graceMs: GRACE_MS });
-  const disabled = (await readChannelStandings(db))
+  const disabled = (await readChannelStatuses(db))
     .filter(({ channel, state }) => state === "disabled" && channels.includes(channel))
     .map(({ channel, openedAtMs, waiting, dead, lastError }) => {
       const sinceMs = Math.floor(openedAtMs ?? nowMs);

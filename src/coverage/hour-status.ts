@@ -9,10 +9,10 @@ import { SETTLE_MS } from "./settle.ts";
  * forgotten it, and it was never proven complete; unwatched, where nobody could have prevented that.
  * "not yet": it has not begun.
  */
-export type Standing = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
+export type HourStatus = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
 
-export interface StandingHour extends CoverageHour {
-  readonly standing: Standing;
+export interface AssessedHour extends CoverageHour {
+  readonly status: HourStatus;
   /** Why it is not sealed, for people; null where it is decided, or has not settled yet. */
   readonly notSealedBecause: string | null;
 }
@@ -25,19 +25,19 @@ export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
   { from, to, firstHour }: { from: number; to: number; firstHour: number },
-): StandingHour[] {
+): AssessedHour[] {
   const known = new Map(rows.map((row) => [row.startsAt, row]));
-  const hours: StandingHour[] = [];
+  const hours: AssessedHour[] = [];
   for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
-    const standing = standingOf(now, row);
-    const gapReason = standing === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
-    hours.push({ ...row, standing, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
+    const status = statusOf(now, row);
+    const gapReason = status === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
+    hours.push({ ...row, status, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
   }
   return hours;
 }
 
-function standingOf(now: number, hour: CoverageHour): Standing {
+function statusOf(now: number, hour: CoverageHour): HourStatus {
   if (UNPREVENTABLE.includes(hour.gapReason ?? "")) return "unwatched";
   if (hour.state !== "open") return hour.state;
   if (hour.startsAt > now) return "not yet";
@@ -72,9 +72,9 @@ export interface NextToExpire {
 }
 
 /** The oldest ended hour that the platform still has whole and that is not proven complete; null when there is none. */
-export function findNextToExpire(now: number, hours: readonly StandingHour[]): NextToExpire | null {
+export function findNextToExpire(now: number, hours: readonly AssessedHour[]): NextToExpire | null {
   const next = hours.find(
-    ({ startsAt, standing }) => (standing === "searched" || standing === "open") && startsAt + HOUR_MS <= now,
+    ({ startsAt, status }) => (status === "searched" || status === "open") && startsAt + HOUR_MS <= now,
   );
   if (next === undefined) return null;
   return { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizonAt(now)) / HOUR_MS };

@@ -1,5 +1,5 @@
 import { HOUR_MS } from "../lib/units.ts";
-import type { StandingHour } from "./hour-status.ts";
+import type { AssessedHour } from "./hour-status.ts";
 
 /** Hours in a row that are lost. */
 export interface Gap {
@@ -15,10 +15,10 @@ export interface Gap {
 }
 
 /** Joins the gaps among `hours`, which are in order, to as few as possible. */
-export function joinGaps(hours: readonly StandingHour[]): Gap[] {
+export function joinGaps(hours: readonly AssessedHour[]): Gap[] {
   const gaps: Gap[] = [];
-  for (const { standing, startsAt, storedCount, upstreamCount, gapReason } of hours) {
-    if (standing !== "gap") continue;
+  for (const { status, startsAt, storedCount, upstreamCount, gapReason } of hours) {
+    if (status !== "gap") continue;
     const last = gaps.at(-1);
     const reasons = gapReason === null ? [] : [gapReason];
     const hour = { from: startsAt, to: startsAt + HOUR_MS, hours: 1, storedCount, upstreamCount, reasons };

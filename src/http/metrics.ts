@@ -114,7 +114,7 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "Notifications that were sent in a digest, because their channel's rate was spent.",
       ["channel"],
     ),
-    queueRingFailures: counter("queue_ring_failures_total", "Nudges that the queue's store did not take."),
+    enqueueFailures: counter("queue_ring_failures_total", "Nudges that the queue's store did not take."),
     jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
       jobRuns.inc({ job, outcome });
       jobDuration.observe({ job }, durationMs / 1_000);

@@ -18,7 +18,7 @@ export interface ScheduleEntry {
   /** Claims the period, for one replica; the database decides. */
   isDue(): Promise<boolean>;
   /** False when nobody heard it: it is rung again although the period is spent. */
-  ring(): Promise<boolean>;
+  enqueue(): Promise<boolean>;
 }
 
 export interface ScheduleOptions {
@@ -70,14 +70,14 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
   const timeoutMs = Math.min(entry.everyMs, MAX_RUN_MS);
   let askedAt = Number.NEGATIVE_INFINITY;
   let askAgainAt = Number.NEGATIVE_INFINITY;
-  let owesRing = false;
+  let isEnqueueDue = false;
   let running: Promise<unknown> | null = null;
 
   async function run(): Promise<void> {
-    if (!owesRing && !(await entry.isDue())) return;
-    owesRing = true;
-    owesRing = !(await entry.ring());
-    if (!owesRing) askAgainAt = nextPeriod(askedAt, entry.everyMs);
+    if (!isEnqueueDue && !(await entry.isDue())) return;
+    isEnqueueDue = true;
+    isEnqueueDue = !(await entry.enqueue());
+    if (!isEnqueueDue) askAgainAt = nextPeriod(askedAt, entry.everyMs);
   }
 
   return {

@@ -40,7 +40,7 @@ export interface ReplicaOptions {
   /** What stands between the jobs and what they use, for instance to end the process there. */
   readonly wrapEdge?: (edge: EdgeClient) => EdgeClient;
   /** Called with the name of each job that another job asks for; nobody runs it. */
-  readonly onRing?: (job: string) => void;
+  readonly onEnqueue?: (job: string) => void;
   readonly wrapDatabase?: (database: Database) => Database;
 }
 
@@ -95,8 +95,8 @@ export function createReplica(options: ReplicaOptions): Replica {
     lowestFloor: () => 10,
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,
-    ring: async (job) => {
-      options.onRing?.(job);
+    enqueue: async (job) => {
+      options.onEnqueue?.(job);
       return true;
     },
   };

@@ -2,27 +2,27 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../lib/errors.ts";
 import { within } from "../lib/within.ts";
 import type { AnyJob } from "./define-job.ts";
-import type { Doorbell } from "./doorbell.ts";
+import type { JobQueue } from "./job-queue.ts";
 
-export interface BellOptions {
-  readonly doorbell: Doorbell;
+export interface EnqueuerOptions {
+  readonly jobQueue: JobQueue;
   /** Those this process may run itself. */
   readonly jobs: readonly AnyJob[];
   readonly onError: (job: string, error: Error) => void;
 }
 
-export interface Bell {
+export interface Enqueuer {
   /** Nudges a job through the queue; where the queue's store is gone, runs it here. True once either has happened. */
-  ring(job: string, payload?: Record<string, unknown>): Promise<boolean>;
+  enqueue(job: string, payload?: Record<string, unknown>): Promise<boolean>;
   /** Ends the jobs that run here. */
   stop(graceMs: number): Promise<void>;
 }
 
 /** Work must not wait for Redis: the rows say what is due, so a process that cannot ring does it itself. */
-export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
+export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): Enqueuer {
   const byName = new Map(jobs.map((job) => [job.name, job]));
   const running = new Map<string, Promise<void>>();
-  const rungAgain = new Set<string>();
+  const requestedAgain = new Set<string>();
   const stopping = new AbortController();
 
   async function runHere(job: AnyJob, payload: Record<string, unknown>): Promise<void> {
@@ -37,20 +37,20 @@ export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
   /** Once at a time; rung meanwhile, once more afterwards, because that ring's rows may have come after the look. */
   async function runUntilQuiet(key: string, job: AnyJob, payload: Record<string, unknown>): Promise<void> {
     do {
-      rungAgain.delete(key);
+      requestedAgain.delete(key);
       await runHere(job, payload);
-    } while (rungAgain.has(key) && !stopping.signal.aborted);
+    } while (requestedAgain.has(key) && !stopping.signal.aborted);
     running.delete(key);
   }
 
   return {
-    async ring(name, payload = {}) {
+    async enqueue(name, payload = {}) {
       if (stopping.signal.aborted) return false;
-      if (await doorbell.ring(name, payload, randomUUID())) return true;
+      if (await jobQueue.enqueue(name, payload, randomUUID())) return true;
       const job = byName.get(name);
       if (job === undefined || stopping.signal.aborted) return false;
       const key = `${name} ${JSON.stringify(payload)}`;
-      if (running.has(key)) rungAgain.add(key);
+      if (running.has(key)) requestedAgain.add(key);
       else running.set(key, runUntilQuiet(key, job, payload));
       return true;
     },

@@ -12,13 +12,13 @@ const MAX_PAYLOAD_BYTES = 1_000;
 const LOCK_MS = 30_000;
 const STORE_CHECK_MS = 5 * 60_000;
 
-export interface DoorbellOptions {
+export interface JobQueueOptions {
   readonly backend: QueueBackend;
   readonly jobs: readonly AnyJob[];
   /** Jobs of one queue that run at once in this process. */
   readonly concurrency: number;
   /** How long a ring may wait for the queue's store before it counts as down. */
-  readonly ringTimeoutMs: number;
+  readonly enqueueTimeoutMs: number;
   /**
    * A job whose worker has not been heard of for this long is given to another; also how often stopped workers and failed
    * connections are looked after. A running job renews it, however long it lasts. Default 30 s.
@@ -27,12 +27,12 @@ export interface DoorbellOptions {
   readonly onError: (where: string, error: Error) => void;
 }
 
-export interface Doorbell {
+export interface JobQueue {
   /**
    * Nudges a job. The id is never reused and never the guard against doubles; it holds no colon and is not a number.
    * False when the queue's store does not answer in time: the caller's rows stay due, so the work is late, not lost.
    */
-  ring(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
+  enqueue(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
   /** Of these queues; of all by default. */
   startWorkers(names?: readonly QueueName[]): void;
   /** Stops claiming, aborts what still runs after the grace, and returns even when a job never ends. Idempotent. */
@@ -40,7 +40,7 @@ export interface Doorbell {
 }
 
 /** @throws {Error} when two jobs share a name, at start rather than at the first ring. */
-export function createDoorbell(options: DoorbellOptions): Doorbell {
+export function createJobQueue(options: JobQueueOptions): JobQueue {
   const { backend, onError, lockMs = LOCK_MS } = options;
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
@@ -61,7 +61,7 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
     ]),
   );
   /** Queues whose store has a ring that it has not answered. */
-  const deaf = new Set<QueueName>();
+  const unanswered = new Set<QueueName>();
   const workers: Lasting<Part>[] = [];
   const timers: NodeJS.Timeout[] = [];
   const stopping = new AbortController();
@@ -146,17 +146,17 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   }
 
   return {
-    async ring(job, payload, id) {
+    async enqueue(job, payload, id) {
       const definition = byName.get(job);
       if (definition === undefined) throw new Error(`no job is called ${job}`);
       const { queue } = definition;
       // One unanswered ring is enough: more would all be heard at once when the store comes back.
-      if (deaf.has(queue)) return false;
+      if (unanswered.has(queue)) return false;
       const added = add(definition, payload, id);
       try {
-        if ((await within(added, options.ringTimeoutMs)) === "done") return true;
-        deaf.add(queue);
-        added.catch(() => undefined).finally(() => deaf.delete(queue));
+        if ((await within(added, options.enqueueTimeoutMs)) === "done") return true;
+        unanswered.add(queue);
+        added.catch(() => undefined).finally(() => unanswered.delete(queue));
       } catch (thrown) {
         onError(`ring ${job}`, toError(thrown));
       }
