@@ -30,13 +30,13 @@ export async function readHourContents(
 
 interface StoredId {
   readonly logId: string;
-  /** '' where it is not known. */
+  /** '' if the rule is not known. */
   readonly ruleId: string;
-  /** The search has shown the event. */
+  /** True if the search has shown the event. */
   readonly isResolved: boolean;
 }
 
-/** Every event of one hour, in the order of their ids. */
+/** Returns every event of one hour, in the order of their ids. */
 export async function readHourIds(db: Queryable, zoneId: number, startsAt: number): Promise<StoredId[]> {
   const { rows } = await db.execute<{ logId: string; ruleId: string; isResolved: boolean }>(sql`
     select log_id as "logId", coalesce(rule_id, '') as "ruleId", feature is not null as "isResolved"
@@ -44,7 +44,7 @@ export async function readHourIds(db: Queryable, zoneId: number, startsAt: numbe
   return rows;
 }
 
-/** The log ids of one hour that are stored under another time too, in the hour or within an hour of it. */
+/** Returns the log ids of one hour that are also stored under another time, in the hour or within an hour of it. */
 export async function readDoubledIds(db: Queryable, zoneId: number, startsAt: number): Promise<string[]> {
   const [from, to] = [new Date(startsAt - 3_600_000), new Date(startsAt + 2 * 3_600_000)];
   const { rows } = await db.execute<{ log_id: string }>(sql`
@@ -56,7 +56,10 @@ export async function readDoubledIds(db: Queryable, zoneId: number, startsAt: nu
   return rows.map(({ log_id }) => log_id);
 }
 
-/** How many events of [fromMs, toMs) the search has shown. An event that is stored under two times counts once. */
+/**
+ * Returns how many events of [fromMs, toMs) the search has shown. An event that is stored under two times counts
+ * once.
+ */
 export async function countResolved(
   db: Queryable,
   zoneId: number,

@@ -9,13 +9,13 @@ type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences
 
 interface DerivedTable {
   readonly name: CountedTable | "alert_transitions" | "channel_states";
-  /** Its columns and their types. */
+  /** The key columns and their types. */
   readonly key: readonly (readonly [string, string])[];
   readonly json: readonly string[];
   readonly text: readonly string[];
-  /** When it was over, as SQL: the day whose data it is. */
+  /** SQL for when the row was over, which is the day of its data. */
   readonly over: string;
-  /** From when to when it was written, as SQL. */
+  /** SQL for the first and last time at which the row was written. */
   readonly written: readonly [string, string];
   readonly isZone: (zoneId: number) => SQL;
 }
@@ -25,7 +25,7 @@ const ID = [["id", "bigint"]] as const;
 const TRANSITION_AT = `coalesce(to_timestamp((entry ->> 'at')::float8 / 1000),
   (select fired_at from alerts where alerts.id = alert_id))`;
 
-/** Everything outside the events that may repeat an address. */
+/** Every table outside the events that may repeat an address. */
 const TABLES: readonly DerivedTable[] = [
   {
     name: "spikes",
