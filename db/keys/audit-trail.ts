@@ -50,7 +50,7 @@ function isAction(action: string | undefined): SQL | undefined {
     : eq(auditEntries.action, action);
 }
 
-/** Returns the latest entry with this action, or null. */
+/** Returns the latest entry with this action (or prefix), or null. */
 export async function readLatestAct(db: Queryable, action: string): Promise<AuditedAct | null> {
   const [latest] = await listAudit(db, { since: undefined, action, limit: 1 });
   return latest ?? null;

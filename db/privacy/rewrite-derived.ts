@@ -100,23 +100,29 @@ const TABLES: readonly DerivedTable[] = [
 export interface DerivedScope {
   /** Null: every zone. */
   readonly zoneId: number | null;
-  /** Rows that were over in this time, or written in it; all of them where neither is given. */
+  /** Only rows that were over in this time, or written in it; all rows if neither is given. */
   readonly overIn?: Span;
   readonly writtenIn?: Span;
 }
 
 export interface DerivedRewrite {
-  /** Both return what they were given where nothing is to change. */
+  /** `json` and `text` return their argument if nothing has to change. */
   readonly json: (value: unknown) => unknown;
   readonly text: (text: string) => string;
-  /** Whether to write, or only to count. */
+  /** True to write, false to only count. */
   readonly write: boolean;
 }
 
-/** The feed's copy of an alert's transitions is counted with the alert; a channel's last error is not counted. */
+/**
+ * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
+ * error is not counted.
+ */
 export type DerivedCounts = Readonly<Record<CountedTable, number>>;
 
-/** Rewrites what spikes, alerts, messages and advice repeat of events; returns how many rows of each were changed. */
+/**
+ * Rewrites the copies of event data in spikes, alerts, messages and advice. Returns how many rows of each were
+ * changed.
+ */
 export async function rewriteDerived(
   database: Database,
   scope: DerivedScope,

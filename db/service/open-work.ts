@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
 export interface OpenWork {
-  /** Null: what is of no single zone. */
+  /** Null: the work that belongs to no single zone. */
   readonly zoneId: number | null;
   readonly spikesOpen: number;
   readonly alertsFiring: number;
@@ -10,7 +10,7 @@ export interface OpenWork {
   readonly notificationsPending: number;
 }
 
-/** What still goes on in each of these zones, in their order. */
+/** Returns the open work of each of these zones, in their order. */
 export async function readOpenWork(db: Queryable, zoneIds: readonly (number | null)[]): Promise<OpenWork[]> {
   const { rows } = await db.execute<{ [Key in keyof OpenWork]: OpenWork[Key] }>(sql`
     select z.zone_id as "zoneId",

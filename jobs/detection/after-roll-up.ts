@@ -2,10 +2,10 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 
 /**
- * Nudges the detector after a roll-up that it can make use of. The detector judges closed minutes only, so counts of the
- * minute that is still open wait for its end; where pages come every few seconds, most roll-ups are of this kind. Per zone
- * it is nudged when a closed minute was recounted, at the first roll-up of a minute, and at the first one that has events
- * of a new minute, because the search has then come past the minute before.
+ * Returns a function that enqueues the detector after a roll-up that the detector can use. The detector judges closed
+ * minutes only, so counts of the open minute wait for its end. If pages come every few seconds, most roll-ups are of
+ * this kind. For each zone the detector is enqueued when a closed minute was recounted, at the first roll-up of a
+ * minute, and at the first roll-up with events of a new minute, because the search has then passed the minute before.
  */
 export function createAfterRollUp(clock: Clock, enqueue: () => void) {
   const seen = new Map<number, { readonly rungAtMinute: number; readonly newestMs: number }>();
