@@ -8,7 +8,7 @@ export interface Sensitivity {
 }
 
 export interface Detection extends Sensitivity {
-  /** The first matching override wins for each setting that it names. */
+  /** Only the first matching override applies. It may leave a setting out. */
   readonly overrides: readonly (Partial<Sensitivity> & {
     readonly zone?: readonly number[] | undefined;
     readonly rule?: readonly string[] | undefined;

@@ -9,7 +9,7 @@ export interface Network {
   readonly prefix: number;
 }
 
-/** The maximum number of pseudonyms that are computed for a comparison, in bits. */
+/** At most 2 to this power pseudonyms are computed for a comparison. */
 const MAX_PSEUDONYM_BITS = 16;
 export const NETWORK_RULE =
   "a network such as 203.0.113.0/24: IPv4 from /8 on, IPv6 from /48 to /64 or from /112 on";

@@ -11,7 +11,7 @@ export interface Retention {
   readonly rollUpDays: number;
 }
 
-/** A day is deleted only after this many days, because ingest may store events of younger days. */
+/** Ingest accepts no event of a day longer ago than this. */
 export const INGEST_DAYS = 11;
 
 /**
