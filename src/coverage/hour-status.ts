@@ -5,22 +5,22 @@ import { explainOpen, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 
 /**
- * sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap: the platform has
- * forgotten it, and it was never proven complete; unwatched, where nobody could have prevented that.
- * "not yet": it has not begun.
+ * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
+ * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have
+ * prevented. "not yet": the hour has not begun.
  */
 export type HourStatus = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
 
 export interface AssessedHour extends CoverageHour {
   readonly status: HourStatus;
-  /** Why it is not sealed, for people; null where it is decided, or has not settled yet. */
+  /** Why the hour is not sealed, for people; null if it is decided or has not settled yet. */
   readonly notSealedBecause: string | null;
 }
 
-/** Of an hour that expired while no service ran to record it. */
+/** Gap reason of an hour that expired while no service ran to record it. */
 const NOT_RECORDED = "not proven complete before the platform forgot it; the service has not recorded it yet";
 
-/** Where every hour of [from, to) stands that lies at or after `firstHour`, oldest first; `rows` may lack hours. */
+/** Returns the status of every hour of [from, to) at or after `firstHour`, oldest first; `rows` may lack hours. */
 export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
@@ -67,11 +67,11 @@ const UNKNOWN: Omit<CoverageHour, "startsAt"> = {
 
 export interface NextToExpire {
   readonly startsAt: number;
-  /** Until the platform forgets its first event. */
+  /** Hours until the platform forgets the hour's first event. */
   readonly hoursToLoss: number;
 }
 
-/** The oldest ended hour that the platform still has whole and that is not proven complete; null when there is none. */
+/** Returns the oldest ended hour that the platform still has whole and that is not proven complete, or null. */
 export function findNextToExpire(now: number, hours: readonly AssessedHour[]): NextToExpire | null {
   const next = hours.find(
     ({ startsAt, status }) => (status === "searched" || status === "open") && startsAt + HOUR_MS <= now,

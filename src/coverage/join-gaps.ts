@@ -1,16 +1,16 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { AssessedHour } from "./hour-status.ts";
 
-/** Hours in a row that are lost. */
+/** Consecutive gap hours. */
 export interface Gap {
   /** Epoch ms, half-open. */
   readonly from: number;
   readonly to: number;
   readonly hours: number;
   readonly storedCount: number;
-  /** What the platform last counted in those of its hours that it was asked about; null when in none. */
+  /** The platform's last count of those hours that were compared with it; null if none was. */
   readonly upstreamCount: number | null;
-  /** Each once, in the order of time. */
+  /** Each reason once, in the order of time. */
   readonly reasons: readonly string[];
 }
 

@@ -2,12 +2,12 @@ import { HOUR_MS } from "../lib/units.ts";
 import { startOfHour } from "../model/horizon.ts";
 import type { AssessedHour, HourStatus } from "./hour-status.ts";
 
-/** The worst first. */
+/** Statuses, worst first. */
 const WORST_FIRST: readonly HourStatus[] = ["gap", "unwatched", "open", "not yet", "searched", "sealed"];
 
 /**
- * How far the events of [startsAt, endsAt) are known to be complete: the worst of its hours. A part of an open hour that
- * the search has come past counts as searched; an hour before the first known one as unwatched.
+ * Returns the worst status of the hours of [startsAt, endsAt). A part of an open hour that the search has passed
+ * counts as searched. An hour before the first known one counts as unwatched.
  */
 export function coverageOf(
   hours: ReadonlyMap<number, AssessedHour>,

@@ -1,6 +1,6 @@
 /**
- * Turns many calls into few: `fn` runs `delayMs` after the first call, and calls until then are part of it. Nothing is
- * promised to the caller: a nudge may be lost with its process, and one that fails is as good as lost.
+ * Returns a function that combines calls: `fn` runs `delayMs` after the first call, and later calls until then are
+ * part of it. The caller gets no outcome. A call may be lost with its process, and a failure of `fn` is ignored.
  */
 export function coalesceCalls(fn: () => unknown, delayMs: number): () => void {
   let timer: NodeJS.Timeout | null = null;

@@ -6,19 +6,22 @@ import type { JobQueue } from "./job-queue.ts";
 
 export interface EnqueuerOptions {
   readonly jobQueue: JobQueue;
-  /** Those this process may run itself. */
+  /** The jobs that this process may run itself. */
   readonly jobs: readonly AnyJob[];
   readonly onError: (job: string, error: Error) => void;
 }
 
 export interface Enqueuer {
-  /** Nudges a job through the queue; where the queue's store is gone, runs it here. True once either has happened. */
+  /** Enqueues a job. If the queue's store is unreachable, runs the job here. Returns true if either has happened. */
   enqueue(job: string, payload?: Record<string, unknown>): Promise<boolean>;
-  /** Ends the jobs that run here. */
+  /** Aborts the jobs that run here. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Work must not wait for Redis: the rows say what is due, so a process that cannot ring does it itself. */
+/**
+ * Returns an enqueuer that does not depend on Redis: the rows say which work is due, so a process that cannot enqueue
+ * a job runs it itself.
+ */
 export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): Enqueuer {
   const byName = new Map(jobs.map((job) => [job.name, job]));
   const running = new Map<string, Promise<void>>();
@@ -34,7 +37,10 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
     }
   }
 
-  /** Once at a time; rung meanwhile, once more afterwards, because that ring's rows may have come after the look. */
+  /**
+   * Runs a job once at a time. If it is enqueued meanwhile, it runs once more, because its rows may have been written
+   * after the first run read them.
+   */
   async function runUntilQuiet(key: string, job: AnyJob, payload: Record<string, unknown>): Promise<void> {
     do {
       requestedAgain.delete(key);
