@@ -4,36 +4,39 @@ import pg from "pg";
 
 export interface DatabaseOptions {
   readonly url: string;
-  /** Connections at most. */
+  /** Maximum number of connections. */
   readonly max: number;
   readonly applicationName: string;
-  /** Told of every connection that died before `close`, idle or in use; the query in flight rejects as well. */
+  /** Called for every connection that died before `close`, idle or in use. The running query rejects as well. */
   readonly onError: (error: Error) => void;
   readonly statementTimeoutMs?: number;
   readonly lockTimeoutMs?: number;
   readonly idleInTransactionTimeoutMs?: number;
   readonly connectTimeoutMs?: number;
-  /** After so long without work a connection is closed. Default 5 min. */
+  /** A connection that was idle for this long is closed. Default 5 min. */
   readonly idleTimeoutMs?: number;
-  /** Of one statement as this side sees it, which also ends a wait for a server that went silent. Default: none. */
+  /**
+   * Time limit of one statement, measured here, which also ends the wait for a server that stopped answering.
+   * Default: none.
+   */
   readonly queryTimeoutMs?: number;
 }
 
-/** What queries are written against: the database itself or a transaction in it. */
+/** The type that queries are written against: the database or a transaction in it. */
 export type Queryable = PgDatabase<NodePgQueryResultHKT>;
 
 export interface Database {
   readonly pool: pg.Pool;
   readonly db: NodePgDatabase;
-  /** The connection that `db` is bound to, where it is bound to one. */
+  /** The connection that `db` is bound to, if it is bound to one. */
   readonly client?: pg.PoolClient;
-  /** Processes that may help the server with one search; left out, as many as are of use. */
+  /** Number of parallel workers that the server may use for one search. Default: as many as are useful. */
   readonly parallelWorkers?: number;
-  /** Waits for connections in use to be given back, and for the server to have let go of all of them. */
+  /** Waits until all connections in use are returned and the server has ended all sessions. */
   close(): Promise<void>;
 }
 
-/** Runs on the connection that the database is bound to, else on one of the pool. */
+/** Runs `fn` on the connection that the database is bound to, else on one of the pool. */
 export async function onConnection<T>(
   { client, pool }: Pick<Database, "client" | "pool">,
   run: (client: pg.PoolClient) => Promise<T>,
@@ -48,14 +51,17 @@ export async function onConnection<T>(
 }
 
 /**
- * Longer than the longest pause between two ticks that use a connection. A new session costs the server some 20 ms: a
- * process, and the tables and functions that it has to look up again.
+ * Longer than the longest pause between two ticks that use a connection. A new session costs the server some 20 ms:
+ * it starts a process and looks up the tables and functions again.
  */
 const IDLE_TIMEOUT_MS = 5 * 60_000;
-/** A server that does not say goodbye is not waited for. */
+/** Longest wait for a server that does not confirm the end of a session. */
 const GOODBYE_MS = 2_000;
 
-/** Connects on first use. Every session is UTC and bounded in statement, lock and idle-in-transaction time. */
+/**
+ * Returns a database that connects on first use. Every session uses UTC and limits the time of a statement, of a lock
+ * and of an idle transaction.
+ */
 export function createDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({
     connectionString: options.url,
@@ -71,8 +77,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   });
-  // Without a listener a dying connection ends the process. The pool reports idle ones only, and those a second
-  // time: the client's own listener hears every one, so it is the one that tells.
+  // Without a listener a dying connection ends the process. The pool reports only idle connections, and the client
+  // reports those as well. So only the client's listener reports errors.
   pool.on("error", () => undefined);
   const open = new Set<pg.PoolClient>();
   pool.on("connect", (client) => {
@@ -87,8 +93,9 @@ export function createDatabase(options: DatabaseOptions): Database {
 }
 
 /**
- * The pool is done with a connection once it has taken leave. A server that is stopped the moment after would still find
- * the session there, end it by force and so have a connection die that nobody has lost.
+ * Waits until the server has ended the sessions. The pool counts a connection as closed once it has sent the goodbye.
+ * A server that is stopped right after that would still find the session, end it by force and report a lost
+ * connection.
  */
 async function allEnded(open: ReadonlySet<pg.PoolClient>): Promise<void> {
   if (open.size === 0) return;

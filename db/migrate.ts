@@ -10,18 +10,18 @@ const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url
 export interface MigrateOptions {
   /** A direct connection: a session lock does not survive a proxy that pools transactions. */
   readonly url: string;
-  /** How long another replica's migration may keep this one waiting. */
+  /** Longest wait for another replica's migration. */
   readonly waitTimeoutMs?: number;
-  /** How long one statement may wait for a table that others use. */
+  /** Longest wait of one statement for a lock on a table. */
   readonly lockTimeoutMs?: number;
-  /** Told when the connection dies; the migration rejects as well. */
+  /** Called when the connection dies. The migration rejects as well. */
   readonly onError?: (error: Error) => void;
 }
 
 const TOO_NEW =
   "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before";
 
-/** The database was migrated by a later version of this service; running this one on it could lose data. */
+/** Thrown when a later version of this service migrated the database. Running this version on it could lose data. */
 class SchemaTooNewError extends Error {
   override readonly name = "SchemaTooNewError";
   readonly code = "SCHEMA_TOO_NEW";
@@ -29,7 +29,8 @@ class SchemaTooNewError extends Error {
 }
 
 /**
- * Brings the database to this version's schema; does nothing where it is. Any number of replicas may call it at once.
+ * Migrates the database to this version's schema. Does nothing if it is current. Any number of replicas may call it
+ * at once.
  * @throws {SchemaTooNewError} and changes nothing when the database is ahead.
  */
 export async function migrate(options: MigrateOptions): Promise<void> {
@@ -43,7 +44,7 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   client.on("error", options.onError ?? (() => undefined));
   await client.connect();
   try {
-    // Whoever may only read the schema can start where another has migrated it, and nobody waits for a lock.
+    // A role that may only read the schema can start on a migrated database, and no process waits for a lock.
     if (await isCurrent(client)) return;
     await setLockTimeout(client, options.waitTimeoutMs ?? 120_000);
     await client.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrate]);
@@ -60,14 +61,14 @@ async function setLockTimeout(client: pg.Client, timeoutMs: number): Promise<voi
   await client.query("select set_config('lock_timeout', $1, false)", [`${timeoutMs}ms`]);
 }
 
-/** Whether the last migration that was applied is the last one known here. */
+/** Returns whether the last applied migration is the last one of this version. */
 async function isCurrent(client: pg.Client): Promise<boolean> {
   const latest = await readLatest(client);
   if (latest > latestKnown()) throw new SchemaTooNewError(TOO_NEW);
   return latest === latestKnown();
 }
 
-/** When the last migration that was applied was made, epoch ms; 0 in a database without any. */
+/** Returns the creation time of the last applied migration, epoch ms; 0 in a database without any. */
 async function readLatest(client: pg.Client): Promise<number> {
   const ledger = await client.query<{ exists: boolean }>(
     "select to_regclass('drizzle.__drizzle_migrations') is not null as exists",

@@ -13,8 +13,8 @@ import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
+import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
 import type { AnyJob } from "../src/queue/define-job.ts";
-import { createNudge } from "../src/queue/nudge.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
@@ -39,17 +39,17 @@ import { createManagePartitionsJob } from "./service/manage-partitions.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
 
-/** How often, and how far. */
+/** Periods and limits of the jobs. */
 export interface JobSettings {
   readonly pollEveryMs: number;
   readonly detectEveryMs: number;
-  /** How often hours are compared with the platform's counts, and sealed. */
+  /** Period of comparing hours with the platform's counts, and of sealing. */
   readonly proveEveryMs: number;
-  /** The age of a sealed hour at which its last comparison is entered into its evidence. */
+  /** The age of a sealed hour at which its last comparison is added to its evidence. */
   readonly lastProofMs: number;
   readonly advicePerHour: number;
   readonly retention: Retention;
-  /** Null: what a channel does not take waits for it alone. */
+  /** Null: messages for a failing channel are not copied to another one. */
   readonly fallback: Fallback | null;
 }
 
@@ -58,40 +58,41 @@ export interface JobsDeps {
   readonly partitions: PartitionKeeper;
   readonly edge: EdgeClient;
   readonly digestListPage: DigestListPage;
-  /** Keeps out what was erased. */
+  /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
-  /** @throws {PseudonymKeyError} where this process has not the key that is in use. */
+  /** @throws {PseudonymKeyError} if this process lacks the key in use. */
   readonly openKey: () => Promise<PseudonymKey>;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: IngestObserver;
   readonly notifiers: ReadonlyMap<string, Notifier>;
-  /** Who hears of what, and how a series is judged: as it is now, it may be told otherwise. */
+  /** Returns the current configuration of routes and sensitivity, which may change while the service runs. */
   readonly routing: () => Routing;
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
   readonly zoneIds: readonly number[];
-  /** The disk of the embedded Postgres; null or left out where another server is used. */
+  /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
-  /** Null or left out where no watcher outside is configured. */
+  /** Null or left out if no external monitor is configured. */
   readonly heartbeat?: Heartbeat | null;
   readonly settings: JobSettings;
-  /** Told of every digest that was taken, and of how many messages. */
+  /** Called with each delivered digest's channel and number of messages. */
   readonly onDigest: (channel: string, messages: number) => void;
-  /** Nudges a job by name. */
-  readonly ring: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
+  /** Enqueues a job by name. */
+  readonly enqueue: (job: string, payload?: Record<string, unknown>) => Promise<boolean>;
 }
 
-/** Every job, in the order in which an event becomes a page on a phone. */
+/** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, ring, heartbeat = null } = deps;
-  // Pages come many to the second, what follows from them need not.
-  const afterPage = createNudge(() => ring("roll-up-trends"), 500);
+  const { settings, enqueue, heartbeat = null } = deps;
+  // Many pages arrive per second. One roll-up for several of them is enough.
+  const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
     deps.clock,
-    createNudge(() => ring("detect-spikes"), 1_000),
+    coalesceCalls(() => enqueue("detect-spikes"), 1_000),
   );
-  const afterSpikes = async () => void (await Promise.all([ring("raise-alerts"), ring("fetch-advice")]));
+  const afterSpikes = async () =>
+    void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   return [
@@ -103,37 +104,37 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       ...ingest,
       fullEveryMs: 15 * MINUTE_MS,
       idleFullEveryMs: 60 * MINUTE_MS,
-      // Every second tick: ticks are a minute apart, and a pass begins a moment after its tick.
+      // At every second tick: ticks are a minute apart, and a pass begins shortly after its tick.
       shortEveryMs: 1.5 * MINUTE_MS,
     }),
     createReconcileCountsJob({
       ...ingest,
       lastProofMs: settings.lastProofMs,
-      afterMissing: (zoneId) => ring("repair-window", { zoneId }),
-      afterMatch: (zoneId) => ring("seal-windows", { zoneId }),
+      afterMissing: (zoneId) => enqueue("repair-window", { zoneId }),
+      afterMatch: (zoneId) => enqueue("seal-windows", { zoneId }),
     }),
     createJudgeHeldJob(ingest),
-    createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => ring("reconcile-counts", { zoneId }) }),
-    createSealWindowsJob({ ...ingest, afterSeal: () => ring("raise-alerts") }),
+    createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => enqueue("reconcile-counts", { zoneId }) }),
+    createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob(deps),
-    createCloseDaysJob({ ...deps, afterClosing: () => ring("build-cubes") }),
+    createCloseDaysJob({ ...deps, afterClosing: () => enqueue("build-cubes") }),
     createBuildCubesJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
-      afterAdvice: async () => void (await ring("raise-alerts")),
+      afterAdvice: async () => void (await enqueue("raise-alerts")),
     }),
     createRaiseAlertsJob({
       ...deps,
-      afterAlerts: async () => void (await ring("deliver-alerts")),
+      afterAlerts: async () => void (await enqueue("deliver-alerts")),
     }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
-      afterAlerts: async () => void (await ring("deliver-alerts")),
+      afterAlerts: async () => void (await enqueue("deliver-alerts")),
     }),
     ...(heartbeat === null
       ? []
@@ -142,14 +143,14 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   ];
 }
 
-/** A job that is rung by the clock; with each of these payloads, once per period over all replicas. */
+/** A scheduled enqueue of a job: with each of these payloads, once per period over all replicas. */
 export interface Tick {
   readonly job: string;
   readonly everyMs: number;
   readonly payloads: readonly Record<string, unknown>[];
 }
 
-/** What is rung when. Everything else follows from what these find. */
+/** Returns the scheduled jobs. These jobs enqueue all others. */
 export function listTicks(zoneIds: readonly number[], settings: JobSettings): readonly Tick[] {
   const perZone = zoneIds.map((zoneId) => ({ zoneId }));
   return [
@@ -166,7 +167,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "close-days", everyMs: 15 * MINUTE_MS, payloads: [{}] },
     { job: "build-cubes", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
-    // Also with nothing due: the fallback is told by the age of what waits.
+    // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },
     { job: "report-service", everyMs: MINUTE_MS, payloads: [{}] },

@@ -9,18 +9,21 @@ export interface AdviceKey {
   readonly askedAtMs: number;
 }
 
-/** An ask without its text, which may be long. */
+/** A stored ask without its text, which may be long. */
 export interface StoredAsk extends AdviceKey {
   readonly success: boolean;
   readonly errorKey: string | null;
 }
 
-/** Keeps every other asker from deciding until the commit; readers go on. Take it before reading what to decide on. */
+/**
+ * Keeps every other asker from deciding until the commit. Readers are not blocked. Take the lock before reading the
+ * inputs of the decision.
+ */
 export async function lockAdvice(tx: Queryable): Promise<void> {
   await tx.execute(sql`lock table ${advice} in share row exclusive mode`);
 }
 
-/** Every open spike, as far as asking for advice needs it. */
+/** Returns every open spike with the columns that the decision to ask for advice needs. */
 export async function readSpikesToAdvise(db: Queryable) {
   const rows = await db
     .select({
@@ -36,8 +39,9 @@ export async function readSpikesToAdvise(db: Queryable) {
 }
 
 /**
- * Every ask since `sinceMs`, and those that may serve a spike which is open or closed after that: about its rule, up to
- * `beforeOpeningMs` before it opened. Each once, in no order.
+ * Returns every ask since `sinceMs`, and the older asks that may serve a spike that is open or was closed after
+ * `sinceMs`: asks about the spike's rule, up to `beforeOpeningMs` before the spike opened. Each ask is returned once,
+ * in no order.
  */
 export async function readAsks(
   db: Queryable,
@@ -62,7 +66,7 @@ export async function readAsks(
   return rows.map(({ askedAt, ...row }) => ({ ...row, askedAtMs: askedAt.getTime() }));
 }
 
-/** Writes an ask down before it is made. False when the rule has one of the same millisecond. */
+/** Stores an ask before the request is sent. Returns false when the rule already has an ask of the same millisecond. */
 export async function reserveAsk(
   tx: Queryable,
   ask: AdviceKey & { readonly spikeId: number | null; readonly errorKey: string },
@@ -76,7 +80,7 @@ export async function reserveAsk(
   return reserved.length === 1;
 }
 
-/** Puts the outcome in the reservation's place. */
+/** Replaces the reservation with the outcome. */
 export async function storeAdvice(
   db: Queryable,
   key: AdviceKey,
@@ -86,7 +90,7 @@ export async function storeAdvice(
   await db.update(advice).set({ success, text, errorKey }).where(isAsk(key));
 }
 
-/** The answer's text; hostile. Null when there is none. */
+/** Returns the text of the answer, or null when there is none. The text is hostile. */
 export async function readAdviceText(db: Queryable, key: AdviceKey): Promise<string | null> {
   const rows = await db.select({ text: advice.text }).from(advice).where(isAsk(key));
   return rows[0]?.text ?? null;

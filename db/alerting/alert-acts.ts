@@ -4,8 +4,9 @@ import { alerts } from "../schema/alerts.ts";
 import { type AlertRow, lockSpike } from "./alerts.ts";
 
 /**
- * The alert as it is now, for this transaction alone; null when there is none. Its spike is locked first, as raise-alerts
- * does, so that neither waits for the other in turn and nothing is said of it in between.
+ * Returns the alert as it is now, locked for this transaction, or null when there is none. Locks the alert's spike
+ * first, as raise-alerts does. The common order prevents a deadlock, and no transition is written between the two
+ * locks.
  */
 export async function lockAlert(tx: Queryable, id: number): Promise<AlertRow | null> {
   const [seen] = await tx.select({ spikeId: alerts.spikeId }).from(alerts).where(eq(alerts.id, id));
@@ -15,7 +16,7 @@ export async function lockAlert(tx: Queryable, id: number): Promise<AlertRow | n
   return row ?? null;
 }
 
-/** Enters an acknowledgement; the alert must be locked. */
+/** Stores an acknowledgement. The alert must be locked. */
 export async function acknowledgeAlert(
   tx: Queryable,
   id: number,

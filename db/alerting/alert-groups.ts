@@ -4,7 +4,7 @@ import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow, SpikeRow } from "./alerts.ts";
 
-/** The kind of the alerts of groups. */
+/** Kind of the alerts of groups. */
 export const GROUP_KIND = "group";
 const CHUNK = 500;
 
@@ -16,7 +16,10 @@ export function readOpenGroups(db: Queryable): Promise<AlertRow[]> {
     .orderBy(asc(alerts.id));
 }
 
-/** Locks the spikes for this transaction and returns them as they are now. All locks are taken in the order of ids, so that no deadlock is possible. */
+/**
+ * Locks the spikes for this transaction and returns them as they are now. All locks are taken in the order of ids, so
+ * that no deadlock is possible.
+ */
 export async function lockSpikes(tx: Queryable, ids: readonly number[]): Promise<SpikeRow[]> {
   const rows: SpikeRow[] = [];
   const ordered = ids.toSorted((a, b) => a - b);
@@ -36,7 +39,10 @@ export async function lockSpikes(tx: Queryable, ids: readonly number[]): Promise
 
 type NewAlert = Omit<typeof alerts.$inferInsert, "id">;
 
-/** Inserts alerts with a message and sets the alert's id in it. An alert that is open already stays as it is. */
+/**
+ * Inserts alerts with a message and sets the alert's id in the message. Leaves an alert that is already open
+ * unchanged.
+ */
 export async function insertAlerts(tx: Queryable, rows: readonly NewAlert[]): Promise<void> {
   for (let start = 0; start < rows.length; start += CHUNK) {
     const inserted = await tx
@@ -53,17 +59,17 @@ export async function insertAlerts(tx: Queryable, rows: readonly NewAlert[]): Pr
   }
 }
 
-/** A resolve that is sent to no channel. */
+/** A resolve for which no channel is notified. */
 export interface QuietResolve {
   readonly id: number;
-  /** The transition that was read; an alert that has moved since stays as it is. */
+  /** The transition that the caller read. An alert with a later transition is left unchanged. */
   readonly seen: number;
   readonly entry: unknown;
   /** The members of the latest message that change. */
   readonly changed: unknown;
 }
 
-/** Resolves alerts without outbox rows, in a few statements. Returns how many. */
+/** Resolves alerts without outbox rows, in a few statements. Returns the number of resolved alerts. */
 export async function resolveQuietly(
   db: Queryable,
   resolves: readonly QuietResolve[],

@@ -4,31 +4,31 @@ import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
 import type { AlertRow } from "./alerts.ts";
 
-/** Which alerts; a member that is left out asks for all. */
+/** Selects alerts. A member that is left out does not filter. */
 export interface AlertFilter {
   readonly states?: readonly AlertRow["state"][] | undefined;
   readonly zoneId?: number | undefined;
-  /** Only of these zones; null or left out is every zone, and what is of none. */
+  /** Keeps alerts of these zones only. Null or left out keeps every zone and the alerts without a zone. */
   readonly zoneIds?: readonly number[] | null | undefined;
-  /** A rule's id, or with `*` at its end a family (`942*`). */
+  /** A rule's id, or a family of rules with `*` at the end (`942*`). */
   readonly rule?: string | undefined;
-  /** The alert that speaks for them, together with others; itself not among them. */
+  /** Keeps the members of this group alert. The group alert itself is not returned. */
   readonly groupId?: number | undefined;
-  /** Epoch ms: fired then or later. */
+  /** Epoch ms. Keeps alerts that fired then or later. */
   readonly sinceMs?: number | undefined;
-  /** Epoch ms: fired before. */
+  /** Epoch ms. Keeps alerts that fired before. */
   readonly untilMs?: number | undefined;
   readonly severities?: readonly string[] | undefined;
   readonly kinds?: readonly string[] | undefined;
-  /** Of the last alert of the page before. */
+  /** Id of the last alert of the previous page. */
   readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
-/** As the alert last said. */
+/** The severity in the alert's latest message. */
 const SEVERITY = sql<string>`${alerts.details} #>> '{message,severity}'`;
 
-/** The newest first. */
+/** Returns the matching alerts, newest first. */
 export function listAlerts(db: Queryable, filter: AlertFilter): Promise<AlertRow[]> {
   const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, beforeId, limit } =
     filter;
@@ -53,7 +53,10 @@ export function listAlerts(db: Queryable, filter: AlertFilter): Promise<AlertRow
     .limit(limit);
 }
 
-/** By what the group's message names: of every rule the alert that is open, and those since the group's. */
+/**
+ * Returns the condition for the members of a group, by the rules that the group's message names: for each rule its
+ * open alert and the alerts since the group's.
+ */
 function isOfGroup(id: number): SQL {
   return sql`exists (
     select from alerts told cross join lateral jsonb_path_query(told.details, '$.message.members[*]') member
@@ -72,13 +75,13 @@ export async function readAlert(db: Queryable, id: number): Promise<AlertRow | n
   return row ?? null;
 }
 
-/** What the outbox holds of one alert. */
+/** One outbox row of one alert. */
 export type AlertDelivery = Pick<
   typeof notifications.$inferSelect,
   "channel" | "transition" | "reason" | "state" | "attempts" | "createdAt" | "nextAttemptAt" | "deliveredAt"
 > & { readonly lastError: string | null };
 
-/** By channel and, within it, in the order of sending. */
+/** Returns the outbox rows of one alert by channel and, within a channel, in the order of sending. */
 export function readAlertDeliveries(db: Queryable, alertId: number): Promise<AlertDelivery[]> {
   const { channel, transition, reason, state, attempts, createdAt, nextAttemptAt, deliveredAt, lastError } =
     notifications;
@@ -99,7 +102,7 @@ export function readAlertDeliveries(db: Queryable, alertId: number): Promise<Ale
     .orderBy(asc(channel), asc(transition));
 }
 
-/** How many alerts of Longwatch about itself are not resolved. */
+/** Returns the number of unresolved alerts about Longwatch itself. */
 export async function countSelfAlerts(db: Queryable): Promise<number> {
   return db.$count(alerts, and(eq(alerts.kind, "self"), ne(alerts.state, "resolved")));
 }

@@ -33,7 +33,7 @@ export async function readRaisableSpikes(
     .orderBy(spikes.zoneId, spikes.ruleId, desc(spikes.id));
 }
 
-/** The newest alert of each fingerprint, resolved or not. */
+/** Returns the newest alert of each fingerprint, resolved or not. */
 export async function readNewestAlerts(
   db: Queryable,
   fingerprints: readonly string[],
@@ -59,7 +59,7 @@ export type AlertChange = Pick<
   "state" | "transition" | "transitions" | "kind" | "spikeId" | "resolvedAt"
 >;
 
-/** Null when the fingerprint has an unresolved alert already. */
+/** Inserts an alert. Returns null when the fingerprint already has an unresolved alert. */
 export async function insertAlert(
   tx: Queryable,
   alert: AlertChange & Pick<AlertRow, "fingerprint" | "zoneId" | "ruleId" | "firedAt">,
@@ -68,13 +68,16 @@ export async function insertAlert(
   return inserted[0]?.id ?? null;
 }
 
-/** Moves the alert on from exactly the transition and state it was read in; false when it has moved since. */
+/**
+ * Stores the next transition of the alert if the alert is still at the transition and in the state that the caller
+ * read. Returns false when it is not.
+ */
 export async function changeAlert(
   tx: Queryable,
   seen: Pick<AlertRow, "id" | "transition" | "state">,
   change: AlertChange,
 ): Promise<boolean> {
-  // A reopened alert is acknowledged by nobody.
+  // A reopened alert has no acknowledgement.
   const isReopened = seen.state === "resolved" && change.state !== "resolved";
   const acknowledgement = isReopened ? { acknowledgedAt: null, acknowledgedBy: null } : {};
   const changed = await tx
@@ -99,12 +102,12 @@ export type NewNotification = Pick<
   "alertId" | "transition" | "reason" | "channel" | "dedupeKey" | "content"
 >;
 
-/** The outbox rows of one transition, due at once. */
+/** Inserts the outbox rows of one transition, due at once. */
 export async function insertNotifications(tx: Queryable, rows: readonly NewNotification[]): Promise<void> {
   if (rows.length > 0) await tx.insert(notifications).values([...rows]);
 }
 
-/** Silences in force; their matchers are as they were stored. */
+/** Returns the silences in force, with their matchers as they were stored. */
 export function readSilences(db: Queryable, nowMs: number) {
   const now = new Date(nowMs);
   return db

@@ -3,12 +3,12 @@ import type { Queryable } from "../client.ts";
 import { alertTransitions } from "../schema/alert-transitions.ts";
 import { alerts } from "../schema/alerts.ts";
 
-/** One transition of an alert, with its number in the order of all of them. */
+/** One transition of an alert, with its number in the order of all transitions. */
 export interface FeedRow {
   readonly sequence: number;
   readonly alertId: number;
   readonly transition: number;
-  /** Of the alert's history, as stored. */
+  /** The entry of the alert's history, as stored. */
   readonly entry: unknown;
   readonly headline: string | null;
   readonly kind: string;
@@ -19,8 +19,8 @@ export interface FeedRow {
 }
 
 /**
- * The transitions numbered in (after, through], oldest first. Numbers appear in their order, so that whoever goes on from
- * the last one misses none; only of zones in `zoneIds`, where it is not null.
+ * Returns the transitions numbered in (after, through], oldest first. Numbers become visible in ascending order, so a
+ * reader that continues after the last number misses no transition. Keeps only zones in `zoneIds`, unless it is null.
  */
 export function readFeed(
   db: Queryable,
@@ -58,7 +58,7 @@ export function readFeed(
     .limit(limit);
 }
 
-/** The number of the newest transition; 0 before the first. */
+/** Returns the number of the newest transition, or 0 before the first. */
 export async function readFeedEnd(db: Queryable): Promise<number> {
   const [row] = await db
     .select({ id: alertTransitions.id })

@@ -6,7 +6,10 @@ import type { AlertRow } from "./alerts.ts";
 
 export type Mark = NonNullable<SpikeRow["mark"]>;
 
-/** Spikes of the alert's rule that were open while it was; also those it has forgotten because a later one reopened it. */
+/**
+ * Returns the condition for the spikes of the alert's rule that were open while the alert was. Includes spikes that
+ * the alert no longer references because a later spike reopened it.
+ */
 function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: AlertRow) {
   if (zoneId === null || ruleId === null || spikeId === null) return null;
   const during = and(
@@ -18,7 +21,10 @@ function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: AlertRow) {
   return or(eq(spikes.id, spikeId), during);
 }
 
-/** The spikes behind an alert, oldest first, for this transaction alone; none where it is about no rule. */
+/**
+ * Returns the spikes behind an alert, oldest first, locked for this transaction. Returns none when the alert is about
+ * no rule.
+ */
 export async function lockSpikesOf(tx: Queryable, alert: AlertRow): Promise<SpikeRow[]> {
   const mine = ofAlert(alert);
   return mine === null
@@ -31,14 +37,14 @@ export async function markSpike(tx: Queryable, id: number, mark: Mark, markedAt:
 }
 
 export interface AlertMarks {
-  /** Of the alert's spikes, the latest word. */
+  /** The latest mark of the alert's spikes. */
   readonly mark: Mark | null;
   readonly markedAt: Date | null;
-  /** Scores of the rule's spikes that were marked as noise lately. */
+  /** Scores of the rule's spikes that were marked as noise since `sinceMs`. */
   readonly noiseScores: readonly number[];
 }
 
-/** What people said of the alert's spikes, and of the rule's since `sinceMs`. */
+/** Returns the marks that people gave the alert's spikes, and those of the rule's spikes since `sinceMs`. */
 export async function readMarks(db: Queryable, alert: AlertRow, sinceMs: number): Promise<AlertMarks> {
   const mine = ofAlert(alert);
   const { zoneId, ruleId } = alert;

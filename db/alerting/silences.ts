@@ -22,27 +22,27 @@ export async function readSilence(db: Queryable, id: number): Promise<SilenceRow
 }
 
 export interface SilencePageQuery {
-  /** Those that can hold back an alert of one of these zones; null is all. */
+  /** Keeps silences that can mute an alert of one of these zones. Null keeps all. */
   readonly zoneIds: readonly number[] | null;
-  readonly standings: readonly SilenceStatus[];
+  readonly statuses: readonly SilenceStatus[];
   readonly nowMs: number;
-  /** Of the last silence of the page before. */
+  /** Id of the last silence of the previous page. */
   readonly beforeId: number | undefined;
   readonly limit: number;
 }
 
-/** The newest first. */
+/** Returns the matching silences, newest first. */
 export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<SilenceRow[]> {
-  const { zoneIds, standings, nowMs, beforeId, limit } = query;
+  const { zoneIds, statuses, nowMs, beforeId, limit } = query;
   const now = new Date(nowMs);
-  const standing = sql`case when ${silences.expiresAt} <= ${now} then 'over' when ${silences.startsAt} <= ${now}
+  const status = sql`case when ${silences.expiresAt} <= ${now} then 'over' when ${silences.startsAt} <= ${now}
     then 'in force' else 'to come' end`;
   return db
     .select()
     .from(silences)
     .where(
       and(
-        inArray(standing, [...standings]),
+        inArray(status, [...statuses]),
         zoneIds === null ? undefined : concernsZones(zoneIds),
         beforeId === undefined ? undefined : lt(silences.id, beforeId),
       ),
@@ -51,7 +51,7 @@ export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<Si
     .limit(limit);
 }
 
-/** Names one of the zones, or none at all, which means every one. */
+/** Returns the condition for silences that name one of the zones, or no zone, which means every zone. */
 function concernsZones(zoneIds: readonly number[]) {
   const zones = sql`${silences.matchers} -> 'zone'`;
   return sql`(${zones} is null or jsonb_typeof(${zones}) = 'array' and exists (
@@ -59,12 +59,13 @@ function concernsZones(zoneIds: readonly number[]) {
     where named = any(${sql.param(zoneIds.map(String))}::text[])))`;
 }
 
-/** Clocks of two who measured Postgres's agree within this. */
+/** Two replicas that measured the clock of Postgres agree within this. */
 const CLOCKS_DIFFER_MS = 2_000;
 
 /**
- * Ends a silence now; `over` when it was already, `unknown` when there is none. Of two at once one ends it: what is about to
- * end is over, or whose clock is behind would end it again.
+ * Ends a silence now. Returns `over` when it had already ended and `unknown` when there is no such silence. Of two
+ * concurrent calls only one ends it: a silence that ends within `CLOCKS_DIFFER_MS` counts as over, because a replica
+ * whose clock is behind would otherwise end it again.
  */
 export async function expireSilence(
   tx: Queryable,
@@ -74,7 +75,7 @@ export async function expireSilence(
   const now = new Date(nowMs);
   const ended = await tx
     .update(silences)
-    // One that has not begun must still end after its start.
+    // A silence that has not begun must still end after its start.
     .set({ expiresAt: sql`greatest(${now}::timestamptz, ${silences.startsAt} + interval '1 microsecond')` })
     .where(
       and(

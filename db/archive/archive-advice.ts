@@ -3,13 +3,13 @@ import type { Queryable } from "../client.ts";
 import { advice } from "../schema/advice.ts";
 
 export interface StoredAdvice {
-  /** The newest recommendation; its text is hostile. */
+  /** The newest recommendation. Its text is hostile. */
   readonly answer: { readonly text: string; readonly askedAt: number } | null;
-  /** Of the newest ask when that failed; null when it did not, or there is none. */
+  /** Error key of the newest ask if that ask failed, else null. */
   readonly errorKey: string | null;
 }
 
-/** What is known about a rule; an ask under way does not count. */
+/** Returns the stored advice of a rule. An ask in progress does not count. */
 export async function readStoredAdvice(
   db: Queryable,
   { zoneId, ruleId }: { readonly zoneId: number; readonly ruleId: string },

@@ -9,12 +9,18 @@ import { finishCsvLines, readLastLine } from "../search/finish-csv-lines.ts";
 import type { EventQuery } from "../search/search-query.ts";
 import { fromWaf, readParts } from "./archive-parts.ts";
 
-/** A part is a few megabytes and read in tens of milliseconds; two or three are held. */
+/** A part is a few megabytes and is read in tens of milliseconds. Two or three parts are in memory at once. */
 const ROWS_PER_PART = 12_000;
 const COLUMNS = ["feature", "rule_id", "ip", "ja4", "ua", "url", "asn", "country", "action"];
-/** What `toCsvLine` guards against: tab, LF, CR, + - = @ and the full-width forms of the last four. */
+/**
+ * Code points of the characters that `toCsvLine` guards against: tab, LF, CR, + - = @ and the full-width forms of the
+ * last four.
+ */
 const FORMULA_STARTS = "9, 10, 13, 43, 45, 61, 64, 65291, 65293, 65309, 65312";
-/** Nothing is null here; COPY must have a word for it that no text is, since it quotes a text that is that word. */
+/**
+ * The null marker of COPY. No column is null, but COPY quotes every text that equals its null marker, so the marker
+ * must be a text that never occurs.
+ */
 const NO_NULL = "\u0001";
 
 const CELLS = sql.raw(
@@ -26,8 +32,9 @@ const CELLS = sql.raw(
 const dialect = new PgDialect();
 
 /**
- * Every event a query finds, in the order of `fromWaf`, as the lines of CSV that `toCsvLine` would write, part by part.
- * Postgres writes them: this is nearly as fast as COPY alone. The signal stops the statement under way.
+ * Returns every event that a query finds, in the order of `fromWaf`, as the CSV lines that `toCsvLine` would write,
+ * part by part. Postgres writes the lines, which is nearly as fast as COPY alone. The signal cancels the running
+ * statement.
  */
 export async function* readCsvExport(
   database: Database,
@@ -45,12 +52,15 @@ export async function* readCsvExport(
     );
     return { part: copied, end: rows === ROWS_PER_PART ? readLastLine(copied) : null };
   });
-  // While Postgres writes the next part.
+  // Postgres writes the next part during this.
   for await (const copied of parts) yield escapeCsvControls(finishCsvLines(copied));
 }
 
 type Setting = readonly [name: string, value: string];
-/** Of everything there is, the next part lies in the primary key in order; to sort the rest of the day costs twice as much. */
+/**
+ * Without a filter the next part can be read from the primary key in order. Sorting the rest of the day would cost
+ * twice as much.
+ */
 const IN_ORDER: Setting = ["enable_sort", "off"];
 
 interface Copied {
@@ -58,13 +68,13 @@ interface Copied {
   readonly rows: number;
 }
 
-/** As `toMoment` writes it. */
+/** The format that `toMoment` writes. */
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /**
- * COPY takes no parameters. Numbers and moments are written out, for the planner to choose partitions by; any other
- * becomes a setting of the transaction, which the statement reads by its name: no text of the caller's is ever part of a
- * statement.
+ * Returns the COPY statement and its settings. COPY takes no parameters. Numbers and moments are written into the
+ * statement, so that the planner can choose partitions. Every other value becomes a setting of the transaction that
+ * the statement reads by name, so no text of the caller becomes part of the statement.
  */
 function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: readonly Setting[] } {
   const { sql: text, params } = dialect.sqlToQuery(select);
@@ -75,7 +85,8 @@ function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: 
     if (typeof value === "string" && MOMENT.test(value)) return `'${value}'`;
     const name = `longwatch.p${place}`;
     settings.push([name, toText(value)]);
-    // A subquery reads the list once, not once per event. The second cast keeps `any` from taking it for rows.
+    // The subquery reads the list once, not once per event. The second cast keeps `any` from treating the list as
+    // rows.
     return list === undefined
       ? `current_setting('${name}')`
       : `(select current_setting('${name}')${list})${list}`;
@@ -83,7 +94,7 @@ function toCopy(select: ReturnType<typeof sql>): { statement: string; settings: 
   return { statement: `copy (${named}) to stdout (format csv, null '${NO_NULL}')`, settings };
 }
 
-/** As text that a cast in the statement reads. */
+/** Returns the text that a cast in the statement reads. */
 function toText(value: unknown): string {
   if (!Array.isArray(value)) return String(value);
   const items = value.map((item) => `"${String(item).replaceAll(/[\\"]/g, String.raw`\$&`)}"`);

@@ -5,10 +5,10 @@ import { runCancellable } from "../postgres/cancellable.ts";
 import type { EventQuery } from "../search/search-query.ts";
 import { fromWaf, readParts } from "./archive-parts.ts";
 
-/** The columns of an exported row, all of them text: the time in epoch ms first, then the id and the nine dimensions. */
+/** The columns of an exported row, all of them text: the time in epoch ms, the id, then the nine dimensions. */
 export type ExportedRow = readonly [occurredAt: string, logId: string, ...dimensions: string[]];
 
-/** A part is read in tens of milliseconds and held in memory once or twice. */
+/** A part is read in tens of milliseconds. One or two parts are in memory at once. */
 const ROWS_PER_PART = 4_000;
 
 const COLUMNS = sql.raw(
@@ -22,7 +22,10 @@ const COLUMNS = sql.raw(
 );
 const dialect = new PgDialect();
 
-/** Every event a query finds, in the order of `fromWaf`, part by part. The signal stops the statement under way. */
+/**
+ * Returns every event that a query finds, in the order of `fromWaf`, part by part. The signal cancels the running
+ * statement.
+ */
 export function readExport(
   database: Database,
   zoneId: number,
@@ -33,7 +36,7 @@ export function readExport(
     const { sql: text, params } = dialect.sqlToQuery(
       sql`select ${COLUMNS} from ${fromWaf(zoneId, query, { after, limit: ROWS_PER_PART })}`,
     );
-    // As arrays: an object per row would cost as much as everything else of it.
+    // Rows come as arrays: an object per row would double the cost of reading.
     const { rows: part } = await runCancellable(database, signal, (_, client) =>
       client.query<[string, string, ...string[]]>({ text, values: params, rowMode: "array" }),
     );

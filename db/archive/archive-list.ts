@@ -7,14 +7,14 @@ export interface DayPageQuery {
   /** Epoch ms; [from, to). */
   readonly from: number;
   readonly to: number;
-  /** The last event of the page before; null for the first page. */
+  /** The last event of the previous page; null for the first page. */
   readonly after: { readonly occurredAt: number; readonly logId: string } | null;
   readonly limit: number;
 }
 
 /**
- * The next events after a position, oldest first; those of one millisecond by log id, byte by byte. A position is an
- * event, not a count: what arrives behind it shifts nothing.
+ * Returns the next events after a position, oldest first. Events of one millisecond are ordered by log id, byte by
+ * byte. A position is an event, not a count, so events that arrive before the position do not shift the page.
  */
 export async function readDayPage(
   db: Queryable,

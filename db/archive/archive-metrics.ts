@@ -4,7 +4,7 @@ import { CLASS_COUNTS, VERB } from "../detection/roll-up.ts";
 import { toMoment } from "../search/search-condition.ts";
 
 export interface RuleDay {
-  /** Epoch ms of the UTC day's start. */
+  /** Start of the UTC day, epoch ms. */
   readonly startsAt: number;
   readonly total: number;
   readonly blocked: number;
@@ -13,9 +13,9 @@ export interface RuleDay {
 }
 
 /**
- * How often a rule was triggered on each UTC day of [from, to), epoch ms of days' starts; days without events are
- * missing. Days are read from the roll-up; of a minute that is stale there, what it said is taken off and the events
- * themselves are counted, so the answer is what the events say at this moment.
+ * Returns how often a rule was triggered on each UTC day of [from, to), epoch ms of days' starts. Days without events
+ * are missing. Days are read from the roll-up. For each minute that is stale there, the stale count is subtracted and
+ * the minute's events are counted instead, so the answer matches the stored events.
  */
 export async function readRuleDays(
   db: Queryable,

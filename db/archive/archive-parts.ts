@@ -9,23 +9,23 @@ export interface PartEnd {
   readonly logId: string;
 }
 
-/** `end` is null where nothing is behind the part. */
+/** `end` is null when no event follows the part. */
 export interface ExportPart<Part> {
   readonly part: Part;
   readonly end: PartEnd | null;
 }
 
 /**
- * The parts of an export, each read by a statement of its own that goes on where the last one ended: a slow reader holds
- * neither a connection nor a snapshot. The next part is read while one is written. Events that arrive meanwhile may be
- * in it.
+ * Returns the parts of an export. Each part is read by a statement of its own that continues where the last one
+ * ended, so a slow reader holds neither a connection nor a snapshot. The next part is read while one is written. The
+ * export may include events that arrive meanwhile.
  */
 export async function* readParts<Part>(
   read: (after: PartEnd | null) => Promise<ExportPart<Part>>,
 ): AsyncGenerator<Part, void, undefined> {
   const begin = (after: PartEnd | null) => {
     const reading = read(after);
-    // It may fail while the part before it is still being written, when nobody listens yet.
+    // The read may fail while the previous part is still being written, before anything awaits it.
     reading.catch(() => undefined);
     return reading;
   };
@@ -37,14 +37,18 @@ export async function* readParts<Part>(
   }
 }
 
-/** What the next `limit` events have behind FROM, newest first, those of a millisecond by id, the greatest first. */
+/**
+ * Returns the part of the statement from FROM on that selects the next `limit` events: newest first, events of one
+ * millisecond by id, greatest first.
+ */
 export function fromWaf(
   zoneId: number,
   query: EventQuery,
   { after, limit }: { after: PartEnd | null; limit: number },
 ): SQL {
-  // The window ends with the position's millisecond: partitions and index ranges are chosen by it. What is left to tell is
-  // only the order within that; as a comparison of rows it would be taken for rare, and the rest of the day be sorted.
+  // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window.
+  // The rest of the condition only orders events within that millisecond. Written as a row comparison, the planner
+  // would take it for rare and sort the rest of the day.
   const condition =
     after === null
       ? toCondition(zoneId, query)

@@ -1,24 +1,24 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** A stretch of one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */
+/** A span within one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */
 export interface RecordSpan {
   readonly day: string;
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** Which records a block holds, without the block. */
+/** Lists the records of a block without the block itself. */
 export interface BlockDirectory {
   readonly day: string;
   readonly blockId: string;
-  /** Another one when an entry was erased in it. */
+  /** Changes when an entry is erased from the block. */
   readonly version: string;
   /** Eight bytes per entry, in the order of the entries. */
   readonly logIdHashes: Buffer;
 }
 
-/** Every block that may hold a record of one of the spans, each once, the earliest first. */
+/** Returns every block that may hold a record of one of the spans, each once, earliest first. */
 export async function findRecordBlocks(
   db: Queryable,
   zoneId: number,
@@ -27,8 +27,9 @@ export async function findRecordBlocks(
   if (spans.length === 0) return [];
   const column = <T>(read: (span: RecordSpan) => T) => sql.param(spans.map(read));
   const days = sql.param([...new Set(spans.map(({ day }) => day))]);
-  // Span by span along the key of the times (`offset 0` keeps the lateral from becoming a join of whole days). The days
-  // once more, for the planner: to plan for the partition of every day would take longer than the look.
+  // One index range per span along the key of the times. `offset 0` keeps the lateral from becoming a join over whole
+  // days. The days are repeated for the planner: planning for the partition of every day would take longer than the
+  // query.
   const found = await db.execute<BlockDirectory & Record<string, unknown>>(sql`
     select day::text, block_id as "blockId", version, log_id_hashes as "logIdHashes" from (
       select distinct on (r.day, r.first_at, r.block_id) r.*
@@ -44,7 +45,7 @@ export async function findRecordBlocks(
   return found.rows;
 }
 
-/** The blocks themselves, by id; one that was merged into others meanwhile is missing. */
+/** Returns the blocks by id. A block that was merged into others meanwhile is missing. */
 export async function readRecordBlocks(
   db: Queryable,
   zoneId: number,

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { toMoment } from "../search/search-condition.ts";
 
-/** Whether an event of the zone was ever stored, also where the zone is no longer copied. */
+/** Returns whether an event of the zone was ever stored, even if the zone is no longer copied. */
 export async function hasStoredEvents(db: Queryable, zoneId: number): Promise<boolean> {
   const found = await db.execute(
     sql`select 1 from coverage_windows where zone_id = ${zoneId} and stored_count > 0 limit 1`,
@@ -10,7 +10,10 @@ export async function hasStoredEvents(db: Queryable, zoneId: number): Promise<bo
   return found.rows.length > 0;
 }
 
-/** About how many events of a zone lie in [from, to), epoch ms: of an hour that is cut, its share of the time. */
+/**
+ * Returns about how many events of a zone lie in [from, to), epoch ms. An hour that lies partly inside counts by its
+ * share of the time.
+ */
 export async function countStoredEvents(
   db: Queryable,
   zoneId: number,

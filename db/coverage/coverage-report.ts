@@ -3,7 +3,7 @@ import type { CoverageHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
-/** The hours with a row that begin in [from, to), epoch ms, oldest first. */
+/** Returns the hours with a row that begin in [from, to), epoch ms, oldest first. */
 export async function readCoverageHours(
   db: Queryable,
   zoneId: number,
@@ -36,11 +36,11 @@ export async function readCoverageHours(
 
 export interface KnownZone {
   readonly zoneId: number;
-  /** Start of the first hour anything is known of, epoch ms. */
+  /** Start of the first known hour, epoch ms. */
   readonly firstHour: number;
 }
 
-/** Every zone anything is known of, or the one asked for if it is among them; by id. */
+/** Returns every zone with a known hour, by id, or only `zoneId` if it is among them. */
 export async function listKnownZones(db: Queryable, zoneId?: number): Promise<KnownZone[]> {
   const rows = await db
     .select({ zoneId: coverageWindows.zoneId, firstHour: sql<string>`min(${coverageWindows.startsAt})` })

@@ -1,36 +1,36 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** What is wrong with the coverage of one zone; times in epoch ms. */
+/** Coverage problems of one zone; times in epoch ms. */
 export interface CoverageTrouble {
   readonly zoneId: number;
   /** Start of the oldest undecided hour that has ended; null when every hour is decided. */
   readonly oldestOpenAt: number | null;
-  /** When the first of these hours was decided; null before that. */
+  /** When the first hour of the zone was decided; null before that. */
   readonly watchedSince: number | null;
-  /** Hours that became gaps together, in the order in which they did. */
+  /** Hours that became gaps together, in the order in which they became gaps. */
   readonly gaps: readonly GapBatch[];
 }
 
 interface GapBatch {
   readonly decidedAt: number;
   readonly hours: number;
-  /** Start of the first and end of the last. */
+  /** Start of the first hour and end of the last. */
   readonly from: number;
   readonly to: number;
 }
 
 export interface TroubleQuery {
   readonly zoneIds: readonly number[];
-  /** Of undecided hours those that begin before it have ended. */
+  /** Undecided hours that begin before this have ended. */
   readonly openBeforeMs: number;
-  /** Hours that begin before it, and gaps decided before it, are history. */
+  /** Hours that begin before this, and gaps decided before it, are ignored. */
   readonly sinceMs: number;
-  /** Gaps with these reasons concern nobody. */
+  /** Gaps with these reasons are ignored. */
   readonly exceptReasons: readonly string[];
 }
 
-/** Of each of these zones that anything is known of, by id. */
+/** Returns the coverage problems of each of these zones that has a known hour, by id. */
 export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): Promise<CoverageTrouble[]> {
   const { openBeforeMs, sinceMs, exceptReasons } = query;
   const since = new Date(sinceMs);
@@ -66,7 +66,7 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
   }));
 }
 
-/** Epoch ms; raw SQL gives times as text. */
+/** Returns epoch ms: raw SQL returns times as text. */
 function toMs(time: ReturnType<typeof sql>) {
   return sql`(extract(epoch from ${time}) * 1000)::float8`;
 }

@@ -3,7 +3,7 @@ import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
-/** The recorded hours that begin in [fromMs, toMs), oldest first; an hour without a row has not begun. */
+/** Returns the recorded hours that begin in [fromMs, toMs), oldest first. An hour without a row has not begun. */
 export async function readCoveredHours(
   db: Queryable,
   zoneId: number,
@@ -17,7 +17,7 @@ export async function readCoveredHours(
   return rows.map(toCoveredHour);
 }
 
-/** These hours (epoch ms of their starts) as they are recorded, oldest first, locked until the commit. */
+/** Returns these hours (epoch ms of their starts) as they are recorded, oldest first, locked until the commit. */
 export async function lockHours(
   tx: Queryable,
   zoneId: number,
@@ -33,7 +33,10 @@ export async function lockHours(
   return rows.map(toCoveredHour);
 }
 
-/** The undecided hours that begin before `toMs`, oldest first, locked: nothing is stored into them until the commit. */
+/**
+ * Returns the undecided hours that begin before `toMs`, oldest first. They are locked, so no event is stored into
+ * them until the commit.
+ */
 export async function lockOpenHours(tx: Queryable, zoneId: number, toMs: number): Promise<CoveredHour[]> {
   const rows = await tx
     .select()
@@ -51,9 +54,9 @@ export async function lockOpenHours(tx: Queryable, zoneId: number, toMs: number)
 }
 
 /**
- * Enters every hour that is missing between the zone's first known one (while nothing is decided about the zone:
- * `fromMs` at the latest) and `toMs`, so that a long outage leaves no hour that nobody speaks of. Returns the zone's
- * first known hour, epoch ms.
+ * Inserts a row for every missing hour between the zone's first known hour and `toMs`, so that a long outage leaves
+ * no hour without a row. While no hour of the zone is decided, the first hour is at or before `fromMs`. Returns the
+ * zone's first known hour, epoch ms.
  */
 export async function enterHours(
   db: Queryable,
@@ -75,7 +78,7 @@ export async function enterHours(
   return first;
 }
 
-/** Makes the looks of these undecided hours (epoch ms of their starts) that began before `atMs` prove nothing. */
+/** Voids the looks of these undecided hours (epoch ms of their starts) that began before `atMs`. */
 export async function proveAnew(
   tx: Queryable,
   zoneId: number,

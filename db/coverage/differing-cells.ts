@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 import { differingCells } from "../schema/differing-cells.ts";
 
-/** A cell of an undecided hour that holds fewer events here than there. */
+/** A cell of an undecided hour for which fewer events are stored than the platform counts. */
 export interface MissingCell {
   /** Epoch ms. */
   readonly startsAt: number;
@@ -13,11 +13,14 @@ export interface MissingCell {
 
 interface DueAt {
   readonly nowMs: number;
-  /** What begins before it can no longer be asked for. */
+  /** The platform no longer serves hours that begin before this. */
   readonly horizonMs: number;
 }
 
-/** Those that may be repaired now and can still be asked for, the hour that expires first in front. */
+/**
+ * Returns the cells that may be repaired now and that the platform still serves. The hour that expires first comes
+ * first.
+ */
 export async function readDueCells(db: Queryable, zoneId: number, due: DueAt): Promise<MissingCell[]> {
   const { startsAt, ruleId, repairs } = differingCells;
   const rows = await db
@@ -29,7 +32,7 @@ export async function readDueCells(db: Queryable, zoneId: number, due: DueAt): P
   return rows.map((row) => ({ ...row, startsAt: row.startsAt.getTime() }));
 }
 
-/** Zones with something to repair now. */
+/** Returns the zones that have a cell to repair now. */
 export async function listRepairableZones(db: Queryable, due: DueAt): Promise<number[]> {
   const rows = await db
     .selectDistinct({ zoneId: differingCells.zoneId })
@@ -40,8 +43,8 @@ export async function listRepairableZones(db: Queryable, due: DueAt): Promise<nu
 }
 
 /**
- * Counts a repair of an hour's due cells and puts the next one off, twice as long every time, before anything is asked:
- * whatever comes of it, the platform is not asked again at once.
+ * Counts a repair of an hour's due cells and postpones the next one, twice as long every time. The postponement is
+ * stored before the request is sent, so the platform is not asked again at once whatever the outcome is.
  */
 export async function claimRepair(
   db: Queryable,

@@ -30,13 +30,13 @@ export async function readHourContents(
 
 interface StoredId {
   readonly logId: string;
-  /** '' where it is not known. */
+  /** '' if the rule is not known. */
   readonly ruleId: string;
-  /** The search has shown the event. */
+  /** True if the search has shown the event. */
   readonly isResolved: boolean;
 }
 
-/** Every event of one hour, in the order of their ids. */
+/** Returns every event of one hour, in the order of their ids. */
 export async function readHourIds(db: Queryable, zoneId: number, startsAt: number): Promise<StoredId[]> {
   const { rows } = await db.execute<{ logId: string; ruleId: string; isResolved: boolean }>(sql`
     select log_id as "logId", coalesce(rule_id, '') as "ruleId", feature is not null as "isResolved"
@@ -60,7 +60,10 @@ export async function readDoubledIds(
   return rows.map(({ log_id }) => log_id);
 }
 
-/** How many events of [fromMs, toMs) the search has shown. An event that is stored under two times counts once. */
+/**
+ * Returns how many events of [fromMs, toMs) the search has shown. An event that is stored under two times counts
+ * once.
+ */
 export async function countResolved(
   db: Queryable,
   zoneId: number,

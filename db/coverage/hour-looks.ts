@@ -3,7 +3,10 @@ import type { HourLooks } from "../../src/model/look.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
-/** The looks of these hours (epoch ms of their starts), locked until the commit. An hour without a row is entered. */
+/**
+ * Returns the looks of these hours (epoch ms of their starts), locked until the commit. Inserts a row for an hour
+ * without one.
+ */
 export async function lockLooks(
   tx: Queryable,
   zoneId: number,
@@ -24,7 +27,7 @@ export async function lockLooks(
   return new Map(rows.map(({ startsAt, looks }) => [startsAt.getTime(), looks]));
 }
 
-/** Stores looks that `lockLooks` gave and the caller changed. */
+/** Stores looks that `lockLooks` returned and the caller changed. */
 export async function writeLooks(
   tx: Queryable,
   zoneId: number,

@@ -1,12 +1,12 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** A statement counts so many, so that none of a large zone runs into its time limit. */
+/** Hours per statement, so that no statement for a large zone exceeds its time limit. */
 const HOURS_AT_ONCE = 6;
 
 /**
- * Stored events of these hours (epoch ms of their starts) by hour and rule; an event whose rule is not known counts
- * under ''.
+ * Returns the stored events of these hours (epoch ms of their starts) by hour and rule. An event whose rule is not
+ * known counts under ''.
  */
 export async function readStoredCells(
   db: Queryable,
@@ -34,8 +34,8 @@ export async function readStoredCells(
 }
 
 /**
- * The same from the roll-up, which is cheaper: for hours that are not expected to differ. An hour that the roll-up has still
- * to count anew is left out.
+ * Returns the same counts from the roll-up, which is cheaper, for hours that are not expected to differ. Leaves out
+ * an hour that the roll-up still has to recount.
  */
 export async function readRolledCells(
   db: Queryable,
@@ -57,14 +57,14 @@ export async function readRolledCells(
   return cells;
 }
 
-/** One hour as it was compared. */
+/** The comparison of one hour. */
 export interface HourComparison {
   readonly startsAt: number;
   readonly upstreamCount: number;
-  /** Counted just now; what the hour's counter said before that. */
+  /** Stored events as counted just now, and the value of the hour's counter before that. */
   readonly storedCount: number;
   readonly counterBefore: number;
-  /** When what is missing may be repaired; epoch ms. */
+  /** When the missing events may be repaired; epoch ms. */
   readonly repairAt: number;
   readonly differing: readonly {
     readonly ruleId: string;
@@ -74,9 +74,9 @@ export interface HourComparison {
 }
 
 /**
- * Records what a comparison found: counts of the undecided hours, cells that differ, and cells that no longer do. An
- * older comparison never overwrites a newer one. The hour's counter is set right where it was wrong and has not moved.
- * `at` is from before the platform was asked; epoch ms.
+ * Stores the result of a comparison: counts of the undecided hours, cells that differ, and cells that no longer
+ * differ. An older comparison never overwrites a newer one. Corrects the hour's counter if it was wrong and has not
+ * changed since. `at` is a time before the platform was asked; epoch ms.
  */
 export async function recordComparison(
   tx: Queryable,

@@ -1,12 +1,15 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** A seal is withdrawn only while the platform can still be asked; after that it is final. */
+/** A seal is withdrawn only while the platform still serves the hour. After that the seal is final. */
 export const REOPENED_FOR_MS = 72 * 3_600_000;
 
 export const LATE_EVENT = "An event was stored after the seal.";
 
-/** Assignments to coverage_windows that withdraw the seal of the rows of an `update` or upsert for which `isReopened` holds. */
+/**
+ * Returns the assignments to coverage_windows that withdraw the seal of the rows of an `update` or upsert for which
+ * `isReopened` holds.
+ */
 export function reopening(isReopened: SQL, at: Date, reason: string): SQL {
   const keep = (column: string, value: SQL) =>
     sql`${sql.raw(column)} = case when ${isReopened} then ${value} else coverage_windows.${sql.raw(column)} end`;
@@ -27,18 +30,18 @@ export function reopening(isReopened: SQL, at: Date, reason: string): SQL {
   );
 }
 
-/** The seals and reopenings before the current evidence, oldest first; of an hour that was never reopened none. */
+/** The seals and reopenings before the current evidence, oldest first. Empty for an hour that was never reopened. */
 export const HISTORY = sql`coalesce(coverage_windows.evidence->'history', '[]')`;
 
 export interface HourToReopen {
   /** Epoch ms. */
   readonly startsAt: number;
   readonly reason: string;
-  /** Every look has to be made anew; otherwise only what changed. */
+  /** True if every look has to be made again; false if only those of the changed routes. */
   readonly isProvenAnew: boolean;
 }
 
-/** Withdraws the seals of hours that are sealed; returns those. */
+/** Withdraws the seals of those hours that are sealed. Returns these hours. */
 export async function reopenHours(
   tx: Queryable,
   zoneId: number,
@@ -66,7 +69,7 @@ interface ReopenedHour {
   readonly reason: string;
 }
 
-/** The reopened hours of these zones, by zone and time. */
+/** Returns the reopened hours of these zones, by zone and time. */
 export async function readReopenedHours(db: Queryable, zoneIds: readonly number[]): Promise<ReopenedHour[]> {
   const { rows } = await db.execute<{ [Key in keyof ReopenedHour]: ReopenedHour[Key] }>(sql`
     select zone_id as "zoneId", (extract(epoch from starts_at) * 1000)::float8 as "startsAt",

@@ -3,19 +3,22 @@ import type { HourLooks } from "../../src/model/look.ts";
 import type { Queryable } from "../client.ts";
 import { HISTORY } from "./reopen-hours.ts";
 
-/** What was decided about an hour. */
+/** The decision about an hour. */
 export interface HourVerdict {
   /** Epoch ms. */
   readonly startsAt: number;
   readonly state: "sealed" | "gap";
-  /** Of a gap. */
+  /** The reason of a gap. */
   readonly reason: string | null;
   readonly evidence: unknown;
-  /** The looks that the routes of a sealed hour have to go on showing; null for a gap. */
+  /** The looks that the routes of a sealed hour must continue to show; null for a gap. */
   readonly looks: HourLooks | null;
 }
 
-/** Decides undecided hours. A sealed hour and a gap stay what they are. Returns how many this call decided. */
+/**
+ * Decides undecided hours. A sealed hour and a gap keep their state. Returns the number of hours that this call
+ * decided.
+ */
 export async function decideHours(
   tx: Queryable,
   zoneId: number,
@@ -35,7 +38,10 @@ export async function decideHours(
   return decided.rowCount ?? 0;
 }
 
-/** Enters into the evidence of sealed hours (epoch ms of their starts) that a last comparison at `atMs` found them complete. */
+/**
+ * Adds to the evidence of sealed hours (epoch ms of their starts) that the last comparison at `atMs` found them
+ * complete.
+ */
 export async function recordLastProof(
   tx: Queryable,
   zoneId: number,

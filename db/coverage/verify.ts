@@ -6,11 +6,11 @@ import { wafEvents } from "../schema/waf-events.ts";
 export interface CountedHour {
   readonly startsAt: number;
   readonly events: number;
-  /** What the hour's own row says; 0 where there is none. */
+  /** The count in the hour's row; 0 without a row. */
   readonly counted: number;
 }
 
-/** Every hour of the span that has events or a row, oldest first; both sides in one snapshot. */
+/** Returns every hour of the span that has events or a row, oldest first. Both counts come from one snapshot. */
 export async function countHours(db: Queryable, zoneId: number, span: Span): Promise<CountedHour[]> {
   const { rows } = await db.execute<{ startsAt: number; events: number; counted: number }>(sql`
     select extract(epoch from starts_at)::float8 * 1000 as "startsAt", coalesce(events, 0)::integer as events,
@@ -24,7 +24,7 @@ export async function countHours(db: Queryable, zoneId: number, span: Span): Pro
   return rows;
 }
 
-/** The ids of a span's events. */
+/** Returns the log ids of a span's events. */
 export async function readLogIds(db: Queryable, zoneId: number, span: Span): Promise<string[]> {
   const { rows } = await db.execute<{ log_id: string }>(
     sql`select log_id from ${wafEvents} where ${isWithin(zoneId, span)}`,
@@ -32,7 +32,7 @@ export async function readLogIds(db: Queryable, zoneId: number, span: Span): Pro
   return rows.map(({ log_id }) => log_id);
 }
 
-/** The keys of those that the list showed first; times in epoch ms. */
+/** Returns the keys of the events that the list showed first; times in epoch ms. */
 export async function readListedEvents(
   db: Queryable,
   zoneId: number,

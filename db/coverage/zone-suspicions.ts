@@ -10,13 +10,13 @@ export interface Suspicion {
   readonly route: SuspectRoute;
   readonly since: number;
   readonly lastSeenAt: number;
-  /** The first look since `lastSeenAt` that did not contradict; null before it. */
+  /** The first look since `lastSeenAt` that did not contradict; null before that look. */
   readonly agreedSince: number | null;
   readonly reason: string;
   readonly details: unknown;
 }
 
-/** The routes of these zones that are suspect now; without zones, of every zone. Oldest first. */
+/** Returns the routes of these zones that are suspect now, oldest first. Without `zoneIds`, of every zone. */
 export async function readSuspicions(db: Queryable, zoneIds?: readonly number[]): Promise<Suspicion[]> {
   const rows = await db
     .select()
@@ -45,7 +45,7 @@ function toSuspicion(row: typeof zoneSuspicions.$inferSelect): Suspicion {
   };
 }
 
-/** The latest suspicion of a route, also one that is over; null when there never was one. */
+/** Returns the latest suspicion of a route, even if it is over, or null when there never was one. */
 export async function readSuspicion(
   db: Queryable,
   zoneId: number,
@@ -64,7 +64,10 @@ export interface SuspectLook {
   readonly atMs: number;
 }
 
-/** A look contradicted what was seen before: the route is suspect from now on. True when it was not before. */
+/**
+ * Marks the route as suspect, because a look contradicted an earlier one. Returns true when the route was not suspect
+ * before.
+ */
 export async function noteContradiction(
   db: Queryable,
   { zoneId, route, atMs }: SuspectLook,
@@ -91,8 +94,8 @@ export async function noteContradiction(
 }
 
 /**
- * A look agreed with what was seen before. The second such look, `agreeMs` or more after the first, clears the suspicion.
- * True when it did.
+ * Records that a look agreed with earlier looks. The second such look, `agreeMs` or more after the first, clears the
+ * suspicion. Returns true when it did.
  */
 export async function noteAgreement(
   db: Queryable,
@@ -100,7 +103,7 @@ export async function noteAgreement(
   agreeMs: number,
 ): Promise<boolean> {
   const at = new Date(atMs);
-  // Before this look none may have agreed; without a wait the first one clears.
+  // Before this look none may have agreed. With `agreeMs` 0 the first such look clears the suspicion.
   const isLongEnough = sql`coalesce(${zoneSuspicions.agreedSince}, ${at}::timestamptz) <= ${new Date(atMs - agreeMs)}::timestamptz`;
   const [row] = await db
     .update(zoneSuspicions)

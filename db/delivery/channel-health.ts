@@ -4,18 +4,19 @@ import { isDead } from "../service/last-errors.ts";
 
 export interface FailingChannel {
   readonly channel: string;
-  /** When the oldest message was written that it has not taken over; epoch ms. */
+  /** When the oldest undelivered message was written; epoch ms. */
   readonly sinceMs: number;
-  /** Messages that are still tried. */
+  /** Messages that will be tried again. */
   readonly waiting: number;
-  /** Messages that are not tried any more. */
+  /** Dead letters. */
   readonly givenUp: number;
   readonly lastError: string;
 }
 
 /**
- * Of these channels the ones that fail: a message was given up within `graceMs` or after whatever was delivered last, or
- * one has failed for longer than `graceMs` while nothing was delivered. `nowMs` is Postgres's time.
+ * Returns those of these channels that fail. A channel fails if a message became a dead letter within `graceMs` or
+ * after the last delivery, or if a message has failed for longer than `graceMs` without any delivery. `nowMs` is
+ * Postgres's time.
  */
 export async function readFailingChannels(
   db: Queryable,

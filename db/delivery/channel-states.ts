@@ -1,7 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { channelStates } from "../schema/channel-states.ts";
-import { isDead, TOLD_TO_WAIT } from "../service/last-errors.ts";
+import { isDead, WAIT_PREFIX } from "../service/last-errors.ts";
 
 /** Times in epoch ms, on Postgres's clock. */
 export interface StoredChannelState {
@@ -25,7 +25,7 @@ const members = {
   lastError: channelStates.lastError,
 };
 
-/** The channel's state, for this transaction alone, and the time: whoever wants it next waits for the commit. */
+/** Returns the channel's state, locked for this transaction, and the time. Another caller waits for the commit. */
 export async function lockChannelState(
   tx: Queryable,
   channel: string,
@@ -58,7 +58,7 @@ export async function saveChannelState(
     .where(eq(channelStates.channel, channel));
 }
 
-/** Gives channels that were disabled another chance; how many there were. */
+/** Enables channels that were disabled. Returns their number. */
 export async function enableChannels(db: Queryable, channels: readonly string[]): Promise<number> {
   if (channels.length === 0) return 0;
   const enabled = await db
@@ -69,31 +69,34 @@ export async function enableChannels(db: Queryable, channels: readonly string[])
   return enabled.length;
 }
 
-/** What waits by its own back-off for a channel that has just recovered is due now. */
+/** Makes the notifications due now that wait by their back-off for a channel that has just recovered. */
 export async function hastenWaiting(tx: Queryable, channel: string): Promise<void> {
   await tx.execute(sql`update notifications set next_attempt_at = now()
     where channel = ${channel} and state = 'pending' and next_attempt_at > now() and last_error is not null
-      and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+      and not starts_with(last_error, ${WAIT_PREFIX})`);
 }
 
-/** What waits by its own back-off for a channel that is down is due when that may be probed; a receiver's own word stands. */
+/**
+ * Makes the notifications that wait by their back-off for a channel whose circuit is open due at the next probe. A
+ * pause that the receiver asked for stays.
+ */
 export async function boundWaiting(tx: Queryable, channel: string, untilMs: number): Promise<void> {
   const until = new Date(untilMs).toISOString();
   await tx.execute(sql`update notifications set next_attempt_at = ${until}::timestamptz
     where channel = ${channel} and state = 'pending' and next_attempt_at > ${until}::timestamptz
-      and last_error is not null and not starts_with(last_error, ${TOLD_TO_WAIT})`);
+      and last_error is not null and not starts_with(last_error, ${WAIT_PREFIX})`);
 }
 
-export interface ChannelStanding extends StoredChannelState {
+export interface ChannelStatus extends StoredChannelState {
   readonly channel: string;
   readonly waiting: number;
   readonly dead: number;
 }
 
-/** Every channel that was ever sent to, by name. `nowMs` is Postgres's time. */
-export async function readChannelStandings(
+/** Returns the status of every channel that was ever sent to, by name. `nowMs` is Postgres's time. */
+export async function readChannelStatuses(
   db: Queryable,
-): Promise<readonly (ChannelStanding & { readonly nowMs: number })[]> {
+): Promise<readonly (ChannelStatus & { readonly nowMs: number })[]> {
   const count = (where: SQL) =>
     sql<number>`(select count(*) from notifications n where n.channel = channel_states.channel and ${where})::integer`;
   return db

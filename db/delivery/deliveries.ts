@@ -3,8 +3,8 @@ import type { Queryable } from "../client.ts";
 import { isDead, ORPHANED } from "../service/last-errors.ts";
 
 /**
- * What became of a message. dead: given up although it should have been sent. needless: what it said was said by another,
- * or closed what was never told.
+ * State of a delivery. dead: given up although it should have been sent. needless: another message said the same, or
+ * the message resolved an alert that the channel was never notified of.
  */
 export const DELIVERY_STATES = ["pending", "sending", "delivered", "dead", "needless"] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -19,12 +19,12 @@ export interface Delivery {
   readonly attempts: number;
   /** Epoch ms, as all times. */
   readonly createdAt: number;
-  /** When it is due, or its attempt counts as lost; null once nothing more happens to it. */
+  /** When the row is due, or when its attempt counts as lost; null once the row is final. */
   readonly nextAttemptAt: number | null;
   readonly deliveredAt: number | null;
-  /** Null where it went alone. */
+  /** Null if the notification was sent alone. */
   readonly digestKey: string | null;
-  /** The channel that it was meant for, on the fallback channel. */
+  /** The original channel of a copy on the fallback channel. */
   readonly standsInFor: string | null;
   readonly lastError: string | null;
   readonly headline: string | null;
@@ -33,19 +33,19 @@ export interface Delivery {
 const STATE = sql`case when n.state <> 'undeliverable' then n.state when ${isDead(sql`n`)} then 'dead' else 'needless' end`;
 const ms = (column: SQL) => sql`floor(extract(epoch from ${column}) * 1000)::float8`;
 
-/** Which deliveries; a member that is left out asks for all. */
+/** Selects deliveries. A member that is left out does not filter. */
 export interface DeliveryFilter {
   readonly state?: DeliveryState | undefined;
   readonly channel?: string | undefined;
   readonly alertId?: number | undefined;
-  /** Only of alerts of these zones; null or left out is every zone, and what is of none. */
+  /** Keeps alerts of these zones only. Null or left out keeps every zone and the alerts without a zone. */
   readonly zoneIds?: readonly number[] | null | undefined;
-  /** Of the last delivery of the page before. */
+  /** Id of the last delivery of the previous page. */
   readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
-/** The newest first. */
+/** Returns the matching deliveries, newest first. */
 export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
   const { state, channel, alertId, zoneIds, beforeId, limit } = filter;
   const { rows } = await db.execute<{ [Key in keyof Delivery]: Delivery[Key] }>(sql`
@@ -69,7 +69,7 @@ function isOfZones(zoneIds: readonly number[]): SQL {
     where a.id = n.alert_id and a.zone_id = any(${sql.param([...zoneIds])}::integer[]))`;
 }
 
-/** The zone of a delivery's alert, null where that is of none; undefined where there is no such delivery. */
+/** Returns the zone of a delivery's alert, null if the alert has no zone, undefined if there is no such delivery. */
 export async function readDeliveryZone(db: Queryable, id: number): Promise<number | null | undefined> {
   const { rows } = await db.execute<{ zoneId: number | null }>(sql`
     select a.zone_id as "zoneId" from notifications n join alerts a on a.id = n.alert_id where n.id = ${id}`);
@@ -78,16 +78,16 @@ export async function readDeliveryZone(db: Queryable, id: number): Promise<numbe
 
 export interface Replayed {
   readonly replayed: number;
-  /** Dead, but a later message to the same channel has already said more. */
+  /** Dead deliveries that a later message to the same channel has superseded. */
   readonly outdated: number;
-  /** Asked for and not dead. */
+  /** Requested deliveries that are not dead. */
   readonly notDead: number;
 }
 
 /**
- * Makes dead deliveries due again, one by id or all of a channel, under their own keys; with a firing also the resolve
- * that was dropped because it never arrived. What would come after something newer stays dead: a replay must not turn
- * back what a receiver knows.
+ * Makes dead deliveries due again under their own dedupe keys: one by id, or all of a channel. With a firing, also
+ * the resolve that was dropped because the firing never arrived. A delivery that a newer message has superseded stays
+ * dead, because a replay must not return a receiver to an older state.
  */
 export async function replayDeliveries(
   db: Queryable,
@@ -119,7 +119,10 @@ export async function replayDeliveries(
   return rows[0] ?? { replayed: 0, outdated: 0, notDead: 0 };
 }
 
-/** How many deliveries written since `sinceMs` were given up, without those that a later message has overtaken. */
+/**
+ * Returns how many deliveries written since `sinceMs` were given up, without those that a later message has
+ * superseded.
+ */
 export async function countGivenUp(db: Queryable, sinceMs: number): Promise<number> {
   const { rows } = await db.execute<{ givenUp: number }>(sql`
     select count(*)::integer as "givenUp" from notifications n

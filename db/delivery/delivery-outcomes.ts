@@ -2,12 +2,12 @@ import { and, inArray, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
-import { TOLD_TO_WAIT } from "../service/last-errors.ts";
+import { WAIT_PREFIX } from "../service/last-errors.ts";
 import { type Claimed, later } from "./notifications.ts";
 
 /**
- * Sent. A sender whose row was dropped meanwhile still tells the truth; one whose row was claimed again does not write,
- * its successor will. How many were written.
+ * Marks claims as delivered. A sender whose row was dropped meanwhile still records the delivery. A sender whose row
+ * was claimed again writes nothing; the next sender will. Returns the number of rows written.
  */
 export function markDelivered(
   db: Queryable,
@@ -23,15 +23,15 @@ export function markDelivered(
 }
 
 /**
- * To be tried again in `delayMs`, and where the receiver has said so the whole channel; from a digest `isAlone` releases
- * it. How many claims were still held.
+ * Schedules another attempt in `delayMs`, and pauses the whole channel if the receiver asked for the pause. `isAlone`
+ * releases the row from its digest. Returns the number of claims still held.
  */
 export function markRetry(
   db: Queryable,
   claimed: readonly Claimed[],
   { delayMs, error, isTold = false, isAlone = false, progress = null }: RetryPlan,
 ): Promise<number> {
-  const lastError = isTold ? `${TOLD_TO_WAIT}${error}` : error;
+  const lastError = isTold ? `${WAIT_PREFIX}${error}` : error;
   return write(db, claimed, ["sending"], {
     state: "pending",
     nextAttemptAt: later(delayMs),
@@ -46,11 +46,14 @@ export interface RetryPlan {
   readonly error: string;
   readonly isTold?: boolean;
   readonly isAlone?: boolean;
-  /** How far the attempt has got with a message of several parts. */
+  /** Progress of the attempt with a message of several parts. */
   readonly progress?: string | null;
 }
 
-/** Not to be sent any more, from this moment on, unless a person says so. How many claims were still held. */
+/**
+ * Marks claims as undeliverable. They are not sent again unless a person replays them. Returns the number of claims
+ * still held.
+ */
 export function markUndeliverable(
   db: Queryable,
   claimed: readonly Claimed[],
@@ -64,7 +67,8 @@ export function markUndeliverable(
 }
 
 /**
- * Gives up what has waited for longer than `maxAgeMs` behind others that failed: it was as due as they were. How many.
+ * Gives up rows that have waited for longer than `maxAgeMs` behind others that failed, because they were due as long
+ * as those. Returns the number of rows.
  */
 export async function giveUpAged(
   db: Queryable,

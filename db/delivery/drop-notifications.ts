@@ -2,29 +2,32 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { NOT_SHOWN, ORPHANED, SUPERSEDED } from "../service/last-errors.ts";
 
-/** A message that says all there is to say, whatever was said before. */
+/** Reasons whose message is complete without the earlier ones. */
 const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
-/** A message that only adds to what was said. */
+/** Reasons whose message only adds to an earlier one. */
 const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
 export const OPEN = sql`('pending', 'sending')`;
 
-/** Nobody is sending the row: it waits, or its sender has not come back in time. */
+/** Returns the condition for a row that nobody is sending: it is pending, or the lease of its sender is over. */
 export function isIdle(row: SQL): SQL {
   return sql`(${row}.state = 'pending' or (${row}.state = 'sending' and ${row}.next_attempt_at <= now()))`;
 }
 
-/** Changes the message that is there without a sound: what rang, or was to ring, is not said by it. */
+/** Returns the condition for a row that only updates the existing message in place and so notifies nobody. */
 export function isQuiet(row: SQL): SQL {
   return sql`coalesce((${row}.content ->> 'isQuiet')::boolean, false)`;
 }
 
-/** Whether `later`, an alert's later row, says all that `row` has to say, as loud. */
+/**
+ * Returns the condition that `later`, a later row of the same alert, replaces `row` completely and notifies at least
+ * as loudly.
+ */
 export function saysAllOf(later: SQL, row: SQL): SQL {
   return sql`(${later}.reason in ${SAYS_ALL}
     and (${row}.reason in ${SAYS_LITTLE} or ${isQuiet(row)} or not ${isQuiet(later)}))`;
 }
 
-/** Ends, unsent, the acknowledgements that wait for a channel that could only repeat itself to tell of them. How many. */
+/** Drops the unsent acknowledgements for a channel that could show them only by posting anew. Returns their number. */
 export async function dropAcknowledgements(tx: Queryable, channel: string): Promise<number> {
   const dropped = await tx.execute(sql`
     with unshown as materialized (
@@ -35,7 +38,7 @@ export async function dropAcknowledgements(tx: Queryable, channel: string): Prom
   return dropped.rowCount ?? 0;
 }
 
-/** What `claimDueNotifications` says of rows that need not be sent any more, for the alerts that are due. How many. */
+/** Drops the rows of the due alerts that `claimDueNotifications` describes as needless. Returns their number. */
 export async function dropNeedless(
   tx: Queryable,
   channel: string,
@@ -47,20 +50,23 @@ export async function dropNeedless(
   return superseded + (await dropOrphanedResolves(tx, channel, alertIds));
 }
 
-/** The open transitions of the row's alert on its channel that come before it. */
+/** Returns the open transitions of the row's alert on its channel that come before the row. */
 export function earlierOpen(row: SQL): SQL {
   return sql`select from notifications earlier where earlier.alert_id = ${row}.alert_id
     and earlier.channel = ${row}.channel and earlier.transition < ${row}.transition and earlier.state in ${OPEN}`;
 }
 
-/** The reason of the last delivered transition before `row` that was more than an addition; null where there was none. */
+/** Returns the reason of the last delivered transition before `row` that was not an addition, or null. */
 function lastTold(row: SQL): SQL {
   return sql`(select told.reason from notifications told where told.alert_id = ${row}.alert_id
     and told.channel = ${row}.channel and told.transition < ${row}.transition and told.state = 'delivered'
     and told.reason not in ${SAYS_LITTLE} order by told.transition desc limit 1)`;
 }
 
-/** Skips rows in use: a sender's own record of them comes first, the next claim looks again. */
+/**
+ * Drops superseded rows. Skips locked rows: the sender that locks a row records its outcome first, and the next claim
+ * looks again.
+ */
 async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]): Promise<number> {
   const dropped = await tx.execute(sql`
     with stale as materialized (

@@ -7,7 +7,7 @@ export interface Overdue {
   readonly alertId: number;
   readonly transition: number;
   readonly reason: "first" | "worse" | "repeat" | "resolved";
-  /** The channel that has not taken the message. */
+  /** The channel that has not accepted the message. */
   readonly channel: string;
   readonly content: unknown;
 }
@@ -43,7 +43,7 @@ export async function readOverdue(
   return rows;
 }
 
-/** Copies for the fallback channel, due at once; how many were not there yet. */
+/** Inserts copies for the fallback channel, due at once. Returns the number of new rows. */
 export async function insertFallbackCopies(
   db: Queryable,
   rows: readonly (Omit<Overdue, "channel"> & { channel: string; standsInFor: string; dedupeKey: string })[],

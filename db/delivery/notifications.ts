@@ -4,10 +4,12 @@ import { notifications } from "../schema/notifications.ts";
 import { isPaused } from "../service/last-errors.ts";
 import { dropNeedless, earlierOpen, isIdle, isQuiet, OPEN, saysAllOf } from "./drop-notifications.ts";
 
-/** Says whose claim it is: a row claimed again has one attempt more, and its former holder may not write any more. */
+/**
+ * Identifies a claim. A row that is claimed again has one attempt more, and its former holder may no longer write it.
+ */
 export interface Claimed {
   readonly id: number;
-  /** This one included. */
+  /** Includes the current attempt. */
   readonly attempts: number;
 }
 
@@ -17,11 +19,11 @@ export interface ClaimedNotification extends Claimed {
   readonly channel: string;
   readonly dedupeKey: string;
   readonly content: unknown;
-  /** Since it was written, or last replayed, on Postgres's clock. */
+  /** Age since the row was written or last replayed, on Postgres's clock. */
   readonly ageMs: number;
-  /** What the newest delivered transition of this alert on this channel left behind. */
+  /** The provider reference of the newest delivered transition of this alert on this channel. */
   readonly providerReference: string | null;
-  /** How far an earlier attempt of this row got, as markRetry was told; null where there is nothing to go on from. */
+  /** The progress that an earlier attempt stored with markRetry; null if there is none. */
   readonly progress: string | null;
 }
 
@@ -29,17 +31,17 @@ export interface ClaimOptions {
   readonly channel: string;
   readonly limit: number;
   readonly leaseMs: number;
-  /** Also rows that belong to a digest, one by one. */
+  /** True to claim rows that belong to a digest as well, one by one. */
   readonly digestsToo?: boolean;
 }
 
 export interface Claim {
   readonly notifications: readonly ClaimedNotification[];
-  /** Rows that need not be sent any more, now undeliverable with the reason. */
+  /** Rows that need not be sent, now undeliverable with the reason. */
   readonly dropped: number;
 }
 
-/** Channels that have something due, configured or not. */
+/** Returns the channels that have a due row, configured or not. */
 export async function readDueChannels(db: Queryable): Promise<string[]> {
   const due = await db
     .selectDistinct({ channel: notifications.channel })
@@ -49,16 +51,18 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
 }
 
 /**
- * Takes up to `limit` due rows of a channel, at most one per alert, and leases them as `sending` for `leaseMs`; a row of
- * a sender that died is taken over when its lease is over. A row is never taken while an earlier transition of its alert
- * is still open on the channel, so a receiver gets an alert's transitions in order.
- *
- * What a channel missed while it was down is not replayed. Open rows of the alerts at hand are dropped first
- * (undeliverable, with the reason as lastError): whatever came before a later `first`, `worse` or `repeat` that rings, or
- * said no more than a later one that does not; advice or an
- * acknowledgement of an alert that was resolved meanwhile; a resolve whose firing never arrived; and a firing that would only change what the
- * channel already knows of, once the resolve waits behind it. So an outage that outlasts an episode leaves one firing,
- * the newest, and one resolve. With nothing claimed and nothing dropped, nothing is due.
+ * Takes up to `limit` due rows of a channel, at most one per alert, and leases them as `sending` for `leaseMs`. A row
+ * of a sender that died is taken over when its lease is over. A row is never taken while an earlier transition of its
+ * alert is open on the channel, so a receiver gets an alert's transitions in order.
+ * Messages that a channel missed while it was down are not replayed. Open rows of the alerts at hand are dropped
+ * first, as undeliverable with the reason as lastError. Dropped are:
+ * - a row before a later `first`, `worse` or `repeat` that notifies, and a row that says no more than a later one
+ * that does not notify;
+ * - advice or an acknowledgement of an alert that was resolved meanwhile;
+ * - a resolve whose firing never arrived;
+ * - a firing that would only update a known alert, once the resolve waits behind it.
+ * So an outage that outlasts an episode leaves one firing, the newest, and one resolve. With nothing claimed and
+ * nothing dropped, nothing is due.
  */
 export async function claimDueNotifications(
   tx: Queryable,
@@ -70,14 +74,14 @@ export async function claimDueNotifications(
   return { notifications: await claim(tx, ids, leaseMs), dropped };
 }
 
-/** What a digest could name, not yet claimed; the same rows as `claimDueNotifications` would take. */
+/** A row that a digest could contain, not yet claimed. The same rows as `claimDueNotifications` would take. */
 export interface Candidate {
   readonly id: number;
   readonly dedupeKey: string;
   readonly content: unknown;
 }
 
-/** Locks up to `limit` due rows that may go into a digest; to be claimed by `claimDigest` in the same transaction. */
+/** Locks up to `limit` due rows that may go into a digest. `claimDigest` claims them in the same transaction. */
 export async function lockDigestCandidates(
   tx: Queryable,
   { channel, limit }: { channel: string; limit: number },
@@ -94,7 +98,7 @@ export async function lockDigestCandidates(
           notifications.id,
           due.map(({ id }) => id),
         ),
-        // A digest is heard: what is to change without a sound goes by itself.
+        // A digest notifies, so a row that only updates a message in place is sent alone.
         sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null and not ${isQuiet(sql`${notifications}`)}`,
       ),
     )
@@ -102,7 +106,7 @@ export async function lockDigestCandidates(
   return { candidates: rows, dropped };
 }
 
-/** Leases these rows as one digest; they stay together until they are delivered. */
+/** Leases these rows as one digest. They stay together until they are delivered. */
 export async function claimDigest(
   tx: Queryable,
   ids: readonly number[],
@@ -116,7 +120,7 @@ export async function claimDigest(
   return claim(tx, [...ids], leaseMs);
 }
 
-/** A digest that was begun and is due again, in the same composition but for what need not be sent any more. */
+/** Claims a digest that was begun and is due again, with the same rows except those that need not be sent any more. */
 export async function claimBegunDigest(
   tx: Queryable,
   { channel, leaseMs }: { channel: string; leaseMs: number },
@@ -135,7 +139,7 @@ export async function claimBegunDigest(
   return { digestKey, notifications: await claim(tx, ids, leaseMs) };
 }
 
-/** Due rows that nothing stands before, or only what they make needless. */
+/** Locks the due rows without an open row before them, or with only rows before them that they make needless. */
 async function lockDue(
   tx: Queryable,
   channel: string,
@@ -151,7 +155,7 @@ async function lockDue(
   return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
 }
 
-/** `attempts` is the fence: it tells this claim from every other of the same row. */
+/** Claims rows. `attempts` is the fence: it distinguishes this claim from every other claim of the same row. */
 async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<ClaimedNotification[]> {
   if (ids.length === 0) return [];
   const claimed = await tx.execute(sql`
@@ -175,11 +179,11 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     providerReference: typeof row.provider_reference === "string" ? row.provider_reference : null,
     progress: typeof row.progress === "string" ? row.progress : null,
   }));
-  // A digest that is sent again has to be the same to the byte.
+  // A digest that is sent again has to have the same bytes.
   return rows.sort((one, other) => one.id - other.id);
 }
 
-/** A moment on Postgres's clock. */
+/** Returns the moment `delayMs` from now on Postgres's clock. */
 export function later(delayMs: number): SQL {
   return sql`now() + ${delayMs}::double precision * interval '1 millisecond'`;
 }

@@ -10,7 +10,7 @@ interface BucketCounts {
   readonly challenged: number;
 }
 
-/** A bucket that is not what its events say; null where there is none. */
+/** A bucket that differs from a recount of its events; null if the bucket is missing on one side. */
 interface DifferingBucket {
   readonly zoneId: number;
   readonly ruleId: string;
@@ -19,12 +19,12 @@ interface DifferingBucket {
   readonly startsAt: Date;
   readonly stored: BucketCounts | null;
   readonly recounted: BucketCounts | null;
-  /** Whether a stale minute in it still waits for the roll-up, which explains the difference. */
+  /** True if a stale minute of the bucket still waits for the roll-up, which explains the difference. */
   readonly isPending: boolean;
 }
 
 /**
- * Buckets of every width that share a moment with [from, to) and differ from a recount of their events, in key order,
+ * Returns the buckets of every width that overlap [from, to) and differ from a recount of their events, in key order,
  * `limit` at most. Reads the events of the whole UTC days involved.
  */
 export async function compareBuckets(

@@ -3,22 +3,22 @@ import type { Queryable } from "../client.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { SpikeRow } from "./spikes.ts";
 
-/** Which spikes; a member that is left out asks for all. */
+/** Selects spikes. A member that is left out does not filter. */
 export interface SpikeFilter {
   /** Null is every zone. */
   readonly zoneIds: readonly number[] | null;
   readonly ruleId?: string | undefined;
   readonly isOpen?: boolean | undefined;
   readonly severities?: readonly SpikeRow["severity"][] | undefined;
-  /** Epoch ms, of the opening, half-open. */
+  /** Start of the half-open span of opening times, epoch ms. */
   readonly sinceMs?: number | undefined;
   readonly untilMs?: number | undefined;
-  /** Of the last spike of the page before. */
+  /** Id of the last spike of the previous page. */
   readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
-/** The newest first. */
+/** Returns the matching spikes, newest first. */
 export function listSpikes(db: Queryable, filter: SpikeFilter): Promise<SpikeRow[]> {
   const { zoneIds, ruleId, isOpen, severities, sinceMs, untilMs, beforeId, limit } = filter;
   return db

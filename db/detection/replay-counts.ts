@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 import type { SeriesKey } from "./spikes.ts";
 
-/** The zone's rules that have events in minutes of [fromMs, toMs). */
+/** Returns the zone's rules that have events in minutes of [fromMs, toMs). */
 export async function readActiveRules(
   db: Queryable,
   zoneId: number,
@@ -25,7 +25,10 @@ export async function readActiveRules(
   return rows.map((row) => row.ruleId);
 }
 
-/** Minutes (since the epoch) with events in [fromMs, toMs), and the first of all that is known before, ascending. */
+/**
+ * Returns the minutes (since the epoch) with events in [fromMs, toMs), and the first minute that is known before
+ * them, ascending.
+ */
 export async function readReplayCounts(
   db: Queryable,
   { zoneId, ruleId }: SeriesKey,

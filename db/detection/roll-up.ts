@@ -2,10 +2,13 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 
-/** First number of a pair of advisory lock numbers, the second being the zone. Pairs never meet single numbers. */
+/**
+ * First number of a pair of advisory lock numbers; the second is the zone. Pairs never collide with single lock
+ * numbers.
+ */
 const ZONE_LOCK = 7_603_101;
 
-/** A stale minute as it was read; `second` is its start, in seconds since the epoch. */
+/** A stale minute as it was read. `second` is its start, in seconds since the epoch. */
 interface Claim {
   readonly ruleId: string;
   readonly second: number;
@@ -15,11 +18,11 @@ interface Claim {
 export interface RolledBatch {
   /** Stale minutes that were recounted. */
   readonly counted: number;
-  /** Of these, how many are no longer stale: the others were marked again meanwhile. */
+  /** How many of the counted minutes are no longer stale. The others were marked again meanwhile. */
   readonly cleared: number;
-  /** Start of the oldest and of the newest minute that was recounted, epoch ms; null where none was. */
+  /** Start of the oldest and of the newest recounted minute, epoch ms; null if none was recounted. */
   readonly span: { readonly oldestMs: number; readonly newestMs: number } | null;
-  /** Another transaction is rolling the zone up: nothing was done. */
+  /** True if another transaction is rolling the zone up, so that this call did nothing. */
   readonly isTaken: boolean;
 }
 
@@ -30,7 +33,10 @@ export async function listDirtyZones(db: Queryable): Promise<number[]> {
   return found.rows.map(({ zoneId }) => zoneId);
 }
 
-/** Whether a zone has a stale minute that no writer holds at this moment; one that is held is told of on commit. */
+/**
+ * Returns whether a zone has a stale minute that no writer has locked. A writer that holds one enqueues a roll-up on
+ * commit.
+ */
 export async function hasStaleMinutes(db: Queryable, zoneId: number): Promise<boolean> {
   const found = await db.execute(
     sql`select 1 from dirty_buckets where zone_id = ${zoneId} limit 1 for update skip locked`,
@@ -39,9 +45,10 @@ export async function hasStaleMinutes(db: Queryable, zoneId: number): Promise<bo
 }
 
 /**
- * Recounts up to `limit` stale minutes of a zone, newest first, and the hours, days and peaks they lie in. Needs a
- * transaction at READ COMMITTED. Of two at once in a zone one works and the other does nothing, so an hour that two
- * batches share is right after either; ingest is not kept waiting, because marks are locked at the very end only.
+ * Recounts up to `limit` stale minutes of a zone, newest first, and the hours, days and peaks that contain them.
+ * Needs a transaction at READ COMMITTED. Of two concurrent calls in a zone one works and the other does nothing, so
+ * an hour that two batches share is correct after either. Ingest is not blocked, because marks are locked only at the
+ * very end.
  */
 export async function rollUpBatch(
   tx: Queryable,
@@ -61,7 +68,7 @@ export async function rollUpBatch(
 
 const NOTHING = { counted: 0, cleared: 0, span: null };
 
-/** The claims are sorted, newest minute first. */
+/** Returns the span of the claims, which are sorted, newest minute first. */
 function spanOf(claims: readonly Claim[]): RolledBatch["span"] {
   const [newest, oldest] = [claims[0], claims.at(-1)];
   if (newest === undefined || oldest === undefined) return null;
@@ -69,9 +76,10 @@ function spanOf(claims: readonly Claim[]): RolledBatch["span"] {
 }
 
 /**
- * Takes the zone for the rest of the transaction, or says that another has it. Also keeps the planner to index ranges
- * for as long: during a first backfill it knows nothing of the tables and takes the busiest for empty ones. What it
- * then thinks a statement costs would have it compiled as well, for longer than the statement runs.
+ * Takes the zone's lock for the rest of the transaction, or returns false when another transaction has it. Also
+ * restricts the planner to index ranges until then: during a first backfill it has no statistics and takes the
+ * busiest tables for empty ones. Its cost estimates would then also have the statement compiled, which takes longer
+ * than the statement runs.
  */
 async function takeZone(tx: Queryable, zoneId: number): Promise<boolean> {
   const taken = await tx.execute<{ isOurs: boolean }>(sql`
@@ -95,8 +103,8 @@ function toClaimed(claims: readonly Claim[]): SQL {
 }
 
 /**
- * An action's class in SQL; `classifyAction` says the same in TypeScript, and a test holds them together. The "C"
- * collation folds ASCII letters only, whatever the database's locale.
+ * The class of an action in SQL. `classifyAction` computes the same in TypeScript, and a test compares them. The "C"
+ * collation folds ASCII letters only, whatever the database's locale is.
  */
 export const VERB = sql`lower(e.action collate "C")`;
 export const CLASS_COUNTS = sql`
@@ -106,8 +114,9 @@ export const CLASS_COUNTS = sql`
   (count(*) filter (where verb in ('challenge', 'challenged')))::integer as challenged`;
 
 /**
- * One range of the primary key per minute, read once however many of its rules are stale: the cost follows the stale
- * minutes' own events, however far apart they lie. A rule that has none left counts zero.
+ * Counts the events of the stale minutes. Reads one range of the primary key per minute, once for all of its stale
+ * rules, so the cost depends on the stale minutes' own events, however far apart the minutes are. A rule without
+ * events left counts zero.
  */
 function countMinutes(zoneId: number, claimed: SQL): SQL {
   return sql`
@@ -128,14 +137,14 @@ function countMinutes(zoneId: number, claimed: SQL): SQL {
 }
 
 /**
- * A width that the planner cannot look into: it takes the key's index then, and not the one on the minutes of all
- * rules, which without statistics seems just as good to it.
+ * Returns a width whose value the planner cannot see. The planner then uses the index of the key instead of the one
+ * on the minutes of all rules, which without statistics seems equally good.
  */
 function keyWidth(width: number): SQL {
   return sql`(select ${width}::integer)`;
 }
 
-/** A coarse bucket is the sum of the next finer ones, which this transaction has brought up to date. */
+/** Returns the sums of the next finer buckets, which this transaction has already updated. */
 function sumBuckets(zoneId: number, claimed: SQL, finer: number, width: number): SQL {
   return sql`
     select t.rule_id, t.starts_at, n.*
@@ -149,9 +158,9 @@ function sumBuckets(zoneId: number, claimed: SQL, finer: number, width: number):
 }
 
 /**
- * Replaces, never adds: counting a minute twice leaves the same bucket. A bucket without events goes. It is looked up
- * by its key, one after the other (`limit` keeps the lateral from becoming a join): left to choose without statistics,
- * the planner compares every bucket of the zone with every one of the batch.
+ * Replaces buckets and never adds, so counting a minute twice leaves the same bucket. Deletes a bucket without
+ * events. Buckets are looked up by key, one after the other (`limit` keeps the lateral from becoming a join). Without
+ * statistics the planner would otherwise compare every bucket of the zone with every bucket of the batch.
  */
 async function replaceBuckets(
   tx: Queryable,
@@ -177,8 +186,8 @@ async function replaceBuckets(
 }
 
 /**
- * The largest windows of each touched hour, and of the hour after it, into which they reach. Between events a window
- * only loses, so the maximum is at a minute with events or at the hour's first.
+ * Replaces the largest windows of each touched hour, and of the hour after it, into which the windows reach. Between
+ * events a window can only shrink, so the maximum is at a minute with events or at the hour's first minute.
  */
 async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promise<void> {
   await tx.execute(sql`
@@ -217,8 +226,8 @@ async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promis
 }
 
 /**
- * A mark that was raised since it was read stands for events that may not have been counted: it stays, as does one
- * that a writer holds at this moment.
+ * Clears the marks of the claims. Keeps a mark that was raised again since it was read, because its events may not
+ * have been counted, and a mark that a writer has locked.
  */
 async function clearClaims(tx: Queryable, zoneId: number, claimed: SQL): Promise<number> {
   const cleared = await tx.execute(sql`

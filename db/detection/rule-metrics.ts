@@ -5,14 +5,17 @@ import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { ruleSnapshots } from "../schema/rule-snapshots.ts";
 import type { SeriesKey } from "./spikes.ts";
 
-/** The platform tells of 28 days; a few more, so that what it no longer tells can still be compared. */
+/** The platform serves 28 days. A few more are kept, so that days that it no longer serves can still be compared. */
 const KEPT_DAYS = 35;
 
 function dayOf(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 10);
 }
 
-/** Rules with events since `sinceMs` that are due to be asked about, those never asked about first. */
+/**
+ * Returns the rules with events since `sinceMs` whose metrics are due to be fetched. Rules that were never fetched
+ * come first.
+ */
 export async function listDueRules(
   db: Queryable,
   {
@@ -47,7 +50,7 @@ export interface Snapshot extends SeriesKey {
   }[];
 }
 
-/** Stores what the platform said, over what it said before; an answer that is older than the stored one is dropped. */
+/** Stores the platform's counts over its earlier counts. Drops an answer that is older than the stored one. */
 export async function storeSnapshot(tx: Queryable, snapshot: Snapshot): Promise<boolean> {
   const { zoneId, ruleId, askedAtMs, dueAtMs, errorCode, days } = snapshot;
   const [askedAt, dueAt] = [new Date(askedAtMs), new Date(dueAtMs)];
@@ -81,13 +84,13 @@ export async function storeSnapshot(tx: Queryable, snapshot: Snapshot): Promise<
 }
 
 export interface DaysBefore extends SeriesKey {
-  /** Of each known day. */
+  /** Total of each known day. */
   readonly totals: readonly number[];
-  /** The first hour, since the epoch, of the first day with events; null where there was none. */
+  /** The first hour, since the epoch, of the first day with events; null if there was none. */
   readonly firstHour: number | null;
 }
 
-/** The platform's totals of each series' days that ended before the zone's own history begins. */
+/** Returns the platform's totals of each series' days that ended before the zone's own history begins. */
 export async function readDaysBefore(db: Queryable, series: readonly SeriesKey[]): Promise<DaysBefore[]> {
   const zones = sql.param(series.map(({ zoneId }) => zoneId));
   const rules = sql.param(series.map(({ ruleId }) => ruleId));
@@ -114,14 +117,15 @@ interface DayBeyond {
 }
 
 export interface DailyComparison {
-  /** Counts of a rule on a day that could be compared. */
+  /** Number of daily counts of rules that could be compared. */
   readonly compared: number;
   readonly beyond: readonly DayBeyond[];
 }
 
 /**
- * Days of [fromMs, toMs) of which the platform counts more events of a rule than are stored, among the days whose 24 hours
- * are all sealed. The platform's counts may lag, so fewer there says nothing. Without `ruleIds`: of every rule.
+ * Returns the days of [fromMs, toMs) on which the platform counts more events of a rule than are stored, among the
+ * days whose 24 hours are all sealed. The platform's counts may lag, so a lower count is ignored. Without `ruleIds`:
+ * of every rule.
  */
 export async function compareDays(
   db: Queryable,
@@ -147,23 +151,23 @@ export async function compareDays(
   return found.rows[0] ?? { compared: 0, beyond: [] };
 }
 
-/** One rule on one day, there and here; null where one of the two says nothing. */
+/** The two counts of one rule on one day. A count is null if its side has none. */
 export interface DayOfRule {
   /** `yyyy-MM-dd`. */
   readonly day: string;
   readonly ruleId: string;
   readonly platform: number | null;
-  /** Epoch ms; when the platform said so. */
+  /** When the platform returned the count; epoch ms. */
   readonly fetchedAt: number | null;
   readonly stored: number;
 }
 
-/** With more stale minutes than this the roll-up has much to count, and a comparison can wait. */
+/** With more stale minutes than this the comparison of the day waits for the roll-up. */
 const MAX_STALE_MINUTES = 500;
 
 /**
- * Every rule on these days that the platform's metrics or the roll-up know. Minutes that the roll-up has still to count are
- * counted here; a day with many of them is left out.
+ * Returns every rule on these days that the platform's metrics or the roll-up contain. Stale minutes are counted
+ * here; a day with many of them is left out.
  */
 export async function readDaysOfRules(
   db: Queryable,
@@ -197,7 +201,7 @@ export async function readDaysOfRules(
   return rows;
 }
 
-/** Has the platform asked for these rules' metrics again, not later than `dueAtMs`. */
+/** Makes these rules' metrics due again, not later than `dueAtMs`. */
 export async function askRulesAgain(
   db: Queryable,
   zoneId: number,

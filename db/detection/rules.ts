@@ -3,21 +3,21 @@ import type { Queryable } from "../client.ts";
 
 export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
 type RuleSort = (typeof RULE_SORTS)[number];
-/** Sorts whose value changes while events of the span still arrive. */
+/** Sort keys whose value changes while events of the span still arrive. */
 type LiveSort = Exclude<RuleSort, "rule">;
 
-/** How far before the span a rule's usual level is looked for. */
+/** Length of the time before the span from which a rule's usual level is taken. */
 const BASELINE_DAYS = 28;
 
 export interface RulesQuery {
   /** Null is every zone. */
   readonly zoneIds: readonly number[] | null;
-  /** Seconds; `fromMs` and `toMs` lie on its borders. */
+  /** Seconds. `fromMs` and `toMs` are multiples of it. */
   readonly width: 60 | 3_600 | 86_400;
   readonly fromMs: number;
   readonly toMs: number;
   readonly sort: RuleSort;
-  /** Where the page before ended. */
+  /** The last rule of the previous page. */
   readonly after: { readonly value: number | null; readonly zoneId: number; readonly ruleId: string } | null;
   readonly limit: number;
 }
@@ -30,14 +30,17 @@ export interface RuleRow {
   readonly logged: number;
   readonly challenged: number;
   readonly other: number;
-  /** Epoch ms of the start of the last bucket, of the query's width, that has events. */
+  /** Start of the last bucket with events, in the query's width; epoch ms. */
   readonly lastSeen: number;
-  /** Events of as long a span at the level of the 28 days before; null where the zone was not watched then. */
+  /** Events of a span of the same length at the level of the 28 days before; null if the zone was not watched then. */
   readonly usual: number | null;
   readonly openSpikeId: number | null;
 }
 
-/** The rules that have events in the span, the highest value first, then by zone and rule; or just by these. */
+/**
+ * Returns the rules that have events in the span, highest value first, then by zone and rule; or by zone and rule
+ * alone.
+ */
 export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleRow[]> {
   const { width, sort, after, limit } = query;
   const [from, to] = [new Date(query.fromMs), new Date(query.toMs)];

@@ -6,26 +6,26 @@ import type { SeriesKey } from "./spikes.ts";
 
 const TOP = 5;
 const MAX_CODE_POINTS = 300;
-/** Newest events that are looked at: bounds the work while a flood lasts. */
+/** Maximum number of newest events that are read, which limits the work during a flood. */
 const SAMPLE = 20_000;
 
 export interface EvidenceScope extends SeriesKey {
-  /** [fromMs, toMs) is what the events are taken from. */
+  /** The events are taken from [fromMs, toMs). */
   readonly fromMs: number;
   readonly toMs: number;
-  /** Events before toMs are counted from here on, a whole minute. */
+  /** Start of the count of events before toMs, a whole minute. */
   readonly sinceMs: number;
   readonly sparkline: readonly number[];
 }
 
-/** Evidence that is still to be collected. */
+/** Returns evidence that still has to be collected. */
 export function noEvidence({ fromMs, toMs, sparkline }: EvidenceScope): SpikeEvidence {
   const [from, to] = [new Date(fromMs).toISOString(), new Date(toMs).toISOString()];
   const total = sparkline.reduce((sum, count) => sum + count, 0);
   return { from, to, total, sampled: 0, firstEventAt: null, lastEventAt: null, top: emptyTop(), sparkline };
 }
 
-/** What the rule's newest events in the scope have in common. */
+/** Returns what the rule's newest events in the scope have in common. */
 export async function collectEvidence(db: Queryable, scope: EvidenceScope): Promise<SpikeEvidence> {
   const { total, first } = await countEvents(db, scope);
   const found = await db.execute<{
@@ -63,19 +63,20 @@ async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs }: Evi
   return counted.rows[0] ?? { total: 0, first: null };
 }
 
-/** Events without a rule are counted under ''. */
+/** Returns the condition for the rule's events. Events without a rule count under ''. */
 function isRule(ruleId: string) {
   return ruleId === "" ? sql`coalesce(rule_id, '') = ''` : sql`rule_id = ${ruleId}`;
 }
 
 /**
- * One pass over the sample counts every dimension. A path is the URL without scheme, host, query and fragment: what an
- * attack varies is mostly in the query. The empty grouping set gives the size of the sample and its newest time.
+ * Returns a statement that counts every dimension in one pass over the sample. A path is the URL without scheme,
+ * host, query and fragment, because an attack mostly varies the query. The empty grouping set returns the size of the
+ * sample and its newest time.
  */
 function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
   const columns = sql.raw(EVIDENCE_DIMENSIONS.join(", "));
   const sets = sql.raw(EVIDENCE_DIMENSIONS.map((name) => `(${name})`).join(", "));
-  // grouping() has one bit per column, set where the column is not the one grouped by.
+  // grouping() has one bit per column, set if rows are not grouped by the column.
   const all = 2 ** EVIDENCE_DIMENSIONS.length - 1;
   const isSet = EVIDENCE_DIMENSIONS.map((_, i) => all - 2 ** (EVIDENCE_DIMENSIONS.length - 1 - i));
   const nameOf = sql.raw(isSet.map((bits, i) => `when ${bits} then '${EVIDENCE_DIMENSIONS[i]}'`).join(" "));

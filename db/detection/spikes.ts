@@ -9,12 +9,15 @@ export interface SeriesKey {
 }
 
 export interface MinuteCounts extends SeriesKey {
-  /** Minutes with events, since the epoch, ascending, and the events of each. */
+  /** Minutes with events, since the epoch, ascending, and the number of events of each. */
   readonly minutes: readonly number[];
   readonly counts: readonly number[];
 }
 
-/** Series with at least `atLeast` events in the minutes of [fromMs, toMs), and those that have an open spike. */
+/**
+ * Returns the series with at least `atLeast` events in the minutes of [fromMs, toMs), and those that have an open
+ * spike.
+ */
 export async function readMinuteCounts(
   db: Queryable,
   { fromMs, toMs, atLeast }: { fromMs: number; toMs: number; atLeast: number },
@@ -34,9 +37,9 @@ export async function readMinuteCounts(
 }
 
 export interface HourCounts extends SeriesKey {
-  /** Hour of the rule's first event, since the epoch; null where it has none. */
+  /** Hour of the rule's first event, since the epoch; null if it has none. */
   readonly firstHour: number | null;
-  /** Per hour with a row: hour since the epoch, events, and the peaks of 3, 15 and 60 minutes. */
+  /** One entry per hour with a row: hour since the epoch, events, and the peaks of 3, 15 and 60 minutes. */
   readonly hours: readonly (readonly [
     hour: number,
     events: number,
@@ -46,7 +49,7 @@ export interface HourCounts extends SeriesKey {
   ])[];
 }
 
-/** What is remembered of each series' hours in [fromHour, toHour), one row per series asked for. */
+/** Returns the stored hours of each series in [fromHour, toHour), one row per requested series. */
 export async function readHourCounts(
   db: Queryable,
   series: readonly SeriesKey[],
@@ -70,7 +73,7 @@ export async function readHourCounts(
   return found.rows;
 }
 
-/** Series with stale minutes in [fromMs, toMs): their hours are not what they will be after the next roll-up. */
+/** Returns the series with stale minutes in [fromMs, toMs). The next roll-up changes their hours. */
 export async function readStaleSeries(
   db: Queryable,
   { fromMs, toMs }: { fromMs: number; toMs: number },
@@ -81,7 +84,7 @@ export async function readStaleSeries(
   return found.rows;
 }
 
-/** Coverage of every zone's hours that begin in (afterMs, untilMs]. */
+/** Returns the coverage of every zone's hours that begin in (afterMs, untilMs]. */
 export async function readSearchedThrough(
   db: Queryable,
   { afterMs, untilMs }: { afterMs: number; untilMs: number },
@@ -107,7 +110,7 @@ export async function readOpenSpikes(db: Queryable): Promise<SpikeRow[]> {
   return db.select().from(spikes).where(isNull(spikes.closedAt)).orderBy(asc(spikes.id));
 }
 
-/** When each series' latest spike closed, if that was after `afterMs`. */
+/** Returns when each series' latest spike closed, if that was after `afterMs`. */
 export async function readRecentClosings(
   db: Queryable,
   afterMs: number,
@@ -121,13 +124,13 @@ export async function readRecentClosings(
 }
 
 export interface AttackSpan extends SeriesKey {
-  /** Minutes since the epoch; times are the ends of minutes. */
+  /** Minutes since the epoch. Times are the ends of minutes. */
   readonly openedAt: number;
   readonly lastActiveAt: number;
   readonly windowMinutes: number;
 }
 
-/** Spikes marked as attacks that were active after `afterMs`; of one zone or of all. */
+/** Returns the spikes marked as attacks that were active after `afterMs`, of one zone or of all. */
 export async function readAttacks(
   db: Queryable,
   { afterMs, zoneId }: { afterMs: number; zoneId?: number },
@@ -152,8 +155,9 @@ export async function readAttacks(
 }
 
 /**
- * The new spike's id; null where the series has an open one, as when another replica was first, or one that closed
- * later than this opens: another replica was so much faster that the attack is over and told.
+ * Inserts a spike and returns its id. Returns null if the series already has an open spike because another replica
+ * was first. Also returns null if the series has a spike that closed later than this one opens: another replica was
+ * so much faster that the attack is over and has been notified.
  */
 export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
   const { zoneId, ruleId, closedAt } = spikes;
@@ -172,8 +176,8 @@ export async function openSpike(db: Queryable, spike: NewSpike): Promise<number 
 }
 
 /**
- * Writes what has become of an open spike; `closedAt` in it closes the spike. False, and nothing written, where it is
- * closed already or a later minute has been judged: another replica was faster.
+ * Stores the new state of an open spike; `closedAt` in it closes the spike. Returns false and writes nothing if the
+ * spike is already closed or a later minute has been judged, because another replica was faster.
  */
 export async function updateSpike(
   db: Queryable,

@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 
 export interface TrendQuery {
   readonly zoneId: number;
-  /** Null sums all rules; '' is the events without one. */
+  /** Null sums all rules; '' selects the events without a rule. */
   readonly ruleId: string | null;
   /** Seconds. */
   readonly width: 60 | 3_600 | 86_400;
@@ -21,7 +21,7 @@ export interface TrendBucket {
   readonly other: number;
 }
 
-/** The buckets that hold events and begin in [fromMs, toMs), oldest first. */
+/** Returns the buckets that hold events and begin in [fromMs, toMs), oldest first. */
 export async function readTrend(db: Queryable, query: TrendQuery): Promise<TrendBucket[]> {
   const { zoneId, ruleId, width, fromMs, toMs } = query;
   const { rows } = await db.execute<{ [Key in keyof TrendBucket]: TrendBucket[Key] }>(sql`

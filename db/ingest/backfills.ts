@@ -4,7 +4,7 @@ import { backfills } from "../schema/backfills.ts";
 
 export type BackfillRoute = "list" | "search" | "export";
 
-/** What tells one backfill from another; times in epoch ms. */
+/** Identifies a backfill; times in epoch ms. */
 export interface BackfillKey {
   readonly zoneId: number;
   readonly route: BackfillRoute;
@@ -15,16 +15,16 @@ export interface BackfillKey {
 export interface Backfill extends BackfillKey {
   /** Everything in [from, doneThrough) is stored. */
   readonly doneThrough: number;
-  /** Null while it is not at its end. */
+  /** Null until the backfill ends. */
   readonly endedAt: number | null;
-  /** Events that nobody had stored before. */
+  /** Events that were not stored before. */
   readonly newEvents: number;
 }
 
 /**
- * The backfill with this key as it was left, or a new one. A new one begins where an unfinished one by the same route has
- * come to, if that has the begin of its span: `-6h` means another span whenever it is typed. Call in a transaction, under
- * the lease of the zone's backfills.
+ * Returns the backfill with this key as it was left, or a new one. A new backfill begins where an unfinished one by
+ * the same route stopped, if that one covers the beginning of its span: `-6h` means another span whenever it is
+ * typed. Call in a transaction, under the lease of the zone's backfills.
  */
 export async function openBackfill(
   tx: Queryable,
@@ -69,7 +69,7 @@ async function findUnfinished(tx: Queryable, { zoneId, route, from }: BackfillKe
   return found === undefined ? undefined : toBackfill(found);
 }
 
-/** Adds what a page brought and moves the backfill forward, never back; in the page's transaction. */
+/** Adds the events of a page and moves the backfill forward, never back, in the page's transaction. */
 export async function advanceBackfill(
   tx: Queryable,
   key: BackfillKey,
@@ -85,7 +85,7 @@ export async function advanceBackfill(
     .where(isBackfill(key));
 }
 
-/** Marks it as through and returns how many events it brought. */
+/** Ends the backfill and returns how many events it added. */
 export async function endBackfill(db: Queryable, key: BackfillKey, now: number): Promise<number> {
   const [ended] = await db
     .update(backfills)

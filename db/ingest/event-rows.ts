@@ -1,11 +1,11 @@
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { createTimeWriter, toCopyField } from "../postgres/copy-text.ts";
 
-/** The columns of `toEventRows`, in its order. */
+/** The columns of `toEventRows`, in the same order. */
 export const EVENT_COLUMNS =
   "occurred_at, zone_id, log_id, route, feature, rule_id, ip, ja4, ua, url, asn, country, action, message";
 
-/** Events in COPY's text format. */
+/** Returns events in COPY's text format. */
 export function toEventRows(zoneId: number, events: readonly WafEvent[]): Buffer {
   const toTime = createTimeWriter();
   let rows = Buffer.allocUnsafe(BYTES_PER_EVENT * events.length);
@@ -20,9 +20,9 @@ export function toEventRows(zoneId: number, events: readonly WafEvent[]): Buffer
   return Buffer.from(rows.subarray(0, end));
 }
 
-/** Enough for most pages; one with longer events is moved to more room. */
+/** Enough for most pages. A page with longer events moves to a larger buffer. */
 const BYTES_PER_EVENT = 768;
-/** Of UTF-8, for a unit of a string. */
+/** UTF-8 bytes per code unit of a string, at most. */
 const MAX_BYTES_PER_UNIT = 3;
 
 function toRow(zoneId: number, event: WafEvent, time: string): string {

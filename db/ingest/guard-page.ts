@@ -8,31 +8,34 @@ import type { TombstoneRow } from "../privacy/tombstones.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 
-/** What ingest needs to keep erased data from coming back; asked only where there are tombstones. */
+/** Keeps erased data from being stored again. Called only if there are tombstones. */
 export interface ErasureGuard extends RecordEraser {
-  /** Null while the key in use is not at hand: nobody can say what these tombstones cover. */
+  /**
+   * Returns the judge, or null if the key in use is missing: without the key nothing can decide what these tombstones
+   * cover.
+   */
   judge(tombstones: readonly TombstoneRow[]): Promise<ErasureJudge | null>;
-  /** What is kept of bytes that could not be read. */
+  /** Returns the part of unreadable bytes that may be kept. */
   eraseUnreadable(raw: Buffer, covers: (ip: string) => boolean): Promise<Buffer>;
 }
 
 export interface ErasureJudge {
-  /** Matches those of the tombstones that were made with the key in use. */
+  /** Matches the tombstones that were made with the key in use. */
   readonly match: Match;
-  /** The others. Their key was given up, so that nobody will ever say what they cover. */
+  /** The other tombstones. Their key was given up, so nothing can decide what they cover. */
   readonly orphans: readonly TombstoneRow[];
 }
 
-/** Tells until when (epoch ms) an address's events are erased; null where they are not. */
+/** Returns until when (epoch ms) an address's events are erased, or null if they are not. */
 type Match = (ip: string) => number | null;
 
-/** An erasure under way, whose receipt says what was emptied for it, by whomever. */
+/** An erasure in progress. Its receipt counts what was emptied for it, by any transaction. */
 export interface OpenErasure {
   readonly id: number;
   readonly match: Match;
 }
 
-/** Of one erasure. */
+/** What was emptied for one erasure. */
 export interface Emptied {
   readonly id: number;
   readonly events: number;
@@ -40,10 +43,11 @@ export interface Emptied {
 }
 
 /**
- * Empties the covered events in a page's time, once the page is merged, and returns the keys of all that are erased there,
- * with what of it counts for erasures that are under way.
- * Not only the page's own: one may have been here before, under a masked address that nobody could match, and an
- * erasure that runs beside this page has perhaps not come to it yet and would not see the page's records.
+ * Empties the covered events in the time span of a page, once the page is merged. Returns the keys of all erased
+ * events there, and their counts for erasures in progress.
+ * The span may hold more covered events than the page's own. An event may have been stored before under a masked
+ * address that could not be matched. An erasure that runs at the same time may not have reached the event yet and
+ * would not see the page's records.
  */
 export async function eraseCovered(
   tx: Queryable,
@@ -78,16 +82,16 @@ export async function eraseCovered(
 }
 
 /**
- * Enters them into the receipts. Last in its transaction: pages of all zones meet at such a row, and who has it must wait
- * for nobody.
+ * Adds the counts to the receipts. Runs last in its transaction: transactions of all zones lock the same row, so the
+ * holder must not wait for another lock.
  */
 export async function enterEmptied(tx: Queryable, emptied: readonly Emptied[]): Promise<void> {
-  // In one order: two pages that empty for the same two erasures wait for each other in no circle.
+  // Sorted, so that two pages that empty for the same two erasures lock them in the same order and cannot deadlock.
   for (const { id, ...counts } of emptied.toSorted((one, other) => one.id - other.id))
     await addErased(tx, id, counts);
 }
 
-/** A page's records without what belongs to erased events, whichever route showed those first. */
+/** Returns a page's records without those of erased events, whichever route showed the events first. */
 export function eraseFromBlocks(
   blocks: readonly NewRawBlock[],
   erased: readonly EventKey[],
@@ -102,7 +106,8 @@ export function eraseFromBlocks(
 }
 
 /**
- * When an unreadable entry happened is not known, so every tombstone counts. An orphan may cover any address.
+ * Erases from unreadable entries. The time of an unreadable entry is not known, so every tombstone counts. An orphan
+ * may cover any address.
  */
 export function eraseFromQuarantine(
   entries: readonly NewQuarantinedEntry[],
@@ -115,7 +120,7 @@ export function eraseFromQuarantine(
   );
 }
 
-/** The erasures that are under way, each with what it alone covers. */
+/** Returns the erasures in progress, each with a matcher of its own tombstones. */
 export async function matchOpen(
   tombstones: readonly TombstoneRow[],
   guard: ErasureGuard,

@@ -8,7 +8,7 @@ import { assertFence } from "../service/leases.ts";
 import { type ErasureGuard, enterEmptied, eraseCovered, eraseFromBlocks, matchOpen } from "./guard-page.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
 
-/** Counts of one zone that are held back because the pseudonym key is missing. */
+/** Counts of one zone's data that is held back because the pseudonym key is missing. */
 export interface HeldCounts {
   readonly zoneId: number;
   readonly events: number;
@@ -21,7 +21,7 @@ const HELD_TABLES = sql`(
   union all select zone_id, 0, 1, 0 from held_blocks
   union all select zone_id, 0, 0, 1 from quarantined_entries where is_held) as held`;
 
-/** Each zone of which anything is held, by id. */
+/** Returns the counts of each zone with held data, by id. */
 export async function readHeldCounts(db: Queryable): Promise<HeldCounts[]> {
   const { rows } = await db.execute<{ [Key in keyof HeldCounts]: HeldCounts[Key] }>(sql`
     select zone_id as "zoneId", sum(event)::float8 as events, sum(block)::float8 as blocks,
@@ -31,11 +31,11 @@ export async function readHeldCounts(db: Queryable): Promise<HeldCounts[]> {
 }
 
 export interface HeldEvent extends WafEvent {
-  /** The row's version: another page may add to a held event. */
+  /** Version of the row: another page may add to a held event. */
   readonly version: string;
 }
 
-/** The first held events of a zone in the order of their key. */
+/** Returns the first held events of a zone in the order of their key. */
 export async function readHeldEvents(db: Queryable, zoneId: number, limit: number): Promise<HeldEvent[]> {
   const { rows } = await db.execute<{ [Key in keyof HeldEvent]: HeldEvent[Key] }>(sql`
     select ctid::text as version, (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId",
@@ -44,7 +44,7 @@ export async function readHeldEvents(db: Queryable, zoneId: number, limit: numbe
   return rows;
 }
 
-/** Deletes those that nobody has changed since they were read. */
+/** Deletes those held events that have not changed since they were read. */
 export async function deleteHeldEvents(
   tx: Queryable,
   zoneId: number,
@@ -64,7 +64,7 @@ interface ReleaseParts {
   readonly guard: ErasureGuard;
 }
 
-/** The first block behind `after` that is held of a zone. */
+/** Returns the first held block of a zone after `after`. */
 export async function readHeldBlock(
   db: Queryable,
   zoneId: number,
@@ -88,8 +88,8 @@ export async function readHeldBlock(
 }
 
 /**
- * Judges a held block and moves it to raw_blocks. False, and nothing changed, where the pseudonym key is missing or an event
- * of the block's time is still held: nobody knows yet whether its record must be emptied.
+ * Judges a held block and moves it to raw_blocks. Returns false and changes nothing if the pseudonym key is missing,
+ * or if an event in the block's time span is still held: such an event decides whether its record must be emptied.
  */
 export function releaseHeldBlock(
   database: Database,
@@ -126,7 +126,7 @@ async function isAnyHeld(
   return (rowCount ?? 0) > 0;
 }
 
-/** Judges the held unreadable entries of a zone. False, and nothing changed, where the pseudonym key is missing. */
+/** Judges the held unreadable entries of a zone. Returns false and changes nothing if the pseudonym key is missing. */
 export function releaseHeldEntries(
   database: Database,
   { zoneId, lease, guard }: ReleaseParts,

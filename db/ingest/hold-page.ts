@@ -8,20 +8,20 @@ import { fillOf, lacksOf, unmasksOf } from "./store-events.ts";
 
 interface StagedSpan {
   readonly zoneId: number;
-  /** Events up to here are meant; epoch ms. */
+  /** Only events up to this time; epoch ms. */
   readonly untilMs: number;
 }
 
 export interface HeldStaged {
-  /** Rows that left the staged events. */
+  /** Rows that were removed from the staged events. */
   readonly moved: number;
-  /** Those of them that were not held before. */
+  /** Moved rows that were not held before. */
   readonly added: number;
 }
 
 /**
- * Moves staged events up to `untilMs` to held_events. An event that is stored and that the page would not change stays
- * staged: it has been judged already. An event that is held already gains what it lacks.
+ * Moves staged events up to `untilMs` to held_events. An event that is stored and that the page would not change
+ * stays staged, because it was judged before. An event that is already held gains the values that it lacks.
  */
 export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<HeldStaged> {
   const changes = sql.raw(`${lacksOf("e", "s")} or ${unmasksOf("e", "s")}`);
@@ -47,9 +47,9 @@ export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan)
 }
 
 /**
- * Takes everything of a person out of staged events up to `untilMs`, because nobody can say any more which of them an
- * erasure covers. A new event is staged as an erased one. An event that is stored keeps what it has and gains only what
- * says nothing about a person.
+ * Removes all personal data from staged events up to `untilMs`, because nothing can decide any more which of them an
+ * erasure covers. A new event is staged as an erased one. A stored event keeps its values and gains only values that
+ * say nothing about a person.
  */
 export async function blankStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<void> {
   const isMeant = sql`s.occurred_at <= ${new Date(untilMs)}`;

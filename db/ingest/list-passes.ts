@@ -4,7 +4,7 @@ import { FenceLostError } from "../postgres/fence-lost-error.ts";
 import { ingestCursors } from "../schema/ingest-cursors.ts";
 import { pages } from "../schema/pages.ts";
 
-/** Where the list pass over one zone's UTC day (`yyyy-mm-dd`) stands; times in epoch ms. */
+/** State of the list pass over one zone's UTC day (`yyyy-mm-dd`); times in epoch ms. */
 export interface ListPass {
   readonly pass: number;
   readonly pagesSeen: number;
@@ -13,16 +13,16 @@ export interface ListPass {
   readonly continuationToken: string | null;
   /** Start of the latest full pass that reached the end. */
   readonly fullPassStartedAt: number | null;
-  /** The same of the latest that found nothing new. */
+  /** Start of the latest full pass that found nothing new. */
   readonly quietPassStartedAt: number | null;
   /** Null while the pass runs. */
   readonly passResult: PassResult | null;
 }
 
-/** `looped`: a token came again, so nobody knows whether everything was shown. */
+/** Result of a pass. `looped`: a token was repeated, so the pass may not have shown every page. */
 export type PassResult = "full" | "short" | "looped" | "token_rejected";
 
-/** The pass of this day as it was last committed; null when there never was one. */
+/** Returns the latest pass of this day as it was last committed, or null when there never was one. */
 export async function readListPass(db: Queryable, zoneId: number, day: string): Promise<ListPass | null> {
   const [row] = await db.select().from(ingestCursors).where(isCursor(zoneId, day));
   if (row === undefined) return null;
@@ -39,7 +39,7 @@ export async function readListPass(db: Queryable, zoneId: number, day: string): 
   };
 }
 
-/** Begins the next pass over a day; what the one before entered into the ledger stays. */
+/** Begins the next pass over a day. The ledger of the previous pass stays. */
 export async function beginListPass(
   db: Queryable,
   zoneId: number,
@@ -69,7 +69,7 @@ export async function beginListPass(
   return pass;
 }
 
-/** Whether a page with exactly these bytes was stored on an earlier read of this day. */
+/** Returns whether a page with exactly these bytes was stored in an earlier pass of this day. */
 export async function isKnownPage(
   db: Queryable,
   zoneId: number,
@@ -93,18 +93,18 @@ export interface ReadPage {
   readonly tokenHash: Buffer | null;
   readonly firstAt: number | null;
   readonly lastAt: number | null;
-  /** Per hour (epoch ms of its start): new to the pass, and the digest of their log ids. */
+  /** Per hour (epoch ms of its start): number of events that are new to the pass, and the digest of their log ids. */
   readonly hours: readonly (readonly [startsAt: number, count: number, ids: string])[];
-  /** Where the pass goes on; null at its end. */
+  /** Token of the next page; null at the end of the pass. */
   readonly nextToken: string | null;
   /** Set on the pass's last page. */
   readonly passResult: PassResult | null;
 }
 
 /**
- * Enters the pass's next page into the ledger and moves the cursor one step, from exactly where `before` saw it. Once a
- * full pass is through, the ledger of the passes before it says nothing more and goes.
- * @throws {FenceLostError} when somebody else has moved it.
+ * Adds the pass's next page to the ledger and moves the cursor one step, if the cursor is still where `before` saw
+ * it. At the end of a full pass, deletes the ledger of earlier passes, which is of no more use.
+ * @throws {FenceLostError} when another process has moved the cursor.
  */
 export async function recordListPage(
   db: Queryable,
@@ -117,7 +117,7 @@ export async function recordListPage(
   const newEntries = before.newEntries + page.newEntries;
   const isFull = passResult === "full";
   const isQuiet = isFull && newEntries === 0;
-  // One statement, so that no ledger entry is tried where the cursor has gone on.
+  // One statement, so that no ledger row is written if the cursor has moved.
   const moved = await db.execute(sql`
     with moved as (
       update ingest_cursors set fence = ${fence}, new_entries = ${newEntries}, pages_seen = pages_seen + 1,
@@ -149,7 +149,7 @@ export async function recordListPage(
   };
 }
 
-/** Returns the hours of each page of a pass, in order; null in place of a page that an earlier version entered. */
+/** Returns the hours of each page of a pass, in order; null for a page that an earlier version stored. */
 export async function readPassHours(
   db: Queryable,
   zoneId: number,
@@ -164,7 +164,7 @@ export async function readPassHours(
   return rows.map(({ hours }) => hours);
 }
 
-/** Ends a pass whose token the platform no longer takes; the next one begins at the first page. */
+/** Ends a pass whose token the platform rejects. The next pass begins at the first page. */
 export async function rejectListToken(
   db: Queryable,
   zoneId: number,

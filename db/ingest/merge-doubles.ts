@@ -1,11 +1,14 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** A platform that shows an event under two times shows it this close together, or it is left to a person. */
+/** Two times of one event that are this close together are merged. A greater difference is left to a person. */
 const NEAR = sql.raw("interval '1 hour'");
-/** Only the list can put an event under a time that is wrong by so much: into the day before or behind its own. */
+/**
+ * Only the list can show an event under a time that is wrong by so much: a time of the day before or after the
+ * event's own.
+ */
 const FAR = sql.raw("interval '25 hours'");
-/** Aliases outlive everything that the platform can still show. */
+/** Aliases are kept for longer than the platform shows any event. */
 const KEPT = sql.raw("interval '10 days'");
 
 /** An event that was stored under two times; times in epoch ms. */
@@ -16,10 +19,10 @@ export interface MergedDouble {
 }
 
 /**
- * Merges the rows of each log id that is stored in this hour (epoch ms of its start) and under another time. The other time may
- * be an hour away, or a day if only the list has shown the event in this hour. The search's time is kept. The other time is
- * noted, so that the list does not store it again. If only the list has shown the event, no time is known to be right and
- * nothing is merged. Counts and stale minutes follow.
+ * Merges the rows of each log id that is stored both in this hour (epoch ms of its start) and under another time. The
+ * other time may be an hour away, or a day if only the list has shown the event in this hour. The search's time is
+ * kept. The other time is stored as an alias, so that the list does not store the event again. If only the list has
+ * shown the event, no time is known to be right and nothing is merged. Counts and stale minutes are updated.
  */
 export async function mergeDoubles(
   tx: Queryable,
@@ -72,8 +75,9 @@ export async function mergeDoubles(
 const ROUNDED = sql.raw("interval '1 second'");
 
 /**
- * Settles staged events whose log id is stored within a second of their time: the search's time stays, else the one that is
- * stored. The other time is noted. What is settled so is staged no more, or stored no more.
+ * Resolves staged events whose log id is stored within a second of their time. The search's time is kept, else the
+ * stored one. The other time is stored as an alias. A resolved event is removed from the staged or from the stored
+ * events.
  */
 export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: number): Promise<void> {
   const at = new Date(atMs);
@@ -116,8 +120,9 @@ export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: n
 }
 
 /**
- * Notes entries of a list that lie outside its day (epoch ms of its start) and whose log id is stored within the day: the entry's
- * time is wrong, and the event is not stored again. Returns how many there are. Reads every log id of the day.
+ * Stores an alias for every entry of a list that lies outside the list's day (epoch ms of its start) and whose log id
+ * is stored within the day: the entry's time is wrong, and the event is not stored again. Returns the number of such
+ * entries. Reads every log id of the day.
  */
 export async function noteWrongTimes(
   tx: Queryable,

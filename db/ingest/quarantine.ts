@@ -1,20 +1,23 @@
 import type { Queryable } from "../client.ts";
 import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 
-/** A statement takes 65,535 parameters at most, and after a change of the platform's a whole page may be unreadable. */
+/**
+ * A statement takes 65,535 parameters at most. After a change of the platform's format a whole page may be
+ * unreadable.
+ */
 const ROWS_PER_STATEMENT = 1_000;
 
 export interface NewQuarantinedEntry {
   readonly route: "search" | "list";
-  /** The UTC day that was asked for, `yyyy-mm-dd`; null on the search route. */
+  /** The UTC day of the request, `yyyy-mm-dd`; null on the search route. */
   readonly day: string | null;
   readonly reason: string;
   readonly raw: Buffer;
-  /** Nobody could check it for erased addresses; `judge-held` does. */
+  /** True if the entry could not be checked for erased addresses. `judge-held` checks it later. */
   readonly isHeld?: boolean;
 }
 
-/** Sets entries aside, each content once per zone; returns how many were not there before. */
+/** Quarantines entries, each content once per zone. Returns how many were new. */
 export async function quarantineEntries(
   db: Queryable,
   zoneId: number,

@@ -14,8 +14,8 @@ export interface NewRawBlock {
 }
 
 /**
- * The packed id hashes of every block that may hold a record of this time (epoch ms, both ends included), also of blocks
- * that are held back.
+ * Returns the packed id hashes of every block that may hold a record of this time span (epoch ms, both ends
+ * included). Includes blocks that are held back.
  */
 export async function readLogIdHashes(
   db: Queryable,

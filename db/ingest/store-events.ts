@@ -7,19 +7,19 @@ import type { Transaction } from "../postgres/transaction.ts";
 import { EVENT_COLUMNS as COLUMNS } from "./event-rows.ts";
 import { settleStagedDoubles } from "./merge-doubles.ts";
 
-/** What a page touches, counted by the caller. */
+/** Minutes and hours that a page changes, counted by the caller. */
 interface EventCounts {
-  /** Rule to minutes, epoch ms of their start. */
+  /** Minutes by rule, as epoch ms of their start. */
   readonly minutes: ReadonlyMap<string, ReadonlySet<number>>;
-  /** Hour, epoch ms of its start, to number of events. */
+  /** Number of events by hour, epoch ms of its start. */
   readonly hours: ReadonlyMap<number, number>;
-  /** Events of the list, whose dimensions the search has to give. */
+  /** True if some events come from the list, so that the search still has to give their dimensions. */
   readonly hasUnresolved: boolean;
 }
 
 /** A page's events, ready to be copied. */
 export interface NewEvents {
-  /** As `toEventRows` writes them. */
+  /** In the format of `toEventRows`. */
   readonly rows: Buffer;
   readonly size: number;
   /** Epoch ms; null when there are none. */
@@ -29,17 +29,17 @@ export interface NewEvents {
 }
 
 export interface StoredEvents {
-  /** Events nobody had stored before. */
+  /** Events that were not stored before. */
   readonly inserted: number;
-  /** Events that were here and gained a dimension. */
+  /** Stored events that gained a dimension. */
   readonly filled: number;
-  /** Sealed hours that gained an event and are open again; epoch ms of their starts. */
+  /** Sealed hours that gained an event and were reopened; epoch ms of their starts. */
   readonly reopened: readonly number[];
 }
 
 /**
- * An hour that gains events. A sealed one that the platform still has is open again, because its seal says that there are no
- * further events; an older one counts on, and its seal stays.
+ * Returns the assignments to an hour that gains events. A sealed hour that the platform still serves is reopened,
+ * because its seal says that there are no further events. An older hour counts the events and keeps its seal.
  */
 function gain(storedAt: number) {
   const isReopened = sql`coverage_windows.state = 'sealed'
@@ -54,8 +54,8 @@ function gain(storedAt: number) {
 const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
 
 /**
- * Copies events, none of which is known, straight into the table: almost at the price of a plain COPY.
- * @throws the driver's 23505 when one of them is there, 23514 when a day has no partition.
+ * Copies events, none of which is stored, straight into the table. Costs little more than a plain COPY.
+ * @throws the driver's 23505 when one of them is stored, 23514 when a day has no partition.
  */
 export async function copyNewEvents(client: pg.PoolClient, events: NewEvents): Promise<void> {
   await copy(client, "waf_events", events.rows);
@@ -69,7 +69,7 @@ async function copy(client: pg.PoolClient, table: string, rows: Buffer): Promise
   });
 }
 
-/** Marks the minutes that copied events make stale and counts the events into their hours. */
+/** Marks the minutes of copied events as stale and adds the events to the counts of their hours. */
 export async function recordCounts(
   tx: Queryable,
   { zoneId, counts, storedAt }: { zoneId: number; counts: EventCounts; storedAt: number },
@@ -77,7 +77,7 @@ export async function recordCounts(
   const rules = [...counts.minutes].flatMap(([rule, touched]) => Array.from(touched, () => rule));
   const minutes = [...counts.minutes.values()].flatMap((touched) => [...touched]);
   const hours = [...counts.hours.keys()];
-  // One order of locks in every writer: marks by key, then hours by key.
+  // Every writer locks in the same order: marks by key, then hours by key.
   const unresolvedSince = counts.hasUnresolved ? new Date(storedAt) : null;
   const gained = await tx.execute<{ hour: number }>(sql`
     with marked as (
@@ -100,9 +100,9 @@ export async function recordCounts(
 }
 
 /**
- * Stores events of which some may be known, marks the minutes they make stale and counts the new ones into their hours.
- * Events that are here already gain what they lack and lose nothing; a full address replaces a masked one, never the
- * reverse.
+ * Stores events of which some may already be stored, marks their minutes as stale and adds the new ones to the counts
+ * of their hours. A stored event gains the values that it lacks and loses none. A full address replaces a masked one,
+ * never the reverse.
  * @throws the driver's 23514 when a day has no partition.
  */
 export async function mergeEvents(
@@ -115,7 +115,7 @@ export async function mergeEvents(
   return mergeStaged(transaction, page, events);
 }
 
-/** Copies events into `staged_events`, which is empty again when the transaction ends. */
+/** Copies events into `staged_events`, which is emptied at the end of the transaction. */
 export async function stageEvents({ client }: Transaction, { rows }: Pick<NewEvents, "rows">): Promise<void> {
   await client.query(
     "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
@@ -123,7 +123,7 @@ export async function stageEvents({ client }: Transaction, { rows }: Pick<NewEve
   await copy(client, "staged_events", rows);
 }
 
-/** The second half of `mergeEvents`, for `size` events that are staged. */
+/** Merges `size` staged events: the second half of `mergeEvents`. */
 export async function mergeStaged(
   transaction: Transaction,
   { zoneId, storedAt }: { zoneId: number; storedAt: number },
@@ -139,7 +139,7 @@ export async function mergeStaged(
   return { inserted, filled: filled.rows[0]?.filled ?? 0, reopened };
 }
 
-/** Drops list rows whose event is stored under another time. A search row has its right time, so it stays. */
+/** Drops list rows whose event is stored under another time. A search row has the right time, so it stays. */
 const DROP_ALIASES = `delete from staged_events s using event_aliases a
   where a.zone_id = s.zone_id and a.other_at = s.occurred_at and a.log_id = s.log_id and s.feature is null`;
 
@@ -174,10 +174,11 @@ async function insertStaged(
 }
 
 /**
- * A DO UPDATE on the insert would lock and log every known row; this touches only rows that lack something. A rule or
- * action that becomes known moves the event from one count to another, so both minutes are stale. Known rows are looked
- * up by their key, one after the other (`limit` keeps the lateral from becoming a join): for a partition nobody has
- * analyzed yet the planner would compare every row of the page with every one of its hour.
+ * Returns the statement that fills rows that lack a value. A DO UPDATE on the insert would lock and log every known
+ * row; this statement writes only rows that lack something. A rule or action that becomes known moves the event from
+ * one count to another, so both minutes are stale. Known rows are looked up by key, one after the other (`limit`
+ * keeps the lateral from becoming a join): for a partition that was never analyzed the planner would compare every
+ * row of the page with every row of its hour.
  */
 function fillStatement(zoneId: number, fromMs: number, toMs: number) {
   const lacks = lacksOf("e", "s");
@@ -210,17 +211,20 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number) {
     select count(*)::integer as filled from filled`;
 }
 
-/** SQL: whether the row `given` knows a dimension that the row `known` lacks; the address apart. */
+/** Returns SQL for whether the row `given` has a dimension that the row `known` lacks, without the address. */
 export function lacksOf(known: string, given: string): string {
   return FILLED.map((name) => `(${known}.${name} is null and ${given}.${name} is not null)`).join(" or ");
 }
 
-/** SQL: assignments that give `known` what it lacks. */
+/** Returns SQL assignments that copy to `known` the values that it lacks. */
 export function fillOf(known: string, given: string): string {
   return FILLED.map((name) => `${name} = coalesce(${known}.${name}, ${given}.${name})`).join(", ");
 }
 
-/** SQL: whether `given` has a better address than `known`: any for none, a full one for a masked one. */
+/**
+ * Returns SQL for whether `given` has a better address than `known`: any address instead of none, a full one instead
+ * of a masked one.
+ */
 export function unmasksOf(known: string, given: string): string {
   return `(${given}.ip is not null and (${known}.ip is null
     or (${known}.ip like '%*%' and ${given}.ip <> '' and ${given}.ip not like '%*%')))`;

@@ -29,7 +29,7 @@ import {
 } from "./store-events.ts";
 
 const UNIQUE_VIOLATION = "23505";
-/** Longer ago no event of a page is: ingest takes none that is older than ten days. */
+/** Upper limit for the age of a page's events: ingest takes none that is older than ten days. */
 const OLDEST_ENTRY_MS = 11 * 86_400_000;
 
 export interface NewPage {
@@ -37,13 +37,13 @@ export interface NewPage {
   readonly lease: { readonly name: string; readonly fence: number };
   readonly events: NewEvents;
   readonly expectNew: boolean;
-  /** Epoch ms; when the hours that gain an event last did. */
+  /** Stored as the time at which the hours last gained an event; epoch ms. */
   readonly storedAt: number;
   readonly quarantined: readonly NewQuarantinedEntry[];
   readonly rawBlocks: readonly NewRawBlock[];
-  /** Without one, a page that a tombstone may cover is refused. */
+  /** Without a guard, a page that a tombstone may cover is refused. */
   readonly erasures?: ErasureGuard | undefined;
-  /** The page was held back before: without the pseudonym key the call fails and holds nothing. */
+  /** True if the page was held back before. Without the pseudonym key the call then fails and holds nothing. */
   readonly mustJudge?: boolean;
 }
 
@@ -51,7 +51,7 @@ export interface StoredPage {
   readonly inserted: number;
   readonly filled: number;
   readonly quarantined: number;
-  /** Sealed hours that gained an event and are open again; epoch ms of their starts. */
+  /** Sealed hours that gained an event and were reopened; epoch ms of their starts. */
   readonly reopened: readonly number[];
   /** Events held back for the first time, because the pseudonym key is missing. */
   readonly held: number;
@@ -60,11 +60,11 @@ export interface StoredPage {
 type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
 
 /**
- * One page of the platform in one transaction: events, stale minutes, hour counts, records, what was set aside, and
- * whatever `conclude` adds (ledger, cursor). All of it or, when the lease has passed to another, nothing.
- * With `expectNew` the events are copied straight into the table, and staged in a second transaction only when one of
- * them turns out to be known: say so where the page before brought nothing but new events. Of what was erased nothing
- * comes back. While the pseudonym key is missing, what an erasure may cover is held back, and the rest is stored.
+ * Stores one page of the platform in one transaction: events, stale minutes, hour counts, records, quarantined
+ * entries, and whatever `conclude` adds (ledger, cursor). Stores nothing if another process has taken the lease over.
+ * With `expectNew` the events are copied straight into the table. They are staged in a second transaction only if one
+ * of them is already stored. Pass it if the page before had only new events. Erased data is never stored again. While
+ * the pseudonym key is missing, events that an erasure may cover are held back and the rest is stored.
  * @throws {FenceLostError}
  */
 export async function storePage<T>(
@@ -81,7 +81,10 @@ export async function storePage<T>(
   }
 }
 
-/** Null, and nothing stored, where a tombstone may cover an event: then it has to be staged. */
+/**
+ * Copies the page. Returns null and stores nothing if a tombstone may cover an event, because such a page has to be
+ * staged.
+ */
 function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
   return inTransaction(database, async ({ tx, client }) => {
     const { zoneId, events, lease, storedAt } = page;
@@ -121,7 +124,7 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
   });
 }
 
-/** Whether an event of the page's time is stored under another time: such a page has to be staged. */
+/** Returns whether an event in the page's time span is stored under another time. Such a page has to be staged. */
 async function hasAliases(tx: Queryable, zoneId: number, { firstAt, lastAt }: NewEvents): Promise<boolean> {
   if (firstAt === null || lastAt === null) return false;
   const { rows } = await tx.execute<{ found: boolean }>(sql`
@@ -130,7 +133,7 @@ async function hasAliases(tx: Queryable, zoneId: number, { firstAt, lastAt }: Ne
   return rows[0]?.found ?? false;
 }
 
-/** A page that brings nothing, because it is known, needs none. */
+/** Returns the tombstones that may cover the page. A page without new content needs none. */
 async function readCovering({ tx, client }: Transaction, page: NewPage): Promise<TombstoneRow[]> {
   const { zoneId, events, quarantined, storedAt } = page;
   if (events.size === 0 && quarantined.length === 0) return [];
@@ -196,7 +199,7 @@ async function mergeJudged(
   };
 }
 
-/** Holds back what is not after `untilMs`: events, blocks with one such record, and entries without a known time. */
+/** Holds back data up to `untilMs`: events, blocks with at least one such record, and entries without a known time. */
 async function holdCovered(transaction: Transaction, page: NewPage, untilMs: number): Promise<GuardedPage> {
   const { tx } = transaction;
   const { zoneId, events, rawBlocks } = page;

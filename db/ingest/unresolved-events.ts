@@ -3,7 +3,10 @@ import type { Queryable } from "../client.ts";
 
 const MAX_TIMES = 1_000;
 
-/** When each event of the hour occurred that the search has not shown and that lies before `beforeMs`; epoch ms, ascending, the first of many. */
+/**
+ * Returns the times of the hour's events before `beforeMs` that the search has not shown; epoch ms, ascending, the
+ * first of many.
+ */
 export async function readUnresolved(
   db: Queryable,
   zoneId: number,
@@ -17,7 +20,7 @@ export async function readUnresolved(
   return rows.map(({ at }) => at);
 }
 
-/** Says that an hour's events are all resolved, unless the list has stored another one since `seenAt` (epoch ms). */
+/** Marks all events of an hour as resolved, unless the list has stored another one since `seenAt` (epoch ms). */
 export async function clearUnresolved(
   db: Queryable,
   zoneId: number,

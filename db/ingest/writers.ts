@@ -3,9 +3,9 @@ import type { Queryable } from "../client.ts";
 import { COMMAND_SESSIONS, WORK_SESSIONS } from "../postgres/session-names.ts";
 
 /**
- * Whether a session of the service's own work, of this process or of any other on the server, is in the middle of
- * something: nearly always while events are copied in bulk, and seldom while few arrive. A role that may not look at the
- * sessions of others (pg_read_all_stats) sees none of theirs at work.
+ * Returns whether a session of the service's jobs or commands, in this process or in another one, is in a
+ * transaction. That is nearly always so while events are copied in bulk, and seldom while few arrive. A role without
+ * pg_read_all_stats sees no activity of other roles' sessions.
  */
 export async function areWritersAtWork(
   db: Queryable,

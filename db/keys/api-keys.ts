@@ -4,7 +4,7 @@ import { apiKeys } from "../schema/api-keys.ts";
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 
-/** With whether it is good at the database's own time: one clock for all replicas. */
+/** Includes whether the key is valid by the database's time, which is one clock for all replicas. */
 export type FoundApiKey = Pick<ApiKeyRow, "keyId" | "name" | "keyHash" | "roles" | "zoneIds" | "isMasked"> & {
   readonly isLive: boolean;
 };
@@ -20,7 +20,7 @@ export async function findApiKey(db: Queryable, keyId: string): Promise<FoundApi
   return row ?? null;
 }
 
-/** Hashes of those that are good now, the ones used last first; at most so many. */
+/** Returns the hashes of valid keys, most recently used first, at most `limit`. */
 export async function listLiveKeyHashes(db: Queryable, limit: number): Promise<Buffer[]> {
   const { keyHash, lastUsedAt } = apiKeys;
   const rows = await db
@@ -32,7 +32,7 @@ export async function listLiveKeyHashes(db: Queryable, limit: number): Promise<B
   return rows.map((row) => row.keyHash);
 }
 
-/** Those that are good now, in the order they were made. */
+/** Returns the valid keys in the order in which they were made. */
 export async function pageLiveApiKeys(
   db: Queryable,
   { offset, limit }: { offset: number; limit: number },
@@ -50,7 +50,7 @@ export async function pageLiveApiKeys(
 
 export type ListedApiKey = Omit<ApiKeyRow, "keyHash"> & { readonly isLive: boolean };
 
-/** The newest first, from before `beforeId`; with `withDead` also those that are revoked or expired. */
+/** Returns keys with ids before `beforeId`, newest first. `withDead` includes the revoked and expired ones. */
 export function listApiKeys(
   db: Queryable,
   { beforeId, withDead, limit }: { beforeId: number | null; withDead: boolean; limit: number },
@@ -65,7 +65,7 @@ export function listApiKeys(
 }
 
 export type NewApiKey = Pick<ApiKeyRow, "keyId" | "keyHash" | "name" | "roles" | "zoneIds" | "isMasked"> & {
-  /** From now, by the database's clock; null is for good. */
+  /** Counted from now, by the database's clock. Null: never expires. */
   readonly expiresInMs: number | null;
 };
 
@@ -83,7 +83,10 @@ export async function insertApiKey(tx: Queryable, { expiresInMs, ...key }: NewAp
   return row;
 }
 
-/** Of the first start on a database: of many replicas at once one makes the key, and the others see that there is one. */
+/**
+ * Inserts the key of the first start on a database. If many replicas call at once, one of them inserts its key and
+ * the others get false.
+ */
 export async function insertFirstApiKey(tx: Queryable, key: NewApiKey): Promise<boolean> {
   await tx.execute(sql`lock table ${apiKeys} in share row exclusive mode`);
   if ((await tx.$count(apiKeys)) > 0) return false;
@@ -91,7 +94,10 @@ export async function insertFirstApiKey(tx: Queryable, key: NewApiKey): Promise<
   return true;
 }
 
-/** A key that somebody made up; `different` where its id is that of another key. Of many at once all get one row. */
+/**
+ * Inserts a key that a person chose. Returns `different` if its id belongs to another key. Concurrent calls with one
+ * key produce one row.
+ */
 export async function keepApiKey(tx: Queryable, key: NewApiKey): Promise<"added" | "same" | "different"> {
   await tx.execute(sql`lock table ${apiKeys} in share row exclusive mode`);
   const known = await findApiKey(tx, key.keyId);
@@ -100,7 +106,7 @@ export async function keepApiKey(tx: Queryable, key: NewApiKey): Promise<"added"
   return "added";
 }
 
-/** Ends a key for good; `over` when it was revoked already. Of two at once one ends it. */
+/** Revokes a key. Returns `over` if it was revoked already. Of two concurrent calls one revokes it. */
 export async function revokeApiKey(tx: Queryable, keyId: string): Promise<"revoked" | "over" | "unknown"> {
   const revoked = await tx
     .update(apiKeys)
@@ -111,7 +117,10 @@ export async function revokeApiKey(tx: Queryable, keyId: string): Promise<"revok
   return (await findApiKey(tx, keyId)) === null ? "unknown" : "over";
 }
 
-/** The keys of this id, or with this name that are not revoked: a name may be shared while a key is replaced. */
+/**
+ * Returns the ids of the keys with this id, or of those with this name that are not revoked. Two keys may share a
+ * name while one replaces the other.
+ */
 export async function findApiKeyIds(db: Queryable, idOrName: string): Promise<string[]> {
   const isNamed = and(eq(apiKeys.name, idOrName), isNull(apiKeys.revokedAt));
   const rows = await db
@@ -122,7 +131,7 @@ export async function findApiKeyIds(db: Queryable, idOrName: string): Promise<st
   return rows.map(({ keyId }) => keyId);
 }
 
-/** At most one write a minute for each key, however many replicas note that it was used. */
+/** Stores that a key was used, at most once a minute for each key, however many replicas report it. */
 export async function touchApiKey(db: Queryable, keyId: string): Promise<void> {
   const isStale = sql`(${apiKeys.lastUsedAt} is null or ${apiKeys.lastUsedAt} < now() - interval '1 minute')`;
   await db

@@ -1,7 +1,7 @@
 import type { Queryable } from "../client.ts";
 import { auditEntries } from "../schema/audit-entries.ts";
 
-/** Who did what to what. Written in the transaction of the change itself, so that neither is there without the other. */
+/** Who did what to what. Written in the transaction of the change itself, so that neither exists without the other. */
 export type AuditEntry = Pick<typeof auditEntries.$inferInsert, "actor" | "action" | "subject" | "details">;
 
 export async function writeAuditEntry(tx: Queryable, entry: AuditEntry): Promise<void> {

@@ -17,14 +17,14 @@ export interface AuditSearch {
   readonly since: number | undefined;
   /** Epoch ms. */
   readonly until?: number | undefined;
-  /** An action, or with `.` at its end all of its kind. */
+  /** An action, or with `.` at the end every action with that prefix. */
   readonly action: string | undefined;
-  /** Of the last entry of the page before. */
+  /** Id of the last entry of the previous page. */
   readonly beforeId?: number | undefined;
   readonly limit: number;
 }
 
-/** The newest acts first. */
+/** Returns the matching entries, newest first. */
 export async function listAudit(db: Queryable, search: AuditSearch): Promise<AuditedAct[]> {
   const { since, until, action, beforeId, limit } = search;
   const rows = await db
@@ -50,7 +50,7 @@ function isAction(action: string | undefined): SQL | undefined {
     : eq(auditEntries.action, action);
 }
 
-/** The latest act of a kind on a subject; null where there is none. */
+/** Returns the latest entry with this action (or prefix), or null. */
 export async function readLatestAct(db: Queryable, action: string): Promise<AuditedAct | null> {
   const [latest] = await listAudit(db, { since: undefined, action, limit: 1 });
   return latest ?? null;

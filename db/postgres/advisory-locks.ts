@@ -4,6 +4,6 @@ export const ADVISORY_LOCKS = {
   partitions: 7_603_002,
   erasures: 7_603_003,
   closedDays: 7_603_011,
-  /** Taken by the trigger that numbers alert transitions. */
+  /** Locked by the trigger that numbers alert transitions. */
   alertTransitions: 7_603_012,
 } as const;

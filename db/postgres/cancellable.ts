@@ -5,9 +5,9 @@ import pg from "pg";
 import type { Database } from "../client.ts";
 
 /**
- * Runs statements on one connection and has Postgres stop the one under way when the signal aborts: a question that
- * nobody waits for any more must not keep a connection. Rejects with the signal's reason then. All statements together
- * may take as long as the pool allows one: the statement that exceeds the rest is cancelled (57014).
+ * Runs statements on one connection and cancels the running one when the signal aborts, so that a request without a
+ * reader does not keep a connection. Rejects with the signal's reason then. All statements together may take as long
+ * as the pool allows for one: the statement that exceeds the rest is cancelled (57014).
  */
 export async function runCancellable<T>(
   database: Database,
@@ -35,9 +35,10 @@ export async function runCancellable<T>(
     isOver = true;
     clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
-    // Before the connection is anybody else's: a late cancellation would stop their statement.
+    // The connection must not return to the pool before this: a late cancellation would stop another caller's
+    // statement.
     await cancelling;
-    // A cancellation may have hit the rollback: such a connection is nobody else's.
+    // A cancellation may have hit the rollback. Such a connection is closed instead of reused.
     client.release(cancelling !== undefined);
   }
 }
@@ -45,8 +46,8 @@ export async function runCancellable<T>(
 const AGAIN_MS = 50;
 
 /**
- * Over a connection of its own: those of the pool may all be busy with what is to be cancelled. Again until it is over:
- * between two statements there is none to cancel.
+ * Cancels the running statement over a connection of its own, because the pool's connections may all be busy with the
+ * statements to cancel. Repeats until the work ends, because between two statements there is none to cancel.
  */
 async function cancelStatements(
   { pool }: Database,

@@ -1,7 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** How far Postgres's clock is ahead of this machine's, in ms; as exact as half the query's duration. */
+/**
+ * Returns how far Postgres's clock is ahead of this machine's, in ms. The error is at most half the query's duration.
+ */
 export async function readClockOffset(db: Queryable): Promise<number> {
   const before = Date.now();
   const { rows } = await db.execute<{ at: number }>(

@@ -1,19 +1,21 @@
 import { MINUTE_MS } from "../../src/lib/units.ts";
 
-/** A value of a row to be copied; times go through `createTimeWriter`. */
+/** A value of a row to be copied. Times go through `createTimeWriter`. */
 export type CopyValue = string | number | null;
 
 const ESCAPED = /[\\\n\r\t]/;
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** One field of COPY's text format (PostgreSQL manual, COPY, "Text Format"). The text must not hold a NUL. */
+/** Returns one field of COPY's text format (PostgreSQL manual, COPY, "Text Format"). The text must not hold a NUL. */
 export function toCopyField(value: CopyValue): string {
   if (value === null) return "\\N";
   if (typeof value === "number") return String(value);
   return ESCAPED.test(value) ? value.replace(/[\\\n\r\t]/g, (char) => ESCAPES[char] ?? char) : value;
 }
 
-/** Writes epoch milliseconds as timestamps that COPY reads; quick for times of the same minute. */
+/**
+ * Returns a function that writes epoch milliseconds as timestamps for COPY. It is fast for times of the same minute.
+ */
 export function createTimeWriter(): (atMs: number) => string {
   let minute = Number.NaN;
   let prefix = "";

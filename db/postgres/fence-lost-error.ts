@@ -1,4 +1,7 @@
-/** Another owner has taken over, or the lease was given back: what this one was about to commit must not be. */
+/**
+ * Thrown when another owner has taken the lease over, or the lease was given back, so that the caller must not
+ * commit.
+ */
 export class FenceLostError extends Error {
   override readonly name = "FenceLostError";
   readonly code = "FENCE_LOST";

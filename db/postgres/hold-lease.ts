@@ -5,14 +5,14 @@ import { hasEnded, nameHolder } from "./lease-holder.ts";
 export interface HeldLease {
   readonly name: string;
   readonly fence: number;
-  /** Aborts when a renewal finds the lease taken: what follows could not commit anyway. */
+  /** Aborts when a renewal finds the lease taken, because later work could not commit. */
   readonly lost: AbortSignal;
 }
 
 /**
- * Runs `fn` while holding the lease, renewing it in the background and giving it back at the end; null, without running
- * anything, while another holds it. That of a process of this machine which has ended, killed perhaps, is taken over at
- * once. The lease is only a hint: what `fn` commits must assert the fence.
+ * Runs `fn` while holding the lease, renews the lease in the background and gives it back at the end. Returns null
+ * without running `fn` while another process holds the lease. The lease of a process of this machine that has ended,
+ * for example by a kill, is taken over at once. The lease is only a hint: the commits of `fn` must assert the fence.
  */
 export async function holdLease<T>(
   database: Database,
@@ -26,7 +26,7 @@ export async function holdLease<T>(
     if (!(await renewLease(database.db, { name, fence, ttlMs })))
       lost.abort(new Error(`lease ${name} was lost`));
   };
-  // A failed renewal is no proof of loss; the next one, or the fence, tells.
+  // A failed renewal does not prove a loss. The next renewal or the fence decides.
   const timer = setInterval(() => void renew().catch(() => undefined), ttlMs / 3);
   try {
     return await fn({ name, fence, lost: lost.signal });
@@ -36,7 +36,10 @@ export async function holdLease<T>(
   }
 }
 
-/** A wrong guess about the holder's end would cost its work in progress and nothing else: the fence keeps the two apart. */
+/**
+ * Takes the lease, even from a holder that seems to have ended. A wrong guess costs that holder its work in progress
+ * and nothing else, because the fence separates the two.
+ */
 async function take(
   { db }: Database,
   { name, ttlMs }: { name: string; ttlMs: number },

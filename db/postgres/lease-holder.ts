@@ -2,14 +2,17 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Process ids mean something only within one: a boot of a kernel, a namespace of it, and a name against copied machines. */
+/**
+ * Identifies where process ids are comparable: one boot of a kernel, one namespace of it, and a host name to tell
+ * copied machines apart.
+ */
 interface Machine {
   readonly boot: string;
   readonly namespace: string;
   readonly host: string;
 }
 
-/** Of one process of a machine; ids are used again, an id with its start is not. */
+/** One process of a machine. Process ids are reused; an id together with its start time is not. */
 interface Owner extends Machine {
   readonly pid: number;
   /** In ticks since the boot. */
@@ -17,8 +20,8 @@ interface Owner extends Machine {
 }
 
 /**
- * A name for one holding of a lease that says which process it is, so that others on the same machine can tell when
- * that process has ended. Where the system does not say who is who, the name says nothing.
+ * Returns a name for one holding of a lease. The name identifies the process, so that others on the same machine can
+ * see when that process has ended. If the system does not identify processes, the name does not either.
  */
 export function nameHolder(): string {
   const machine = readMachine();
@@ -30,8 +33,8 @@ export function nameHolder(): string {
 }
 
 /**
- * Whether the holder's process has ended for sure. One that is stopped or hangs has not, and of another machine or
- * container nothing is known.
+ * Returns whether the holder's process has certainly ended. A process that is stopped or hangs has not ended. Returns
+ * false for another machine or container.
  */
 export function hasEnded(holder: string): boolean {
   const owner = readOwner(holder);
@@ -54,7 +57,7 @@ function readOwner(holder: string): Owner | null {
   }
 }
 
-/** Null where there is no such `/proc`. */
+/** Returns null if there is no such `/proc`. */
 function readMachine(): Machine | null {
   try {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -64,7 +67,7 @@ function readMachine(): Machine | null {
   }
 }
 
-/** Asked of the kernel: `/proc` may hide the processes of others. */
+/** Asks the kernel, because `/proc` may hide the processes of others. */
 function exists(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -74,10 +77,14 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Null where it is hidden; a process that has ended and waits to be noticed by its parent has none. */
+/**
+ * Returns null if the start time is hidden. A process that has ended and waits for its parent has no start time
+ * either.
+ */
 function readStart(pid: number): string | null {
   try {
-    // The name in parentheses may hold spaces and parentheses itself: state and the 20th field from it come after.
+    // The name in parentheses may hold spaces and parentheses. The state follows it, and the start time is the 20th
+    // field from there.
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return state === "Z" || state === "X" ? "" : (rest[18] ?? null);

@@ -1,13 +1,12 @@
 import type pg from "pg";
 
-/** pg's own switch for sending without waiting, which its types do not name yet. */
+/** The pool client with pg's switch for sending without waiting, which pg's types do not declare yet. */
 type Pipelined = pg.PoolClient & { pipeline: boolean };
 
 /**
- * Runs the statements that `send` starts, in their order, in one round trip instead of one each: every wait for an
- * answer is time in which this transaction holds locks and does nothing. Nothing else may use the connection meanwhile,
- * and no COPY may be among them. Once one fails Postgres refuses those behind it; the first failure is thrown when all
- * are answered.
+ * Runs the statements that `send` starts, in order, in one round trip, because every wait for an answer prolongs the
+ * transaction's locks. Nothing else may use the connection meanwhile, and no statement may be a COPY. After a failure
+ * Postgres refuses the statements behind it. The first failure is thrown when all are answered.
  */
 export async function inOneTrip<T extends readonly PromiseLike<unknown>[]>(
   client: pg.PoolClient,

@@ -5,8 +5,9 @@ import { ensurePartitions } from "./partitions.ts";
 const NO_PARTITION = "23514";
 
 /**
- * Runs writers with their days' partitions in place. Remembers which days it has seen to, so that a page costs no
- * catalogue query; where a day has gone since (retention), it is made again and the writer runs once more.
+ * Returns a keeper that runs writers with the partitions of their days in place. It remembers the days that it has
+ * checked, so that a page costs no catalogue query. If retention has dropped a day since, the keeper creates the day
+ * again and runs the writer once more.
  */
 export function createPartitionKeeper(database: Database) {
   const kept = new Set<string>();
@@ -19,7 +20,7 @@ export function createPartitionKeeper(database: Database) {
   }
 
   return {
-    /** `days` are UTC, `yyyy-mm-dd`. */
+    /** Runs `write` with partitions for `days`, which are UTC days (`yyyy-mm-dd`). */
     async withDays<T>(days: readonly string[], write: () => Promise<T>): Promise<T> {
       await ensure(days);
       try {

@@ -8,9 +8,9 @@ const PARTITIONED_TABLES = ["waf_events", "raw_blocks"] as const;
 export type PartitionedTable = (typeof PARTITIONED_TABLES)[number];
 
 /**
- * Makes sure that both tables have a partition for each UTC day (`yyyy-mm-dd`); returns the names it made.
- * Any number of sessions may call it at once. Writers are not blocked: the new table is attached, not created under
- * the parent. There is no default partition: an event of a missing day raises 23514.
+ * Creates the missing partitions of both tables for each UTC day (`yyyy-mm-dd`). Returns the names of the created
+ * ones. Any number of sessions may call it at once. Writers are not blocked: the new table is attached, not created
+ * under the parent. There is no default partition: an event of a missing day raises 23514.
  * @throws {RangeError} for a day that is not in the calendar.
  */
 export async function ensurePartitions(database: Database, days: readonly string[]): Promise<string[]> {
@@ -30,8 +30,9 @@ export async function ensurePartitions(database: Database, days: readonly string
 }
 
 /**
- * Drops the table's partitions of days before `day`, one transaction each; returns their names. Dropping needs the
- * whole table for a moment, so it waits two seconds at most and then lets the writers behind it go first.
+ * Drops the table's partitions of days before `day`, one transaction each. Returns their names. Dropping locks the
+ * whole table for a moment, so it waits for the lock two seconds at most and then lets the writers behind it go
+ * first.
  */
 export async function dropPartitionsBefore(
   database: Database,
@@ -70,7 +71,7 @@ async function addPartition(
   day: string,
   nextDay: string,
 ): Promise<void> {
-  // Bounds cannot be parameters; both were checked to be days. A time zone would be an error in a date's bound.
+  // Bounds cannot be parameters. Both were checked to be days. A time zone would be an error in a date's bound.
   const bound = (at: string) => sql.raw(table === "waf_events" ? `'${at} 00:00:00+00'` : `'${at}'`);
   await tx.execute(sql`create table ${sql.identifier(name)} (like ${sql.identifier(table)} including all)`);
   await tx.execute(

@@ -4,20 +4,21 @@ import type pg from "pg";
 import { readSqlState } from "../../src/lib/sql-state.ts";
 import type { Database, Queryable } from "../client.ts";
 
-/** Deadlock, serialization failure, lock timeout: Postgres has undone everything, so running again is safe. */
+/** Deadlock, serialization failure, lock timeout. Postgres has undone everything, so running again is safe. */
 const RETRIED = new Set(["40P01", "40001", "55P03"]);
 const ATTEMPTS = 5;
 const BACK_OFF_MS = 20;
 
 export interface Transaction {
   readonly tx: Queryable;
-  /** The connection under `tx`, for COPY. */
+  /** The connection of `tx`, for COPY. */
   readonly client: pg.PoolClient;
 }
 
 /**
- * Runs `fn` in one transaction and commits. `fn` runs up to five times where Postgres asks for it, so it must have
- * no effect outside the transaction. A connection lost during the commit is not retried: nobody knows its outcome.
+ * Runs `fn` in one transaction and commits. `fn` runs up to five times if Postgres asks for a retry, so it must have
+ * no effect outside the transaction. A connection lost during the commit is not retried, because the outcome is
+ * unknown.
  */
 export async function inTransaction<T>(
   database: Database,
@@ -47,7 +48,7 @@ async function runOnce<T>(database: Database, fn: (transaction: Transaction) => 
       }
     });
   } catch (thrown) {
-    // Another error than fn's means that begin, commit or rollback failed: the connection is of no more use.
+    // An error other than fn's means that begin, commit or rollback failed, so the connection is unusable.
     const unusable = failure === undefined || failure.thrown !== thrown;
     client.release(unusable);
     throw failure === undefined ? thrown : failure.thrown;

@@ -4,7 +4,7 @@ import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 import { eraseRecords, type RecordEraser } from "./erase-records.ts";
 
-/** What stands in `ip` of an event whose person was erased; its other texts of the request are empty. */
+/** Value of `ip` in an event whose person was erased. The event's other texts of the request are empty. */
 export const ERASED_IP = "erased";
 
 interface Scope extends Span {
@@ -12,7 +12,9 @@ interface Scope extends Span {
   readonly zoneId: number | null;
 }
 
-/** The addresses of a span's events and how many have each; those that say nothing are left out. */
+/**
+ * Returns the addresses of a span's events and the number of events of each. Leaves out values that hold no address.
+ */
 export async function countAddresses(
   db: Queryable,
   { zoneId, from, to }: Scope,
@@ -30,8 +32,8 @@ export interface ZonedEventKey extends EventKey {
 }
 
 /**
- * The next events of these addresses in the order of the key, behind `after`; locked, so that no merge fills them
- * meanwhile.
+ * Returns the next events of these addresses in the order of the key, after `after`. Locks them, so that no merge
+ * fills them meanwhile.
  */
 export async function lockEventsOf(
   tx: Queryable,
@@ -53,8 +55,8 @@ export async function lockEventsOf(
 }
 
 /**
- * Takes everything of a person out of these events and their records. When, which rule, what was done and from which
- * country stay: counts must go on adding up. A text that is emptied counts as known, so that no route fills it again.
+ * Removes all personal data from these events and their records. Time, rule, action and country stay, so that counts
+ * still add up. An emptied text counts as known, so no route fills it again.
  */
 export async function eraseEvents(
   tx: Queryable,

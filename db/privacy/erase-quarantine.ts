@@ -5,12 +5,15 @@ import { inTransaction } from "../postgres/transaction.ts";
 const ROWS_PER_TRANSACTION = 200;
 
 export interface QuarantineRewrite {
-  /** Returns what it was given where nothing is to change. */
+  /** Returns its argument if nothing has to change. */
   readonly raw: (raw: Buffer) => Buffer;
   readonly write: boolean;
 }
 
-/** Rewrites entries that could not be read; returns how many. One that another already has become goes. */
+/**
+ * Rewrites entries that could not be read. Returns how many. Deletes an entry whose new content another entry already
+ * has.
+ */
 export async function rewriteQuarantine(
   database: Database,
   zoneId: number | null,
@@ -46,7 +49,7 @@ async function rewritePage(
   return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : Number(rows.at(-1)?.id) };
 }
 
-/** One that another entry already has become goes. */
+/** Replaces the bytes of an entry. Deletes the entry if another one already has the new bytes. */
 export async function replaceRaw(tx: Queryable, id: string, raw: Buffer): Promise<void> {
   await tx.execute(sql`
     delete from quarantined_entries q where id = ${id} and exists (

@@ -4,16 +4,16 @@ import type { EventKey } from "../../src/model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 
-/** How records lie in a block, and what becomes of an erased one. */
+/** Finds records in a block and empties them. */
 export interface RecordEraser {
-  /** The positions of these events' records. */
+  /** Returns the positions of these events' records. */
   find(logIdHashes: Buffer, events: readonly EventKey[]): readonly number[];
   erase(block: Buffer, positions: readonly number[]): Promise<Buffer>;
 }
 
 /**
- * Empties the records of these events where there are any, also one that is kept twice, and returns how many. Their id
- * hashes stay, so that a later pass does not take them for new. One block at a time is in memory.
+ * Empties the records of these events, even one that is kept twice. Returns how many were emptied. Their id hashes
+ * stay, so that a later pass does not treat them as new. One block at a time is in memory.
  */
 export async function eraseRecords(
   tx: Queryable,

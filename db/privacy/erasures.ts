@@ -17,7 +17,7 @@ export interface NewErasure {
 export interface OpenedErasure {
   readonly id: number;
   readonly untilAt: number;
-  /** It was begun before and never came to its end. */
+  /** True if the erasure was begun before and not finished. */
   readonly isResumed: boolean;
 }
 
@@ -32,7 +32,7 @@ const NOTHING_ERASED: ErasedCounts = {
   silences: 0,
 };
 
-/** Begins an erasure, or takes up the one of the same address; what it covers only grows. */
+/** Begins an erasure, or resumes the one of the same address. The events that it covers can only increase. */
 export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<OpenedErasure> {
   const { zoneId, family, prefix, keyId, hash, masked } = erasure;
   const [requestedAt, untilAt] = [new Date(erasure.requestedAt), new Date(erasure.untilAt)];
@@ -54,7 +54,7 @@ export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<O
   return { ...row, id: Number(row.id), isResumed: before.some(({ endedAt }) => endedAt === null) };
 }
 
-/** Adds what a part of the work changed, in the transaction that changed it. */
+/** Adds the counts of a part of the work, in the transaction of that part. */
 export async function addErased(tx: Queryable, id: number, more: Partial<ErasedCounts>): Promise<void> {
   const counts = JSON.stringify({ ...NOTHING_ERASED, ...more });
   await tx.execute(sql`
@@ -64,14 +64,14 @@ export async function addErased(tx: Queryable, id: number, more: Partial<ErasedC
     where id = ${id}`);
 }
 
-/** Returns what it changed in all, from its begin on. */
+/** Returns the totals of the whole erasure, since it began. */
 export async function endErasure(tx: Queryable, id: number, nowMs: number): Promise<ErasedCounts> {
   const { rows } = await tx.execute<{ counts: ErasedCounts }>(sql`
     update erasures set ended_at = ${new Date(nowMs)} where id = ${id} returning counts`);
   return rows[0]?.counts ?? NOTHING_ERASED;
 }
 
-/** Erasures whose tombstones still keep something out, or that are not through. */
+/** Returns the number of erasures whose tombstones are in effect or that are not finished. */
 export async function countErasuresInEffect(db: Queryable, sinceMs: number): Promise<number> {
   const { rows } = await db.execute<{ count: number }>(sql`
     select count(*)::integer as count from erasures where ended_at is null or until_at >= ${new Date(sinceMs)}`);
@@ -83,14 +83,14 @@ export interface EndedErasure {
   readonly requestedAt: number;
   readonly untilAt: number;
   readonly isFinished: boolean;
-  /** As the audit trail has it. */
+  /** The actor as in the audit trail. */
   readonly actor: string | null;
   readonly reason: string | null;
 }
 
 /**
- * Ends every erasure of a key that is lost: an unfinished one cannot go on, and one that covers later events cannot tell
- * them any more. Returns those two kinds as they were.
+ * Ends every erasure of a key that is lost: an unfinished erasure cannot continue, and one that covers later events
+ * cannot recognise them any more. Returns the erasures of these two kinds as they were.
  */
 export async function endErasuresOf(tx: Queryable, keyId: string, nowMs: number): Promise<EndedErasure[]> {
   const now = new Date(nowMs);
@@ -111,7 +111,7 @@ export async function endErasuresOf(tx: Queryable, keyId: string, nowMs: number)
   return rows;
 }
 
-/** When the last tombstone that is in effect has ended; epoch ms, null where there is none. */
+/** Returns when the last tombstone in effect ends; epoch ms, null if there is none. */
 export async function lastErasureUntil(db: Queryable): Promise<number | null> {
   const { rows } = await db.execute<{ at: number | null }>(
     sql`select (extract(epoch from max(until_at)) * 1000)::float8 as at from erasures`,

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** Those of these zones that a process of the service watched lately, or that anything is stored of. */
+/** Returns those of these zones that a process of the service watched lately, or that have stored data. */
 export async function findKnownZones(db: Queryable, zoneIds: readonly number[]): Promise<number[]> {
   const { rows } = await db.execute<{ zoneId: number }>(sql`
     select z.zone_id as "zoneId" from unnest(${sql.param([...zoneIds])}::integer[]) as z(zone_id)
@@ -13,7 +13,7 @@ export async function findKnownZones(db: Queryable, zoneIds: readonly number[]):
   return rows.map(({ zoneId }) => zoneId);
 }
 
-/** Every zone that a process of the service watched lately, or that an hour is stored of; by number. */
+/** Returns every zone that a process of the service watched lately, or that has a stored hour, by number. */
 export async function listNamableZones(db: Queryable): Promise<number[]> {
   const { rows } = await db.execute<{ zoneId: number }>(sql`
     select zone_id as "zoneId" from coverage_windows
@@ -21,7 +21,7 @@ export async function listNamableZones(db: Queryable): Promise<number[]> {
   return rows.map(({ zoneId }) => zoneId);
 }
 
-/** Every channel that a message was ever written for, by name. */
+/** Returns every channel that a message was ever written for, by name. */
 export async function listUsedChannels(db: Queryable): Promise<string[]> {
   const { rows } = await db.execute<{ channel: string }>(
     sql`select channel from channel_states union select channel from notifications order by 1`,
@@ -29,14 +29,14 @@ export async function listUsedChannels(db: Queryable): Promise<string[]> {
   return rows.map(({ channel }) => channel);
 }
 
-/** Whether events of the rule are counted in the zone. */
+/** Returns whether the roll-up has events of the rule in the zone. */
 export async function isCountedRule(db: Queryable, zoneId: number, ruleId: string): Promise<boolean> {
   const { rows } = await db.execute<{ isCounted: boolean }>(sql`
     select exists (select from rule_buckets where zone_id = ${zoneId} and rule_id = ${ruleId}) as "isCounted"`);
   return rows[0]?.isCounted === true;
 }
 
-/** Rules of the zone, those with the most events first. */
+/** Returns the rules of the zone, those with the most events first. */
 export async function listBusiestRules(db: Queryable, zoneId: number, limit: number): Promise<string[]> {
   const { rows } = await db.execute<{ ruleId: string }>(sql`
     select rule_id as "ruleId" from rule_buckets where zone_id = ${zoneId} and width = 86400

@@ -2,7 +2,7 @@ import { isNull, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { pseudonymKeys } from "../schema/pseudonym-keys.ts";
 
-/** The fingerprint of the key in use; null before one was. */
+/** Returns the fingerprint of the key in use; null before the first key. */
 export async function readKeyId(db: Queryable): Promise<string | null> {
   const [row] = await db
     .select({ keyId: pseudonymKeys.keyId })
@@ -11,13 +11,16 @@ export async function readKeyId(db: Queryable): Promise<string | null> {
   return row?.keyId ?? null;
 }
 
-/** Of all that come at once one registers its key; returns the fingerprint of the one in use. */
+/**
+ * Registers the key if none is in use. Of concurrent calls one registers its key. Returns the fingerprint of the key
+ * in use.
+ */
 export async function registerKeyId(db: Queryable, keyId: string): Promise<string | null> {
   await db.insert(pseudonymKeys).values({ keyId }).onConflictDoNothing();
   return readKeyId(db);
 }
 
-/** Puts another key in use; one that was retired before comes back. */
+/** Puts another key in use. A key that was retired before may return. */
 export async function replaceKeyId(tx: Queryable, keyId: string, nowMs: number): Promise<void> {
   const now = new Date(nowMs);
   await tx.update(pseudonymKeys).set({ retiredAt: now }).where(isNull(pseudonymKeys.retiredAt));
@@ -38,7 +41,7 @@ export async function recordMissingKey(db: Queryable, because: string): Promise<
     .where(isNull(pseudonymKeys.retiredAt));
 }
 
-/** Returns the problem with the key that a process has reported within the last `sinceMs`; null where nothing is wrong. */
+/** Returns the problem with the key that a process has reported within the last `sinceMs`, or null. */
 export async function readKeyProblem(db: Queryable, sinceMs: number): Promise<string | null> {
   const [row] = await db
     .select({ because: pseudonymKeys.missingBecause })

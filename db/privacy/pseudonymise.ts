@@ -9,7 +9,7 @@ export interface EventSpan {
   readonly to: number;
 }
 
-/** Zones with events in a day (epoch ms, half-open), without reading all of them. */
+/** Returns the zones with events in a day (epoch ms, half-open), without reading all of the events. */
 export async function listZonesOf(
   db: Queryable,
   { from, to }: { from: number; to: number },
@@ -29,7 +29,7 @@ function inTime(from: number, to: number) {
   return sql`occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}`;
 }
 
-/** The end of about `limit` events of a zone from `from` on and before `to`; null where there are fewer. */
+/** Returns the end of about `limit` events of a zone from `from` on and before `to`, or null if there are fewer. */
 export async function findBatchEnd(
   db: Queryable,
   { zoneId, from, to }: EventSpan,
@@ -49,7 +49,7 @@ export async function listAddresses(db: Queryable, { zoneId, from, to }: EventSp
   return rows.map(({ ip }) => ip);
 }
 
-/** Puts pseudonyms in the place of addresses; returns how many events changed. Done again it finds nothing. */
+/** Replaces addresses by pseudonyms. Returns how many events changed. A second call changes nothing. */
 export async function replaceAddressesOf(
   tx: Queryable,
   { zoneId, from, to }: EventSpan,
@@ -75,7 +75,7 @@ export async function markDayDone(
   await db.insert(pseudonymisedDays).values(day).onConflictDoNothing();
 }
 
-/** Whether anybody reads this day's list now. */
+/** Returns whether a pass over this day's list is in progress. */
 export async function isDayWalked(db: Queryable, day: string): Promise<boolean> {
   const { rows } = await db.execute(sql`
     select from leases where name like ${`walk-days.%.${day}`} and expires_at > now() limit 1`);

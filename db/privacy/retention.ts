@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
 
-/** The first moments that are kept of each class; epoch ms. */
+/** The first moment of each class that is kept; epoch ms. */
 export interface KeptFrom {
   readonly rawFrom: number;
   readonly eventsFrom: number;
@@ -11,8 +11,8 @@ export interface KeptFrom {
 }
 
 /**
- * Deletes what is past retention in the tables that are not partitioned, in statements of their own, so that none holds
- * many rows locked. An alert that is not resolved stays, whatever its age, and with it its spike.
+ * Deletes rows past retention from the tables that are not partitioned, in separate statements, so that none holds
+ * many rows locked. An unresolved alert and its spike stay, whatever their age.
  */
 export async function deleteExpired(
   db: Queryable,
@@ -53,7 +53,7 @@ async function deleteAll(db: Queryable, table: string, isExpired: SQL): Promise<
   }
 }
 
-/** The UTC days (`yyyy-mm-dd`) that a table has partitions of, oldest first. */
+/** Returns the UTC days (`yyyy-mm-dd`) for which a table has partitions, oldest first. */
 export async function listDays(db: Queryable, table: "waf_events" | "raw_blocks"): Promise<string[]> {
   const { rows } = await db.execute<{ day: string }>(sql`
     select to_date(right(c.relname::text, 8), 'YYYYMMDD')::text as day
@@ -62,7 +62,7 @@ export async function listDays(db: Queryable, table: "waf_events" | "raw_blocks"
   return rows.map(({ day }) => day);
 }
 
-/** The oldest row of each class; epoch ms, null where there is none. */
+/** The oldest row of each class; epoch ms, null if there is none. */
 export interface OldestRows {
   readonly raw: number | null;
   readonly fullAddress: number | null;
@@ -71,7 +71,10 @@ export interface OldestRows {
   readonly quarantined: number | null;
 }
 
-/** Day by day from the oldest on: the first that has such a row answers, so that one day is read and not all of them. */
+/**
+ * Returns the oldest rows. Checks day by day from the oldest on and stops at the first day with such a row, so that
+ * it does not read all days.
+ */
 export async function readOldestRows(db: Queryable): Promise<OldestRows> {
   const first = async (statement: SQL) => {
     const { rows } = await db.execute<{ at: number | null }>(statement);
@@ -107,6 +110,6 @@ export async function readOldestRows(db: Queryable): Promise<OldestRows> {
   };
 }
 
-/** As `isFullAddress` of the pseudonyms has it. */
+/** The condition of `isFullAddress` in src/privacy, in SQL. */
 const IS_FULL_ADDRESS = sql`ip not in ('', 'erased') and ip not like '%*%'
   and ip !~ '^anon-[a-z2-7]{13}-[a-z2-7]{13}$'`;

@@ -9,13 +9,13 @@ type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences
 
 interface DerivedTable {
   readonly name: CountedTable | "alert_transitions" | "channel_states";
-  /** Its columns and their types. */
+  /** The key columns and their types. */
   readonly key: readonly (readonly [string, string])[];
   readonly json: readonly string[];
   readonly text: readonly string[];
-  /** When it was over, as SQL: the day whose data it is. */
+  /** SQL for when the row was over, which is the day of its data. */
   readonly over: string;
-  /** From when to when it was written, as SQL. */
+  /** SQL for the first and last time at which the row was written. */
   readonly written: readonly [string, string];
   readonly isZone: (zoneId: number) => SQL;
 }
@@ -25,7 +25,7 @@ const ID = [["id", "bigint"]] as const;
 const TRANSITION_AT = `coalesce(to_timestamp((entry ->> 'at')::float8 / 1000),
   (select fired_at from alerts where alerts.id = alert_id))`;
 
-/** Everything outside the events that may repeat an address. */
+/** Every table outside the events that may repeat an address. */
 const TABLES: readonly DerivedTable[] = [
   {
     name: "spikes",
@@ -100,23 +100,29 @@ const TABLES: readonly DerivedTable[] = [
 export interface DerivedScope {
   /** Null: every zone. */
   readonly zoneId: number | null;
-  /** Rows that were over in this time, or written in it; all of them where neither is given. */
+  /** Only rows that were over in this time, or written in it; all rows if neither is given. */
   readonly overIn?: Span;
   readonly writtenIn?: Span;
 }
 
 export interface DerivedRewrite {
-  /** Both return what they were given where nothing is to change. */
+  /** `json` and `text` return their argument if nothing has to change. */
   readonly json: (value: unknown) => unknown;
   readonly text: (text: string) => string;
-  /** Whether to write, or only to count. */
+  /** True to write, false to only count. */
   readonly write: boolean;
 }
 
-/** The feed's copy of an alert's transitions is counted with the alert; a channel's last error is not counted. */
+/**
+ * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
+ * error is not counted.
+ */
 export type DerivedCounts = Readonly<Record<CountedTable, number>>;
 
-/** Rewrites what spikes, alerts, messages and advice repeat of events; returns how many rows of each were changed. */
+/**
+ * Rewrites the copies of event data in spikes, alerts, messages and advice. Returns how many rows of each were
+ * changed.
+ */
 export async function rewriteDerived(
   database: Database,
   scope: DerivedScope,

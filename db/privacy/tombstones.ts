@@ -4,11 +4,11 @@ import type { Queryable } from "../client.ts";
 import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
 
-/** What an erasure left behind; times in epoch ms. */
+/** The record that an erasure leaves; times in epoch ms. */
 export interface TombstoneRow {
-  /** Of its erasure. */
+  /** Id of the erasure. */
   readonly id: number;
-  /** What was stored before has not all been gone through: what is emptied counts for its receipt. */
+  /** True while the erasure has not processed all stored data. What is emptied meanwhile counts for its receipt. */
   readonly isOpen: boolean;
   readonly untilAt: number;
   readonly family: number;
@@ -20,9 +20,10 @@ export interface TombstoneRow {
 }
 
 /**
- * The tombstones that may cover events from `sinceMs` (epoch ms) on. Until the transaction ends no erasure begins: one
- * that began before is seen here, one that comes later waits and then sees what this transaction has stored. Two
- * statements, because the second must see what was committed while the first waited; in one round trip.
+ * Returns the tombstones that may cover events from `sinceMs` (epoch ms) on, and blocks new erasures until the
+ * transaction ends. An erasure that began before is in the result. One that begins later waits and then sees what
+ * this transaction has stored. Two statements in one round trip, because the second must see what was committed while
+ * the first waited.
  */
 export async function holdTombstones(
   tx: Queryable,
@@ -36,23 +37,23 @@ export async function holdTombstones(
   return rows;
 }
 
-/** A function of its own: a bare statement would only be sent behind the ones that functions have sent. */
+/** A separate function, because a bare statement would be sent only after the statements that functions have sent. */
 async function keepErasuresWaiting(tx: Queryable): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.erasures})`);
 }
 
-/** Waits for the transactions of ingest that are under way, and keeps others from beginning until this one ends. */
+/** Waits for the running transactions of ingest, and blocks new ones until this transaction ends. */
 export async function waitForIngest(tx: Queryable): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.erasures})`);
 }
 
 export interface DatedTombstone extends TombstoneRow {
-  /** Null: of every zone. */
+  /** Null: every zone. */
   readonly zoneId: number | null;
   readonly requestedAt: number;
 }
 
-/** Every zone's tombstones that were made, or cover anything, since `sinceMs`. */
+/** Returns every zone's tombstones that were made since `sinceMs` or cover anything since then. */
 export function readTombstones(db: Queryable, sinceMs: number): Promise<DatedTombstone[]> {
   return readRows(db, sql`greatest(until_at, requested_at) >= ${new Date(sinceMs)}`);
 }

@@ -2,8 +2,9 @@ import { bigint, integer, jsonb, pgTable, text, unique } from "drizzle-orm/pg-co
 import { alerts } from "./alerts.ts";
 
 /**
- * Every transition of every alert, numbered in the order in which they were committed: who has seen number n has missed
- * nothing before it. Written by a trigger at the end of whichever transaction moves an alert on; read by the alert stream.
+ * Every transition of every alert, numbered in the order of their commits: a reader that has seen number n has missed
+ * no lower number. Written by a trigger at the end of the transaction that changes an alert; read by the alert
+ * stream.
  */
 export const alertTransitions = pgTable(
   "alert_transitions",
@@ -16,7 +17,7 @@ export const alertTransitions = pgTable(
     transition: integer().notNull(),
     /** The entry of the alert's own history. */
     entry: jsonb().notNull(),
-    /** What the alert then said; hostile text. Null where it said nothing. */
+    /** Headline of the alert's message at this transition; hostile text. Null if there was none. */
     headline: text(),
   },
   (t) => [unique("alert_transitions_once").on(t.alertId, t.transition)],

@@ -3,8 +3,8 @@ import { bigint, check, integer, jsonb, pgTable, text, timestamp, uniqueIndex } 
 import { spikes } from "./spikes.ts";
 
 /**
- * What on-call should know; at most one unresolved per fingerprint. Written by raise-alerts and the acknowledge
- * route; read by deliver-alerts, the alert API and the feeds.
+ * An alert; at most one unresolved per fingerprint. Written by raise-alerts and the acknowledge route; read by
+ * deliver-alerts, the alert API and the feeds.
  */
 export const alerts = pgTable(
   "alerts",
@@ -14,7 +14,7 @@ export const alerts = pgTable(
     acknowledgedAt: timestamp({ withTimezone: true }),
     resolvedAt: timestamp({ withTimezone: true }),
     spikeId: bigint({ mode: "number" }).references(() => spikes.id, { onDelete: "set null" }),
-    /** Null where the alert is about Longwatch itself and no single zone. */
+    /** Null if the alert is about Longwatch itself and no single zone. */
     zoneId: integer(),
     /** Number of the latest transition, from 1; `transitions` holds as many. */
     transition: integer().notNull().default(1),

@@ -9,9 +9,9 @@ export const apiKeys = pgTable("api_keys", {
   revokedAt: timestamp({ withTimezone: true }),
   /** To the minute. */
   lastUsedAt: timestamp({ withTimezone: true }),
-  /** Sees no raw record, and addresses only masked. */
+  /** True if the key's user sees no raw record, and addresses only masked. */
   isMasked: boolean().notNull().default(false),
-  /** The id in the key's own text, by which it is found; no secret. */
+  /** The id in the key's own text, by which the key is found. It is no secret. */
   keyId: text().notNull().unique("api_keys_key_id"),
   name: text().notNull(),
   /** SHA-256 of the key, which carries at least 128 random bits. */

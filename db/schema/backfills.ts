@@ -1,17 +1,17 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
-/** How far a backfill that somebody asked for has come, so that it goes on where it was ended. Only `longwatch backfill` uses it. */
+/** Progress of a requested backfill, so that it resumes where it stopped. Only `longwatch backfill` uses it. */
 export const backfills = pgTable(
   "backfills",
   {
     fromAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
     toAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
     startedAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
-    /** Everything before is stored. */
+    /** Every event before this time is stored. */
     doneThrough: timestamp({ withTimezone: true, precision: 3 }).notNull(),
     endedAt: timestamp({ withTimezone: true, precision: 3 }),
-    /** Events that nobody had stored before. */
+    /** Events that were not stored before. */
     newEvents: bigint({ mode: "number" }).notNull().default(0),
     zoneId: integer().notNull(),
     route: text({ enum: ["list", "search", "export"] }).notNull(),

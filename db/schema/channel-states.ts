@@ -2,21 +2,22 @@ import { sql } from "drizzle-orm";
 import { check, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * What all replicas know of a channel: whether it is worth trying and how much of its rate is spent. Written and read by
- * deliver-alerts; read by the metrics and the delivery commands. No row: closed, nothing spent.
+ * State of a channel, shared by all replicas: its circuit and the spent part of its rate. Written and read by
+ * deliver-alerts; read by the metrics and the delivery commands. Without a row the circuit is closed and nothing is
+ * spent.
  */
 export const channelStates = pgTable(
   "channel_states",
   {
-    /** When it opened or was disabled; null while closed. */
+    /** When the circuit opened or the channel was disabled; null while closed. */
     openedAt: timestamp({ withTimezone: true }),
-    /** While open: when one message may probe it. */
+    /** While the circuit is open: when one message may probe the channel. */
     retryAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
-    /** The rate is spent up to here: as far in the future as messages were sent ahead of it. */
+    /** The rate is spent up to this time. It lies as far in the future as messages were sent ahead of the rate. */
     spentUntil: timestamp({ withTimezone: true }).notNull().defaultNow(),
-    /** Attempts that failed since the last that did not. */
+    /** Failed attempts since the last success. */
     failures: integer().notNull().default(0),
-    /** Of the circuit, since the last success: doubles the pause. */
+    /** Openings of the circuit since the last success. Each one doubles the pause. */
     openings: integer().notNull().default(0),
     channel: text().primaryKey(),
     state: text({ enum: ["closed", "open", "disabled"] })

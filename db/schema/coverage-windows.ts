@@ -10,7 +10,7 @@ export const coverageWindows = pgTable(
   "coverage_windows",
   {
     startsAt: timestamp({ withTimezone: true }).notNull(),
-    /** How far the search route has covered this hour; null when it has not begun. */
+    /** End of the part of this hour that the search route has covered; null before it has begun. */
     searchedThrough: timestamp({ withTimezone: true, precision: 3 }),
     /** When the hour last gained an event. */
     lastNewAt: timestamp({ withTimezone: true, precision: 3 }),
@@ -21,16 +21,19 @@ export const coverageWindows = pgTable(
     sealedAt: timestamp({ withTimezone: true }),
     /** When a seal was last withdrawn; null when that never happened. */
     reopenedAt: timestamp({ withTimezone: true, precision: 3 }),
-    /** Looks that began before it prove nothing; null when every look counts. */
+    /** Looks that began before this prove nothing; null when every look counts. */
     proofFrom: timestamp({ withTimezone: true, precision: 3 }),
     /** When the list last stored an event of this hour that the search had not shown; null when every event is resolved. */
     unresolvedSince: timestamp({ withTimezone: true, precision: 3 }),
     zoneId: integer().notNull(),
     /** Null until the platform's grouped count was read. */
     upstreamCount: integer(),
-    /** Of the latest comparison: cells (one rule in this hour) that hold fewer events here than there. */
+    /**
+     * Number of cells (one rule in this hour) of the latest comparison with fewer events stored than the platform
+     * counts.
+     */
     missingCells: integer().notNull().default(0),
-    /** The same for cells that hold more. */
+    /** The same for cells with more events stored. */
     surplusCells: integer().notNull().default(0),
     storedCount: integer().notNull().default(0),
     passes: integer().notNull().default(0),
@@ -40,7 +43,7 @@ export const coverageWindows = pgTable(
     gapReason: text(),
     reopenReason: text(),
     looks: jsonb().$type<HourLooks>().notNull().default({}),
-    /** What led to the latest seal or gap, and the history of seals and reopenings. */
+    /** The evidence for the latest seal or gap, and the history of seals and reopenings. */
     evidence: jsonb(),
   },
   (t) => [

@@ -3,8 +3,8 @@ import { check, date, integer, pgTable, primaryKey, timestamp } from "drizzle-or
 import { bytea } from "../postgres/column-types.ts";
 
 /**
- * What is counted in advance of one closed UTC day of one zone. Written by build-cubes and, on every change of the
- * day's events, by a trigger on the day's partition; read by the archive API. The counts are the events' exactly when
+ * Counts of one closed UTC day of one zone, made in advance. Written by build-cubes and, on every change of the day's
+ * events, by a trigger on the day's partition; read by the archive API. The counts match the events exactly when
  * `built_marks` equals `marks`.
  */
 export const cubeDays = pgTable(
@@ -13,13 +13,13 @@ export const cubeDays = pgTable(
     builtAt: timestamp({ withTimezone: true }),
     zoneId: integer().notNull(),
     day: date({ mode: "string" }).notNull(),
-    /** Raised in every transaction that changes the day's events. */
+    /** Incremented in every transaction that changes the day's events. */
     marks: integer().notNull().default(0),
-    /** `marks` as it was when the day was counted; null until then. */
+    /** `marks` at the time when the day was counted; null until then. */
     builtMarks: integer(),
-    /** The day's events. */
+    /** Number of the day's events. */
     total: integer().notNull().default(0),
-    /** When they were, ascending; null until the day is counted. `db/search/tally-day.ts` says how. */
+    /** Times of the events, ascending; null until the day is counted. `db/search/tally-day.ts` describes the format. */
     times: bytea(),
   },
   (t) => [

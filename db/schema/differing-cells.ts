@@ -2,9 +2,9 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * One rule in one hour whose count was not the platform's, kept for good. Written by reconcile-counts; read by
- * repair-window, which works on those with fewer events here, and by `longwatch verify`. An event whose rule is not
- * known counts under ''.
+ * One rule in one hour whose stored count differed from the platform's; never deleted. Written by reconcile-counts;
+ * read by repair-window, which repairs cells with fewer events stored, and by `longwatch verify`. An event whose rule
+ * is not known counts under ''.
  */
 export const differingCells = pgTable(
   "differing_cells",
@@ -12,9 +12,9 @@ export const differingCells = pgTable(
     startsAt: timestamp({ withTimezone: true }).notNull(),
     firstSeenAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
     lastSeenAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
-    /** When both sides were last found alike; null while they differ. */
+    /** When both counts were last found equal; null while they differ. */
     resolvedAt: timestamp({ withTimezone: true, precision: 3 }),
-    /** When it may be repaired (again). */
+    /** When the cell may be repaired (again). */
     nextRepairAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
     zoneId: integer().notNull(),
     upstreamCount: integer().notNull(),

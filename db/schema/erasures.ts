@@ -13,7 +13,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { bytea } from "../postgres/column-types.ts";
 
-/** What an erasure changed: rows, and records inside raw blocks. */
+/** What an erasure changed: rows, and records in raw blocks. */
 export interface ErasedCounts {
   readonly events: number;
   readonly records: number;
@@ -26,30 +26,30 @@ export interface ErasedCounts {
 }
 
 /**
- * One erasure of an address or a network, and the tombstone it leaves: by keyed hash only, so that the row names nobody.
- * Written by `longwatch erase`; read in every transaction of ingest, which lets nothing of it come back, and by
- * erase-leftovers.
+ * One erasure of an address or a network, and its tombstone. The address is stored as a keyed hash only, so that the
+ * row identifies nobody. Written by `longwatch erase`; read by erase-leftovers and in every transaction of ingest,
+ * which stores no covered data again.
  */
 export const erasures = pgTable(
   "erasures",
   {
     id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
     requestedAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
-    /** Events up to here are covered; later ones are new data. */
+    /** Events up to this time are covered; later ones are new data. */
     untilAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
-    /** When everything that was stored had been gone through; null while it is unfinished. */
+    /** When all stored data had been processed; null while the erasure is unfinished. */
     endedAt: timestamp({ withTimezone: true, precision: 3 }),
-    /** Null: of every zone. */
+    /** Null: every zone. */
     zoneId: integer(),
-    /** 4 or 6. */
+    /** IP version, 4 or 6. */
     family: integer().notNull(),
-    /** Length of the network's prefix; 32 or 128 of a single address. */
+    /** Length of the network's prefix; 32 or 128 for a single address. */
     prefix: integer().notNull(),
     includeMasked: boolean().notNull(),
     keyId: text().notNull(),
-    /** Of the network, by the key that `keyId` names. */
+    /** Hash of the network, made with the key that `keyId` identifies. */
     hash: bytea().notNull(),
-    /** Of the masked form that stands for it, such as `203.0.113.*`; null where none is covered. */
+    /** Hash of the network's masked form, such as `203.0.113.*`; null if no masked form is covered. */
     maskedHash: bytea(),
     maskedPrefix: integer(),
     counts: jsonb().$type<ErasedCounts>().notNull(),

@@ -2,9 +2,9 @@ import { date, index, integer, pgTable, primaryKey, timestamp, uuid } from "driz
 import { bytea } from "../postgres/column-types.ts";
 
 /**
- * Raw blocks with records that an erasure may cover and that could not be judged, because the pseudonym key was missing.
- * Each is as raw_blocks would have it. Written by walk-days, poll-events and repair-window; judge-held moves each row to
- * raw_blocks once the key is there and no event of the block's time is held any more.
+ * Raw blocks with records that an erasure may cover and that could not be judged, because the pseudonym key was
+ * missing. The columns are those of raw_blocks. Written by walk-days, poll-events and repair-window. judge-held moves
+ * each row to raw_blocks once the key is available and no event in the block's time span is held any more.
  */
 export const heldBlocks = pgTable(
   "held_blocks",

@@ -4,8 +4,8 @@ import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by
- * walk-days, poll-events and repair-window; judge-held moves each row to waf_events once the key is there. Nothing else
- * reads a row. Not partitioned: the table is empty while the key is at hand.
+ * walk-days, poll-events and repair-window. judge-held moves each row to waf_events once the key is available.
+ * Nothing else reads the table. Not partitioned, because the table is empty while the key is available.
  */
 export const heldEvents = pgTable(
   "held_events",

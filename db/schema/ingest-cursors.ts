@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { bigint, check, date, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Where the list pass over one zone's day stands. Written by walk-days in the transaction of each page, by the
- * holder of the fence only; read by walk-days (resume) and seal-windows (was there a quiet full pass).
+ * State of the list pass over one zone's day. Written by walk-days in the transaction of each page, by the holder of
+ * the fence only; read by walk-days (resume) and seal-windows (was there a quiet full pass).
  */
 export const ingestCursors = pgTable(
   "ingest_cursors",
@@ -19,7 +19,7 @@ export const ingestCursors = pgTable(
     pass: integer().notNull().default(1),
     pagesSeen: integer().notNull().default(0),
     newEntries: integer().notNull().default(0),
-    /** Asks for the next page of the pass; null before the first page and after the last. */
+    /** Token of the next page of the pass; null before the first page and after the last. */
     continuationToken: text(),
     /** Null while the pass runs. */
     passResult: text({ enum: ["full", "short", "looped", "token_rejected"] }),

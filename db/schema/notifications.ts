@@ -3,8 +3,8 @@ import { bigint, check, index, integer, jsonb, pgTable, text, timestamp, unique 
 import { alerts } from "./alerts.ts";
 
 /**
- * The outbox: one alert transition for one channel. Written by raise-alerts in the alert's transaction, carried
- * on by deliver-alerts; read by deliver-alerts, sweep and the delivery API.
+ * The outbox: one alert transition for one channel. Written by raise-alerts in the alert's transaction, updated by
+ * deliver-alerts; read by deliver-alerts, sweep and the delivery API.
  */
 export const notifications = pgTable(
   "notifications",
@@ -14,10 +14,10 @@ export const notifications = pgTable(
       .notNull()
       .references(() => alerts.id, { onDelete: "cascade" }),
     createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
-    /** While sending: when the attempt counts as lost and may be taken over. */
+    /** While sending: when the attempt counts as lost and the row may be taken over. */
     nextAttemptAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
     deliveredAt: timestamp({ withTimezone: true }),
-    /** When a person had it tried again: its age counts from here. */
+    /** When a person replayed the row. Its age counts from here. */
     replayedAt: timestamp({ withTimezone: true }),
     /** The alert's transition number. */
     transition: integer().notNull(),
@@ -27,16 +27,16 @@ export const notifications = pgTable(
     state: text({ enum: ["pending", "sending", "delivered", "undeliverable"] })
       .notNull()
       .default("pending"),
-    /** The same for every attempt, so that a receiver recognises a repeated one. */
+    /** The dedupe key, which is the same for every attempt, so that a receiver recognises a repeated one. */
     dedupeKey: text().notNull(),
-    /** Before it is delivered: how far an attempt has got with a message of several parts. */
+    /** Before the delivery: progress of an attempt with a message of several parts. */
     providerReference: text(),
     lastError: text(),
-    /** The message that it is sent in together with others of the same key; empty where it has to go alone. */
+    /** Rows of one key are sent together in one digest; null if the row has to be sent alone. */
     digestKey: text(),
-    /** A copy on the fallback channel of what this channel has not taken. */
+    /** On a copy for the fallback channel: the channel that has not accepted the message. */
     standsInFor: text(),
-    /** What was to be said at this transition. */
+    /** The message of this transition. */
     content: jsonb().notNull().default({}),
   },
   (t) => [

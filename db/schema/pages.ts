@@ -3,7 +3,7 @@ import { bytea } from "../postgres/column-types.ts";
 
 /**
  * The ledger of what the platform showed, page by page. Written by walk-days with the page's events; read by
- * walk-days (a page seen again unchanged costs no inserts) and seal-windows (evidence).
+ * walk-days (an unchanged page that was seen before costs no inserts) and seal-windows (evidence).
  */
 export const pages = pgTable(
   "pages",
@@ -19,9 +19,12 @@ export const pages = pgTable(
     entries: integer().notNull(),
     newEntries: integer().notNull(),
     hash: bytea().notNull(),
-    /** Of the token that asked for this page; null on a pass's first page. */
+    /** Hash of the token that requested this page; null on a pass's first page. */
     tokenHash: bytea(),
-    /** Per hour (epoch ms of its start): events of the page that the page before did not show, and the digest of their log ids. */
+    /**
+     * Per hour (epoch ms of its start): events of the page that the previous page did not show, and the digest of
+     * their log ids.
+     */
     hours: jsonb().$type<readonly (readonly [startsAt: number, count: number, ids: string])[]>(),
   },
   (t) => [primaryKey({ columns: [t.zoneId, t.day, t.pass, t.page] })],

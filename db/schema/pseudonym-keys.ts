@@ -2,17 +2,18 @@ import { sql } from "drizzle-orm";
 import { pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
 /**
- * Which key pseudonyms and tombstones are made with, by its fingerprint: the key itself is never in the database. Of all
- * replicas one registers it, the others compare. Written by `longwatch privacy rotate-key` and at the first use.
+ * The fingerprints of the keys for pseudonyms and tombstones. The keys themselves are never in the database. One
+ * replica registers the key, the others compare theirs with it. Written by `longwatch privacy rotate-key` and at the
+ * first use.
  */
 export const pseudonymKeys = pgTable(
   "pseudonym_keys",
   {
     adoptedAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
-    /** Null: in use. */
+    /** Null while the key is in use. */
     retiredAt: timestamp({ withTimezone: true }),
     keyId: text().primaryKey(),
-    /** When a running process last found that it lacks the key in use, and how that process puts it; null: never. */
+    /** When a running process last found that it lacks the key in use, with that process's explanation; null: never. */
     missingAt: timestamp({ withTimezone: true }),
     missingBecause: text(),
   },

@@ -1,6 +1,6 @@
 import { bigint, date, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Days whose events hold no full address any more, so that they are not read again. Only pseudonymise-ips uses it. */
+/** Days whose events hold no full address, so that they are not read again. Only pseudonymise-ips uses it. */
 export const pseudonymisedDays = pgTable("pseudonymised_days", {
   doneAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
   events: bigint({ mode: "number" }).notNull(),

@@ -14,8 +14,8 @@ import {
 import { bytea } from "../postgres/column-types.ts";
 
 /**
- * An entry that could not become an event, byte for byte. Written by walk-days, poll-events and repair-window,
- * once per zone and content however often a page is read; read by seal-windows and the coverage API.
+ * An entry that could not become an event, byte for byte. Written by walk-days, poll-events and repair-window, once
+ * per zone and content however often a page is read; read by seal-windows and the coverage API.
  */
 export const quarantinedEntries = pgTable(
   "quarantined_entries",
@@ -23,13 +23,13 @@ export const quarantinedEntries = pgTable(
     id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
     receivedAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
     zoneId: integer().notNull(),
-    /** The UTC day that was asked for; null where the search route brought it. */
+    /** The UTC day of the request; null if the search route returned the entry. */
     day: date({ mode: "string" }),
     route: text({ enum: ["search", "list"] }).notNull(),
     reason: text().notNull(),
     raw: bytea().notNull(),
     rawHash: bytea().generatedAlwaysAs(sql`sha256(raw)`),
-    /** True while nobody could check the entry for erased addresses, because the pseudonym key was missing. */
+    /** True while the entry could not be checked for erased addresses, because the pseudonym key was missing. */
     isHeld: boolean().notNull().default(false),
   },
   (t) => [

@@ -15,7 +15,7 @@ export const rawBlocks = pgTable(
     day: date({ mode: "string" }).notNull(),
     entryCount: integer().notNull(),
     blockId: uuid().notNull().defaultRandom(),
-    /** Eight bytes of hash per entry, packed: a later pass learns from it which records are already kept. */
+    /** Eight bytes of hash per entry, packed. A later pass reads from it which records are already kept. */
     logIdHashes: bytea().notNull(),
     block: bytea().notNull(),
   },

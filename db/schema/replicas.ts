@@ -7,7 +7,7 @@ import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 export const replicas = pgTable("replicas", {
   startedAt: timestamp({ withTimezone: true, precision: 3 }).notNull().defaultNow(),
   seenAt: timestamp({ withTimezone: true, precision: 3 }).notNull().defaultNow(),
-  /** Null while the process runs, and for ever if it was killed. */
+  /** Null while the process runs, and forever if it was killed. */
   stoppedAt: timestamp({ withTimezone: true, precision: 3 }),
   /** Unique within `host` and its process namespace only. */
   pid: integer().notNull(),

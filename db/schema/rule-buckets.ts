@@ -22,9 +22,9 @@ export const ruleBuckets = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.ruleId, t.width, t.startsAt] }),
-    // Which series were active in the last hour, without reading every series.
+    // Finds the series that were active in the last hour without reading every series.
     index("rule_buckets_minutes").on(t.startsAt).where(sql`width = 60`),
-    // Which rules were seen in the last weeks, as well.
+    // Finds the rules that were seen in the last weeks.
     index("rule_buckets_days").on(t.zoneId, t.startsAt, t.ruleId).where(sql`width = 86400`),
     check("rule_buckets_width", sql`${t.width} in (60, 3600, 86400)`),
     check("rule_buckets_aligned", sql`extract(epoch from ${t.startsAt}) % ${t.width} = 0`),

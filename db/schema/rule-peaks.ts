@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * What the spike detector remembers of one rule's clock hour: its events, and the largest count that a window of 3, 15
- * or 60 minutes ending in it had. An hour without events has a row where the hour before reaches into it. Written by
+ * One clock hour of one rule for the spike detector: its events, and the largest count of a window of 3, 15 or 60
+ * minutes that ends in it. An hour without events has a row if windows of the hour before reach into it. Written by
  * roll-up-trends from the minute buckets, in their transaction; read by detect-spikes.
  */
 export const rulePeaks = pgTable(

@@ -20,16 +20,16 @@ export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
  * are ISO 8601.
  */
 export interface SpikeEvidence {
-  /** The time looked at, [from, to). */
+  /** The span of the events, [from, to). */
   readonly from: string;
   readonly to: string;
   /** Events of the rule since the spike's window began. */
   readonly total: number;
-  /** The newest events, that `top` was counted over; 0 while nothing was collected. */
+  /** Number of newest events over which `top` was counted; 0 while nothing was collected. */
   readonly sampled: number;
   readonly firstEventAt: string | null;
   readonly lastEventAt: string | null;
-  /** The five commonest known values of each; `share` is of the events sampled. */
+  /** The five most common known values of each dimension. `share` is relative to the sampled events. */
   readonly top: Readonly<
     Record<EvidenceDimension, readonly { value: string; count: number; share: number }[]>
   >;
@@ -56,7 +56,7 @@ export const spikes = pgTable(
     judgedThrough: timestamp({ withTimezone: true }).notNull(),
     /** What the window usually counts at this time of day. */
     baseline: doublePrecision().notNull(),
-    /** The count from which the window is a spike. */
+    /** The count from which the window counts as a spike. */
     threshold: doublePrecision().notNull(),
     /** Deviations above the expected peak, in logarithms. */
     score: doublePrecision().notNull(),
@@ -65,14 +65,17 @@ export const spikes = pgTable(
     /** The window's present count. */
     windowCount: integer().notNull(),
     windowMinutes: integer().notNull(),
-    /** The most other rules of the zone that were spiking in the same minutes. */
+    /** The highest number of other rules of the zone that were spiking in the same minutes. */
     companions: integer().notNull().default(0),
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
     severity: text({ enum: ["warning", "error", "critical"] }).notNull(),
-    /** `new-rule`: the rule was first seen within a day and its burst is small; milder. */
+    /** `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. */
     kind: text({ enum: ["spike", "new-rule"] }).notNull(),
-    /** What a person found it to be; the hours of an attack leave the rule's history. Null while nobody has said. */
+    /**
+     * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
+     * the spike.
+     */
     mark: text({ enum: ["attack", "noise"] }),
     markedAt: timestamp({ withTimezone: true }),
     evidence: jsonb().$type<SpikeEvidence>().notNull(),

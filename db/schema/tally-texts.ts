@@ -1,8 +1,8 @@
 import { integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
 /**
- * The texts that day_tallies of a zone speak of. Written by build-cubes, which only ever adds to the end; read by the
- * archive API. Never cleared: there are few, none is about a person, and what they stand for must not change.
+ * The texts that the codes in a zone's day_tallies stand for. Written by build-cubes, which only ever appends; read
+ * by the archive API. Never cleared: there are few, none is personal data, and the meaning of a code must not change.
  */
 export const tallyTexts = pgTable(
   "tally_texts",
@@ -10,7 +10,7 @@ export const tallyTexts = pgTable(
     zoneId: integer().notNull(),
     /** A column of waf_events. */
     dimension: text().notNull(),
-    /** What an event does not know is ''. */
+    /** Texts by code. A value that an event does not have is ''. */
     texts: json().$type<string[]>().notNull(),
   },
   (t) => [primaryKey({ columns: [t.zoneId, t.dimension] })],

@@ -119,7 +119,7 @@ export function and(conditions: readonly SQL[]): SQL {
   return sql`(${sql.join([...conditions], sql` and `)})`;
 }
 
-/** Nothing passes none of no tests. */
+/** Returns `false` for an empty list: no test means no match. */
 function or(conditions: readonly SQL[]): SQL {
   return conditions.length === 0 ? sql`false` : sql`(${sql.join([...conditions], sql` or `)})`;
 }

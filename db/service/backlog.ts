@@ -15,7 +15,10 @@ export async function countOpenAlerts(db: Queryable): Promise<readonly OpenAlert
   return rows;
 }
 
-/** Returns by zone how many hours from `fromMs` on are gaps; `unwatched` are the reasons that make an hour none. */
+/**
+ * Returns by zone how many hours from `fromMs` on are gaps. An hour with one of the reasons in `unwatched` does not
+ * count.
+ */
 export async function countGapHours(
   db: Queryable,
   { fromMs, unwatched }: { readonly fromMs: number; readonly unwatched: readonly string[] },

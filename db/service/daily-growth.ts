@@ -1,17 +1,20 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** How much the data of the server grows within a day, in bytes. */
+/** How much the data of the server grows per day, in bytes. */
 export interface DailyGrowth {
   /** The largest of the last days: events and records, with their indexes. */
   readonly dayBytes: number;
-  /** Files that the server's log may still add before it uses old ones again. */
+  /** Bytes that the server's write-ahead log may still add before it reuses old files. */
   readonly logBytes: number;
 }
 
 const DAYS = 4;
 
-/** Reads the growth from the partitions of the last days: no history of sizes is needed. The role must see the log's files. */
+/**
+ * Returns the growth, computed from the partitions of the last days, so that no history of sizes is needed. The role
+ * must be able to list the write-ahead log's files.
+ */
 export async function readDailyGrowth(db: Queryable, nowMs: number): Promise<DailyGrowth> {
   const days = Array.from({ length: DAYS }, (_, n) =>
     new Date(nowMs - n * 86_400_000).toISOString().slice(0, 10).replaceAll("-", ""),

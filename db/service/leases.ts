@@ -4,8 +4,9 @@ import { FenceLostError } from "../postgres/fence-lost-error.ts";
 import { leases } from "../schema/leases.ts";
 
 /**
- * Takes the lease when nobody holds it, its time is over or its holder is the one that is known to have `ended`, and
- * returns the new fence; null while another holds it, also when that other is an earlier life of the same holder.
+ * Takes the lease if nobody holds it, if its time is over, or if its holder is the one that is known to have `ended`.
+ * Returns the new fence. Returns null while another process holds the lease, even if that is an earlier life of the
+ * same holder.
  */
 export async function acquireLease(
   db: Queryable,
@@ -25,13 +26,16 @@ export async function acquireLease(
   return taken[0]?.fence ?? null;
 }
 
-/** Who holds the lease, or held it last without giving it back; null where nobody does. */
+/** Returns the holder of the lease, or the last one that did not give it back; null if there is none. */
 export async function readHolder(db: Queryable, name: string): Promise<string | null> {
   const found = await db.select({ holder: leases.holder }).from(leases).where(eq(leases.name, name));
   return found[0]?.holder ?? null;
 }
 
-/** Extends the lease from now; false when another owner has taken it or it was released. Late is fine, taken is not. */
+/**
+ * Extends the lease from now. Returns false if another owner has taken it or it was released. A late renewal succeeds
+ * as long as nobody has taken the lease.
+ */
 export async function renewLease(
   db: Queryable,
   { name, fence, ttlMs }: { name: string; fence: number; ttlMs: number },
@@ -44,7 +48,7 @@ export async function renewLease(
   return renewed.length === 1;
 }
 
-/** Gives the lease back before its time; does nothing when it is no longer this owner's. */
+/** Gives the lease back before its time. Does nothing if this owner no longer holds it. */
 export async function releaseLease(
   db: Queryable,
   { name, fence }: { name: string; fence: number },
@@ -53,9 +57,9 @@ export async function releaseLease(
 }
 
 /**
- * Refuses the transaction when the fence is not the current one, and keeps it current until the commit: the row stays
- * share-locked, so a successor's acquire waits. So does a renewal: make this the last statement before the commit.
- * An expired lease that nobody has taken still counts: there is no second writer to be protected from.
+ * Fails the transaction if the fence is not the current one, and keeps it current until the commit: the row stays
+ * share-locked, so the acquire of a successor waits. A renewal waits too, so make this the last statement before the
+ * commit. An expired lease that nobody has taken still counts, because there is no second writer.
  * @throws {FenceLostError}
  */
 export async function assertFence(tx: Queryable, name: string, fence: number): Promise<void> {
@@ -63,22 +67,22 @@ export async function assertFence(tx: Queryable, name: string, fence: number): P
   if (held.length === 0) throw new FenceLostError(name, fence);
 }
 
-/** Something that is due once per period. */
+/** A period of work that is due once. */
 export interface Period {
   readonly name: string;
   readonly periodMs: number;
 }
 
 /**
- * Returns the names of those periods that this caller has claimed; each is claimed by exactly one caller, over all
- * replicas. Periods are aligned to the epoch on Postgres's clock. Ask more often than the period: a replica whose clock
- * is ahead asks too early and claims nothing. A claimed period is spent even if its work then fails; a missed one is not
- * made up for.
+ * Returns the names of those periods that this caller has claimed. Each period is claimed by exactly one caller over
+ * all replicas. Periods are aligned to the epoch on Postgres's clock. Call more often than once per period: a replica
+ * whose clock is ahead calls too early and claims nothing. A claimed period is spent even if its work then fails. A
+ * missed period is skipped.
  */
 export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
   const names = periods.map(({ name }) => name);
   const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
-  // In the order of the names: two replicas that claim the same ones lock them in the same order.
+  // Sorted by name, so that two replicas that claim the same periods lock them in the same order.
   const claimed = await db.execute<{ name: string }>(sql`
     insert into leases as held (name, due_at)
     select name, to_timestamp((floor(extract(epoch from now()) / seconds) + 1) * seconds)
@@ -97,7 +101,7 @@ function later(ttlMs: number): SQL {
   return sql`now() + ${ttlMs}::double precision * interval '1 millisecond'`;
 }
 
-/** Whether anybody holds the lease now. Only a hint: it may change before the caller reads the answer. */
+/** Returns whether the lease is held now. The result is only a hint: it may change before the caller reads it. */
 export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean> {
   const held = await db
     .select({ name: leases.name })

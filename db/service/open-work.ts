@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
 export interface OpenWork {
-  /** Null: what is of no single zone. */
+  /** Null: the work that belongs to no single zone. */
   readonly zoneId: number | null;
   readonly spikesOpen: number;
   readonly alertsFiring: number;
@@ -10,15 +10,15 @@ export interface OpenWork {
   readonly notificationsPending: number;
 }
 
-/** What still goes on in each of these zones, in their order. */
+/** Returns the open work of each of these zones, in their order. */
 export async function readOpenWork(db: Queryable, zoneIds: readonly (number | null)[]): Promise<OpenWork[]> {
   const { rows } = await db.execute<{ [Key in keyof OpenWork]: OpenWork[Key] }>(sql`
     select z.zone_id as "zoneId",
       (select count(*) from spikes s where s.zone_id = z.zone_id and s.closed_at is null)::integer as "spikesOpen",
       count(a.id) filter (where a.state = 'firing')::integer as "alertsFiring",
       count(a.id) filter (where a.state = 'acknowledged')::integer as "alertsAcknowledged",
-      (select count(*) from notifications n join alerts told on told.id = n.alert_id
-        where told.zone_id is not distinct from z.zone_id and n.state in ('pending', 'sending'))::integer as "notificationsPending"
+      (select count(*) from notifications n join alerts owner on owner.id = n.alert_id
+        where owner.zone_id is not distinct from z.zone_id and n.state in ('pending', 'sending'))::integer as "notificationsPending"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
     left join alerts a on a.zone_id is not distinct from z.zone_id and a.state <> 'resolved'
     group by z.zone_id, z.place order by z.place`);

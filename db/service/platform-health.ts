@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { platformHealth } from "../schema/platform-health.ts";
 
-/** Events of the zone were given. Later than what is known, never back. */
+/** Stores that the platform returned events of the zone. The time never moves back. */
 export async function recordAnswer(db: Queryable, zoneId: number, atMs: number): Promise<void> {
   const at = new Date(atMs);
   await db
@@ -14,7 +14,7 @@ export async function recordAnswer(db: Queryable, zoneId: number, atMs: number):
     });
 }
 
-/** The platform would not give them to this key. One refusal after another is one trouble, until an answer. */
+/** Stores that the platform refused this key's request. Consecutive refusals are one problem, until the next answer. */
 export async function recordRefusal(
   db: Queryable,
   zoneId: number,
@@ -35,7 +35,7 @@ export async function recordRefusal(
     });
 }
 
-/** Says that these zones are looked after now; after a break of more than `breakMs` that begins anew. */
+/** Stores that these zones are watched now. After a break of more than `breakMs` the watched time begins again. */
 export async function watchZones(
   db: Queryable,
   zoneIds: readonly number[],
@@ -57,18 +57,18 @@ export async function watchZones(
   }
 }
 
-/** What is known of a zone; times in epoch ms, null where it has not happened. */
+/** Health of a zone; times in epoch ms, null if the event has not happened. */
 export interface ZoneHealth {
   readonly zoneId: number;
   readonly watchedSince: number | null;
   readonly answeredAt: number | null;
   readonly refusedSince: number | null;
   readonly refusedWith: string | null;
-  /** Until when events were read to their end: of the newest span that was searched, or list pass that came to its end. */
+  /** End of the newest span that was searched or of the newest list pass that was read to its end. */
   readonly polledThrough: number | null;
 }
 
-/** Of each of these zones, in their order. */
+/** Returns the health of each of these zones, in their order. */
 export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]): Promise<ZoneHealth[]> {
   const { rows } = await db.execute<{ [Key in keyof ZoneHealth]: ZoneHealth[Key] }>(sql`
     select z.zone_id as "zoneId", ${toMs("h.watched_since")} as "watchedSince", ${toMs("h.answered_at")} as "answeredAt",
@@ -82,7 +82,7 @@ export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]):
   return rows;
 }
 
-/** Raw SQL gives times as text. */
+/** Returns SQL for epoch ms, because raw SQL returns times as text. */
 function toMs(expression: string) {
   return sql.raw(`(extract(epoch from ${expression}) * 1000)::float8`);
 }

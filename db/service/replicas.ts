@@ -8,13 +8,13 @@ type Replica = Pick<typeof replicas.$inferSelect, "id" | "host" | "pid" | "versi
 export interface SeenReplica extends Replica {
   readonly startedAt: number;
   readonly seenAt: number;
-  /** Null while the process runs, and for ever if it was killed. */
+  /** Null while the process runs, and forever if it was killed. */
   readonly stoppedAt: number | null;
-  /** Since `seenAt`, by Postgres's clock: the caller's clock may differ. */
+  /** Time since `seenAt`, by Postgres's clock, because the caller's clock may differ. */
   readonly silentMs: number;
 }
 
-/** Says that this process is alive. Creates its row, also if somebody has deleted the row. */
+/** Records that this process is alive. Creates its row if it is missing, even if somebody has deleted it. */
 export async function beatReplica(db: Queryable, replica: Replica): Promise<void> {
   await db
     .insert(replicas)
@@ -22,12 +22,12 @@ export async function beatReplica(db: Queryable, replica: Replica): Promise<void
     .onConflictDoUpdate({ target: replicas.id, set: { seenAt: sql`now()`, stoppedAt: null } });
 }
 
-/** Says that this process stops on purpose. */
+/** Records that this process stops on purpose. */
 export async function endReplica(db: Queryable, id: string): Promise<void> {
   await db.update(replicas).set({ seenAt: sql`now()`, stoppedAt: sql`now()` }).where(eq(replicas.id, id));
 }
 
-/** The process that was seen last comes first. */
+/** Returns the processes, most recently seen first. */
 export async function readReplicas(db: Queryable): Promise<SeenReplica[]> {
   const silentMs = sql<number>`greatest(extract(epoch from now() - ${replicas.seenAt}) * 1000, 0)::float8`;
   const rows = await db

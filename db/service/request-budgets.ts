@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { requestBudgets } from "../schema/request-budgets.ts";
 
-/** A token bucket: `burst` at most, refilled at a rate. One token is one request. */
+/** A token bucket that holds at most `burst` tokens and refills at a rate. One token is one request. */
 export interface RequestBudget {
   readonly name: string;
   readonly ratePerSecond: number;
@@ -10,24 +10,26 @@ export interface RequestBudget {
 }
 
 export interface TakenTokens {
-  /** Whole tokens; 0 up to what was asked for. */
+  /** Whole tokens, from 0 up to the requested number. */
   readonly granted: number;
-  /** How long until the next token; 0 when any was granted. Others may be quicker. */
+  /** Time until the next token; 0 when any was granted. Another replica may take that token first. */
   readonly waitMs: number;
   readonly isPaused: boolean;
 }
 
-/** Longer silence is not believed: events expire, and the platform says it again when it means it. */
+/** A longer pause is cut to this: events expire, and the platform repeats a pause that it still needs. */
 export const MAX_PAUSE_MS = 5 * 60_000;
 
-/** A rate is a matter of real time between replicas, so the clock is Postgres's, read once and after the row is locked. */
+/**
+ * The rate applies to real time over all replicas, so the clock is Postgres's, read once and after the row is locked.
+ */
 const NOW = sql`date_trunc('milliseconds', clock_timestamp())`;
 const LONGEST_PAUSE = sql`${MAX_PAUSE_MS}::integer * interval '1 millisecond'`;
 
 /**
- * Takes up to `atMost` tokens but never the last `reserve`; in any window all takers together get at most burst + rate *
- * window. A clock that steps back costs no more than the tokens of the step; a pause left in the future by it ends after
- * the longest pause.
+ * Takes up to `atMost` tokens but never the last `reserve`. In any window all callers together get at most burst +
+ * rate * window. A clock that steps back costs no more than the tokens of the step. A pause that such a step leaves
+ * in the future ends after the longest pause.
  */
 export async function takeTokens(
   db: Queryable,
@@ -68,7 +70,10 @@ export async function takeTokens(
   }
 }
 
-/** Stops every taker for so long, or for longer where that was already so. Afterwards the bucket begins empty. */
+/**
+ * Pauses every caller for `pauseMs`, or for longer if a longer pause was already in effect. Afterwards the bucket
+ * begins empty.
+ */
 export async function pauseBudget(db: Queryable, name: string, pauseMs: number): Promise<void> {
   const pausedUntil = sql`${NOW} + ${Math.min(pauseMs, MAX_PAUSE_MS)}::float8 * interval '1 millisecond'`;
   await db
@@ -80,7 +85,7 @@ export async function pauseBudget(db: Queryable, name: string, pauseMs: number):
     });
 }
 
-/** What a taker would find now, without taking; null before the first. */
+/** Returns what a caller would get now, without taking; null before the first call. */
 export async function readBudget(
   db: Queryable,
   { name, ratePerSecond: rate, burst }: RequestBudget,

@@ -4,16 +4,16 @@ import type { Queryable } from "../client.ts";
 export interface RoleRights {
   readonly role: string;
   readonly isSuperuser: boolean;
-  /** Others that reach beyond the database: roles, databases, replication, row security, files and programs. */
+  /** Rights that reach beyond the database: roles, databases, replication, row security, files and programs. */
   readonly excess: readonly string[];
-  /** Whether it could remove the trigger that keeps the audit trail. */
+  /** True if the role could remove the trigger that protects the audit trail. */
   readonly ownsAudit: boolean;
   readonly isEncrypted: boolean;
-  /** Null over a socket of this machine. */
+  /** Null for a socket of this machine. */
   readonly clientAddress: string | null;
 }
 
-/** What the role of this connection may do, and whether the connection can be listened to. */
+/** Returns the rights of this connection's role, and whether others can read the connection's traffic. */
 export async function readRoleRights(db: Queryable): Promise<RoleRights> {
   const { rows } = await db.execute<{ [Name in keyof RoleRights]: RoleRights[Name] }>(sql`
     select r.rolname::text as "role",

@@ -3,11 +3,11 @@ import type { Queryable } from "../client.ts";
 
 interface ZoneStatus {
   readonly zoneId: number;
-  /** Events stored of the hours asked about. */
+  /** Number of stored events in the requested hours. */
   readonly events: number;
   /** Epoch ms; null before the first event. */
   readonly newestAt: number | null;
-  /** The search route has covered everything up to here, in the hour that is farthest; epoch ms. */
+  /** End of the span that the search route has covered, in the hour that is farthest; epoch ms. */
   readonly searchedThrough: number | null;
   readonly quarantined: number;
 }
@@ -19,7 +19,7 @@ export interface ServiceStatus {
   readonly notificationsPending: number;
 }
 
-/** What is stored of the hours from `fromMs` on, and what still has to be done. */
+/** Returns what is stored of the hours from `fromMs` on, and the unfinished work. */
 export async function readServiceStatus(
   db: Queryable,
   zoneIds: readonly number[],
@@ -49,7 +49,7 @@ export async function readServiceStatus(
   };
 }
 
-/** How many events of these zones are stored in the hours from `fromMs` on. */
+/** Returns how many events of these zones are stored in the hours from `fromMs` on. */
 export async function readStoredEvents(
   db: Queryable,
   zoneIds: readonly number[],

@@ -1,31 +1,37 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** Which kinds of work lie in the tables for somebody to do now. */
+/** Which kinds of work the tables hold that are due now. */
 export interface UnfinishedWork {
   readonly staleMinutes: boolean;
-  /** To be asked about or to be told: open, under an unresolved alert, or over before anybody was told. */
-  readonly untoldSpikes: boolean;
-  /** A spike was active lately: a message about it may be waiting for its time. */
+  /**
+   * A spike needs advice or a notification: it is open, its alert is unresolved, or it ended before anybody was
+   * notified.
+   */
+  readonly pendingSpikes: boolean;
+  /** A spike was active lately, so a message about it may be waiting for its time. */
   readonly livelySpikes: boolean;
-  /** To be sent; or a channel was reported as failing and may have recovered. */
+  /** A notification is due, or a channel was reported as failing and may have recovered. */
   readonly dueNotifications: boolean;
 }
 
-/** As long as raise-alerts tells of a spike that it has missed. */
+/** raise-alerts notifies of a missed spike for this long. */
 const MISSED_SPIKE = sql`interval '24 hours'`;
 
-/** Longer than the default group wait and group interval: messages that wait for their time belong to lively spikes. */
+/**
+ * Longer than the default group wait and group interval. Messages that wait for their time belong to spikes that were
+ * active within this.
+ */
 const LIVELY = sql`interval '10 minutes'`;
 
-/** Existence checks in one round trip. */
+/** Returns which kinds of work exist, with existence checks in one round trip. */
 export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork> {
   const { rows } = await db.execute<Record<keyof UnfinishedWork, boolean>>(sql`
     select exists (select from dirty_buckets) as "staleMinutes",
       exists (select from spikes s where s.closed_at is null
         or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')
         or s.closed_at > now() - ${MISSED_SPIKE} and not exists (select from alerts a
-          where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "untoldSpikes",
+          where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "pendingSpikes",
       exists (select from spikes s where s.last_active_at > now() - ${LIVELY}) as "livelySpikes",
       exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
         or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved') as "dueNotifications"`);

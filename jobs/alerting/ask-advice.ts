@@ -8,11 +8,14 @@ import { type AskPlatformDeps, askPlatform, claimAsk } from "../ingest/ask-platf
 
 export interface AskAdviceDeps extends AskPlatformDeps {
   readonly clock: Clock;
-  /** Asks at most in any hour, over all replicas, those of fetch-advice included. */
+  /** Maximum number of asks in any hour, over all replicas, including those of fetch-advice. */
   readonly budgetPerHour: number;
 }
 
-/** What came of an ask on somebody's behalf; `not-now`: the budget is spent, a refusal holds, or another is asking. */
+/**
+ * Outcome of an ask for a person. `not-now`: the budget is spent, a recent refusal still applies, or another process
+ * is asking.
+ */
 type Asked =
   | { readonly kind: "answered"; readonly text: string }
   | { readonly kind: "failed"; readonly errorKey: string }
@@ -24,11 +27,11 @@ interface AskedRule {
 }
 
 /**
- * Asks the platform about a rule because somebody wants to know now, by the rules of fetch-advice and out of the same
- * budget; what came of it is stored. The platform is not asked again where it refused a short while ago.
+ * Asks the platform for advice on a rule because a person wants it now. The rules and the budget are those of
+ * fetch-advice, and the outcome is stored. If the platform refused shortly before, it is not asked again.
  */
 export function createAskAdvice(deps: AskAdviceDeps) {
-  // Whoever asked may leave: the answer is on its way and will be stored for the next one.
+  // The request does not depend on the person's connection: its answer is stored for later readers.
   const { signal } = new AbortController();
   return async (rule: AskedRule): Promise<Asked> => {
     const nowMs = deps.clock();
@@ -45,7 +48,7 @@ export function createAskAdvice(deps: AskAdviceDeps) {
   };
 }
 
-/** As a spike that opens now would be judged. */
+/** Returns whether an ask is due, judged as for a spike that opens now. */
 async function isDue(tx: Queryable, deps: AskAdviceDeps, rule: AskedRule, nowMs: number): Promise<boolean> {
   const rows = await readAsks(tx, {
     sinceMs: nowMs - REFUSAL_KEEPS_MS,

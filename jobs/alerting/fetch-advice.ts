@@ -10,7 +10,10 @@ import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../../src/model/advice-row.ts
 import { defineJob } from "../../src/queue/define-job.ts";
 import { type AdviceClaim, askPlatform, claimAsk } from "../ingest/ask-platform.ts";
 
-/** Asked at once, and at most in one run: a run lasts one ask, so it ends before the next tick. */
+/**
+ * Maximum number of asks in one run, all sent at once. A run takes as long as one ask, so it ends before the next
+ * tick.
+ */
 const ASKS_PER_RUN = 4;
 
 export interface FetchAdviceDeps {
@@ -18,18 +21,19 @@ export interface FetchAdviceDeps {
   readonly edge: Pick<EdgeClient, "getRecommendation">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told when outcomes were stored, failures included. */
+  /** Called when outcomes were stored, failures included. */
   readonly afterAdvice: () => Promise<void>;
-  /** Asks at most in any hour, over all replicas. Default 30. */
+  /** Maximum number of asks in any hour, over all replicas. Default 30. */
   readonly budgetPerHour?: number;
-  /** Of one ask, retries included; well below a minute, when its claim expires. Default 20 s. */
+  /** Time limit of one ask, retries included. Well below a minute, when its claim expires. Default 20 s. */
   readonly askTimeoutMs?: number;
 }
 
 /**
- * Asks the platform for its recommendation on rules that spike, once per episode, and stores what came of it.
- * Two replicas never ask about one rule at the same time: a claim is a lease and a row, written before the call. Killed
- * while asking, it leaves both; the lease expires, the row stays in the budget and counts as a failed try.
+ * Asks the platform for its recommendation on rules that spike, once per episode, and stores the outcome. Two
+ * replicas never ask about one rule at the same time: a claim is a lease and a row, written before the call. A
+ * process that is killed while asking leaves both. The lease expires; the row stays in the budget and counts as a
+ * failed try.
  */
 export function createFetchAdviceJob(deps: FetchAdviceDeps) {
   return defineJob({
@@ -57,7 +61,7 @@ export function createFetchAdviceJob(deps: FetchAdviceDeps) {
 async function claimAsks(deps: FetchAdviceDeps): Promise<AdviceClaim[]> {
   const { database, clock, log } = deps;
   const nowMs = clock();
-  // Looked at without the lock first: nearly always there is nothing to ask.
+  // Checked without the lock first, because there is usually nothing to ask.
   const seen = await plan(database.db, deps, nowMs);
   if (seen.overBudget > 0) log.debug({ spikes: seen.overBudget }, "advice budget spent");
   if (seen.asks.length === 0) return [];

@@ -14,7 +14,7 @@ export interface NewTransition {
   /** The alert as it was read; null if there was none. */
   readonly row: AlertRow | null;
   readonly before: AlertRecord | null;
-  /** After the transition. */
+  /** The alert after the transition. */
   readonly alert: AlertRecord;
   readonly reason: NotifyReason;
   readonly recipients: Partial<Recipients>;

@@ -30,9 +30,11 @@ export interface RaiseAlertsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** Read at every run, because a running service may get another one. */
+  /** Called in every run, because a running service may get another configuration. */
   readonly routing: () => Routing;
-  /** They say what a later message does on a channel; every channel posts anew if this is left out. */
+  /**
+   * The channels' capabilities decide what a later message does on a channel. If left out, every channel posts anew.
+   */
   readonly notifiers?: ReadonlyMap<string, Pick<Notifier, "capabilities">>;
   /** The configured zones: hours of other zones raise no alert. */
   readonly zoneIds: readonly number[];

@@ -23,7 +23,7 @@ import { persistTransition } from "./persist-transition.ts";
 
 export interface GroupsSeen {
   readonly spikes: readonly AlertSpike[];
-  /** The newest of each fingerprint. */
+  /** The newest alert of each fingerprint. */
   readonly alerts: ReadonlyMap<string, AlertRow>;
   readonly openGroups: readonly AlertRow[];
   readonly context: Context;
@@ -31,9 +31,9 @@ export interface GroupsSeen {
 }
 
 export interface GroupsRaised {
-  /** Of the transitions that were written. */
+  /** The reasons of the transitions that were written. */
   readonly reasons: readonly NotifyReason[];
-  /** Why a group was not raised. The other groups were. */
+  /** The errors of groups that were not raised. The other groups were raised. */
   readonly failures: readonly unknown[];
 }
 
@@ -66,7 +66,10 @@ export function findOpenGroups(open: readonly AlertRow[]): ReadonlyMap<string, s
   return findGroups(open.map(({ fingerprint, details }) => ({ fingerprint, ...parseDetails(details) })));
 }
 
-/** Read without a lock. An alert whose history cannot be read joins no group; raising it alone reports the error. */
+/**
+ * Returns the candidates for groups, read without a lock. An alert whose history cannot be read joins no group;
+ * raising it alone reports the error.
+ */
 function seeCandidates({ spikes, alerts, openGroups, assess }: GroupsSeen): Candidate[] {
   const groupOf = findOpenGroups(openGroups);
   return spikes.flatMap((spike) => {

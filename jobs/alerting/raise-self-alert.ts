@@ -56,7 +56,7 @@ export async function raiseSelfAlert(deps: SelfAlertDeps, given: SelfAlert): Pro
   return true;
 }
 
-/** Headlines about one zone begin with its number. */
+/** Returns the headline with the zone's name after its number, for headlines that begin with the number. */
 function nameZoneIn(headline: string, zoneId: number | null, { zoneName }: ZoneFacts): string {
   const begin = `Zone ${zoneId}:`;
   if (zoneId === null || zoneName === undefined || !headline.startsWith(begin)) return headline;
@@ -75,7 +75,10 @@ interface SelfTransition extends SelfAlert {
   readonly route: SelfRoute;
 }
 
-/** A resolve is sent to every channel that was notified; any other transition to the channels of the route. */
+/**
+ * Writes the transition. A resolve goes to every channel that was notified, any other transition to the channels of
+ * the route.
+ */
 async function write(tx: Queryable, given: SelfTransition): Promise<boolean> {
   const { fingerprint, zoneId, news, nowMs, route } = given;
   const { row, reason } = await findEpisode(tx, given);

@@ -17,7 +17,7 @@ import { persistTransition } from "./persist-transition.ts";
 
 export interface SpikeToRaise {
   readonly spikeId: number;
-  /** The open group that the spike's alert is a member of. */
+  /** Fingerprint of the open group that the spike's alert is a member of. */
   readonly group: string | undefined;
 }
 
@@ -47,7 +47,10 @@ export function raiseSpike(
   });
 }
 
-/** Read under the spike's lock: another runner may have opened or resolved the group. */
+/**
+ * Returns whether one of the groups is open. Runs under the spike's lock, because another runner may have opened or
+ * resolved the group.
+ */
 async function hasOpenGroup(tx: Queryable, keys: readonly (string | null | undefined)[]): Promise<boolean> {
   const groups = await readNewestAlerts(
     tx,
@@ -85,7 +88,10 @@ async function advance(
   return (await persistTransition(tx, change)) ? reason : null;
 }
 
-/** The counts of an alert are refreshed only if a channel was notified: a flood has thousands of other alerts. */
+/**
+ * Returns whether the counts of an alert are refreshed. That is so only if a channel was notified, because a flood
+ * has thousands of other alerts.
+ */
 function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
   return spike.closedAtMs === null && notifiedChannels(alert).size > 0;
 }

@@ -3,7 +3,10 @@ import type { Queryable } from "../../db/client.ts";
 import { Matchers, type Silence } from "../../src/alerting/silence.ts";
 import type { Log } from "../../src/lib/log.ts";
 
-/** The silences in force. What cannot be read holds nothing back: a page too many is better than one too few. */
+/**
+ * Returns the silences in force. A silence that cannot be read is ignored: an unwanted notification is better than a
+ * missing one.
+ */
 export async function readActiveSilences(
   db: Queryable,
   log: Pick<Log, "warn">,

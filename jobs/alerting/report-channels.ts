@@ -1,7 +1,7 @@
 import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
 import type { Database } from "../../db/client.ts";
 import { type FailingChannel, readFailingChannels } from "../../db/delivery/channel-health.ts";
-import { readChannelStandings } from "../../db/delivery/channel-states.ts";
+import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
 import { parseDetails } from "../../src/alerting/alert-details.ts";
 import { channelFingerprint, describeTrouble } from "../../src/alerting/message/channel-alert.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
@@ -10,21 +10,21 @@ import type { Log } from "../../src/lib/log.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 
-/** A receiver that restarts is nobody's business; one that is away for longer has kept pages from on-call. */
+/** A receiver that restarts needs no alert. A receiver that fails for longer has kept notifications from on-call. */
 const GRACE_MS = 15 * 60_000;
 
 export interface ReportChannelsDeps {
   readonly database: Database;
-  /** By channel name: the configured ones. */
+  /** The configured channels by name. */
   readonly notifiers: ReadonlyMap<string, unknown>;
   readonly log: Log;
   readonly routing: () => Routing;
 }
 
 /**
- * Raises an alert of Longwatch's own for every channel that fails, to those of its routes that do not, and resolves it when
- * the channel delivers again. How many transitions were written. Safe beside itself: one alert is open per channel, and moves
- * on only from where it was read.
+ * Raises an alert for every channel that fails, to those of its routes' other channels that work, and resolves it
+ * when the channel delivers again. Returns the number of transitions written. Several replicas may run this at once:
+ * one alert is open per channel and is changed only from the transition that was read.
  */
 export async function reportChannels(deps: ReportChannelsDeps): Promise<number> {
   const { database, notifiers, log } = deps;
@@ -49,7 +49,7 @@ export async function reportChannels(deps: ReportChannelsDeps): Promise<number> 
     const news = {
       reason: isOpen ? (trouble === null ? "resolved" : "none") : "first",
       severity: "error",
-      // As it was when it began: what waits changes by the second.
+      // Keeps the first headline, because the number of waiting messages changes every second.
       headline: isOpen && trouble !== null ? headlineOf(row) : describeTrouble(channel, trouble),
       openedAtMs: trouble?.sinceMs ?? nowMs,
     } as const;
@@ -64,13 +64,16 @@ function headlineOf({ details }: AlertRow): string {
   return parseDetails(details).message?.headline ?? "";
 }
 
-/** Channels that fail, and those that are disabled: these also while nothing of theirs has failed since a replay. */
+/**
+ * Returns the channels that fail and those that are disabled. A disabled channel is included even if nothing has
+ * failed since a replay.
+ */
 async function readTrouble(
   { db }: Database,
   channels: readonly string[],
 ): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
   const { nowMs, failing } = await readFailingChannels(db, { channels, graceMs: GRACE_MS });
-  const disabled = (await readChannelStandings(db))
+  const disabled = (await readChannelStatuses(db))
     .filter(({ channel, state }) => state === "disabled" && channels.includes(channel))
     .map(({ channel, openedAtMs, waiting, dead, lastError }) => {
       const sinceMs = Math.floor(openedAtMs ?? nowMs);

@@ -24,12 +24,15 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 
-/** The sizes of tables change slowly, and reading them asks the disk. */
+/** The sizes of tables change slowly, and reading them needs disk access. */
 const GROWTH_EVERY_MS = 15 * 60_000;
 
-/** Rung every minute: after so long without a look the service was away, and has to be given time to poll. */
+/**
+ * The job runs every minute. After a longer pause the service was down, and it needs time to poll before its data
+ * counts as old.
+ */
 const BREAK_MS = 5 * 60_000;
-/** A process that lacks the pseudonym key says so every minute. */
+/** A process that lacks the pseudonym key reports it every minute. */
 export const KEY_REPORT_MS = 3 * 60_000;
 
 export interface ReportServiceDeps {
@@ -37,19 +40,21 @@ export interface ReportServiceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly zoneIds: readonly number[];
-  /** Who hears of what; asked anew at every run. */
+  /** Called in every run, because a running service may get another configuration. */
   readonly routing: () => Routing;
   readonly pollEveryMs: number;
-  /** The disk of the embedded Postgres; null or left out where another server is used, whose disk is not seen here. */
+  /**
+   * Returns the disk space of the embedded Postgres. Null or left out for another server, whose disk cannot be read.
+   */
   readonly readDisk?: (() => DiskSpace | null) | null;
-  /** Told when something was written for the channels. */
+  /** Called when outbox rows were written. */
   readonly afterAlerts: () => Promise<void>;
 }
 
 /**
- * Raises, updates and resolves the alerts of Longwatch about its sight: the platform refuses the access key, nothing was
- * polled of a zone, a process lacks the pseudonym key, or the disk of its own Postgres is filling up. From rows alone but for the
- * disk, so it does not matter which replica polls and which one looks. Safe beside itself.
+ * Raises, updates and resolves the alerts of Longwatch about its own operation: the platform refuses the access key,
+ * a zone was not polled, a process lacks the pseudonym key, or the disk of the embedded Postgres is filling up.
+ * Everything but the disk is read from rows, so any replica can run it, and several at once.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
   const readGrowth = createGrowthReader(deps);

@@ -9,8 +9,8 @@ import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
 
 /**
- * Resolves the members' alerts that no channel was notified of when a person resolves their group: each would otherwise
- * notify by itself. Runs in the group's transaction. An alert that has moved meanwhile stays as it is.
+ * Resolves the members' alerts that no channel was notified of when a person resolves their group, because each would
+ * otherwise notify by itself. Runs in the group's transaction. An alert that has changed meanwhile stays as it is.
  */
 export async function resolveMembers(
   tx: Queryable,

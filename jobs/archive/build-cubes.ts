@@ -13,9 +13,10 @@ export interface BuildCubesDeps {
 }
 
 /**
- * Counts closed days in advance for grouped searches, and again whatever changed since. The counts are a function of the
- * events: a day that is killed in the middle has changed nothing, and one that another run has is left to it. What
- * changes while it is counted stays out of date for the next run; until then searches count its events.
+ * Counts closed days in advance for grouped searches, and recounts days that have changed since. The counts are a
+ * function of the events. A run that is killed within a day has changed nothing, and a day that another run holds is
+ * skipped. A day that changes while it is counted stays out of date until the next run. Until then searches count its
+ * events.
  */
 export function createBuildCubesJob({ database, log }: BuildCubesDeps): AnyJob {
   return defineJob({

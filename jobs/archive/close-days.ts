@@ -7,23 +7,26 @@ import { DAY_MS } from "../../src/lib/units.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
-/** The platform shows an event for 72 hours: a day that ended so long ago gains no more. */
+/** The platform shows an event for 72 hours, so a day that ended so long ago gains no more events. */
 const DAYS_UNTIL_CLOSED = 3;
-/** A day all of whose hours are decided is closed this long after its end: time for what came too late for its hour. */
+/**
+ * A day with all its hours decided is closed this long after its end, which leaves time for events that arrived too
+ * late for their hour.
+ */
 const REST_MS = 3_600_000;
 
 export interface CloseDaysDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told after each day that was closed: it can be counted now. */
+  /** Called after each day that was closed, because it can be counted now. */
   readonly afterClosing?: () => unknown;
 }
 
 /**
- * Gives each day that has stopped growing what searches need and ingest could not afford: indexes by address, JA4 and
- * text, and a watch that notes late changes. A killed run leaves days half done, which the next one finishes; of two at
- * once one works.
+ * Closes each day that gains no more events: creates the indexes by address, JA4 and text, which would be too
+ * expensive during ingest, and a trigger that records late changes. A killed run leaves days half done, and the next
+ * run finishes them. Of two concurrent runs only one works.
  */
 export function createCloseDaysJob({ database, clock, log, afterClosing }: CloseDaysDeps): AnyJob {
   return defineJob({

@@ -25,11 +25,11 @@ export interface JudgeMetricsDeps {
   readonly settleMs: number;
 }
 
-/** What the metrics say of a zone. */
+/** Result of comparing the metrics of a zone. */
 export interface MetricsVerdict {
   /** UTC days, epoch ms of their start, whose metrics agree with what is stored in every rule. */
   readonly confirmedDays: ReadonlySet<number>;
-  /** Counts above what is stored that a second proof of their day has not explained, by day. */
+  /** Counts above the stored ones that a second proof of their day has not explained, by day. */
   readonly accepted: ReadonlyMap<string, readonly MetricAbove[]>;
 }
 
@@ -42,9 +42,9 @@ const Details = z.object({
 const HOURS_OF_DAY = 24;
 
 /**
- * Compares the platform's daily metrics with what is stored of the days that were read completely until then. A count above
- * ours makes the metrics suspect and has the day proven anew. If the count is then still above, and every hour proven with new
- * looks, no route shows the difference: the count is accepted, and the evidence names it.
+ * Compares the platform's daily metrics with the stored events of the days that had been read completely. A count
+ * above ours makes the metrics suspect and reopens the proof of the day. If the count is still above after every hour
+ * was proven with new looks, no route shows the difference. The count is then accepted, and the evidence names it.
  */
 export async function judgeZoneMetrics(
   deps: JudgeMetricsDeps,
@@ -120,7 +120,10 @@ async function proveDaysAnew(
   await proveAnew(tx, zoneId, hours, now);
 }
 
-/** Whether every hour of the days that the platform still has is proven by looks that began after they were reopened. */
+/**
+ * Returns whether every hour of the days that the platform still serves is proven by looks that began after the
+ * reopening.
+ */
 async function areProven(
   db: Queryable,
   zoneId: number,

@@ -19,13 +19,13 @@ export interface RouteLook {
   readonly route: LookRoute;
   /** When the look began; epoch ms. */
   readonly atMs: number;
-  /** What the caller saw itself that no hour's look shows; null when nothing. */
+  /** A contradiction that the caller saw and that no hour's look shows; null when there is none. */
   readonly contradiction: string | null;
 }
 
 /**
- * Called after each look: makes a route suspect whose looks show less than before, and clears it when looks have agreed for
- * long enough. Safe beside itself.
+ * Marks a route as suspect if its looks show less than before, and clears it when looks have agreed for long enough.
+ * Called after each look. Several replicas may run this at once.
  */
 export async function judgeRoute({ database, clock, log }: JudgeRouteDeps, look: RouteLook): Promise<void> {
   const { zoneId, route, atMs, contradiction } = look;
@@ -43,7 +43,10 @@ export async function judgeRoute({ database, clock, log }: JudgeRouteDeps, look:
     log.info({ zoneId, route }, "route stopped being suspect");
 }
 
-/** Whether a look has to be judged although nothing is wrong with it: only then can it clear a suspicion. */
+/**
+ * Returns whether the route is suspect. Then even a look without a contradiction has to be judged, because it can
+ * clear the suspicion.
+ */
 export async function isRouteSuspect(database: Database, zoneId: number, route: LookRoute): Promise<boolean> {
   const suspicions = await readSuspicions(database.db, [zoneId]);
   return suspicions.some((one) => one.route === route);

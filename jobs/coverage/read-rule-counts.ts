@@ -6,12 +6,13 @@ import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { searchPages } from "../../src/edge/search-pages.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 
-/** The most the platform gives; platform API spec 2.3. */
+/** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 
 /**
- * The platform's counts of each rule in each hour of the span: one grouped search, every page of its groups.
- * @throws {CountsUnreadableError} when they contradict themselves, as when a rule appears while the pages are read.
+ * Returns the platform's counts of each rule in each hour of the span, from all pages of one grouped search.
+ * @throws {CountsUnreadableError} when the counts contradict themselves, as when a rule appears while the pages are
+ * read.
  */
 export async function readRuleCounts(
   edge: Pick<EdgeClient, "searchEventLogs">,

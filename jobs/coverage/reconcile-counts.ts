@@ -30,7 +30,7 @@ import { judgeRoute } from "./judge-route.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 
 const LEASE_TTL_MS = 15_000;
-/** What an hour still lacks while its closing search is to come, that search will bring. */
+/** A cell is repaired only after this, because the hour's closing search probably returns the missing events. */
 const SEARCH_GRACE_MS = 5 * 60_000;
 
 export interface ReconcileCountsDeps {
@@ -38,20 +38,20 @@ export interface ReconcileCountsDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Until when an event may still appear after its time. */
+  /** How long after its time an event may still appear. */
   readonly settleMs: number;
   /** A sealed hour that is this old is compared a last time, for its evidence. */
   readonly lastProofMs: number;
-  /** Told when cells were found to lack events. */
+  /** Called when cells lack events. */
   readonly afterMissing: (zoneId: number) => Promise<unknown>;
-  /** Told when hours were found to be as the platform counts them. */
+  /** Called when the stored counts of hours equal the platform's. */
   readonly afterMatch: (zoneId: number) => Promise<unknown>;
 }
 
 /**
- * Compares what is stored of one zone with the platform's own counts, cell by cell (rule and hour): all hours that the
- * platform still has, sealed ones too, in one grouped search. A sealed hour that differs is reopened. Safe beside itself: one
- * runner per zone, and of two comparisons the later one stands.
+ * Compares the stored events of one zone with the platform's own counts, cell by cell (rule and hour). One grouped
+ * search covers all hours that the platform still serves, even sealed ones. A sealed hour that differs is reopened.
+ * Several replicas may run this at once: each zone has one runner, and of two comparisons the later one counts.
  */
 export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
   return defineJob({
@@ -77,13 +77,14 @@ interface Zone {
 async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSignal): Promise<void> {
   const { database, edge, clock, log, settleMs } = deps;
   const { zoneId } = zone;
-  // Before anything is read: whatever is stored from now on is newer than the comparison.
+  // Taken before anything is read, so that all events stored from now on are newer than the comparison.
   const at = clock();
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: horizonAt(at), toMs: at });
   const span = planComparison(at, hours, deps);
   if (span === null) return;
   const compared = hours.filter((hour) => isSearchedAndSettled(at, hour, settleMs));
-  // Also before the platform is asked: then fewer events there are not events that came meanwhile.
+  // Read before the platform is asked, so that a lower count of the platform is not caused by events that arrived
+  // meanwhile.
   const stored = await readCells(database.db, zoneId, compared);
   let upstream: CellCounts;
   try {
@@ -117,7 +118,10 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   if (open.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);
 }
 
-/** Open hours are counted event by event; of sealed ones the roll-up is asked, and the events only where it cannot say. */
+/**
+ * Returns the counts by cell. The events of open hours are counted one by one. Sealed hours are read from the
+ * roll-up, and from the events only if the roll-up is stale.
+ */
 async function readCells(db: Queryable, zoneId: number, hours: readonly CoveredHour[]): Promise<CellCounts> {
   const sealed = hours.flatMap(({ startsAt, state }) => (state === "sealed" ? [startsAt] : []));
   const rolled = await readRolledCells(db, zoneId, sealed);
@@ -131,7 +135,7 @@ interface Found {
   readonly at: number;
 }
 
-/** An event that the platform shows under two times makes a surplus: it is made one again before anything follows from that. */
+/** Merges events that the platform shows under two times, because such an event makes a surplus. */
 async function mergeSurplus(
   { database, log }: ReconcileCountsDeps,
   { zoneId, lease }: Zone,
@@ -140,7 +144,7 @@ async function mergeSurplus(
   const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
   for (const hour of found) {
     const before = known.get(hour.startsAt);
-    // An hour that an earlier version sealed may hold doubles that cover losses: it is looked at once.
+    // A sealed hour of an earlier version may hold doubles that hide losses. It is checked once.
     const isUnknown = before?.state === "sealed" && before.looks.counts === undefined;
     const isAccepted = before?.state === "sealed" && isAsSealed(before, hour);
     if (!isUnknown && (countDeficits(hour).count === 0 || isAccepted)) continue;
@@ -161,8 +165,8 @@ async function mergeSurplus(
 }
 
 /**
- * Counts the events of every hour that differs once more: the roll-up may have been wrong, doubles may be gone, and an event
- * that was stored while the platform was asked is no difference.
+ * Recounts the events of every hour that differs: the roll-up may have been wrong, doubles may have been merged, and
+ * an event that was stored while the platform was asked is no difference.
  */
 async function recount(
   db: Queryable,
@@ -184,8 +188,8 @@ interface Checked {
 }
 
 /**
- * Enters the comparison: looks, seals withdrawn, last proofs, and the cells of open hours that differ. What an hour shows that
- * has gained an event meanwhile is no look.
+ * Stores the comparison: looks, withdrawn seals, last proofs, and the cells of open hours that differ. The result for
+ * an hour that gained an event meanwhile is not stored as a look.
  */
 async function record(tx: Queryable, zoneId: number, { checked, upstream, at, lastProofMs }: Checked) {
   const starts = checked.map(({ startsAt }) => startsAt);
@@ -208,7 +212,7 @@ async function record(tx: Queryable, zoneId: number, { checked, upstream, at, la
   if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
 
   const open = compared.filter((one) => one.before.state === "open" || differing.includes(one));
-  // Of a sealed hour the look at its seal stays; an earlier version made none.
+  // The look of a sealed hour's seal stays. An hour sealed by an earlier version has none, so it gets one.
   const unlooked = confirmed.filter(({ before }) => before.looks.counts === undefined);
   const looks = [...open.filter(isQuiet), ...unlooked].map(({ before, hour }) => {
     const seen = toCountsLook(hour, upstream, { at, isResolved: before.unresolvedSince === null });

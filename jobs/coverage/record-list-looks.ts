@@ -16,8 +16,8 @@ interface PassedDay {
 }
 
 /**
- * Enters what a full list pass showed as a look at every hour of its day that had begun and is not yet being forgotten. A pass
- * that an earlier version began enters nothing: the next one does.
+ * Stores a full list pass as a look at every hour of its day that had begun and that the platform has not begun to
+ * forget. A pass that an earlier version began stores nothing; the next pass does.
  */
 export async function recordListLooks(
   database: Database,

@@ -10,19 +10,20 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { type CopiedPages, type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
 
 const LEASE_TTL_MS = 15_000;
-/** A repair that found nothing is tried again after this long, then after twice as long, up to the longest. */
+/** A repair that found nothing is tried again after this long, then after twice as long, up to the longest pause. */
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 
 export interface RepairWindowDeps extends CopySearchDeps {
   readonly log: Log;
-  /** Told when events were found: the counts are worth comparing again. */
+  /** Called when events were found, because the counts should be compared again. */
   readonly afterRepair: (zoneId: number) => Promise<unknown>;
 }
 
 /**
- * Searches exactly the cells of one zone (rule and hour) that hold fewer events than the platform counts, and stores what
- * comes. A repair is counted and put off before it begins, so a killed one is neither lost nor repeated at once.
+ * Searches exactly the cells of one zone (rule and hour) that hold fewer events than the platform counts, and stores
+ * the results. A repair is counted and postponed before it begins, so a killed repair is neither lost nor repeated at
+ * once.
  */
 export function createRepairWindowJob(deps: RepairWindowDeps): AnyJob {
   return defineJob({
@@ -45,7 +46,10 @@ interface Zone {
   readonly lease: HeldLease;
 }
 
-/** An hour that cannot be searched must not keep the others from being repaired; two in a row end the run. */
+/**
+ * Repairs the zone's hours. A failed search of an hour does not stop the repair of the others; two failures in a row
+ * end the run.
+ */
 async function repairZone(deps: RepairWindowDeps, zone: Zone, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
   const { zoneId } = zone;

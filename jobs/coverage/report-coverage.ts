@@ -25,7 +25,10 @@ import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { horizonAt } from "../../src/model/horizon.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/raise-self-alert.ts";
 
-/** What has expired undecided seal-windows is about to call a gap; where it does not come, that is told. */
+/**
+ * seal-windows is about to declare expired undecided hours as gaps. An alert is raised only if it does not within
+ * this time.
+ */
 const OVERDUE_GRACE_MS = 15 * 60_000;
 
 export interface ReportCoverageDeps {
@@ -33,15 +36,16 @@ export interface ReportCoverageDeps {
   readonly zoneIds: readonly number[];
   readonly clock: Clock;
   readonly log: Log;
-  /** Who hears of a zone's trouble. */
+  /** Returns the channels for a zone's coverage alerts. */
   readonly routeOf: SelfAlertDeps["routeOf"];
-  /** Since when each zone was seen with hours that have expired undecided, by this process; kept between the calls. */
+  /** Since when this process has seen expired undecided hours in each zone; kept between the calls. */
   readonly overdueSince: Map<number, number>;
 }
 
 /**
- * Raises, updates and resolves the alerts about hours that were lost or are about to be, about routes that are suspect and about
- * hours that stay reopened: of each kind at most one open per zone. How many transitions were written. Safe beside itself: an alert moves on only from where it was read.
+ * Raises, updates and resolves the alerts about lost hours, hours that are about to be lost, suspect routes, and
+ * hours that stay reopened. At most one alert of each kind is open per zone. Returns the number of transitions
+ * written. Several replicas may run this at once: an alert is changed only from the transition that was read.
  */
 export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> {
   const { database, clock, zoneIds } = deps;
@@ -49,7 +53,7 @@ export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> 
   const zones = await readCoverageTrouble(database.db, {
     zoneIds,
     openBeforeMs: nowMs - HOUR_MS + 1,
-    // An outage that goes on keeps its alert open; its first gaps count as long as it does.
+    // An outage that continues keeps its alert open, and its first gaps count for as long.
     sinceMs: nowMs - 120 * DAY_MS,
     exceptReasons: UNPREVENTABLE,
   });
@@ -75,7 +79,7 @@ export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> 
   return written;
 }
 
-/** What the zone's routes and its reopened hours give to report. How many transitions were written. */
+/** Reports the zone's suspect routes and reopened hours. Returns the number of transitions written. */
 async function reportEvidence(
   deps: ReportCoverageDeps,
   { zoneId, rows, nowMs }: { zoneId: number; rows: ReadonlyMap<string, AlertRow>; nowMs: number },

@@ -20,16 +20,17 @@ export interface SealWindowsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** Until when an event may still appear after its time. */
+  /** How long after its time an event may still appear. */
   readonly settleMs: number;
-  /** Told after every run: hours may be lost, or about to be. */
+  /** Called after every run, because hours may be lost or about to be lost. */
   readonly afterSeal: () => Promise<unknown>;
 }
 
 /**
- * Decides the hours of one zone that have ended: sealed where the evidence is whole and no route is suspect, a gap where the
- * platform has begun to forget an hour without it. Judged and written under the rows' locks, in one transaction: what is
- * stored meanwhile waits, and a copy of this job finds them decided.
+ * Decides the hours of one zone that have ended. An hour is sealed if its evidence is complete and no route is
+ * suspect, and becomes a gap if the platform has begun to forget it before that. Hours are judged and written in one
+ * transaction under the locks of their rows. Events that arrive meanwhile wait, and a concurrent run finds the hours
+ * decided.
  */
 export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
   return defineJob({
@@ -64,7 +65,7 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
   });
 }
 
-/** What holds for every hour of the zone: suspect routes, and what the metrics say. */
+/** Returns the inputs that apply to every hour of the zone: suspect routes and the result of the metrics. */
 async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): Promise<JudgedZone> {
   const { database, settleMs } = deps;
   const { confirmedDays, accepted } = await judgeZoneMetrics(deps, zoneId, now);
@@ -73,7 +74,10 @@ async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): P
   return { settleMs, confirmedDays, metricsAbove: accepted, suspicion: suspicion?.reason ?? null };
 }
 
-/** A busy zone without any event may be a platform that answers nothing: until looks an hour apart agree, it is suspect. */
+/**
+ * Marks the search as suspect if a busy zone has an hour without any event, because the platform may be returning
+ * nothing. The suspicion ends when looks an hour apart agree.
+ */
 async function judgeSilence({ database, log }: SealWindowsDeps, zoneId: number, now: number): Promise<void> {
   const range = { fromMs: horizonAt(now), toMs: startOfHour(now) };
   const silence = findSilence(await readCoveredHours(database.db, zoneId, range));
@@ -106,12 +110,12 @@ async function judgeHours(tx: Queryable, zone: ZoneToJudge, now: number): Promis
   return verdicts;
 }
 
-/** What is stored of an hour that may be sealed now; null for every other, which need not be read. */
+/** Returns the contents of an hour that may be sealed now, or null for any other hour, which need not be read. */
 async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, now: number) {
   const { zoneId } = zone;
   if (zone.suspicion !== null || !isCandidate(now, hour, zone)) return null;
   const stored = await readHourContents(tx, zoneId, hour.startsAt);
-  // One event again; the next comparison of the counts shows what the double may have covered.
+  // Merges the doubles. The next comparison of the counts shows losses that the doubles may have hidden.
   if (stored.doubled > 0) await mergeDoubles(tx, zoneId, hour.startsAt, now);
   return stored;
 }

@@ -11,20 +11,20 @@ import { HOUR_MS } from "../../src/lib/units.ts";
 import { type LookLacks, nextLook } from "../../src/model/look.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 
-/** Ids named of events that a search lacks. */
+/** Maximum number of log ids that are recorded of events that a search lacks. */
 const MAX_NAMED = 20;
 const MAX_RULES = 200;
 
-/** What one search has shown so far, by log id, and what that says. */
+/** Collects the log ids that one search has shown and compares them with the stored events. */
 export interface SearchWatch {
-  /** Pages of events, as they come. */
+  /** Adds a page of events, in order. */
   readonly add: (events: readonly WafEvent[]) => void;
   /**
-   * Whether the search lacks events of [from, to) that searches showed before: a sentence, or null. Call it when every event
-   * before `to` is stored.
+   * Returns a sentence if the search lacks events of [from, to) that searches showed before, else null. Call it when
+   * every event before `to` is stored.
    */
   findShortfall(tx: Queryable, zoneId: number, span: { from: number; to: number }): Promise<string | null>;
-  /** Enters the search as a look at its hour, and names the stored events that it did not show. */
+  /** Stores the search as a look at its hour, with the ids of stored events that the search did not show. */
   recordLook(tx: Queryable, zoneId: number, hour: { startsAt: number; at: number }): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ async function findLacks(
     count: lacking.size,
     known: [...lacking.values()].filter(({ isResolved }) => isResolved).length,
     ids: [...lacking.keys()].slice(0, MAX_NAMED),
-    // Beyond that many rules the differences are not named, so they stay unexplained.
+    // Above this number of rules the differences are not named, so they stay unexplained.
     rules: Object.keys(rules).length > MAX_RULES ? {} : rules,
   };
 }

@@ -19,29 +19,30 @@ import { countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-m
 import { planClaim, spend } from "../../src/delivery/plan-claim.ts";
 import { alertMessage } from "../../src/model/alert-message.ts";
 
-/** Sent at once on one channel, each of another alert. */
+/** Number of messages sent at once on one channel, each of another alert. */
 const BATCH = 4;
 const LEASE_MS = 60_000;
-/** Most that is looked through for one digest; what is left makes the next. */
+/** Maximum number of rows read for one digest. The remaining rows go into the next digest. */
 const DIGEST_LOOK = 3_000;
 
 /** One message to send: a notification, or a digest of several. */
 export interface Delivery {
   readonly notifications: readonly ClaimedNotification[];
-  /** Null where it is not a digest. */
+  /** Null if the delivery is not a digest. */
   readonly digestKey: string | null;
 }
 
 export interface ClaimedDeliveries {
   readonly deliveries: readonly Delivery[];
   readonly dropped: number;
-  /** Of the channel, when they were claimed; null for one that this process does not know. */
+  /** State of the channel when the rows were claimed; null for a channel that this process does not know. */
   readonly state: StoredChannelState | null;
 }
 
 /**
- * Takes what a channel may be sent next, as its circuit and its rate allow. The channel's row is locked meanwhile, so that
- * however many claim, one probes and the rate is spent once. Nothing and nothing dropped: not now.
+ * Claims what may be sent next on a channel, as its circuit and its rate allow. Locks the channel's row meanwhile, so
+ * that of all concurrent callers one probes, and the rate is spent once. A result without claims and without dropped
+ * rows means: not now.
  */
 export function claimDeliveries(
   database: Database,
@@ -68,7 +69,7 @@ export function claimDeliveries(
   });
 }
 
-/** Counts what a message took beyond the one that was counted when it was claimed. */
+/** Adds to the spent rate the messages beyond the one that was counted with the claim. */
 export async function spendMore(
   database: Database,
   channel: string,
@@ -83,7 +84,7 @@ export async function spendMore(
   });
 }
 
-/** For a channel that this process does not know: nothing of it is sent, so nothing is spent. */
+/** Claims rows of a channel that this process does not know. They are not sent, so no rate is spent. */
 export function claimForOthers(database: Database, channel: string): Promise<ClaimedDeliveries> {
   return inTransaction(database, async ({ tx }) => ({
     ...(await claimAlone(tx, channel, BATCH, true)),
@@ -110,7 +111,7 @@ async function claimBegun(tx: Queryable, channel: string): Promise<Claimed | nul
 }
 
 async function claimTogether(tx: Queryable, channel: string, room: DigestRoom): Promise<Claimed> {
-  // No more than could fit, were every name a single letter.
+  // The number of names that would fit if every name were a single letter.
   const limit = Math.min(Math.ceil(room.maxChars / (room.charsBeside + 1)), DIGEST_LOOK);
   const { candidates, dropped } = await lockDigestCandidates(tx, { channel, limit });
   const readable = candidates.flatMap(({ id, dedupeKey, content }) => {

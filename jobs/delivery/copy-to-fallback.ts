@@ -4,7 +4,7 @@ import { insertFallbackCopies, readOverdue } from "../../db/delivery/fallback.ts
 import type { Log } from "../../src/lib/log.ts";
 import { notificationKeyOf } from "../../src/model/dedupe-key.ts";
 
-/** The channel that is notified when another one has not taken a message for `afterMs`. */
+/** The channel that is notified when another one has not accepted a message for `afterMs`. */
 export interface Fallback {
   readonly channel: string;
   readonly afterMs: number;

@@ -27,41 +27,42 @@ import { recordAttempts } from "./record-attempts.ts";
 import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
 
 /**
- * How long a row that this process cannot send is left for another: while a deploy is under way, an old replica meets
- * channels and messages that only the new one knows.
+ * How long a row that this process cannot send is left for another one. During a deploy an old replica meets channels
+ * and messages that only the new one knows.
  */
 const HANDOVER_MS = 15 * 60_000;
 const HANDOVER_PAUSE_MS = 30_000;
 
 export interface DeliverAlertsDeps {
   readonly database: Database;
-  /** By channel name. */
+  /** The notifiers by channel name. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly log: Log;
-  /** Who hears of a channel that fails; every other without. */
+  /** Selects the channels for alerts about a failing channel. If left out: every other channel. */
   readonly routing?: () => Routing;
-  /** Null or left out: what a channel does not take waits for it alone. */
+  /** If null or left out, messages for a failing channel are not copied to another one. */
   readonly fallback?: Fallback | null;
-  /** Told of every digest that was taken, and of how many messages. */
+  /** Called with each delivered digest's channel and number of messages. */
   readonly onDigest?: (channel: string, messages: number) => void;
-  /** 0 to 1, exclusive; jitter of the back-off. */
+  /** Returns a number from 0 to 1, exclusive, for the jitter of the back-off. */
   readonly random?: () => number;
 }
 
 interface Outcome {
   readonly kind: "delivered" | "retried" | "undeliverable" | "lost";
-  /** Of a failure. */
+  /** Set after a failure. */
   readonly error?: { readonly code: string; readonly text: string };
-  /** Whether the channel was asked at all. */
+  /** True if a request was sent to the channel. */
   readonly isSent: boolean;
-  /** Beyond the one that a delivery counts for. */
+  /** Messages beyond the one that a delivery counts for. */
   readonly moreMessages?: number;
 }
 
 /**
- * Sends what is due, channel by channel side by side, until nothing is or a channel may not be sent more: its circuit is
- * open, or its rate is spent. Sends first and records then: killed in between, it sends once more under the same key. Two
- * copies share the rows; each is sent by one of them. A channel that keeps failing is told of on the others.
+ * Sends due notifications, all channels in parallel, until none is due or the channel's circuit is open or its rate
+ * is spent. Each notification is sent first and recorded afterwards. If the process is killed in between, the
+ * notification is sent again with the same dedupe key. Concurrent runs share the rows; each row is sent by one of
+ * them. If a channel keeps failing, the other channels are notified.
  */
 export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
   const known = new WeakSet<Notifier>();
@@ -85,7 +86,7 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
         const channels = await readDueChannels(deps.database.db);
         const sent = channels.map((channel) => deliverChannel(deps, channel, signal));
         lanes.push(...(await Promise.allSettled(sent)));
-        // What that has to say is due at once.
+        // The alerts about failing channels are due at once.
       } while (!signal.aborted && (await reportChannels({ ...deps, routing })) > 0);
       for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
       signal.throwIfAborted();
@@ -93,7 +94,7 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
   });
 }
 
-/** A channel that was disabled is tried again by whoever is started or configured anew. */
+/** Enables a disabled channel that was configured anew or whose service was restarted. */
 async function enableNew(
   { database, notifiers }: DeliverAlertsDeps,
   known: WeakSet<Notifier>,
@@ -126,7 +127,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
         { channel, ...counts, digested, codes },
         "notifications sent",
       );
-    // Nothing that a person missed: a later message says the same, or this kind of channel does not show it.
+    // No person missed a message: a later one says the same, or this kind of channel does not show it.
     if (dropped > 0) deps.log.debug({ channel, notifications: dropped }, "unneeded notifications dropped");
     const more = outcomes.reduce((sum, { moreMessages = 0 }) => sum + moreMessages, 0);
     if (notifier !== undefined) await spendMore(deps.database, channel, notifier.capabilities.rate, more);
@@ -176,14 +177,14 @@ async function deliver(
       [progress, sent] = [reached, sent + 1];
     });
   } catch (thrown) {
-    // The part that failed is the one that was counted.
+    // The failed part is the one that was counted.
     if (!signal.aborted) return { ...(await fail(deps, delivery, thrown, progress)), moreMessages: sent };
-    // Stopping says nothing about the channel: whoever is there next sends it, under the same key.
+    // A stop is no failure of the channel. Another process sends the row again with the same dedupe key.
     const error = "STOPPED: the service stopped while it was sent";
     await markRetry(db, notifications, { delayMs: 0, error, progress });
     throw signal.reason;
   }
-  // A digest is no message of any one alert, and none may edit it.
+  // A digest belongs to no single alert, so no later message may update it in place.
   const reference = digestKey === null ? result.providerReference : null;
   if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
   const written = await markDelivered(db, notifications, reference);
@@ -201,7 +202,7 @@ async function fail(
   const { code, text, disposition, waitMs } = describeFailure(thrown);
   const error = { code, text };
   const attempt = attemptOf(notifications);
-  // Together they are as old as the youngest: none is given up before its time.
+  // A digest counts as old as its youngest notification, so that none is given up too early.
   const ageMs = Math.min(...notifications.map((one) => one.ageMs));
   const random = (deps.random ?? Math.random)();
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
@@ -209,13 +210,13 @@ async function fail(
     const isTold = disposition === "wait" && waitMs !== undefined;
     return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold, progress }, true);
   }
-  // What was refused may be the digest itself: its messages get a hearing each.
+  // The receiver may have rejected the digest itself, so its messages are tried one by one.
   if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);
   const why = plan.because === "refused" ? text : `too old, at last: ${text}`;
   return giveUp(deps, delivery, { code, text: why }, true);
 }
 
-/** Not sent by this process; given up once every other has had its time. */
+/** Leaves the row to another process. Gives it up once the time for that is over. */
 function leaveToOther(
   deps: DeliverAlertsDeps,
   delivery: Delivery,

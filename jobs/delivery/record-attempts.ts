@@ -13,9 +13,9 @@ import { MAX_AGE_MS } from "../../src/delivery/delivery-backoff.ts";
 import type { Log } from "../../src/lib/log.ts";
 
 /**
- * Moves a channel's circuit on after attempts; `seen` is what it was when they were claimed. What waits for a channel
- * that is back is due at once; for one that is not, something is due when it may be probed, whatever the back-off of each
- * message, and what has waited too long is given up.
+ * Updates a channel's circuit after attempts; `seen` is its state when they were claimed. If the channel has
+ * recovered, its waiting notifications become due at once. If its circuit is open, the earliest becomes due at the
+ * time of the probe, whatever its back-off is, and notifications that have waited too long are given up.
  */
 export async function recordAttempts(
   { database, log }: { readonly database: Database; readonly log: Log },

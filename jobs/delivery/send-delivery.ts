@@ -3,10 +3,13 @@ import type { Notifier, SendOptions, SendResult } from "../../src/delivery/notif
 import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
 import type { Delivery } from "./claim-delivery.ts";
 
-/** Of one attempt, whatever the notifier itself allows. Shorter than the lease, so that no live sender loses its row. */
+/**
+ * Time limit of one attempt, whatever the notifier itself allows. Shorter than the lease, so that no live sender
+ * loses its row.
+ */
 const ATTEMPT_TIMEOUT_MS = 40_000;
 
-/** What is sent, or what is wrong with what was stored. */
+/** Returns the stored message, or the reason why it cannot be read. */
 export function readMessage(
   { notifications, digestKey }: Delivery,
   { capabilities }: Notifier,
@@ -39,7 +42,7 @@ export function attemptOf(notifications: Delivery["notifications"]): number {
   return Math.max(...notifications.map(({ attempts }) => attempts));
 }
 
-/** Raced against the deadline: a notifier that ignores its signal must not hold the channel. */
+/** Sends the delivery with a deadline, so that a notifier that ignores its signal does not block the channel. */
 export async function sendDelivery(
   notifier: Notifier,
   message: AlertMessage,
@@ -56,7 +59,7 @@ export async function sendDelivery(
   if (stopping.aborted) stop();
   const { signal } = controller;
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  // A rejection that nobody waits for any more, where the send itself was the first to end.
+  // Nothing awaits this rejection any more if the send itself ended first.
   ended.catch(() => undefined);
   signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   try {

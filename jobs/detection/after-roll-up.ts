@@ -2,12 +2,12 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 
 /**
- * Nudges the detector after a roll-up that it can make use of. The detector judges closed minutes only, so counts of the
- * minute that is still open wait for its end; where pages come every few seconds, most roll-ups are of this kind. Per zone
- * it is nudged when a closed minute was recounted, at the first roll-up of a minute, and at the first one that has events
- * of a new minute, because the search has then come past the minute before.
+ * Returns a function that enqueues the detector after a roll-up that the detector can use. The detector judges closed
+ * minutes only, so counts of the open minute wait for its end. If pages come every few seconds, most roll-ups are of
+ * this kind. For each zone the detector is enqueued when a closed minute was recounted, at the first roll-up of a
+ * minute, and at the first roll-up with events of a new minute, because the search has then passed the minute before.
  */
-export function createAfterRollUp(clock: Clock, nudge: () => void) {
+export function createAfterRollUp(clock: Clock, enqueue: () => void) {
   const seen = new Map<number, { readonly rungAtMinute: number; readonly newestMs: number }>();
   return (zoneId: number, { oldestMs, newestMs }: { oldestMs: number; newestMs: number }): void => {
     const minute = Math.floor(clock() / MINUTE_MS);
@@ -15,6 +15,6 @@ export function createAfterRollUp(clock: Clock, nudge: () => void) {
     const isNew = last === undefined || last.rungAtMinute !== minute || newestMs > last.newestMs;
     if (!isNew && oldestMs >= minute * MINUTE_MS) return;
     seen.set(zoneId, { rungAtMinute: minute, newestMs: Math.max(newestMs, last?.newestMs ?? 0) });
-    nudge();
+    enqueue();
   };
 }

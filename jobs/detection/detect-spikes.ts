@@ -40,18 +40,18 @@ import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 
-/** Spikes whose events are looked at in one tick; the rest of a storm is looked at in the next ones. */
+/** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
 
 export interface DetectSpikesDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** How a series is judged; by default as without a configuration. */
+  /** Returns the sensitivity for a series. Default: the sensitivity without a configuration. */
   readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
-  /** The least of all floors. */
+  /** Returns the lowest of all floors. */
   readonly lowestFloor?: () => number;
-  /** Told when a spike opened, changed or closed. */
+  /** Called when a spike opened, changed or closed. */
   readonly afterSpikes: () => unknown;
 }
 
@@ -66,8 +66,9 @@ interface ChangedSpike extends SeriesKey {
 }
 
 /**
- * Judges the closed minutes of every active series that ingest has fetched, and opens, carries on and closes spikes.
- * Everything is derived from rows, so a killed tick is made good by the next; of two at once one opens the spike.
+ * Judges the closed minutes of every active series that ingest has fetched, and opens, updates and closes spikes.
+ * Everything is derived from rows, so the next tick makes up for a killed one. Of two concurrent ticks one opens the
+ * spike.
  */
 export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
   const cache = createThresholdCache();
@@ -87,7 +88,7 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
   });
 }
 
-/** One tick. */
+/** Runs one tick. */
 async function detectSpikes(
   deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
   cache: ThresholdCache = createThresholdCache(),
@@ -117,7 +118,7 @@ async function readTick(
   const span = spanOfTick(nowMs);
   const { oldestMs, settledMs } = span;
   const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, span.endMinute * MINUTE_MS];
-  // Marks before buckets: a roll-up between the two reads has then been waited for, not missed.
+  // Marks are read before buckets, so that a roll-up between the two reads is seen as still pending.
   const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
   const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
   const open = await readOpenSpikes(db);
@@ -148,7 +149,10 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
   return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0 }];
 }
 
-/** Counts, for a spike, the other rules of its zone that rose with it; they raise its severity. */
+/**
+ * Returns a function that counts, for a spike, the other rules of its zone that rose with it. They raise its
+ * severity.
+ */
 function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
   const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
   const companies = new Map(
@@ -157,7 +161,7 @@ function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assess
   return (one) => {
     const { row, zoneId, z } = one.candidate;
     const rising = companies.get(zoneId)?.(one.episode) ?? 0;
-    // Those that have closed by now rose all the same.
+    // Includes those that have closed by now.
     const companions = Math.max(rising, row?.companions ?? 0);
     const graded = gradeSeverity(one.episode.score, z);
     const severity = raiseSeverity(graded, companions, one.episode.severity);
@@ -200,23 +204,29 @@ function hasEvidence({ evidence }: SpikeRow): boolean {
   return evidence.sampled > 0;
 }
 
-/** Not while the spike is dying down: the attack's events are what on-call should see. */
+/**
+ * Returns whether evidence has to be collected. Not while the spike is declining, because on-call needs the events of
+ * the attack.
+ */
 function needsEvidence({ candidate: { row } }: Assessed, { lastActiveAt }: StoredEpisode): boolean {
   return row === undefined || !hasEvidence(row) || lastActiveAt > row.lastActiveAt;
 }
 
-/** New spikes first, then those nothing is known about, the strongest of each in front. */
+/** Orders new spikes first, then those without evidence, the strongest of each first. */
 function byUrgency(one: Assessed, other: Assessed): number {
   const rank = ({ candidate: { row } }: Assessed) => (row === undefined ? 0 : hasEvidence(row) ? 2 : 1);
   return rank(one) - rank(other) || other.episode.score - one.episode.score;
 }
 
-/** Before this no event can be part of an open spike. */
+/** Returns the time before which no event can be part of an open spike. */
 function windowStartMs({ openedAt }: Pick<SpikeRow, "openedAt">): number {
   return openedAt.getTime() - LONGEST_WINDOW * MINUTE_MS;
 }
 
-/** The spike from the beginning of its window, without what another has reported; of a long one the last hour. */
+/**
+ * Returns the scope of the evidence: from the beginning of the spike's window, at most the last hour, without minutes
+ * that a previous spike has reported.
+ */
 function evidenceScope({ span }: Tick, { episode, candidate }: Assessed) {
   const { zoneId, ruleId, counts, tested, freshFrom } = candidate;
   const endMinute = (tested.at(-1) ?? 0) + 1;

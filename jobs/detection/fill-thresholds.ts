@@ -20,7 +20,7 @@ import { HOUR_MS } from "../../src/lib/units.ts";
 
 type Watched = Candidate<SeriesKey>;
 
-/** Where the cache keeps them. */
+/** Returns the key of a series' thresholds in the cache. */
 export function thresholdsKey(
   { zoneId, ruleId, z, floor, fingerprint }: Watched,
   hour: number,
@@ -28,7 +28,7 @@ export function thresholdsKey(
   return { zoneId, ruleId, hour, z, floor, fingerprint };
 }
 
-/** Computes the thresholds that are not in the cache, from one read for all of them. */
+/** Computes the thresholds that are missing from the cache, with one read for all of them. */
 export async function fillThresholds(
   db: Queryable,
   { span, candidates }: { span: TickSpan; candidates: readonly Watched[] },
@@ -52,7 +52,7 @@ export async function fillThresholds(
     const { z, floor, isUnknownHour } = candidate;
     const known = priors.get(key);
     const policy = { z, floor, isUnknownHour, prior: known?.prior ?? null };
-    // A rule that the platform has counted for weeks is not new, though its events are here.
+    // A rule that the platform has counted for weeks is not new, even if its first events have only just arrived.
     const firstHour = Math.min(history.firstHour, known?.firstHour ?? Number.POSITIVE_INFINITY);
     for (const hour of candidate.testedHours) {
       const thresholds = computeThresholds(history, hour, policy);
@@ -67,7 +67,7 @@ function remember(history: HourHistory, { hours, firstHour }: HourCounts): void 
   history.firstHour = firstHour ?? Number.POSITIVE_INFINITY;
 }
 
-/** What the platform counted before there was a history, for those that have too little of one. */
+/** Returns the platform's earlier counts for series whose own history is too short. */
 async function readPriors(
   db: Queryable,
   read: readonly HourCounts[],

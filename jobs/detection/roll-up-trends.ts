@@ -6,7 +6,7 @@ import { inTransaction } from "../../db/postgres/transaction.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
-/** Stale minutes a transaction recounts: a fraction of a second of work, so that replicas take turns quickly. */
+/** Stale minutes recounted per transaction. It takes a fraction of a second, so that replicas take turns quickly. */
 const BATCH = 5_000;
 const REST_MS = 250;
 
@@ -20,8 +20,9 @@ export interface RollUpTrendsDeps {
 }
 
 /**
- * Recounts every minute that ingest marked as stale, and the hours and days above it. Buckets are a function of the
- * events: a batch that is killed has changed nothing, one that runs twice or beside another ends at the same counts.
+ * Recounts every minute that ingest marked as stale, and the hours and days that contain it. Buckets are a function
+ * of the events. A batch that is killed has changed nothing, and a batch that runs twice or concurrently ends with
+ * the same counts.
  */
 export function createRollUpTrendsJob(deps: RollUpTrendsDeps): AnyJob {
   return defineJob({
@@ -35,10 +36,11 @@ export function createRollUpTrendsJob(deps: RollUpTrendsDeps): AnyJob {
 }
 
 /**
- * Zones in turn, a batch each, until nothing is stale but what is being written at this moment, or the signal aborts
- * between two batches. A zone that another roll-up has is left to it, instead of waiting with a connection and a
- * worker. No mark is forgotten so: whoever left had its marks committed before, and the other looks for marks once
- * more after it let the zone go. Should that one be killed, the clock rings again.
+ * Recounts the zones in turn, one batch each, until the only stale minutes are those being written at this moment, or
+ * until the signal aborts between two batches. A zone that another roll-up has locked is skipped, so that this one
+ * does not wait with a connection and a worker. No mark is lost by that: the marks were committed before this roll-up
+ * skipped the zone, and the other one checks for marks once more after it releases the zone. If the other one is
+ * killed, the next tick enqueues the job again.
  */
 async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: AbortSignal): Promise<void> {
   const limit = deps.batch ?? BATCH;
@@ -56,7 +58,7 @@ async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: Abo
       if (!batch.isTaken && (await hasStaleMinutes(database.db, zoneId))) unfinished.push(zoneId);
     }
     zoneIds = unfinished;
-    // Only minutes that writers mark faster than they are counted: once in a while is enough for these.
+    // Only minutes that writers mark faster than they are counted are left. They are recounted after a pause.
     if (zoneIds.length > 0 && cleared === 0) await pause(REST_MS, signal);
   }
   if (minutes > 0) deps.log.debug({ minutes }, "trends rolled up");

@@ -15,12 +15,12 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
 const OVERVIEW_DAYS = 28;
 const LEASE_TTL_MS = 15_000;
-/** Asked about in one run; the next ones are asked about in the next. */
+/** Maximum number of rules that are fetched in one run. The next run fetches the rest. */
 const RULES_PER_RUN = 200;
 const AT_ONCE = 4;
-/** After a failure that may pass. */
+/** Pause after a failure that may pass. */
 const RETRY_MS = 15 * 60_000;
-/** What the account may not, no rule of the zone will be told. */
+/** Errors that concern the account, so that no rule of the zone can be fetched. */
 const OF_THE_ACCOUNT: ReadonlySet<string> = new Set(["EDGE_UNAUTHORIZED", "EDGE_FORBIDDEN", "EDGE_PLAN"]);
 const REFUSED_MS = 60 * 60_000;
 
@@ -34,8 +34,9 @@ export interface SnapshotRuleMetricsDeps {
 }
 
 /**
- * Keeps the platform's own daily counts of every rule that was seen in the last 28 days: once a day, and soon after the
- * rule was first seen. One runner at a time; killed, it has stored the rules it was told of, and the rest stay due.
+ * Stores the platform's own daily counts of every rule that was seen in the last 28 days, once a day and soon after
+ * the rule was first seen. One runner at a time. A killed run has stored the rules that it fetched; the others stay
+ * due.
  */
 export function createSnapshotRuleMetricsJob(deps: SnapshotRuleMetricsDeps): AnyJob {
   return defineJob({
@@ -119,7 +120,7 @@ async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Ask
   }
 }
 
-/** A day from now at most, and no older than what the platform tells of. */
+/** Returns a check that counts are at most a day in the future and no older than the platform serves. */
 function isPlausible(nowMs: number): (counts: DailyCounts) => boolean {
   return ({ day }) => {
     const age = nowMs - Date.parse(day);
@@ -127,7 +128,10 @@ function isPlausible(nowMs: number): (counts: DailyCounts) => boolean {
   };
 }
 
-/** Evidence, not proof: nothing follows from it but a line for whoever looks. */
+/**
+ * Logs rules of which the platform counts more than is stored. The difference is evidence, not proof, and has no
+ * other effect.
+ */
 async function reportBeyond(
   { database, log }: SnapshotRuleMetricsDeps,
   told: readonly SeriesKey[],

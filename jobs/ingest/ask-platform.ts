@@ -11,7 +11,7 @@ import { ASKING, CLAIM_MS } from "../../src/model/advice-row.ts";
 export interface AskPlatformDeps {
   readonly database: Database;
   readonly edge: Pick<EdgeClient, "getRecommendation">;
-  /** Of one ask, retries included; well below a minute, when its claim expires. Default 20 s. */
+  /** Time limit of one ask, retries included. Well below a minute, when its claim expires. Default 20 s. */
   readonly askTimeoutMs?: number;
 }
 
@@ -21,8 +21,8 @@ export interface AdviceClaim extends AdviceKey {
 }
 
 /**
- * Takes a rule's ask for this replica: a lease and a row, which is the budget's entry too. Null where another has it.
- * `tx` holds the lock of `lockAdvice`.
+ * Claims the ask about a rule for this replica: a lease and a row, which also counts in the budget. Returns null if
+ * another replica has the claim. `tx` holds the lock of `lockAdvice`.
  */
 export async function claimAsk(
   tx: Queryable,
@@ -30,7 +30,8 @@ export async function claimAsk(
   spikeId: number | null,
 ): Promise<AdviceClaim | null> {
   const lease = `fetch-advice:${key.zoneId}:${key.ruleId}`;
-  // The rows tell an ask's age by this replica's clock, the lease by Postgres's: a clock that is ahead asks nobody twice.
+  // The rows measure an ask's age by this replica's clock, the lease by Postgres's. So a replica whose clock is ahead
+  // does not ask twice.
   const fence = await acquireLease(tx, { name: lease, holder: randomUUID(), ttlMs: CLAIM_MS });
   if (fence === null) return null;
   if (await reserveAsk(tx, { ...key, spikeId, errorKey: ASKING })) return { ...key, lease, fence };
@@ -38,7 +39,7 @@ export async function claimAsk(
   return null;
 }
 
-/** Makes the ask that was claimed and stores what came of it, failures included. */
+/** Sends the claimed ask and stores the outcome, failures included. */
 export async function askPlatform(
   deps: AskPlatformDeps,
   claim: AdviceClaim,
@@ -66,7 +67,7 @@ async function request(
     return readRecommendation(await deps.edge.getRecommendation({ shieldZoneId, ruleId }, until));
   } catch (thrown) {
     if (thrown instanceof EdgeError) return toFailedAdvice(thrown);
-    // Stopping says nothing about the platform: the reservation stays as it is.
+    // A stop is no failure of the platform, so the reservation stays as it is.
     signal.throwIfAborted();
     if (deadline.aborted) return toFailedAdvice({ code: "EDGE_TIMEOUT", errorKey: null, waitMs: undefined });
     throw thrown;

@@ -12,28 +12,28 @@ import { readAhead } from "../../src/lib/read-ahead.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
-/** The most the platform gives; platform API spec 2.3. */
+/** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;
 
 export interface CopySearchDeps extends StoreEntriesDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
 }
 
-/** What to copy; times in epoch ms, `to` in the past: its pages must not shift while they are read. */
+/** The span to copy; times in epoch ms. `to` is in the past, so that the pages do not shift while they are read. */
 export interface CopiedSearch {
   readonly zoneId: number;
-  /** Every page asserts its fence. */
+  /** The transaction of every page asserts the fence of this lease. */
   readonly lease: Pick<HeldLease, "name" | "fence">;
   readonly from: number;
   readonly to: number;
   readonly filters?: readonly EventLogsFilter[];
-  /** Its events are probably all new. */
+  /** True if the events are probably all new. */
   readonly expectNew: boolean;
   /** Called once with the events of each page, before they are stored. */
   readonly onEvents?: (events: readonly WafEvent[]) => void;
   /**
-   * Runs in the transaction of the last page of each part, when everything before `through` is stored. Not called when the
-   * search has contradicted itself.
+   * Runs in the transaction of the last page of each part, when everything before `through` is stored. Not called
+   * when the search has contradicted itself.
    */
   readonly conclude?: (tx: Queryable, through: number) => Promise<void>;
   /** Runs in the transaction of every page. */
@@ -42,15 +42,15 @@ export interface CopiedSearch {
 
 export interface CopiedPages {
   readonly pages: number;
-  /** Events nobody had stored before. */
+  /** Events that were not stored before. */
   readonly inserted: number;
-  /** Why what was shown cannot be everything, a sentence; null when nothing speaks against it. */
+  /** A sentence why the search cannot have shown everything; null when there is no such sign. */
   readonly contradiction: string | null;
 }
 
 /**
- * Copies what one flat search shows, page by page, each page one transaction; a span with more events than paging should
- * hold is cut in time. Killed in between, it may be run again from the beginning.
+ * Copies the results of one flat search, page by page, each page in one transaction. A span with too many events for
+ * paging is split in time. A killed copy may be run again from the beginning.
  */
 export async function copySearch(
   deps: CopySearchDeps,
@@ -72,7 +72,7 @@ export async function copySearch(
   let parts: ReturnType<typeof splitSpan> = null;
   for await (const result of readAhead(searchPages(deps.edge.searchEventLogs, params, signal))) {
     parts = pages === 0 ? splitSpan(from, to, result.page.total) : null;
-    // The pages end first: work begun beside them could fail while nobody listens.
+    // The pages end first, because a rejection of work in parallel could otherwise be unhandled.
     if (parts !== null) break;
     const { rows, total, totalPages } = result.page;
     const isLast = pages + 1 >= totalPages || rows.length === 0;

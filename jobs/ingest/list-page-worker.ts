@@ -1,6 +1,6 @@
 /**
- * A thread that digests pages of the date-paged list. Gets one task at a time or many, answers each with the digest or,
- * should digesting fail, with the error.
+ * A thread that digests pages of the date-paged list. It may get several tasks at once. It answers each with the
+ * digest, or with the error if digesting fails.
  */
 import { parentPort } from "node:worker_threads";
 import { toEventRows } from "../../db/ingest/event-rows.ts";
@@ -18,7 +18,7 @@ function digest({ body, source }: PageTask) {
   return { ...page, size: events.length, rows: toEventRows(source.zoneId, events) };
 }
 
-/** A digest as it is sent: structured cloning makes a Uint8Array of every Buffer. */
+/** A digest as it is sent: structured cloning turns every Buffer into a Uint8Array. */
 export type SentDigest = ReturnType<typeof digest>;
 
 export type PageAnswer =

@@ -5,15 +5,15 @@ import { findList } from "../../src/ingest/open-page.ts";
 import { ownMemory, toBuffer } from "../../src/lib/own-memory.ts";
 import type { PageAnswer, PageTask, SentDigest } from "./list-page-worker.ts";
 
-/** A page of the list as it is stored, and what else is to be known of it. */
+/** A page of the list as it is stored, with its other facts. */
 export type ListPageDigest = Omit<SentDigest, "envelope">;
 
-/** What the answer must say beside its entries before its next page is asked for. */
+/** Members that the answer must have beside its entries before its next page is requested. */
 const NEEDED = ["hasMoreData", "continuationToken"];
 
 /**
- * Digests a page's bytes, which are given away. The envelope comes at once where the page has the form the platform
- * writes, so that the next page can be asked for meanwhile.
+ * Digests a page's bytes and takes ownership of them. If the page has the form that the platform writes, the envelope
+ * is returned at once, so that the next page can be requested meanwhile.
  */
 export type DigestListPage = (
   body: Buffer,
@@ -31,9 +31,9 @@ interface Waiting {
 }
 
 /**
- * Threads that parse, check, hash and write down pages: several microseconds an event, too many for the one thread that
- * also talks to the platform and to Postgres. Threads start with the first page; one that dies fails its pages and
- * is replaced with the next.
+ * Returns a pool of threads that parse, check, hash and serialise pages. That takes several microseconds per event,
+ * too much for the thread that also talks to the platform and to Postgres. Threads start with the first page. A
+ * thread that dies fails its pages and is replaced with the next page.
  */
 export function createListPageWorkers({ threads }: { threads: number }): ListPageWorkers {
   const started: Thread[] = [];
@@ -82,7 +82,7 @@ function startThread(onExit: () => void): Thread {
   const waiting = new Map<number, Waiting>();
   const worker = new Worker(new URL("./list-page-worker.ts", import.meta.url), {
     execArgv: [],
-    // A page's garbage dies young: a larger nursery would only be memory.
+    // A page's garbage is short-lived, so a larger young generation would only use memory.
     resourceLimits: { maxYoungGenerationSizeMb: 12 },
   });
   worker.unref();
@@ -104,7 +104,7 @@ function startThread(onExit: () => void): Thread {
   return { worker, waiting };
 }
 
-/** @throws when the whole page says something else than its ends did. */
+/** @throws when the complete page differs from the envelope that was read from its ends. */
 function toContent({ envelope: whole, ...digest }: SentDigest, envelope: unknown): ListPageDigest {
   if (!isDeepStrictEqual(whole, envelope)) throw new Error("a page of the list is not what its end promised");
   const { records } = digest;
@@ -113,7 +113,7 @@ function toContent({ envelope: whole, ...digest }: SentDigest, envelope: unknown
     hash: toBuffer(digest.hash),
     rows: toBuffer(digest.rows),
     idHashes: toBuffer(digest.idHashes),
-    // Copies: the records may be given back while these are still to be stored.
+    // Copied, because the memory of the records may be reused before these are stored.
     quarantined: digest.quarantined.map((entry) => ({ ...entry, raw: Buffer.from(entry.raw) })),
     records: { ...records, bytes: toBuffer(records.bytes), logIdHashes: toBuffer(records.logIdHashes) },
   };

@@ -7,9 +7,9 @@ import { hashEventKey, unpackLogIdHashes } from "../../src/model/log-id-hash.ts"
 import { packRawBlocks, type RawBlock } from "../../src/model/raw-block.ts";
 
 /**
- * The rows of a search that no list will show any more, because their day has left it, as records: what the list would
- * have given of them is in `log` (platform API spec 2.4). Those that a block holds already are left out; two runners at
- * once at worst keep one twice.
+ * Packs the rows of a search whose day the list no longer shows, as records: `log` holds the same record as the list
+ * (platform API spec 2.4). Leaves out those that a block already holds. Two concurrent runners at worst keep one
+ * record twice.
  */
 export async function packUnlistedRecords(
   db: Queryable,

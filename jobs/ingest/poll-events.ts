@@ -16,16 +16,16 @@ import { createSearchWatch } from "../coverage/watch-search.ts";
 import { type CopiedPages, copySearch } from "./copy-search.ts";
 import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
 
-/** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
+/** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
 const LEASE_TTL_MS = 15_000;
 
 export interface PollEventsDeps extends ResolveEventsDeps {
   readonly log: Log;
-  /** The live edge is read again when it is older than this. */
+  /** The newest minutes are read again when the last read is older than this. */
   readonly freshMs: number;
-  /** What is read again before the point already reached, for late events. */
+  /** Length of the time before the last read that is read again, for late events. */
   readonly overlapMs: number;
-  /** Until when an event may still appear after its time. */
+  /** How long after its time an event may still appear. */
   readonly settleMs: number;
 }
 
@@ -34,10 +34,10 @@ export function pollLeaseName(zoneId: number): string {
 }
 
 /**
- * Brings one zone up to date by flat searches: the newest minutes first, then every hour of the last 72 that was never
- * searched, then every unsealed one that has settled once more from end to end, each time the one that expires first in
- * front. The hour's cursor moves in the transaction of the last page of a
- * span, so a killed span is read again; every page may be stored twice.
+ * Updates one zone by flat searches: the newest minutes first, then every hour of the last 72 that was never
+ * searched, then every settled unsealed hour once more from end to end. Of each kind the hour that expires first
+ * comes first. The hour's cursor moves in the transaction of the last page of a span, so a killed span is read again.
+ * Every page may be stored twice.
  */
 export function createPollEventsJob(given: Omit<PollEventsDeps, "resolvedAt">): AnyJob {
   const deps: PollEventsDeps = { ...given, resolvedAt: new Map() };
@@ -62,12 +62,15 @@ interface Poll {
   readonly lease: HeldLease;
 }
 
-/** An hour that cannot be searched must not keep those behind it from being copied; two in a row end the run. */
+/**
+ * Polls until the zone is current. A failed search of an hour does not stop the later ones; two failures in a row end
+ * the run.
+ */
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
   const { zoneId } = poll;
   const failures: unknown[] = [];
-  // Hours to leave to the next run: their search failed, contradicted what is known, or was their closing one.
+  // Hours left to the next run: their search failed, contradicted earlier looks, or was their closing search.
   const skipped = new Set<number>();
   const closed = new Set<number>();
   let failuresInARow = 0;
@@ -75,7 +78,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
     const now = clock();
     const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
     const hours = await readCoveredHours(database.db, zoneId, range);
-    // Once per run: an hour whose closing search finds something is left to the next, however the clock runs.
+    // Once per run: an hour whose closing search finds something is left to the next run, however the clock moves.
     const untried = hours.filter(({ startsAt }) => !skipped.has(startsAt) && !closed.has(startsAt));
     const open = planSearch(now, [...hours, ...asSearched(skipped)], deps);
     const span = open ?? planClosingSearch(now, untried, deps);
@@ -86,7 +89,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
       const { from, to } = span;
       log.debug({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "span searched");
       failuresInARow = 0;
-      // The cursor stands where it stood: the next run asks again.
+      // The cursor has not moved, so the next run searches the span again.
       if (contradiction !== null) skipped.add(span.hour);
       if (contradiction !== null || open === null || (await isRouteSuspect(database, zoneId, "search")))
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
@@ -107,9 +110,9 @@ function asSearched(hours: Iterable<number>): SearchedHour[] {
 }
 
 /**
- * Whether the search has not shown less than before for an hour yet. After that the cursor moves on all the same: an event
- * that the platform has dropped never comes back, and new events must not wait for it. Nothing is lost by that: the zone
- * stays suspect, and the closing search reads the hour again.
+ * Returns whether the search has not shown less than before for an hour yet. After that the cursor moves on even so: an
+ * event that the platform has dropped never returns, and new events must not wait for it. Nothing is lost by that: the
+ * zone stays suspect, and the closing search reads the hour again.
  */
 async function isFreshlySuspect(tx: Queryable, zoneId: number): Promise<boolean> {
   const suspicion = await readSuspicion(tx, zoneId, "search");
@@ -123,8 +126,8 @@ interface SearchedSpan extends CopiedPages {
 }
 
 /**
- * The hour's cursor moves with every part, its closing search counts when the last one is stored. The cursor stays where the
- * search shows less of the time before it than searches have shown before, for an hour.
+ * Searches a span. The hour's cursor moves with every part. The closing search counts when its last part is stored.
+ * If the search shows less of the time before the cursor than earlier searches, the cursor stays for an hour.
  */
 async function searchSpan(
   deps: PollEventsDeps,
@@ -135,7 +138,7 @@ async function searchSpan(
   const startedAt = deps.clock();
   const isClosing = isClosingSearch(span, startedAt, deps.settleMs);
   const { hour: startsAt, from, to, isFirst: expectNew } = span;
-  // A closing search may lack what a platform has dropped: its look says so.
+  // A closing search may lack events that the platform has dropped. Its look records that.
   const seenThrough = expectNew || isClosing ? from : Math.min(from + deps.overlapMs, to);
   const watch = createSearchWatch();
   let shortfall: string | null = null;

@@ -26,7 +26,7 @@ interface ReadListPagesDeps {
 interface DayList {
   readonly zoneId: number;
   readonly dayStart: number;
-  /** Where to begin; null for the first page. */
+  /** Token of the first page to read; null for the list's first page. */
   readonly continuationToken: string | null;
 }
 
@@ -34,17 +34,18 @@ type ListPage = ReadEventLogsResult<ListPageDigest> & PageOfPass;
 
 export interface ReadyListPage extends Omit<ListPage, "content"> {
   readonly content: ListPageDigest;
-  /** A page with exactly these entries is in the ledger of the day. */
+  /** True if a page with exactly these entries is in the ledger of the day. */
   readonly isKnown: boolean;
-  /** The records that no block holds yet; a crash before they are stored at worst keeps one twice. */
+  /** The records that no block holds yet. A crash before they are stored at worst keeps one record twice. */
   readonly rawBlocks: readonly RawBlock[];
-  /** What the page adds to its pass, by hour. */
+  /** The events that the page adds to its pass, by hour. */
   readonly hours: readonly ShownHour[];
 }
 
 /**
- * A pass over a day's list, each page ready to be stored. While the caller stores one page the next is packed and the
- * one behind it fetched and digested, so that the transaction is all that a page takes.
+ * Returns the pages of a pass over a day's list, each ready to be stored. While the caller stores one page, the next
+ * page is packed and the page after it is fetched and digested, so that each page takes only the time of its
+ * transaction.
  */
 export function readListPages(deps: ReadListPagesDeps, list: DayList, signal: AbortSignal) {
   const { zoneId, dayStart, continuationToken } = list;
@@ -62,7 +63,7 @@ async function* makeReady(
   { zoneId, dayStart }: DayList,
   pages: AsyncIterable<ListPage>,
 ): AsyncGenerator<ReadyListPage, void, undefined> {
-  // The page before may not be stored yet, so its records are not to be found in the database.
+  // The previous page may not be stored yet, so its records are not in the database.
   let before: readonly string[] = [];
   let shownBefore: ReadonlySet<string> = new Set();
   for await (const page of pages) {

@@ -6,13 +6,16 @@ import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { type CopySearchDeps, copySearch } from "./copy-search.ts";
 
-/** The search usually shows an event within seconds of the list: it is asked at every poll for so long. */
+/** The search usually shows an event within seconds of the list, so every poll searches for it during this time. */
 const EAGER_MS = 5 * 60_000;
-/** After that the platform may not know the event at all. */
+/** After this time the platform's search may never show the event. */
 const PATIENT_MS = 15 * 60_000;
 
 export interface ResolveEventsDeps extends CopySearchDeps {
-  /** When an hour (`zone:epoch ms`) was last searched for its unresolved events; kept by this process between the runs. */
+  /**
+   * When an hour (`zone:epoch ms`) was last searched for its unresolved events; kept by this process between the
+   * runs.
+   */
   readonly resolvedAt: Map<string, number>;
 }
 
@@ -22,8 +25,8 @@ interface Poll {
 }
 
 /**
- * Searches exactly the events that the list has stored and the search has not shown, so that they get every dimension soon.
- * May run twice: a search fills what is missing and changes nothing else.
+ * Searches exactly the events that the list has stored and the search has not shown, so that they get every dimension
+ * soon. May run twice: a search fills missing values and changes nothing else.
  */
 export async function resolveEvents(
   deps: ResolveEventsDeps,

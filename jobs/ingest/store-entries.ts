@@ -19,20 +19,20 @@ export interface StoreEntriesDeps {
   readonly partitions: PartitionKeeper;
   readonly clock: Clock;
   readonly observer: IngestObserver;
-  /** Told after each page that changed something. */
+  /** Called after each page that changed something. */
   readonly afterPage: () => unknown;
-  /** Keeps out what was erased; without one a page that may hold some is refused. */
+  /** Keeps erased data from being stored again. Without it a page that may hold erased data is refused. */
   readonly erasures?: ErasureGuard;
 }
 
-/** Entries of a span, as the platform gave them and how they become events. */
+/** Entries of a span, as the platform returned them, with the reader that turns them into events. */
 export interface EntriesToStore<Entry> extends EntryReader<Entry> {
   readonly zoneId: number;
   readonly lease: { readonly name: string; readonly fence: number };
   readonly entries: Omit<OpenedPage, "envelope">;
-  /** What the platform sent for them. */
+  /** Size of the platform's answer. */
   readonly bytes: number;
-  /** None of them is probably known. */
+  /** True if the events are probably all new. */
   readonly expectNew: boolean;
   /** Called once with the page's events, before they are stored. */
   readonly onEvents?: ((events: readonly WafEvent[]) => void) | undefined;
@@ -41,8 +41,8 @@ export interface EntriesToStore<Entry> extends EntryReader<Entry> {
 }
 
 /**
- * Stores what the search language's routes show: every dimension is known. The record is left to the list, which has more
- * of it, while that still shows the day.
+ * Stores entries of the routes with the search language, in which every dimension is known. While the list still
+ * shows the day, the record is left to the list, whose record holds more.
  */
 export async function storeEntries<Entry>(
   deps: StoreEntriesDeps,

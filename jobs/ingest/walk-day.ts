@@ -24,9 +24,11 @@ import { recordListLooks } from "../coverage/record-list-looks.ts";
 import type { DigestListPage } from "./list-page-workers.ts";
 import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
 
-/** So many pages in a row that were empty or seen before in the pass: its tokens lead nowhere. */
+/**
+ * After this many pages in a row that were empty or seen before in the pass, the pass ends: its tokens lead nowhere.
+ */
 const MAX_STALLED_PAGES = 20;
-/** A pass that began so long ago and stands at a page that fails is begun again. */
+/** A pass that began longer ago than this and fails at a page begins again. */
 const STUCK_AFTER_MS = 3_600_000;
 
 export interface WalkDayDeps {
@@ -37,18 +39,18 @@ export interface WalkDayDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: IngestObserver;
-  /** Told after each page that changed something. */
+  /** Called after each page that changed something. */
   readonly afterPage: () => unknown;
-  /** Keeps out what was erased; without one a page that may hold some is refused. */
+  /** Keeps erased data from being stored again. Without it a page that may hold erased data is refused. */
   readonly erasures?: ErasureGuard;
 }
 
 export interface DayToWalk {
   readonly zoneId: number;
   readonly dayStart: number;
-  /** Of this day's list; every page is committed under its fence. */
+  /** The lease of this day's list. Every page is committed under its fence. */
   readonly lease: { readonly name: string; readonly fence: number };
-  /** Also runs in the transaction of each page. */
+  /** Runs in the transaction of each page as well. */
   readonly conclude?: (tx: Queryable, page: StoredPage) => Promise<unknown>;
 }
 
@@ -57,15 +59,16 @@ export interface EndedPass extends ListPass {
   readonly outsideDay: number;
 }
 
-/** The lease of whoever walks this day (start in epoch ms). */
+/** Returns the name of the lease for walking this day (start in epoch ms). */
 export function walkLeaseName(zoneId: number, dayStart: number): string {
   return `walk-days.${zoneId}.${toDay(dayStart)}`;
 }
 
 /**
- * One pass over a day's list, or what is left of one: page after page with its ledger entry and the cursor in one
- * transaction, so that a killed pass goes on where it stood. A full pass becomes a look at each of its hours. Returns the pass
- * as it ended; null when the signal ended it before that, or when its token was refused and it has to begin again.
+ * Walks one pass over a day's list, or the rest of one. Each page is stored with its ledger entry and the cursor in
+ * one transaction, so a killed pass resumes where it stopped. A full pass is stored as a look at each of its hours.
+ * Returns the pass as it ended. Returns null when the signal ended it before that, or when its token was refused and
+ * it has to begin again.
  */
 export async function walkDay(
   deps: WalkDayDeps,
@@ -93,9 +96,9 @@ export async function walkDay(
 }
 
 /**
- * A refusal of any other page than the first is the token's: the next run begins at the first page. How the platform
- * refuses a token is not documented; where it answers an error that usually passes, an hour is enough. A page that is
- * too large stays so.
+ * Returns whether a refusal means that the token is rejected. A refusal of any page but the first counts as that, and
+ * the next run begins at the first page. How the platform refuses a token is not documented. An error that usually
+ * passes counts after an hour. A page that is too large stays too large.
  */
 async function isTokenRefusal(
   { database: { db }, clock }: WalkDayDeps,

@@ -15,24 +15,25 @@ import { isRouteSuspect, judgeRoute } from "../coverage/judge-route.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
 
-/** What a killed runner keeps its successor waiting; the fence, not the lease, keeps the two apart. */
+/** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
 const LEASE_TTL_MS = 15_000;
 
 export interface WalkDaysDeps extends WalkDayDeps {
-  /** Until when an event may still appear after its time. */
+  /** How long after its time an event may still appear. */
   readonly settleMs: number;
-  /** Full passes over one day begin this far apart while an hour waits for one. */
+  /** Interval between the starts of full passes over one day while an hour waits for one. */
   readonly fullEveryMs: number;
-  /** Full passes over today begin this far apart while none waits. */
+  /** Interval between the starts of full passes over today while no hour waits for one. */
   readonly idleFullEveryMs: number;
-  /** Short passes over today begin this far apart while they bring nothing new. */
+  /** Interval between the starts of short passes over today while they bring nothing new. */
   readonly shortEveryMs: number;
 }
 
 /**
  * Reads the date-paged list of one zone, oldest day first, and stores what the search has not: new events, and every
- * record byte for byte. One page is one transaction with its ledger entry and the cursor, so a killed pass goes on
- * where it stood; a lease per day keeps a second runner away and its fence keeps a late one from committing.
+ * record byte for byte. Each page is stored with its ledger entry and the cursor in one transaction, so a killed pass
+ * resumes where it stopped. A lease per day keeps a second runner away, and its fence keeps a late one from
+ * committing.
  */
 export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
   return defineJob({
@@ -45,7 +46,7 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
   });
 }
 
-/** A day that cannot be read, such as one the platform has just forgotten, does not keep the others from being read. */
+/** Walks the days. A failed day, such as one that the platform has just forgotten, does not stop the others. */
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
   const now = deps.clock();
   const failures: unknown[] = [];
@@ -65,7 +66,10 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
   if (failures.length > 0) throw failures[0];
 }
 
-/** An event is written once if the search, which knows every dimension, comes first; so its backfill is left to end. */
+/**
+ * Returns whether the search has finished its backfill of the day. An event is written only once if the search, which
+ * knows every dimension, comes first.
+ */
 async function isSearchedFirst({ database, clock }: WalkDaysDeps, zoneId: number, dayStart: number) {
   const now = clock();
   const hours = await readSearchedHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });

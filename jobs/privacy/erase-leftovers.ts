@@ -9,7 +9,7 @@ import { ERASED } from "../../src/privacy/pseudonym.ts";
 import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
-/** So long after it was read, what a job makes of events may be written. */
+/** A job writes what it derived from events within this time of reading them. */
 const WRITING_MS = HOUR_MS / 4;
 
 export interface EraseLeftoversDeps {
@@ -19,9 +19,9 @@ export interface EraseLeftoversDeps {
 }
 
 /**
- * Goes again over what the service made of events around an erasure, for a day: evidence that was collected before it and
- * written after it would keep an address. What was made of later events stays. While the pseudonym key is missing it does
- * nothing. Safe beside itself.
+ * Erases data that the service derived from events around an erasure, repeatedly for a day: evidence that was
+ * collected before the erasure and written after it would keep an address. Data derived from later events stays. Does
+ * nothing while the pseudonym key is missing. Several replicas may run this at once.
  */
 export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeftoversDeps): AnyJob {
   return defineJob({
@@ -34,7 +34,7 @@ export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeft
       for (const tombstone of await readTombstones(database.db, clock() - DAY_MS)) {
         const { zoneId, requestedAt, untilAt } = tombstone;
         const judge = await erasures.judge([tombstone]);
-        // The next run comes in minutes, and the alert about the missing key is raised elsewhere.
+        // The next run comes in minutes, and another job raises the alert about the missing key.
         if (judge === null) return;
         const { match } = judge;
         const replace = (ip: string) => (match(ip) === null ? null : ERASED);

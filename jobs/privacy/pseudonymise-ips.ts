@@ -33,14 +33,15 @@ export interface PseudonymiseIpsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly ipDays: number;
-  /** @throws {PseudonymKeyError} where this process has not the key that is in use. */
+  /** @throws {PseudonymKeyError} if this process lacks the key in use. */
   readonly openKey: () => Promise<PseudonymKey>;
 }
 
 /**
- * Replaces the full addresses of days past their retention by pseudonyms, oldest day first, in small transactions. Masked
- * addresses name nobody and stay. Killed, it goes over the day again and finds only what is left; of two at once one
- * works. A day whose list is being read waits; one that ingest might still write to is looked at again.
+ * Replaces the full addresses of days past their retention by pseudonyms, oldest day first, in small transactions.
+ * Masked addresses identify nobody and stay. After a kill the next run reads the day again and finds only what is
+ * left. Of two concurrent runs one works. A day whose list is being read waits. A day that ingest might still write
+ * to is checked again.
  */
 export function createPseudonymiseIpsJob(deps: PseudonymiseIpsDeps): AnyJob {
   return defineJob({
@@ -76,7 +77,10 @@ async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Pro
   }
 }
 
-/** Every day from the first that is stored, also one without events: spikes and alerts ended on it. */
+/**
+ * Returns every day from the first stored one on. Days without events are included, because spikes and alerts ended
+ * on them.
+ */
 async function listDueDays({ db }: Database, before: number): Promise<string[]> {
   const [first] = await listDays(db, "waf_events");
   const days: string[] = [];
@@ -90,7 +94,7 @@ interface DueDay {
   readonly day: string;
 }
 
-/** How many events were changed; null when the signal ended it before the day's end. */
+/** Returns how many events were changed, or null when the signal ended it before the day's end. */
 async function pseudonymiseDay(
   database: Database,
   { key, day }: DueDay,

@@ -11,10 +11,13 @@ import { toDay } from "../../src/model/horizon.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
-/** The platform's three days, and enough ahead that a day's first event finds its partition after a long outage too. */
+/**
+ * The platform's three days. The days ahead are enough for a day's first event to find its partition even after a
+ * long outage.
+ */
 const DAYS_BACK = 3;
 const DAYS_AHEAD = 3;
-/** How long the status names a process that is gone. */
+/** How long the status names a process that has ended. */
 const REPLICAS_KEPT_MS = 7 * DAY_MS;
 
 export interface ManagePartitionsDeps {
@@ -25,8 +28,8 @@ export interface ManagePartitionsDeps {
 }
 
 /**
- * Creates the days to come and drops those past retention: events and records by whole partitions, what is not partitioned
- * in small batches. Safe beside itself.
+ * Creates the partitions of coming days and drops those past retention. Events and records are dropped by whole
+ * partitions; tables without partitions are deleted from in small batches. Several replicas may run this at once.
  */
 export function createManagePartitionsJob({ database, clock, log, retention }: ManagePartitionsDeps): AnyJob {
   return defineJob({

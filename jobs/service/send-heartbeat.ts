@@ -6,7 +6,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
-/** One sign of life; throws DeliveryError, or the signal's reason. */
+/** Sends one heartbeat. Throws DeliveryError, or the signal's reason. */
 export type Heartbeat = (signal: AbortSignal) => Promise<void>;
 
 export interface SendHeartbeatDeps {
@@ -19,8 +19,8 @@ export interface SendHeartbeatDeps {
 }
 
 /**
- * A dead man's switch: tells a watcher outside, once a minute, that every zone's events arrive. It says nothing when they do
- * not, and cannot when Longwatch, its database or its network is down; the watcher then raises the alarm.
+ * Sends a heartbeat to an external monitor once a minute while every zone's events arrive. Sends none if they do not,
+ * and cannot send one when Longwatch, its database or its network is down. The monitor then raises the alarm.
  */
 export function createSendHeartbeatJob(deps: SendHeartbeatDeps): AnyJob {
   const { database, clock, log, zoneIds, heartbeat } = deps;
@@ -28,7 +28,7 @@ export function createSendHeartbeatJob(deps: SendHeartbeatDeps): AnyJob {
     name: "send-heartbeat",
     queue: "alerts",
     payload: z.object({}),
-    // The next one is due in a minute.
+    // The next heartbeat is due in a minute.
     attempts: 1,
     timeoutMs: 30_000,
     async run(_payload, signal) {

@@ -8,24 +8,27 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
 export interface SweepDeps {
   readonly database: Database;
-  readonly ring: (
+  readonly enqueue: (
     job: "repair-window" | "roll-up-trends" | "fetch-advice" | "raise-alerts" | "deliver-alerts",
     payload?: Record<string, unknown>,
   ) => Promise<unknown>;
   readonly clock: Clock;
 }
 
-/** A spike stays open for hours. What changes about it rings these jobs at once; the sweep only makes up for a lost ring. */
+/** A spike stays open for hours. Its changes enqueue these jobs at once; the sweep only makes up for a lost enqueue. */
 const ADVICE_EVERY_MS = 60_000;
 const CALM_EVERY_MS = 30_000;
 
 /**
- * Rings for whatever lies in the tables and may have lost its nudge: a flushed queue, a killed worker, a retry whose
- * time has come. Rings too often rather than too rarely; every job it rings finds nothing to do when nothing is.
+ * Enqueues the jobs for work in the tables whose enqueue may have been lost: a flushed queue, a killed worker, a
+ * retry that is due. It may enqueue too often. A job without due work does nothing.
  */
-export function createSweepJob({ database, ring, clock }: SweepDeps): AnyJob {
+export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob {
   const rungAt = new Map<string, number>();
-  /** Whether `job` was rung here so long ago, or never; a clock that was set back counts as long ago. */
+  /**
+   * Returns whether `job` was last enqueued here at least `everyMs` ago, or never. A clock that was set back counts
+   * as long ago.
+   */
   const isLongAgo = (job: string, everyMs: number, nowMs: number) => {
     const at = rungAt.get(job);
     return at === undefined || Math.abs(nowMs - at) >= everyMs;
@@ -40,9 +43,9 @@ export function createSweepJob({ database, ring, clock }: SweepDeps): AnyJob {
       const work = await readUnfinishedWork(database.db);
       const nowMs = clock();
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
-      const isAdviceDue = work.untoldSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
+      const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
-        work.untoldSpikes && (work.livelySpikes || isLongAgo("raise-alerts", CALM_EVERY_MS, nowMs));
+        work.pendingSpikes && (work.livelySpikes || isLongAgo("raise-alerts", CALM_EVERY_MS, nowMs));
       const due = [
         ...(work.staleMinutes ? ["roll-up-trends" as const] : []),
         ...(isAdviceDue ? ["fetch-advice" as const] : []),
@@ -50,10 +53,10 @@ export function createSweepJob({ database, ring, clock }: SweepDeps): AnyJob {
         ...(work.dueNotifications ? ["deliver-alerts" as const] : []),
       ];
       for (const job of due) rungAt.set(job, nowMs);
-      const rung = due.map((job) => ring(job));
-      rung.push(...repairable.map((zoneId) => ring("repair-window", { zoneId })));
-      // One bell that is out of order keeps no other from being rung.
-      for (const one of await Promise.allSettled(rung)) if (one.status === "rejected") throw one.reason;
+      const enqueued = due.map((job) => enqueue(job));
+      enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
+      // A job that cannot be enqueued does not stop the others.
+      for (const one of await Promise.allSettled(enqueued)) if (one.status === "rejected") throw one.reason;
     },
   });
 }

@@ -24,7 +24,7 @@ import { createStopStack, type StopStack } from "../lib/stop-stack.ts";
 import { explainTlsFailure } from "../lib/tls-failure-error.ts";
 import { createErasureGuard } from "../privacy/erasure-guard.ts";
 import { createBatch } from "../queue/batch.ts";
-import type { Bell } from "../queue/bell.ts";
+import type { Enqueuer } from "../queue/enqueuer.ts";
 import { createSchedule, type Schedule } from "../queue/schedule.ts";
 import { auditConfig } from "./audit-config.ts";
 import { checkPort } from "./check-port.ts";
@@ -144,8 +144,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("database", () => database.close());
   const clock = await openClock(database, log, stack, (error) => watchProbe(watch, error));
-  let bell: Bell | undefined;
-  const onKeyChange = () => bell?.ring("report-service", {});
+  let enqueuer: Enqueuer | undefined;
+  const onKeyChange = () => enqueuer?.enqueue("report-service", {});
   const { keyring, checkKey } = await openKeyring({ config, database, log, onChange: onKeyChange }, stack);
   const fullDisk = createFullDiskNotice({
     ...watched,
@@ -204,10 +204,10 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     routing: alerting.routing,
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
-    ring: (job, payload) => bell?.ring(job, payload) ?? Promise.resolve(false),
+    enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
-  bell = queues.bell;
+  enqueuer = queues.enqueuer;
   stack.defer("queues", () => queues.close(STOP_GRACE_MS));
   queues.start();
 
@@ -215,7 +215,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     fullDisk.onFailure(error);
     log.warn({ tick, err: error }, "tick failed");
   };
-  const schedule = planSchedule({ config, onFailure, database, jobs, settings, zoneIds, bell });
+  const schedule = planSchedule({ config, onFailure, database, jobs, settings, zoneIds, enqueuer });
   stack.defer("schedule", () => schedule.stop());
   stopping.throwIfAborted();
   schedule.start();
@@ -285,12 +285,12 @@ interface ScheduleParts {
   readonly jobs: ReturnType<typeof createJobs>;
   readonly settings: JobSettings;
   readonly zoneIds: readonly number[];
-  readonly bell: Bell;
+  readonly enqueuer: Enqueuer;
 }
 
 /** The ticks of the jobs this process works on; over all replicas each is due once per period. */
 function planSchedule(parts: ScheduleParts): Schedule {
-  const { config, onFailure, database, jobs, settings, zoneIds, bell } = parts;
+  const { config, onFailure, database, jobs, settings, zoneIds, enqueuer } = parts;
   // Many ticks fall due at the same moment: one statement claims them all.
   const claimAll = createBatch((periods: Period[]) => claimDue(database.db, periods));
   const claim = async (period: Period) => (await claimAll(period)).has(period.name);
@@ -300,7 +300,7 @@ function planSchedule(parts: ScheduleParts): Schedule {
     return payloads.map((payload) => {
       const name = [job, ...Object.values(payload)].join(".");
       const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs });
-      return { name, everyMs, isDue, ring: () => bell.ring(job, payload) };
+      return { name, everyMs, isDue, enqueue: () => enqueuer.enqueue(job, payload) };
     });
   });
   return createSchedule({ entries, onError: onFailure });

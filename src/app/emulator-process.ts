@@ -46,9 +46,10 @@ export async function startEmulatorProcess(
   };
   const ready = new Promise<z.infer<typeof Ready>>((resolve, reject) => {
     child.once("message", (message) => {
-      const told = Ready.safeParse(message);
-      if (told.success) resolve(told.data);
-      else reject(new Error("the emulator said something else than that it is ready", { cause: told.error }));
+      const ready = Ready.safeParse(message);
+      if (ready.success) resolve(ready.data);
+      else
+        reject(new Error("the emulator said something else than that it is ready", { cause: ready.error }));
     });
     child.once("error", reject);
     void exited.then(() => reject(new Error("the emulator ended before it was ready")));

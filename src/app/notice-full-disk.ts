@@ -5,7 +5,7 @@ import { toError } from "../lib/errors.ts";
 import { describeDisk, isFullDisk } from "../lib/full-disk.ts";
 import type { Log } from "../lib/log.ts";
 import type { AnyJob } from "../queue/define-job.ts";
-import { createTellSeldom } from "./tell-seldom.ts";
+import { createRateLimitedReport } from "./rate-limited-report.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 /** Every zone is polled more often than this, and every poll writes: without a further failure there is room again. */
@@ -30,13 +30,13 @@ export function createFullDiskNotice(parts: {
 }): FullDiskNotice {
   const { dataDir, clock, log, watch, overAfterMs = OVER_AFTER_MS } = parts;
   let timer: NodeJS.Timeout | undefined;
-  const logSeldom = createTellSeldom((_where, error, leftOut) => {
+  const report = createRateLimitedReport((_where, error, leftOut) => {
     log.error({ err: error, disk: describePlace(dataDir), leftOut }, "database disk ran full");
   }, clock);
 
   function onFailure(thrown: unknown): void {
     if (!isFullDisk(thrown)) return;
-    logSeldom("disk", toError(thrown));
+    report("disk", toError(thrown));
     const headline = `The disk of the database is full, so new events cannot be stored. Free space or enlarge the disk: ${describePlace(dataDir)}`;
     watch.failed("disk", { headline, isDiskFull: true });
     clearTimeout(timer);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
-import { readChannelStandings } from "../../db/delivery/channel-states.ts";
+import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
 import { listLiveKeyHashes } from "../../db/keys/api-keys.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { countGapHours, countOpenAlerts } from "../../db/service/backlog.ts";
@@ -146,8 +146,8 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
     };
   };
   const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
-  const standings = await readChannelStandings(database.db);
-  const channels = standings.map((one) => ({ ...one, isOpen: one.state !== "closed" }));
+  const statuses = await readChannelStatuses(database.db);
+  const channels = statuses.map((one) => ({ ...one, isOpen: one.state !== "closed" }));
   return {
     ...work,
     alerts: await countOpenAlerts(database.db),

@@ -6,12 +6,12 @@ import type { Log } from "../lib/log.ts";
 import type { Secret } from "../lib/secret.ts";
 import { explainTlsFailure } from "../lib/tls-failure-error.ts";
 import { createQueueBackend } from "../queue/backend.ts";
-import { type Bell, createBell } from "../queue/bell.ts";
 import type { AnyJob, QueueName } from "../queue/define-job.ts";
-import { createDoorbell } from "../queue/doorbell.ts";
-import { createTellSeldom } from "./tell-seldom.ts";
+import { createEnqueuer, type Enqueuer } from "../queue/enqueuer.ts";
+import { createJobQueue } from "../queue/job-queue.ts";
+import { createRateLimitedReport } from "./rate-limited-report.ts";
 
-const RING_TIMEOUT_MS = 2_000;
+const ENQUEUE_TIMEOUT_MS = 2_000;
 
 export interface QueueParts {
   readonly config: Pick<Config, "redisUrl" | "redisCa" | "roles">;
@@ -24,7 +24,7 @@ export interface QueueParts {
 
 export interface OpenQueues {
   readonly kind: "redis" | "postgres";
-  readonly bell: Bell;
+  readonly enqueuer: Enqueuer;
   /** By how the last ring went: without the queue's store the service works on, alone and slower. */
   check(): Promise<Health>;
   /** Begins to work on the queues of this process's roles. */
@@ -37,21 +37,27 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
   const { redisUrl, redisCa } = config;
   const redis = redisUrl === null ? null : { url: redisUrl, ca: redisCa };
   const backend = createQueueBackend({ redis, databaseUrl });
-  const onError = createTellSeldom((where, thrown, leftOut) => {
+  const onError = createRateLimitedReport((where, thrown, leftOut) => {
     const err = explainTlsFailure(thrown, backend.kind === "redis" ? "Redis" : "Postgres");
     log.warn({ where, err, leftOut }, "queue operation failed");
   }, systemClock);
   // A backfill holds one worker per zone and route for a long time; the short jobs need room beside it.
   const concurrency = 2 * zones + 4;
-  const doorbell = createDoorbell({ backend, jobs, concurrency, ringTimeoutMs: RING_TIMEOUT_MS, onError });
-  let isHeard = true;
-  const bell = createBell({
-    doorbell: {
-      ...doorbell,
-      async ring(job, payload, id) {
-        isHeard = await doorbell.ring(job, payload, id);
-        if (!isHeard) metrics.queueRingFailures.inc();
-        return isHeard;
+  const jobQueue = createJobQueue({
+    backend,
+    jobs,
+    concurrency,
+    enqueueTimeoutMs: ENQUEUE_TIMEOUT_MS,
+    onError,
+  });
+  let isAdded = true;
+  const enqueuer = createEnqueuer({
+    jobQueue: {
+      ...jobQueue,
+      async enqueue(job, payload, id) {
+        isAdded = await jobQueue.enqueue(job, payload, id);
+        if (!isAdded) metrics.enqueueFailures.inc();
+        return isAdded;
       },
     },
     jobs: jobs.filter(({ queue }) => queues.includes(queue)),
@@ -59,12 +65,12 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
   });
   return {
     kind: backend.kind,
-    bell,
+    enqueuer,
     check: async () =>
-      isHeard ? { state: "ok" } : { state: "degraded", detail: "the queue store does not answer" },
-    start: () => doorbell.startWorkers(queues),
+      isAdded ? { state: "ok" } : { state: "degraded", detail: "the queue store does not answer" },
+    start: () => jobQueue.startWorkers(queues),
     close: async (graceMs) => {
-      await Promise.all([bell.stop(graceMs), doorbell.close(graceMs)]);
+      await Promise.all([enqueuer.stop(graceMs), jobQueue.close(graceMs)]);
     },
   };
 }

@@ -36,7 +36,7 @@ export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatc
   const { clock, onTrouble, onRecovered, graceMs = GRACE_MS, stableMs = STABLE_MS } = options;
   const seen = new Map<TroubleSource, Seen>();
   let sinceMs: number | null = null;
-  let told: DatabaseTrouble | null = null;
+  let reported: DatabaseTrouble | null = null;
   let timer: NodeJS.Timeout | undefined;
 
   /** The source that knows most comes first. */
@@ -44,17 +44,17 @@ export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatc
 
   function fire(): void {
     const trouble = current();
-    if (trouble === null || told !== null) return;
-    told = { headline: trouble.headline, sinceMs: sinceMs ?? trouble.sinceMs };
-    onTrouble(told);
+    if (trouble === null || reported !== null) return;
+    reported = { headline: trouble.headline, sinceMs: sinceMs ?? trouble.sinceMs };
+    onTrouble(reported);
   }
 
   function settle(): void {
     if (current() !== null) return;
     sinceMs = null;
-    if (told === null) return;
-    const over = told;
-    told = null;
+    if (reported === null) return;
+    const over = reported;
+    reported = null;
     onRecovered(over, clock());
   }
 
@@ -71,7 +71,7 @@ export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatc
       if (isDiskFull) {
         clearTimeout(timer);
         fire();
-      } else if (told === null) later(sinceMs + graceMs - nowMs, fire);
+      } else if (reported === null) later(sinceMs + graceMs - nowMs, fire);
       else clearTimeout(timer);
     },
     recovered(source) {

@@ -2,12 +2,12 @@ import { DAY_MS } from "../lib/units.ts";
 import { startOfDay } from "../model/horizon.ts";
 import type { Mistakes, Search } from "./query/search.ts";
 
-/** How far a window may reach into the future: clocks differ. */
+/** How far a window may reach into the future, because clocks differ. */
 const FUTURE_TOLERANCE_MS = 5 * 60_000;
 
 /**
- * What the platform says of the last 72 hours, over everything that is kept: the end of the window must lie within it,
- * its start may be older and just finds nothing there. Null when nothing is wrong.
+ * Returns what is wrong with a window, or null. The platform's rule for the last 72 hours applies to the whole
+ * retention: the end of the window must lie within it, its start may be older.
  */
 export function checkWindow(
   { to }: Pick<Search, "to">,

@@ -1,16 +1,19 @@
 import { startOfDay, toDay } from "../model/horizon.ts";
 
-/** Records this close together are looked for in one go. */
+/** Records this close together are searched in one span. */
 const JOINED_MS = 60_000;
 
-/** A stretch of one UTC day, epoch ms, both ends included. */
+/** A span within one UTC day, epoch ms, both ends included. */
 export interface DaySpan {
   readonly day: string;
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** The stretches that hold these moments (epoch ms, any order): few where they lie together, narrow where they do not. */
+/**
+ * Returns the spans that contain these moments (epoch ms, any order): few if they lie together, narrow if they do
+ * not.
+ */
 export function planSpans(moments: readonly number[]): DaySpan[] {
   const spans: { day: string; fromMs: number; toMs: number }[] = [];
   for (const at of [...moments].sort((a, b) => a - b)) {

@@ -3,25 +3,25 @@ import { MODEL_FAILED, NO_RECOMMENDATION } from "../model/advice-row.ts";
 export interface AdviceFailure {
   readonly status: number;
   readonly success: boolean;
-  /** Null where the platform itself would name none. */
+  /** Null if the platform would send none. */
   readonly errorKey: string | null;
   readonly message: string;
 }
 
 const OWN_KEY = /^[A-Z]/;
-/** Of the platform's keys, those it sends with HTTP 200; the others come with 202. */
+/** Matches the platform's keys that come with HTTP 200. The others come with 202. */
 const SENT_AS_SUCCESS = /^not_enough_data\./;
 
 /**
- * A failed or missing ask in the platform's form. `storedKey` is the platform's own key, one of this service's in
- * capitals, or null where nobody has asked.
+ * Returns a failed or missing ask in the platform's form. `storedKey` is the platform's own key, one of this
+ * service's in capitals, or null if the platform was never asked.
  */
 export function wordAdviceFailure(storedKey: string | null): AdviceFailure {
   if (storedKey === null) {
     const message = "No recommendation for this rule is stored, and none can be asked for now.";
     return { status: 202, success: false, errorKey: "not_found.ai_recommendation", message };
   }
-  // The platform had nothing to say, or its model failed: both come without a key.
+  // The platform had no recommendation, or its model failed. Both come without a key.
   if (storedKey === NO_RECOMMENDATION || storedKey === MODEL_FAILED)
     return { status: 200, success: storedKey === NO_RECOMMENDATION, errorKey: null, message: "" };
   if (OWN_KEY.test(storedKey)) {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { readChannelStandings } from "../../db/delivery/channel-states.ts";
+import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
 import {
   DELIVERY_STATES,
   type Delivery,
@@ -97,12 +97,12 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
         };
         read.finish();
         const config = readConfig();
-        const { standings, circuits, rows } = await withStore(config, async ({ db }) => {
+        const { statuses, circuits, rows } = await withStore(config, async ({ db }) => {
           if (channel !== undefined) await requireChannel(db, config, channel);
           await requireZones(db, config, asked.zoneIds ?? []);
           if (asked.alertId !== undefined) await requireAlert(db, "alert", asked.alertId);
           return {
-            standings: await readChannelStandings(db),
+            statuses: await readChannelStatuses(db),
             circuits: await readChannels(db),
             rows: await listDeliveries(db, { ...asked, ...oneMore(asked) }),
           };
@@ -115,7 +115,7 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
             channels,
           });
         }
-        const shown = standings
+        const shown = statuses
           .filter((one) => isAsked(one.channel))
           .map(({ nowMs, ...one }) => ({ ...one, circuit: describeCircuit(one, nowMs) }));
         const page = toListPage(rows, asked, (row) => row);
@@ -178,7 +178,7 @@ function readState(read: FlagReader, text: string | undefined): DeliveryState | 
   return state ?? read.wrong("state", text, `one of ${DELIVERY_STATES.join(", ")}`);
 }
 
-type Channel = Awaited<ReturnType<typeof readChannelStandings>>[number];
+type Channel = Awaited<ReturnType<typeof readChannelStatuses>>[number];
 
 type ShownChannel = Omit<Channel, "nowMs"> & { readonly circuit: string };
 

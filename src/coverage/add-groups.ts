@@ -4,11 +4,11 @@ import { HOUR_MS } from "../lib/units.ts";
 import { CountsUnreadableError } from "./counts-unreadable-error.ts";
 import type { Comparison } from "./plan-comparison.ts";
 
-/** What the pages of one grouped search have said so far. */
+/** The totals of the pages of one grouped search that were read so far. */
 export interface CountsRead {
   /** Every rule seen, as the platform writes it. */
   readonly rules: Set<string>;
-  /** Hour to rule to events; rules as they are stored. */
+  /** Events by hour and rule; rules as they are stored. */
   readonly cells: Map<number, Map<string, number>>;
 }
 
@@ -35,7 +35,7 @@ export function addGroups({ rules, cells }: CountsRead, groups: readonly unknown
   }
 }
 
-/** Two rules that differ only in what cannot be stored are one here. */
+/** Adds a cell. Two rules that differ only in characters that cannot be stored count as one. */
 function addCell(
   cells: CountsRead["cells"],
   { hour, ruleId, events }: { hour: number; ruleId: string; events: number },

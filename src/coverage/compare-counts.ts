@@ -11,11 +11,11 @@ export interface ComparedHour {
   readonly startsAt: number;
   readonly upstreamCount: number;
   readonly storedCount: number;
-  /** The rules whose counts are not the same on both sides. */
+  /** The rules whose counts differ. */
   readonly differing: readonly DifferingCell[];
 }
 
-/** Both sides' counts of these hours, cell by cell. What a side does not name it has none of. */
+/** Compares the stored and the platform's counts of these hours, cell by cell. A missing cell counts as 0. */
 export function compareCounts(
   hours: readonly number[],
   upstream: CellCounts,

@@ -1,6 +1,6 @@
 import { ServiceError } from "../lib/errors.ts";
 
-/** The platform's counts contradict themselves: nothing can be proven by them, and asking again may help. */
+/** Thrown when the platform's counts contradict themselves. They prove nothing, and a repeated request may help. */
 export class CountsUnreadableError extends ServiceError {
   override readonly name = "CountsUnreadableError";
   readonly code = "COUNTS_UNREADABLE";

@@ -1,12 +1,12 @@
 import type { CoveredHour } from "../model/covered-hour.ts";
 
 /**
- * Where an hour stands. open: not decided. suspect: not decided, and a route of its zone shows less than before. reopened: its
- * seal was withdrawn. sealed: proven complete. gap: forgotten by the platform before it was proven.
+ * State of an hour. open: not decided. suspect: not decided, and a route of its zone shows less than before.
+ * reopened: its seal was withdrawn. sealed: proven complete. gap: the platform forgot the hour before it was proven.
  */
 export type CoverageState = "open" | "suspect" | "reopened" | "sealed" | "gap";
 
-/** Every change of state that can happen, with what makes it happen; docs/how-it-works.md shows the same table. */
+/** Every possible change of state, with its cause. docs/how-it-works.md shows the same table. */
 export const TRANSITIONS: Readonly<Record<CoverageState, Partial<Record<CoverageState, string>>>> = {
   open: {
     suspect: "a route of the zone shows less than before",

@@ -3,10 +3,10 @@ import type { CoveredHour } from "../model/covered-hour.ts";
 import { agreedFor, isSameCounts, type Look, type LookRoute } from "../model/look.ts";
 import { AGREE_LONG_MS, AGREE_MS } from "./hour-proof.ts";
 
-/** A route whose latest look at an hour shows less than it showed before, and nothing explains it. */
+/** A route whose latest look at an hour shows less than it showed before, without an explanation. */
 export interface Contradiction {
   readonly startsAt: number;
-  /** For people; a sentence. */
+  /** A sentence for people. */
   readonly reason: string;
 }
 
@@ -16,7 +16,10 @@ const NAMES: Record<LookRoute, string> = {
   counts: "The platform counts",
 };
 
-/** Hours that a route shows less of than before; `hours` are those the platform still has, oldest first. */
+/**
+ * Returns the hours for which a route shows less than before; `hours` are those that the platform still has, oldest
+ * first.
+ */
 export function findContradictions(route: LookRoute, hours: readonly CoveredHour[]): Contradiction[] {
   return hours.flatMap((hour) => {
     const look = hour.looks[route];
@@ -30,19 +33,19 @@ export function findContradictions(route: LookRoute, hours: readonly CoveredHour
 }
 
 /**
- * A route may once have shown too much, under wrong times for instance. What it shows less of for an hour is what it shows; the
- * caller asks whether that is also what is stored.
+ * Returns whether the lower look is accepted. The route may have shown too much before, for example under wrong
+ * times. The caller checks whether the look equals the stored events.
  */
 function isLowerForGood(look: Look): boolean {
   return look.count < look.peak && agreedFor(look) >= AGREE_LONG_MS;
 }
 
-/** Whether a look that shows less than an earlier one has to be repeated until it is clear what is true. */
+/** Returns whether a look that shows less than an earlier one has to be repeated until the difference is explained. */
 export function isLowerForNow(look: Look): boolean {
   return look.count < look.peak && agreedFor(look) < AGREE_LONG_MS;
 }
 
-/** The other routes account for the events, and the look has been the same for long enough. */
+/** Returns whether the other routes account for the events, and the look has been the same for long enough. */
 function isExplained(
   route: LookRoute,
   look: Look,
@@ -61,13 +64,13 @@ function isExplained(
   return isDropped && look.lacks !== undefined && isSameCounts(look.lacks.rules, search.lacks.rules);
 }
 
-/** An hour with fewer events than this is no wonder without any. */
+/** An hour with fewer events than this may be followed by an hour without any. */
 const BUSY_EVENTS = 10;
 const BUSY_HOURS = 24;
 
 /**
- * The first settled hour without any event behind a day whose every hour had at least ten; null when there is none, or when
- * looks an hour apart have agreed on it.
+ * Returns the first settled hour without any event after a day whose every hour had at least ten. Returns null when
+ * there is none, or when looks an hour apart have agreed on it.
  */
 export function findSilence(hours: readonly CoveredHour[]): Contradiction | null {
   for (const [index, hour] of hours.entries()) {

@@ -2,9 +2,9 @@ import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
 import { agreedFor, isSameCounts, type Look } from "../model/look.ts";
 
-/** Two looks at least this far apart that show the same make a difference a fact of the platform. */
+/** Two looks that show the same, at least this far apart, prove a difference. */
 export const AGREE_MS = 10 * 60_000;
-/** The same for an hour without events, and for a list that does not show what search and counts agree on. */
+/** The same for an hour without events, and for a list that lacks events that search and counts agree on. */
 export const AGREE_LONG_MS = HOUR_MS;
 
 /** The stored events of an hour, as they are now. */
@@ -20,7 +20,7 @@ export interface HourContents {
 }
 
 export interface Proof {
-  /** Start of the hour's end plus the settle time; a look that began before it proves nothing. */
+  /** The hour's end plus the settle time. A look that began before this proves nothing. */
   readonly from: number;
   /** The date-paged list still serves the day. */
   readonly isListed: boolean;
@@ -28,10 +28,10 @@ export interface Proof {
   readonly isDayConfirmed: boolean;
 }
 
-/** What keeps an hour from being sealed; the keys of `LACKING`. */
+/** The reason why an hour cannot be sealed; a key of `LACKING`. */
 export type Lacking = keyof typeof LACKING;
 
-/** For people: continues "This hour is not sealed: ". */
+/** Texts for people that continue "This hour is not sealed: ". */
 export const LACKING = {
   search: "a full search after the settle time is missing",
   counts: "a comparison with the platform's counts since the last change is missing",
@@ -47,20 +47,21 @@ export const LACKING = {
   empty: "no route shows an event, and a second look one hour after the first must confirm that",
 } as const;
 
-/** Whether a look began late enough to prove anything. */
+/** Returns whether a look began late enough to prove anything. */
 export function isFresh(look: Look | undefined, { proofFrom }: CoveredHour, from: number): look is Look {
   return look !== undefined && look.at >= Math.max(from, proofFrom ?? 0);
 }
 
-/** Start of the hour's settled time; epoch ms. */
+/** Returns when the hour has settled; epoch ms. */
 export function settledAt({ startsAt }: Pick<CoveredHour, "startsAt">, settleMs: number): number {
   return startsAt + HOUR_MS + settleMs;
 }
 
 /**
- * The first thing that an hour lacks to be proven complete, or null. Search, list and counts each have to show exactly the
- * stored set. Two differences are accepted, because log ids explain them: stored events that the search has dropped and the
- * list shows, and stored events that search and counts agree on and the list lacks; both only after looks that agree over time.
+ * Returns the first proof that an hour lacks, or null. Search, list and counts each have to show exactly the stored
+ * set. Two differences are accepted, because log ids explain them: stored events that the search has dropped and the
+ * list shows, and stored events that search and counts agree on and the list lacks. Both are accepted only after
+ * looks that agree over time.
  */
 export function findLacking(hour: CoveredHour, stored: HourContents, proof: Proof): Lacking | null {
   const { looks, lastNewAt } = hour;
@@ -89,20 +90,20 @@ function isExactly(look: Look | undefined, { count, ids }: HourContents): boolea
   return look?.count === count && look.ids === ids;
 }
 
-/** The search shows everything but events that it has named as lacking, and has done so over time. */
+/** Returns whether the search shows everything but events that it has named as lacking, and has done so over time. */
 function isDropExplained(search: Look, { count }: HourContents): boolean {
   const { lacks } = search;
   if (lacks === undefined || search.count === 0) return false;
   return search.count + lacks.count === count && agreedFor(search) >= AGREE_MS;
 }
 
-/** The list shows fewer events than the search and the counts agree on, always the same ones. */
+/** Returns whether the list shows fewer events than the search and the counts agree on, always the same ones. */
 function isListShort(list: Look | undefined, { count }: HourContents): boolean {
   if (list === undefined || list.count === 0) return false;
   return list.count < count && agreedFor(list) >= AGREE_LONG_MS;
 }
 
-/** The counts lack exactly the events that the search lacks. */
+/** Returns whether the counts lack exactly the events that the search lacks. */
 function isSurplusExplained({ lacks: searched }: Look, { lacks: counted }: Look): boolean {
   return searched !== undefined && counted !== undefined && isSameCounts(searched.rules, counted.rules);
 }
@@ -118,8 +119,8 @@ function findNotEmpty({ looks: { search, list } }: CoveredHour, { isListed }: Pr
 }
 
 /**
- * The same question by the hour's own counter, without reading its events: whether it is worth reading them. `doubled` and
- * `ids` are not known here, so a null is only a candidate.
+ * Returns whether it is worth reading the hour's events, judged by the hour's own counter. `doubled` and `ids` are
+ * not known here, so a true result is only a candidate.
  */
 export function isWorthJudging(hour: CoveredHour, proof: Proof): boolean {
   const { looks, lastNewAt } = hour;

@@ -5,40 +5,40 @@ import { explainOpen, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 
 /**
- * sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap: the platform has
- * forgotten it, and it was never proven complete; unwatched, where nobody could have prevented that.
- * "not yet": it has not begun.
+ * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
+ * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have
+ * prevented. "not yet": the hour has not begun.
  */
-export type Standing = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
+export type HourStatus = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
 
-export interface StandingHour extends CoverageHour {
-  readonly standing: Standing;
-  /** Why it is not sealed, for people; null where it is decided, or has not settled yet. */
+export interface AssessedHour extends CoverageHour {
+  readonly status: HourStatus;
+  /** Why the hour is not sealed, for people; null if it is decided or has not settled yet. */
   readonly notSealedBecause: string | null;
 }
 
-/** Of an hour that expired while no service ran to record it. */
+/** Gap reason of an hour that expired while no service ran to record it. */
 const NOT_RECORDED =
   "The platform forgot the events before they were proven complete. Longwatch has not recorded this gap yet.";
 
-/** Where every hour of [from, to) stands that lies at or after `firstHour`, oldest first; `rows` may lack hours. */
+/** Returns the status of every hour of [from, to) at or after `firstHour`, oldest first; `rows` may lack hours. */
 export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
   { from, to, firstHour }: { from: number; to: number; firstHour: number },
-): StandingHour[] {
+): AssessedHour[] {
   const known = new Map(rows.map((row) => [row.startsAt, row]));
-  const hours: StandingHour[] = [];
+  const hours: AssessedHour[] = [];
   for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
-    const standing = standingOf(now, row);
-    const gapReason = standing === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
-    hours.push({ ...row, standing, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
+    const status = statusOf(now, row);
+    const gapReason = status === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
+    hours.push({ ...row, status, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
   }
   return hours;
 }
 
-function standingOf(now: number, hour: CoverageHour): Standing {
+function statusOf(now: number, hour: CoverageHour): HourStatus {
   if (UNPREVENTABLE.includes(hour.gapReason ?? "")) return "unwatched";
   if (hour.state !== "open") return hour.state;
   if (hour.startsAt > now) return "not yet";
@@ -68,14 +68,14 @@ const UNKNOWN: Omit<CoverageHour, "startsAt"> = {
 
 export interface NextToExpire {
   readonly startsAt: number;
-  /** Until the platform forgets its first event. */
+  /** Hours until the platform forgets the hour's first event. */
   readonly hoursToLoss: number;
 }
 
-/** The oldest ended hour that the platform still has whole and that is not proven complete; null when there is none. */
-export function findNextToExpire(now: number, hours: readonly StandingHour[]): NextToExpire | null {
+/** Returns the oldest ended hour that the platform still has whole and that is not proven complete, or null. */
+export function findNextToExpire(now: number, hours: readonly AssessedHour[]): NextToExpire | null {
   const next = hours.find(
-    ({ startsAt, standing }) => (standing === "searched" || standing === "open") && startsAt + HOUR_MS <= now,
+    ({ startsAt, status }) => (status === "searched" || status === "open") && startsAt + HOUR_MS <= now,
   );
   if (next === undefined) return null;
   return { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizonAt(now)) / HOUR_MS };

@@ -3,8 +3,8 @@ import type { CoveredHour } from "../model/covered-hour.ts";
 import { horizonAt, startOfHour } from "../model/horizon.ts";
 
 /**
- * Hours until the platform begins to forget the oldest ended hour that nothing is decided about; 0 once it has begun
- * to, null when every hour is sealed or a gap. An hour without a row is undecided. Times in epoch ms.
+ * Returns the hours until the platform begins to forget the oldest ended undecided hour; 0 once it has begun to, null
+ * when every hour is sealed or a gap. An hour without a row is undecided. Times in epoch ms.
  */
 export function hoursToLoss(
   now: number,

@@ -1,24 +1,24 @@
 import { HOUR_MS } from "../lib/units.ts";
-import type { StandingHour } from "./hour-status.ts";
+import type { AssessedHour } from "./hour-status.ts";
 
-/** Hours in a row that are lost. */
+/** Consecutive gap hours. */
 export interface Gap {
   /** Epoch ms, half-open. */
   readonly from: number;
   readonly to: number;
   readonly hours: number;
   readonly storedCount: number;
-  /** What the platform last counted in those of its hours that it was asked about; null when in none. */
+  /** The platform's last count of those hours that were compared with it; null if none was. */
   readonly upstreamCount: number | null;
-  /** Each once, in the order of time. */
+  /** Each reason once, in the order of time. */
   readonly reasons: readonly string[];
 }
 
 /** Joins the gaps among `hours`, which are in order, to as few as possible. */
-export function joinGaps(hours: readonly StandingHour[]): Gap[] {
+export function joinGaps(hours: readonly AssessedHour[]): Gap[] {
   const gaps: Gap[] = [];
-  for (const { standing, startsAt, storedCount, upstreamCount, gapReason } of hours) {
-    if (standing !== "gap") continue;
+  for (const { status, startsAt, storedCount, upstreamCount, gapReason } of hours) {
+    if (status !== "gap") continue;
     const last = gaps.at(-1);
     const reasons = gapReason === null ? [] : [gapReason];
     const hour = { from: startsAt, to: startsAt + HOUR_MS, hours: 1, storedCount, upstreamCount, reasons };

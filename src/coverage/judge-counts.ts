@@ -5,16 +5,19 @@ import type { CellCounts, ComparedHour } from "./compare-counts.ts";
 
 const MAX_RULES = 200;
 
-/** How many events the platform's counts lack of what is stored, and of which rules. */
+/** Returns how many stored events the platform's counts lack, and of which rules. */
 export function countDeficits({ differing }: ComparedHour): { count: number; rules: Record<string, number> } {
   const cells = differing.filter(({ storedCount, upstreamCount }) => storedCount > upstreamCount);
   const deficits = cells.map((cell) => [cell.ruleId, cell.storedCount - cell.upstreamCount] as const);
   const count = deficits.reduce((sum, [, events]) => sum + events, 0);
-  // Beyond that many rules the differences are not named, so they stay unexplained.
+  // Above this number of rules the differences are not named, so they stay unexplained.
   return { count, rules: deficits.length > MAX_RULES ? {} : Object.fromEntries(deficits) };
 }
 
-/** Whether a comparison of a sealed hour shows what its seal says: no difference, or the one that was explained then. */
+/**
+ * Returns whether a comparison of a sealed hour agrees with its seal: no difference, or the one that was explained
+ * then.
+ */
 export function isAsSealed({ looks }: CoveredHour, compared: ComparedHour): boolean {
   if (compared.differing.length === 0) return true;
   if (compared.differing.some(({ storedCount, upstreamCount }) => storedCount < upstreamCount)) return false;
@@ -23,8 +26,8 @@ export function isAsSealed({ looks }: CoveredHour, compared: ComparedHour): bool
 }
 
 /**
- * A comparison as a look of the counts. Counts know an event when the search does, so of an hour with unresolved events
- * nobody can say whether they should count it.
+ * Converts a comparison to a look of the counts. The counts know an event when the search does, so for an hour with
+ * unresolved events it is unknown whether the counts should include them.
  */
 export function toCountsLook(
   compared: ComparedHour,

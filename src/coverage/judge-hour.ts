@@ -20,13 +20,13 @@ const SOON_FORGOTTEN =
 const EMPTY_ONCE =
   "No route showed an event of this hour, but the platform forgot it before a second look could confirm that.";
 
-/** Why an hour is a gap that nobody could have prevented; it is no reason to wake anyone. */
+/** Reasons of a gap that nobody could have prevented. Such a gap raises no alert. */
 export const UNPREVENTABLE: readonly string[] = [FIRST_WATCHED, SOON_FORGOTTEN, EMPTY_ONCE];
 
 export interface JudgedHour extends CoveredHour {
-  /** The first hour that anything is known of in the zone, epoch ms of its start. */
+  /** The zone's first known hour, epoch ms of its start. */
   readonly firstHour: number;
-  /** What is stored of the hour; null where it was not read, because the hour cannot be sealed. */
+  /** The stored contents of the hour; null if they were not read because the hour cannot be sealed. */
   readonly stored: HourContents | null;
 }
 
@@ -34,15 +34,15 @@ export interface JudgedZone {
   readonly settleMs: number;
   /** Why a route of the zone is suspect; null while none is. */
   readonly suspicion: string | null;
-  /** UTC days, epoch ms of their start, whose metrics agree with what is stored. */
+  /** UTC days, epoch ms of their start, whose metrics agree with the stored events. */
   readonly confirmedDays: ReadonlySet<number>;
-  /** UTC days (`yyyy-MM-dd`) of which the platform's metrics count more than any route shows, with those counts. */
+  /** UTC days (`yyyy-MM-dd`) for which the platform's metrics count more than any route shows, with those counts. */
   readonly metricsAbove: ReadonlyMap<string, readonly MetricAbove[]>;
 }
 
 type ProofPolicy = Pick<JudgedZone, "settleMs" | "confirmedDays">;
 
-/** As it is stored, for people: times as ISO text. */
+/** Evidence as it is stored, for people: times as ISO text. */
 type Evidence = Readonly<Record<string, unknown>>;
 
 export type Verdict =
@@ -51,8 +51,8 @@ export type Verdict =
   | { readonly state: "gap"; readonly reason: string; readonly evidence: Evidence };
 
 /**
- * What can be said of an undecided hour. Sealed: it has settled, no route of the zone is suspect, and `findLacking` names
- * nothing. A gap: the platform has begun to forget the hour without that.
+ * Returns the decision about an undecided hour. Sealed: it has settled, no route of the zone is suspect, and
+ * `findLacking` returns null. A gap: the platform has begun to forget the hour before that.
  */
 export function judgeHour(now: number, hour: JudgedHour, zone: JudgedZone): Verdict {
   const { startsAt, stored } = hour;
@@ -65,15 +65,15 @@ export function judgeHour(now: number, hour: JudgedHour, zone: JudgedZone): Verd
   return { state: "gap", reason: explainGap(hour, lacking, zone), evidence: describeGap(hour) };
 }
 
-/** Whether an undecided hour with these events is proven complete, whatever is suspect in its zone. */
+/** Returns whether an undecided hour with these events is proven complete, ignoring suspect routes of its zone. */
 export function isProven(now: number, hour: CoveredHour, stored: HourContents, policy: ProofPolicy): boolean {
   const proof = proofOf(now, hour, policy);
   return proof.from <= now && findLacking(hour, stored, proof) === null;
 }
 
 /**
- * Why an undecided hour that has settled is not sealed yet, for people; null for every other hour. From what is recorded
- * alone, so it is the likely reason.
+ * Returns why an undecided hour that has settled is not sealed yet, for people; null for every other hour. Uses only
+ * recorded values, so the result is the likely reason.
  */
 export function explainOpen(now: number, hour: CoveredHour, settleMs: number): string | null {
   const proof = proofOf(now, hour, { settleMs, confirmedDays: new Set() });
@@ -85,7 +85,7 @@ export function explainOpen(now: number, hour: CoveredHour, settleMs: number): s
   return lacking === null ? null : LACKING[lacking];
 }
 
-/** Whether the hour's looks are complete enough to read what is stored and judge it. */
+/** Returns whether the hour's looks are complete enough to read the stored events and judge it. */
 export function isCandidate(now: number, hour: CoveredHour, zone: JudgedZone): boolean {
   const proof = proofOf(now, hour, zone);
   return proof.from <= now && isWorthJudging(hour, proof);
@@ -100,7 +100,7 @@ function proofOf(now: number, hour: CoveredHour, { settleMs, confirmedDays }: Pr
   };
 }
 
-/** What a route shows at the seal is what it has to go on showing. */
+/** Returns the looks at the seal, which the routes must continue to show. */
 function accept(looks: HourLooks): HourLooks {
   const { list, search, counts } = looks;
   const accepted = (look: Look) => ({ ...look, peak: look.count });
@@ -127,7 +127,7 @@ function prove(hour: JudgedHour, stored: HourContents, proof: Proof, zone: Judge
   };
 }
 
-/** A look as people read it. */
+/** Returns a look in the form for people. */
 function showLook({ at, since, peak: _peak, ...look }: Look): Evidence {
   return { at: toIso(at), since: toIso(since), ...look };
 }
@@ -148,7 +148,7 @@ function describeGap(hour: JudgedHour): Evidence {
   };
 }
 
-/** The first thing that was lacking. */
+/** Returns the reason of a gap: the first missing proof. */
 function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion }: JudgedZone): string {
   const { startsAt, searchedThrough, closingSearchAt, reconciledAt, missingCells } = hour;
   if (startsAt === hour.firstHour) return FIRST_WATCHED;
@@ -166,7 +166,10 @@ function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion }: Ju
   return `The platform forgot the events before they were proven complete: ${LACKING[lacking ?? "search"]}.`;
 }
 
-/** The first look at an hour without events came so late that a second one, an hour after it, could not be made. */
+/**
+ * Returns whether the first look at an hour without events came so late that a second one, an hour later, was
+ * impossible.
+ */
 function isTooLateForTwo({ startsAt, looks: { search } }: JudgedHour): boolean {
   return search !== undefined && horizonAt(search.since + AGREE_LONG_MS) > startsAt;
 }

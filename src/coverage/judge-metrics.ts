@@ -1,19 +1,19 @@
 import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
 
-/** One rule on one UTC day, there and here. */
+/** The platform's and the stored count of one rule on one UTC day. */
 export interface DayOfRule {
   /** `yyyy-MM-dd`. */
   readonly day: string;
   readonly ruleId: string;
-  /** The platform's own count; null where it was not asked. */
+  /** The platform's own count; null if it was not fetched. */
   readonly platform: number | null;
-  /** When the platform said so, epoch ms. */
+  /** When the platform returned the count, epoch ms. */
   readonly fetchedAt: number | null;
   readonly stored: number;
 }
 
-/** A rule of which the platform counts more on a day than is stored. */
+/** A rule with a higher count by the platform on a day than is stored. */
 export interface MetricAbove {
   readonly day: string;
   readonly ruleId: string;
@@ -22,12 +22,15 @@ export interface MetricAbove {
   readonly fetchedAt: number;
 }
 
-/** When a count of the metrics ends: with its day, or when the platform was asked; epoch ms. */
+/** Returns when a count of the metrics ends: with its day, or when the platform was asked; epoch ms. */
 function endOf({ day, fetchedAt }: Pick<DayOfRule, "day" | "fetchedAt">): number {
   return Math.min(Date.parse(day) + DAY_MS, fetchedAt ?? 0);
 }
 
-/** Whether every hour of the day that began before the count ends was read that far; `hours` are those of one zone. */
+/**
+ * Returns whether every hour of the day that began before the count ends was read that far; `hours` are those of one
+ * zone.
+ */
 export function isReadCompletely(row: DayOfRule, hours: readonly CoveredHour[]): boolean {
   const [dayStart, end] = [Date.parse(row.day), endOf(row)];
   const counted = hours.filter(({ startsAt }) => startsAt >= dayStart && startsAt < end);
@@ -39,8 +42,9 @@ export function isReadCompletely(row: DayOfRule, hours: readonly CoveredHour[]):
 }
 
 /**
- * What the platform's daily metrics say of days that are read completely: where they are above what is stored, and on which
- * days (epoch ms of their start) they agree in every rule. Metrics may lag, so fewer events there say nothing.
+ * Compares the platform's daily metrics with the stored events for days that are read completely. Returns the counts
+ * above the stored ones, and the days (epoch ms of their start) on which every rule agrees. Metrics may lag, so lower
+ * counts are ignored.
  */
 export function judgeMetrics(
   rows: readonly DayOfRule[],
@@ -57,7 +61,7 @@ export function judgeMetrics(
   return { above, confirmedDays: new Set(confirmed.map(([day]) => day)) };
 }
 
-/** Names a count of the metrics. */
+/** Returns the key of a metrics count. */
 export function metricKey({ day, ruleId }: Pick<MetricAbove, "day" | "ruleId">): string {
   return `${day} ${ruleId}`;
 }

@@ -6,12 +6,14 @@ import { isLowerForNow } from "./find-contradictions.ts";
 import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
 import type { SearchSpan } from "./plan-search.ts";
 
-/** A search that did not show what is stored is repeated after this; it may have raced with the list. */
+/**
+ * A search that did not show the stored events is repeated after this; it may have run at the same time as the list.
+ */
 const REPEAT_MS = 5 * 60_000;
 
 /**
- * The hour to search once more from end to end, the one that expires first in front; null when there is none. Every
- * undecided hour needs such a search after it has settled, and again while it does not show exactly what is stored. Hours
+ * Returns the hour to search once more from end to end, the one that expires first, or null. Every undecided hour
+ * needs such a search after it has settled, and again while the search does not show exactly the stored events. Hours
  * are oldest first.
  */
 export function planClosingSearch(
@@ -28,19 +30,22 @@ export function planClosingSearch(
   return { hour: startsAt, from: startsAt, to: startsAt + HOUR_MS, isFirst: false };
 }
 
-/** Not a gap, not yet beginning to expire, and searched to its end once already. */
+/**
+ * Returns whether an hour is no gap, does not begin to expire yet, has settled, and was searched to its end once
+ * already.
+ */
 export function isSearchedAndSettled(now: number, hour: CoveredHour, settleMs: number): boolean {
   const end = hour.startsAt + HOUR_MS;
   const isSearched = hour.searchedThrough !== null && hour.searchedThrough >= end;
   return hour.state !== "gap" && hour.startsAt >= horizonAt(now) && end + settleMs <= now && isSearched;
 }
 
-/** When the hour's next closing search is due, epoch ms; null when its latest one is enough. */
+/** Returns when the hour's next closing search is due, epoch ms; null when its latest one is enough. */
 function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number | null {
   const { startsAt, lastNewAt, storedCount, looks, state } = hour;
   const { search } = looks;
   if (!isFresh(search, hour, settledAt(hour, settleMs))) return state === "open" ? 0 : null;
-  // A sealed hour is searched again only where its latest search showed less than an earlier one.
+  // A sealed hour is searched again only if its latest search showed less than an earlier one.
   if (state === "sealed") return isLowerForNow(search) ? repeatAt(search) : null;
   const foundSomething = lastNewAt !== null && lastNewAt >= search.at;
   if (foundSomething && startsAt < firstListedDay(now)) return 0;
@@ -56,7 +61,7 @@ function repeatAt(search: Look): number {
   return search.at + (agreedFor(search) >= AGREE_MS ? AGREE_LONG_MS : AGREE_MS);
 }
 
-/** Whether a search of [from, to), begun at `startedAt`, is the closing search of the hour. */
+/** Returns whether a search of [from, to), begun at `startedAt`, is the closing search of the hour. */
 export function isClosingSearch(
   { hour, from, to }: Pick<SearchSpan, "hour" | "from" | "to">,
   startedAt: number,

@@ -2,7 +2,7 @@ import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
 import { isSearchedAndSettled } from "./plan-closing-search.ts";
 
-/** As many sparkline buckets as the platform gives; platform API spec 2.3. */
+/** Maximum number of sparkline buckets of the platform; platform API spec 2.3. */
 const MAX_BUCKETS = 500;
 
 /** A span of whole hours, to be counted with one bucket for each. */
@@ -12,9 +12,9 @@ export interface Comparison {
 }
 
 /**
- * The span from the first to the last hour that is compared with the platform's counts, or null when there is none: every
- * hour that has settled and was searched, sealed ones too, because one call counts them all. An hour before it has settled
- * differs anyway.
+ * Returns the span from the first to the last hour that is compared with the platform's counts, or null. It contains
+ * every hour that has settled and was searched, even sealed ones, because one call counts them all. An hour that has
+ * not settled differs anyway.
  */
 export function planComparison(
   now: number,

@@ -1,22 +1,25 @@
-/** An hour with more differing rules than this is cheaper to search whole. */
+/** An hour with more differing rules than this is cheaper to search as a whole. */
 const MAX_CELLS = 5;
-/** A rule that was searched so often in vain is not what its events say: the whole hour finds them. */
+/**
+ * After this many searches without success for a rule, the whole hour is searched: the events may belong to another
+ * rule.
+ */
 const MAX_VAIN_REPAIRS = 2;
 
 export interface MissingCell {
   readonly startsAt: number;
   readonly ruleId: string;
-  /** Searches made for it so far. */
+  /** Number of searches for the cell so far. */
   readonly repairs: number;
 }
 
 export interface Repair {
   readonly startsAt: number;
-  /** Each to be searched by itself; null for the whole hour. */
+  /** Rules to search one by one; null for the whole hour. */
   readonly ruleIds: readonly string[] | null;
 }
 
-/** What to search for the cells with fewer events here than there, the hour that expires first in front. */
+/** Returns the searches for the cells with missing events. The hour that expires first comes first. */
 export function planRepairs(cells: readonly MissingCell[]): Repair[] {
   const byHour = Map.groupBy(cells, ({ startsAt }) => startsAt);
   return [...byHour]

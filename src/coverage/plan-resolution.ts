@@ -1,13 +1,13 @@
 import type { Span } from "../model/span.ts";
 
-/** Events this close together are asked for in one search. */
+/** Events this close together share one search. */
 const GAP_MS = 60_000;
-/** Searches made for the unresolved events of one hour at once. */
+/** Maximum number of searches at once for the unresolved events of one hour. */
 const MAX_SEARCHES = 10;
 
 /**
- * The spans to search for events at these times (epoch ms, ascending) and for as little else as ten searches allow: times less
- * than a minute apart share a span, and where that leaves too many, the nearest spans are joined.
+ * Returns the spans to search for events at these times (epoch ms, ascending), with as little else as ten searches
+ * allow. Times less than a minute apart share a span. If that leaves too many spans, the nearest ones are joined.
  */
 export function planResolution(times: readonly number[]): Span[] {
   const spans: { from: number; to: number }[] = [];

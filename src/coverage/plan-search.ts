@@ -3,7 +3,7 @@ import { horizonAt, startOfHour } from "../model/horizon.ts";
 
 export interface SearchedHour {
   readonly startsAt: number;
-  /** How far the hour has been searched; null when that has not begun. */
+  /** End of the part of the hour that was searched; null before it has begun. */
   readonly searchedThrough: number | null;
 }
 
@@ -12,20 +12,21 @@ export interface SearchSpan {
   readonly hour: number;
   readonly from: number;
   readonly to: number;
-  /** Nothing of this hour was searched before: its events are probably all new. */
+  /** True if no part of this hour was searched before, so that its events are probably all new. */
   readonly isFirst: boolean;
 }
 
 export interface SearchPlanOptions {
-  /** How far behind the newest event may be before it goes ahead of the backfill. */
+  /** The newest minutes are searched before the backfill once they are older than this. */
   readonly freshMs: number;
-  /** What is read again before the point already reached, for events that came late. */
+  /** Length of the time before the last search that is read again, for late events. */
   readonly overlapMs: number;
 }
 
 /**
- * What to search next, or null when everything is. The live edge goes first as soon as it is older than `freshMs`, so
- * that a long backfill hides no attack; then what expires first. All times in epoch ms; `hours` are oldest first.
+ * Returns the next span to search, or null when everything is searched. The newest minutes come first as soon as they
+ * are older than `freshMs`, so that a long backfill hides no attack. Then comes the hour that expires first. All
+ * times in epoch ms; `hours` are oldest first.
  */
 export function planSearch(
   now: number,
@@ -44,11 +45,12 @@ export function planSearch(
   const justEnded = liveHour - HOUR_MS;
   if (now - (searched.get(liveHour) ?? liveHour - freshMs) >= freshMs && now > liveHour) {
     const live = spanOf(liveHour);
-    // A search exactly on the hour ends the one before it too early for the overlap to look back into it.
+    // A search that begins exactly on the hour would end the previous hour too early for the overlap to reach back
+    // into it.
     const isJoined = live.isFirst && !isUnfinished(justEnded);
     return isJoined ? { ...live, from: liveHour - overlapMs, isFirst: false } : live;
   }
-  // The hour that has just ended lacks its last moments: still part of the live edge.
+  // The hour that has just ended lacks its last minutes, so it still belongs to the newest ones.
   if (isUnfinished(justEnded) && searched.get(justEnded)) return spanOf(justEnded);
   for (let hour = startOfHour(horizon); hour < liveHour; hour += HOUR_MS) {
     if (isUnfinished(hour)) return spanOf(hour);
@@ -56,7 +58,10 @@ export function planSearch(
   return null;
 }
 
-/** Whether every hour of [fromMs, toMs) that has ended and can still be asked for has been searched to its end. */
+/**
+ * Returns whether every hour of [fromMs, toMs) that has ended and that the platform still serves has been searched to
+ * its end.
+ */
 export function isBackfilled(
   now: number,
   hours: readonly SearchedHour[],

@@ -1,2 +1,2 @@
-/** Until when an event may still appear after its time, as far as seen: the platform shows them late. */
+/** Longest observed time after which the platform still shows an event late. */
 export const SETTLE_MS = 15 * 60_000;

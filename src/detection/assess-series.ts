@@ -3,7 +3,7 @@ import type { Thresholds } from "./thresholds/thresholds.ts";
 import { windowSums } from "./thresholds/window-sums.ts";
 import { WINDOW_COUNT } from "./thresholds/windows.ts";
 
-/** The newest minutes of one series, and what is known of its spike. Minutes are numbered since the epoch. */
+/** The newest minutes of one series and the state of its spike. Minutes are numbered since the epoch. */
 export interface SeriesInput {
   /** Counts of consecutive minutes, from an hour before the first tested one. */
   readonly counts: ArrayLike<number>;
@@ -11,25 +11,28 @@ export interface SeriesInput {
   /** Closed minutes to judge, ascending; at least one. Judging a minute again takes late events into account. */
   readonly tested: readonly number[];
   readonly episode: Episode | null;
-  /** The first minute the episode has not been carried through yet; means nothing where there is none. */
+  /** The first minute that the episode has not been judged for yet; ignored without an episode. */
   readonly firstUnjudged: number;
-  /** Minutes before this belong to a spike that has closed: they neither open another nor count towards it. */
+  /** Minutes before this belong to a closed spike. They neither open another spike nor count towards it. */
   readonly freshFrom: number;
   readonly z: number;
-  /** Thresholds of the hour, and the hour of the rule's first event; a minute of an hour without is passed over. */
+  /**
+   * Returns the thresholds of the hour, and the hour of the rule's first event. A minute of an hour without
+   * thresholds is skipped.
+   */
   readonly thresholdsOf: (hour: number) => { thresholds: Thresholds; firstHour: number } | undefined;
 }
 
 export interface SeriesOutcome {
-  /** Null where there is no spike. */
+  /** Null if there is no spike. */
   readonly episode: Episode | null;
-  /** The end of the minute that closed it; null while it is open. */
+  /** The end of the minute that closed the episode; null while it is open. */
   readonly closedAt: number | null;
 }
 
 /**
- * Judges the tested minutes in order, up to the one that closes the spike: what comes after it is another's. Minutes
- * that were passed over may have been active, so only those after them count as quiet.
+ * Judges the tested minutes in order, up to the one that closes the spike: later minutes belong to another spike.
+ * Skipped minutes may have been active, so only those after them count as quiet.
  */
 export function assessSeries(input: SeriesInput): SeriesOutcome {
   const { counts, firstMinute, tested, z } = input;

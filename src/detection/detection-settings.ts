@@ -1,21 +1,21 @@
 import { matchesRule } from "../model/subject.ts";
 
 export interface Sensitivity {
-  /** How unusual a count must be. */
+  /** The score from which a count is a spike. */
   readonly z: number;
-  /** Events that a window must have at least. */
+  /** The least number of events of a window that can be a spike. */
   readonly floor: number;
 }
 
 export interface Detection extends Sensitivity {
-  /** The first that matches decides what it names. */
+  /** Only the first matching override applies. It may leave a setting out. */
   readonly overrides: readonly (Partial<Sensitivity> & {
     readonly zone?: readonly number[] | undefined;
     readonly rule?: readonly string[] | undefined;
   })[];
 }
 
-/** How one series is judged. */
+/** Returns the sensitivity for one series. */
 export function sensitivityOf(detection: Detection, zoneId: number, ruleId: string): Sensitivity {
   const { z, floor, overrides } = detection;
   const found = overrides.find(
@@ -26,7 +26,7 @@ export function sensitivityOf(detection: Detection, zoneId: number, ruleId: stri
   return { z: found?.z ?? z, floor: found?.floor ?? floor };
 }
 
-/** Below this no series can have a spike. */
+/** Returns the lowest of all floors: below it no series can have a spike. */
 export function lowestFloor({ floor, overrides }: Detection): number {
   return Math.min(floor, ...overrides.map((override) => override.floor ?? floor));
 }

@@ -9,11 +9,14 @@ const ERROR_ABOVE_Z = 2;
 const CRITICAL_ABOVE_Z = 5;
 /** A rule first seen within this many hours is new. */
 const NEW_RULE_HOURS = 24;
-/** A window of a new rule that counts this much is no milder notice but a spike. */
+/** A window of a new rule with at least this count is a spike instead of the less severe notice. */
 const LARGE_BURST = 100;
 
 export type SpikeSeverity = Exclude<Severity, "info">;
-/** `new-rule`: a rule that was never seen before is active; milder, since there is nothing to compare it with. */
+/**
+ * `new-rule`: a rule that was never seen before is active. Less severe, because there is no history to compare it
+ * with.
+ */
 type SpikeKind = "spike" | "new-rule";
 
 /**
@@ -30,7 +33,7 @@ export interface Episode extends Finding {
 
 export interface ClosedMinute {
   readonly minute: number;
-  /** Events of the last 3, 15 and 60 minutes, this one included. */
+  /** Events of the last 3, 15 and 60 minutes, including this one. */
   readonly sums: ArrayLike<number>;
   readonly thresholds: Thresholds;
   readonly z: number;
@@ -43,7 +46,9 @@ export function gradeSeverity(score: number, z: number): SpikeSeverity {
   return score >= z + ERROR_ABOVE_Z ? "error" : "warning";
 }
 
-/** Opens an episode where there is none, carries an open one on; never closes it. Taking a minute twice changes nothing. */
+/**
+ * Opens an episode if there is none, or updates an open one. Never closes it. Taking a minute twice changes nothing.
+ */
 export function followMinute(episode: Episode | null, closed: ClosedMinute): Episode | null {
   const finding = judgeMinute(closed.sums, closed.thresholds);
   const endsAt = closed.minute + 1;
@@ -58,7 +63,7 @@ export function followMinute(episode: Episode | null, closed: ClosedMinute): Epi
       kind: kindOf(finding, closed),
     };
   }
-  // A minute from before the spike, judged once more: it has its say only where late events made it stand out.
+  // A minute from before the spike that is judged again counts only if late events made it a finding.
   if (finding === null && endsAt < episode.openedAt) return episode;
   const stronger = finding !== null && finding.score > episode.score;
   const strongest = stronger ? finding : episode;
@@ -76,12 +81,15 @@ export function followMinute(episode: Episode | null, closed: ClosedMinute): Epi
       : Math.max(episode.lastActiveAt, endsAt),
     peak: windowMinutes === episode.windowMinutes ? Math.max(episode.peak, count) : count,
     severity: stronger ? gradeSeverity(score, closed.z) : episode.severity,
-    // It may grow up, never shrink back.
+    // A `new-rule` may become a `spike`, never the reverse.
     kind: episode.kind === "new-rule" && finding !== null ? kindOf(finding, closed) : episode.kind,
   };
 }
 
-/** `minute` is the latest closed one, already followed; nothing is known of those before `quietFrom`. */
+/**
+ * Returns whether the episode is over. `minute` is the latest closed minute, already followed. Minutes before
+ * `quietFrom` are unknown.
+ */
 export function isOver(episode: Episode, minute: number, quietFrom = 0): boolean {
   return minute + 1 - Math.max(episode.lastActiveAt, quietFrom) >= QUIET_MINUTES;
 }

@@ -1,18 +1,18 @@
 import type { Thresholds } from "./thresholds/thresholds.ts";
 import { WINDOW_COUNT, WINDOWS, type WindowMinutes } from "./thresholds/windows.ts";
 
-/** The window of a minute that stands out most among those at or above their threshold. */
+/** The window of a minute with the highest score among those at or above their threshold. */
 export interface Finding {
   readonly windowMinutes: WindowMinutes;
-  /** S: events of the window. */
+  /** S, the number of events of the window. */
   readonly count: number;
   readonly usual: number;
   readonly threshold: number;
-  /** Deviations above the expected peak; at least z. */
+  /** Deviations above the expected peak, at least z. */
   readonly score: number;
 }
 
-/** `sums`: events of the last 3, 15 and 60 closed minutes. */
+/** Returns whether a window reaches its threshold. `sums`: events of the last 3, 15 and 60 closed minutes. */
 export function isSpiking(sums: ArrayLike<number>, { threshold }: Thresholds): boolean {
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
     if ((sums[i] as number) >= (threshold[i] as number)) return true;
@@ -20,7 +20,7 @@ export function isSpiking(sums: ArrayLike<number>, { threshold }: Thresholds): b
   return false;
 }
 
-/** Null where no window reaches its threshold. */
+/** Returns the minute's finding, or null if no window reaches its threshold. */
 export function judgeMinute(sums: ArrayLike<number>, thresholds: Thresholds): Finding | null {
   let best: Finding | null = null;
   for (const [i, windowMinutes] of WINDOWS.entries()) {
@@ -35,10 +35,10 @@ export function judgeMinute(sums: ArrayLike<number>, thresholds: Thresholds): Fi
 }
 
 /**
- * Whether every window is below half of its threshold. Two exceptions, without which spikes would stay open for
- * long: on a busy rule half of the threshold can lie below everyday peaks, so a window within one deviation of the
- * expected peak is quiet too; and the hour is judged by four times its last quarter where that is less, or an attack
- * that is over would hold its spike open for another hour.
+ * Returns whether every window is below half of its threshold. Two exceptions keep spikes from staying open for long.
+ * On a busy rule half of the threshold can lie below everyday peaks, so a window within one deviation of the expected
+ * peak is quiet too. The hour is judged by four times its last quarter if that is less, because otherwise an attack
+ * that is over would keep its spike open for another hour.
  */
 export function isQuiet(sums: ArrayLike<number>, thresholds: Thresholds): boolean {
   for (let i = 0; i < WINDOW_COUNT; i += 1) {

@@ -6,8 +6,8 @@ import { LONGEST_WINDOW } from "./thresholds/windows.ts";
 import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
 
 /**
- * How many minutes a tick judges. Covers what late events change and what a short pause left out; an older minute
- * opens no spike, so a first start or a restart does not page for yesterday.
+ * How many minutes a tick judges. Covers the changes by late events and the minutes of a short pause. An older minute
+ * opens no spike, so a first start or a restart does not notify of yesterday.
  */
 const TESTED_MINUTES = 15;
 
@@ -22,17 +22,17 @@ export function keyOf({ zoneId, ruleId }: SeriesKey): string {
   return `${zoneId}/${ruleId}`;
 }
 
-/** The times a tick is about: closed minutes only. Minutes are numbered since the epoch. */
+/** The times that a tick judges, closed minutes only. Minutes are numbered since the epoch. */
 export interface TickSpan {
   readonly nowMs: number;
   readonly firstTested: number;
-  /** The first minute that is open or to come. */
+  /** The first minute that is open or in the future. */
   readonly endMinute: number;
-  /** The first minute that any window of a tested one reaches. */
+  /** The first minute of any window that ends in a tested minute. */
   readonly firstMinute: number;
-  /** The oldest hour that matters begins after this. */
+  /** Hours that begin at or before this do not matter. */
   readonly oldestMs: number;
-  /** Before this lie the hours that every tested minute takes for history. */
+  /** Hours before this are history for every tested minute. */
   readonly settledMs: number;
 }
 
@@ -49,7 +49,7 @@ export function spanOfTick(nowMs: number): TickSpan {
   };
 }
 
-/** What was read for a tick. `Row` is an open spike. */
+/** The rows read for a tick. `Row` is an open spike. */
 export interface TickInput<Row extends SeriesKey> {
   readonly active: readonly (SeriesKey & { minutes: readonly number[]; counts: readonly number[] })[];
   readonly open: readonly Row[];
@@ -58,30 +58,30 @@ export interface TickInput<Row extends SeriesKey> {
   /** Series whose history is being recounted. */
   readonly stale: readonly SeriesKey[];
   readonly covered: readonly (ZoneHour & { zoneId: number })[];
-  /** Confirmed attacks, of which no trace is to stay in the history. */
+  /** Confirmed attacks, which are removed from the history. */
   readonly attacks: readonly (SeriesKey & ConfirmedAttack)[];
   readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
 }
 
 /** A series to judge at this tick. */
 export interface Candidate<Row extends SeriesKey> extends SeriesKey {
-  /** By minute from the span's first one on. */
+  /** Counts by minute, beginning with the span's first minute. */
   readonly counts: Int32Array;
   readonly tested: readonly number[];
   readonly testedHours: readonly number[];
-  /** Minutes before it were reported by a spike that has closed. */
+  /** Minutes before this were reported by a closed spike. */
   readonly freshFrom: number;
   readonly row: Row | undefined;
   readonly z: number;
   readonly floor: number;
-  /** Of the hours that make up its history: changes when they do. */
+  /** Identifies the known hours of the history: changes when they do. */
   readonly fingerprint: string;
   readonly isUnknownHour: (hour: number) => boolean;
 }
 
 /**
- * Series that may open, carry on or close a spike. Left for a later tick are those of a zone whose history is still
- * being fetched, and those whose old hours are being recounted: half an hour's events would pass for all of them.
+ * Returns the series that may open, update or close a spike. Skips the series of a zone whose history is still being
+ * fetched, and those whose old hours are being recounted: a part of the events would otherwise count as all of them.
  */
 export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput<Row>): Candidate<Row>[] {
   const rows = new Map(input.open.map((row) => [keyOf(row), row]));

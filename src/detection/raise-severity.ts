@@ -1,15 +1,15 @@
 import type { Episode, SpikeSeverity } from "./episode.ts";
 
 const STEPS: readonly SpikeSeverity[] = ["warning", "error", "critical"];
-/** Spikes that opened within so many minutes of each other rise together. */
+/** Spikes that opened within this many minutes of each other rise together. */
 const TOGETHER_MINUTES = 15;
 
-/** What of a spike tells whether it rose with another; minutes since the epoch. */
+/** The members of a spike that decide whether it rose with another; minutes since the epoch. */
 export type Rising = Pick<Episode, "openedAt" | "kind">;
 
 /**
- * For each of a zone's spikes, how many of the others rise in the same minutes; new rules are no company and have none.
- * Quick for thousands.
+ * Returns a function that counts, for each of a zone's spikes, the others that rise in the same minutes. New rules do
+ * not count and have a count of 0. Fast for thousands of spikes.
  */
 export function createCompany(all: readonly Rising[]): (one: Rising) => number {
   const openings = new Map<number, number>();
@@ -24,7 +24,7 @@ export function createCompany(all: readonly Rising[]): (one: Rising) => number {
   };
 }
 
-/** One step graver where other rules of the zone rose too. Never less grave than it was. */
+/** Raises the severity by one step if other rules of the zone rose too. Never lowers it. */
 export function raiseSeverity(
   graded: SpikeSeverity,
   companions: number,

@@ -9,21 +9,22 @@ import { LONGEST_WINDOW, WINDOW_COUNT, WINDOWS } from "./thresholds/windows.ts";
 const HOUR_SUM = WINDOW_COUNT - 1;
 
 /**
- * The detector of one series, fed minute by minute: about ten kilobytes however long the history gets, so that tens
- * of thousands can be followed at once. Finds the episodes that a scan of the whole history finds.
+ * The detector of one series, fed minute by minute. It needs about ten kilobytes however long the history gets, so
+ * that tens of thousands of series can be followed at once. It finds the same episodes as a scan of the whole
+ * history.
  */
 export interface SeriesWatch {
   readonly history: HourHistory;
   /** Counts of the last hour, by minute of the hour. */
   readonly ring: Int32Array;
   readonly sums: Int32Array;
-  /** Made when first needed; most series of a zone never are. */
+  /** Computed when first needed, which for most series of a zone is never. */
   thresholds: Thresholds | null;
   thresholdsHour: number;
   episode: Episode | null;
   /** Minutes before this were reported by an episode that has closed. */
   freshFrom: number;
-  /** The first minute that was not taken yet; null before the first. */
+  /** The next minute to take; null before the first. */
   next: number | null;
 }
 
@@ -41,8 +42,8 @@ export function createSeriesWatch(): SeriesWatch {
 }
 
 /**
- * Takes the count of a minute (since the epoch) that is not before `watch.next`; minutes left out are zero. `onClosed`
- * is given each episode that ends on the way.
+ * Takes the count of a minute (since the epoch) that is not before `watch.next`. Omitted minutes are zero. Calls
+ * `onClosed` with each episode that ends meanwhile.
  */
 export function takeMinute(
   watch: SeriesWatch,
@@ -55,7 +56,7 @@ export function takeMinute(
   step(watch, minute, count, policy, onClosed);
 }
 
-/** Takes zeros up to `endMinute`, which it leaves out. */
+/** Takes zeros up to `endMinute`, exclusive. */
 export function passMinutes(
   watch: SeriesWatch,
   endMinute: number,
@@ -64,7 +65,7 @@ export function passMinutes(
 ): void {
   watch.next ??= endMinute;
   while (watch.next < endMinute) {
-    // With an empty hour behind it and nothing open, a series is only waiting.
+    // With an hour of zeros and no open episode, further zeros change nothing.
     if (watch.episode === null && watch.sums[HOUR_SUM] === 0) watch.next = endMinute;
     else step(watch, watch.next, 0, policy, onClosed);
   }

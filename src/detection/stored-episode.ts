@@ -3,7 +3,7 @@ import type { SeriesOutcome } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
 import type { WindowMinutes } from "./thresholds/windows.ts";
 
-/** An episode as a row keeps it. */
+/** An episode as stored in a row. */
 export interface StoredEpisode {
   readonly openedAt: Date;
   readonly closedAt: Date | null;
@@ -20,7 +20,7 @@ export interface StoredEpisode {
   readonly kind: Episode["kind"];
 }
 
-/** Minutes since the epoch. */
+/** Converts a time to minutes since the epoch. */
 export const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
 const toDate = (minute: number) => new Date(minute * MINUTE_MS);
 
@@ -40,7 +40,7 @@ export function toEpisode(stored: StoredEpisode): Episode {
   };
 }
 
-/** `lastTested`: the latest minute that was judged. */
+/** Converts an episode to its stored form. `lastTested` is the latest minute that was judged. */
 export function toStoredEpisode(
   { episode, closedAt, companions }: SeriesOutcome & { episode: Episode; companions: number },
   lastTested: number,
@@ -63,7 +63,7 @@ export function toStoredEpisode(
   };
 }
 
-/** Whether the row already says all of it. */
+/** Returns whether the row already stores the episode in this state. */
 export function isSameEpisode(row: StoredEpisode, next: StoredEpisode): boolean {
   const plain = (value: unknown) => (value instanceof Date ? value.getTime() : value);
   return Object.entries(next).every(

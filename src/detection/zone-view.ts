@@ -1,32 +1,33 @@
 import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
 
-/** What the detector reads of an hour's coverage; times in epoch ms. */
+/** The coverage of an hour as the detector reads it; times in epoch ms. */
 export interface ZoneHour {
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
   readonly state: "open" | "sealed" | "gap";
 }
 
-/** The platform keeps 72 hours; those are what a first start fills in. */
+/** The platform keeps 72 hours, which a first start fills in. */
 const BACKFILL_HOURS = 72;
 const ENOUGH_HOURS = 24;
 
-/** What of a zone's time the detector may look at. Hours and minutes are numbered since the epoch. */
+/** The part of a zone's time that the detector may use. Hours and minutes are numbered since the epoch. */
 export interface ZoneView {
-  /** False while a first backfill has so little history in place that everyday traffic would look new. */
+  /** False while a first backfill has stored so little history that everyday traffic would look new. */
   readonly isReady: boolean;
-  /** Hours that are not wholly in the database: they leave the history. */
+  /** Returns whether the hour is not completely in the database. Such hours are removed from the history. */
   readonly isUnknownHour: (hour: number) => boolean;
-  /** Whether the minute is over and its events have been fetched. */
+  /** Returns whether the minute is over and its events have been fetched. */
   readonly isTestable: (minute: number) => boolean;
-  /** Changes when the set of known hours does. */
+  /** Changes when the set of known hours changes. */
   readonly fingerprint: string;
 }
 
 /**
- * A zone nobody keeps coverage of is known throughout. Otherwise an hour is known once it is sealed or searched to its
- * end, and a minute testable once the search has passed it. Where the platform refuses the search, sealing has to do
- * for the history and the clock for the minutes. Late events are caught by testing the newest minutes again.
+ * Returns the view of a zone. A zone without coverage rows counts as known throughout. Otherwise an hour is known
+ * once it is sealed or searched to its end, and a minute is testable once the search has passed it. If the platform
+ * refuses the search, the seals decide for the history and the clock for the minutes. Late events are caught by
+ * testing the newest minutes again.
  */
 export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   const isOver = (minute: number) => (minute + 1) * MINUTE_MS <= nowMs;
@@ -54,7 +55,10 @@ function isKnown({ state, startsAtMs, searchedThroughMs }: ZoneHour): boolean {
   return state === "sealed" || (searchedThroughMs ?? 0) >= startsAtMs + HOUR_MS;
 }
 
-/** A day of history, or all there will be. The hour that has just ended may lack its last moments: it is not counted. */
+/**
+ * Returns whether there is a day of history, or all that can exist. The hour that has just ended may lack its last
+ * moments, so it does not count.
+ */
 function hasEnough(
   byHour: ReadonlyMap<number, ZoneHour>,
   known: ReadonlySet<number>,

@@ -19,8 +19,8 @@ type Operation<Params, Result> = (
 ) => Promise<Result>;
 
 /**
- * What jobs and commands get: the eleven operations over one transport, all with the same priority. Every method throws
- * EdgeError.
+ * Returns the client that jobs and commands use: the eleven operations over one transport, all with the same
+ * priority. Every method throws EdgeError.
  */
 export function createEdgeClient(shared: EdgeTransport, priority: RequestPriority = "normal") {
   const transport: EdgeTransport = {

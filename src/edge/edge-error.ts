@@ -3,11 +3,10 @@ import { escapeText, shortenText } from "../lib/escape-text.ts";
 import type { EdgeOperation } from "./edge-operation.ts";
 
 /**
- * What went wrong, as a bounded set.
- * UNAUTHORIZED: the access key was refused. FORBIDDEN: the account may not. REJECTED: the platform refused this request.
- * WINDOW: the day or window lies outside what it keeps. PLAN: the plan does not include it. UNAVAILABLE: 5xx.
- * MALFORMED: an answer that cannot be read. CONTRADICTORY: an answer that contradicts itself or its request.
- * INVALID_REQUEST: refused here, nothing was sent.
+ * The kind of failure, as a bounded set. UNAUTHORIZED: the access key was refused. FORBIDDEN: the account has no
+ * right to this. REJECTED: the platform refused this request. WINDOW: the day or window lies outside the platform's
+ * retention. PLAN: the plan does not include it. UNAVAILABLE: 5xx. MALFORMED: an answer that cannot be read.
+ * CONTRADICTORY: an answer that contradicts itself or its request. INVALID_REQUEST: refused here, nothing was sent.
  */
 export type EdgeErrorCode =
   | "EDGE_UNAUTHORIZED"
@@ -29,7 +28,7 @@ export interface EdgeErrorFacts {
   readonly operation: EdgeOperation;
   readonly code: EdgeErrorCode;
   readonly disposition: Disposition;
-  /** In the platform's words where it said something; any text, it is escaped and shortened here. */
+  /** The platform's message if there is one. Any text is allowed: it is escaped and shortened here. */
   readonly text: string;
   readonly status?: number | null;
   readonly errorKey?: string | null;
@@ -48,8 +47,8 @@ function name(value: string | null | undefined): string | null {
 }
 
 /**
- * A call of the platform that did not do what it should. Message, errorKey, field and requestId are safe to print:
- * control characters are spelled out and the access key is never in them.
+ * A failed call of the platform. Message, errorKey, field and requestId are safe to print: control characters are
+ * spelled out and the access key is never in them.
  */
 export class EdgeError extends ServiceError {
   override readonly name = "EdgeError";
@@ -57,13 +56,13 @@ export class EdgeError extends ServiceError {
   readonly disposition: Disposition;
   override readonly waitMs: number | undefined;
   readonly operation: EdgeOperation;
-  /** The status that counts: the body's own when it says 400 or more, else HTTP's; null when there was no answer. */
+  /** The status of the failure: the body's own when it is 400 or more, else HTTP's; null when there was no answer. */
   readonly status: number | null;
   readonly errorKey: string | null;
   readonly field: string | null;
   /** The platform's `cdn-requestid`, for its support. */
   readonly requestId: string | null;
-  /** Of EDGE_INVALID_REQUEST: every mistake, each naming field, value and rule. */
+  /** The mistakes of an EDGE_INVALID_REQUEST, each naming field, value and rule. */
   readonly mistakes: readonly string[];
 
   constructor(facts: EdgeErrorFacts) {

@@ -1,7 +1,7 @@
 import { DAY_MS } from "../lib/units.ts";
 import { parseLogDay } from "./log-day.ts";
 
-/** What the platform keeps. An entry further away from what was asked for has a broken time. */
+/** The platform's retention. An entry further away from the requested time has a wrong time. */
 const HORIZON_MS = 3 * DAY_MS;
 /** A platform that compares times by the second rounds both ends of a window. */
 const TOLERANCE_MS = 1_000;
@@ -12,9 +12,9 @@ interface Window {
 }
 
 /**
- * Whether an event of this time (epoch ms) is one of another window than the one that was asked for. An event at `to` may
- * be inside, because the platform does not say whether its windows hold their end. A time that no window of the platform
- * can hold is a broken time of a single entry, and says nothing about the window.
+ * Returns whether an event of this time (epoch ms) belongs to another window than the requested one. An event at `to`
+ * may be inside, because the platform does not document whether its windows include their end. A time that no window
+ * of the platform can hold is a wrong time of a single entry and is no sign of a wrong window.
  */
 export function isOutsideWindow(timestamp: number, { from, to }: Window): boolean {
   const isBroken = timestamp < from - HORIZON_MS || timestamp > to + HORIZON_MS;
@@ -22,8 +22,8 @@ export function isOutsideWindow(timestamp: number, { from, to }: Window): boolea
 }
 
 /**
- * Whether an entry of this time (epoch ms) is one of another UTC day than the one whose list (`MM-dd-yyyy`) shows it. The
- * entry is an event all the same; the list that shows it contradicts itself.
+ * Returns whether an entry of this time (epoch ms) belongs to another UTC day than the list (`MM-dd-yyyy`) that shows
+ * it. The entry is still an event; the list contradicts itself.
  */
 export function isOutsideDay(timestamp: number, date: string): boolean {
   const startsAt = parseLogDay(date);

@@ -2,11 +2,11 @@ import type { EventLogListResponse } from "./contract/event-log-list.ts";
 import type { ListEventLogsParams } from "./list-event-logs.ts";
 
 export interface PageOfPass {
-  /** The token this page was asked with; null for the first. */
+  /** The token of the request for this page; null for the first. */
   readonly token: string | null;
-  /** Where the next page begins; null when this is the last one. */
+  /** The token of the next page; null when this is the last one. */
   readonly nextToken: string | null;
-  /** The pass ended because a token came again: what was shown is not known to be everything. */
+  /** The pass ended because a token was repeated, so it may not have shown every page. */
   readonly looped: boolean;
 }
 
@@ -16,8 +16,8 @@ interface Listed {
 }
 
 /**
- * One pass over a day's log, from `continuationToken` (null: the beginning) to its end: hasMoreData false, or an empty,
- * null, absent or repeated token. Remembers every token of the pass, so a cycle of any length ends it.
+ * Yields one pass over a day's log, from `continuationToken` (null: the beginning) to its end: hasMoreData false, or
+ * an empty, null, absent or repeated token. Remembers every token of the pass, so that a cycle of any length ends it.
  */
 export async function* eventLogPages<Result extends Listed>(
   list: List<Result>,

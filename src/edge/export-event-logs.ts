@@ -7,7 +7,7 @@ import type { EdgeTransport, StreamLimits } from "./transport/transport.ts";
 
 const Params = z.strictObject({ shieldZoneId: Int32Id, request: EventLogsExportRequest });
 
-/** A large export may rightly take long; silence may not. */
+/** A large export may take long, but a long silence is a failure. */
 const DEFAULT_LIMITS: StreamLimits = { idleTimeoutMs: 30_000, timeoutMs: null };
 
 export interface ExportEventLogsParams {
@@ -17,12 +17,17 @@ export interface ExportEventLogsParams {
 }
 
 export interface ExportEventLogsResult {
-  /** The CSV file as it comes; loop over it or call its `return`, else the connection stays open until the idle limit. */
+  /**
+   * The CSV file as it arrives. Loop over it or call its `return`, or the connection stays open until the idle limit.
+   */
   readonly csv: AsyncGenerator<Buffer, void, undefined>;
   readonly requestId: string | null;
 }
 
-/** The whole filtered event set as CSV; platform API spec 4.8. The first column is `timestamp`, the others are undocumented. */
+/**
+ * Returns all matching events as CSV; platform API spec 4.8. The first column is `timestamp`, the others are
+ * undocumented.
+ */
 export async function exportEventLogs(
   transport: EdgeTransport,
   params: ExportEventLogsParams,

@@ -7,21 +7,24 @@ const MAX_PAGE_SIZE = 500;
 
 type Page = Pick<EventLogsSearchResponse, "rows" | "groups" | "total" | "totalPages" | "page">;
 
-/** The page size that the platform uses; platform API spec 2.3. */
+/** Returns the page size that the platform uses; platform API spec 2.3. */
 function pageSizeOf({ pageSize = DEFAULT_PAGE_SIZE }: EventLogsSearchRequest): number {
   return Math.min(Math.max(pageSize, 1), MAX_PAGE_SIZE);
 }
 
-/** One page more than the total needs is taken: it only shows nothing. */
+/**
+ * Returns whether the number of pages does not fit the total. One page more than the total needs is accepted, because
+ * it is only empty.
+ */
 function isWrongPageCount({ total, totalPages }: Page, pageSize: number): boolean {
   const needed = Math.ceil(total / pageSize);
   return totalPages < needed || totalPages > needed + 1;
 }
 
 /**
- * Returns how a page of a search contradicts itself or its request, null where it does not. Each page is judged alone:
- * between two pages events arrive and expire, so totals may differ. A page with fewer rows than its total promises is
- * none, because events expire while it is made; the platform's counts find that out.
+ * Returns how a page of a search contradicts itself or its request, or null. Each page is judged alone: between two
+ * pages events arrive and expire, so totals may differ. A page with fewer rows than its total promises is no
+ * contradiction, because events expire while it is made. The comparison with the platform's counts finds such losses.
  */
 export function findContradiction(page: Page, request: EventLogsSearchRequest): string | null {
   const index = request.page ?? 0;

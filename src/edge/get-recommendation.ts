@@ -6,12 +6,12 @@ import { PathText, toSegment } from "./transport/path-segment.ts";
 import { readAnswer } from "./transport/read-answer.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 
-/** An int64 here, unlike everywhere else. */
+/** The ids are int64 here, unlike in every other operation. */
 const Params = z.strictObject({ shieldZoneId: z.int().min(1), ruleId: PathText });
 
 /**
- * The AI's advice on a triggered rule; platform API spec 4.10. Generated on call: seconds, and not to be asked in bulk.
- * Without the plan for it: EDGE_PLAN, sent with status 202.
+ * Returns the AI's advice on a triggered rule; platform API spec 4.10. The platform generates it on each call, which
+ * takes seconds, so do not call this in bulk. Without the plan for it: EDGE_PLAN, sent with status 202.
  */
 export async function getRecommendation(
   transport: EdgeTransport,

@@ -9,7 +9,7 @@ import type { EdgeTransport } from "./transport/transport.ts";
 
 const Params = z.strictObject({ shieldZoneId: Int32Id, ruleId: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/) });
 
-/** The platform's own counts of a rule over 28 days; platform API spec 4.11. */
+/** Returns the platform's own counts of a rule over 28 days; platform API spec 4.11. */
 export async function getRuleMetrics(
   transport: EdgeTransport,
   params: { shieldZoneId: number; ruleId: string },

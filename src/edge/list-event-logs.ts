@@ -18,12 +18,12 @@ export interface ListEventLogsParams {
   readonly shieldZoneId: number;
   /** A UTC day, `MM-dd-yyyy`; only today and the two days before are served. */
   readonly date: string;
-  /** Of the page before; null for the first page. */
+  /** Token that the previous page returned; null for the first page. */
   readonly continuationToken: string | null;
 }
 
 export interface ListEventLogsResult {
-  /** Entries unread: one bad entry costs only itself. */
+  /** The page with unchecked entries, so that a bad entry affects no other. */
   readonly page: EventLogListResponse;
   /** The page byte for byte. */
   readonly body: Buffer;
@@ -38,8 +38,8 @@ function toCall(params: ListEventLogsParams): EdgeCall {
 }
 
 /**
- * One page of a day's log; platform API spec 4.9. The first page has no token segment at all. A day outside the window is
- * refused with 401 and a key: EDGE_WINDOW.
+ * Returns one page of a day's log; platform API spec 4.9. The first page has no token segment at all. A day outside
+ * the window is refused with 401 and a key: EDGE_WINDOW.
  */
 export async function listEventLogs(
   transport: EdgeTransport,
@@ -55,15 +55,18 @@ export async function listEventLogs(
   };
 }
 
-/** What a page's bytes become: the answer without its entries (undefined when it is not JSON), and something of them. */
+/**
+ * The result of reading a page's bytes: the answer without its entries (undefined when it is not JSON), and the
+ * content.
+ */
 export interface ReadPage<Content> {
   readonly envelope: unknown;
-  /** Rejects when the bytes turn out to be something else than the envelope promised. */
+  /** Rejects when the bytes differ from what the envelope promised. */
   readonly content: Promise<Content>;
 }
 
 export interface ReadEventLogsResult<Content> {
-  /** Without entries. */
+  /** The page without entries. */
   readonly page: EventLogListResponse;
   readonly content: Promise<Content>;
   /** Size of the page, decompressed. */
@@ -71,8 +74,8 @@ export interface ReadEventLogsResult<Content> {
 }
 
 /**
- * The same, with the entries read by `read`, which may do so on another thread. It is called once per attempt and owns
- * the bytes it is given.
+ * Returns the same page with the entries read by `read`, which may use another thread. `read` is called once per
+ * attempt and owns the bytes that it gets.
  */
 export async function readEventLogs<Content>(
   transport: EdgeTransport,
@@ -85,7 +88,8 @@ export async function readEventLogs<Content>(
     const bytes = body.length;
     const { envelope, content } = await read(body);
     latest = { content, bytes };
-    // Looked at by whoever takes the page; until then, and when an answer is refused, a failure is not unhandled.
+    // The caller awaits the content later, or never when the answer is refused. Until then a failure must not be
+    // unhandled.
     content.catch(() => undefined);
     return envelope;
   };

@@ -1,17 +1,17 @@
 import { z } from "zod";
 
-/** The UTC day of a time (epoch ms) as the date-paged list writes it: `MM-dd-yyyy`. */
+/** Returns the UTC day of a time (epoch ms) in the date-paged list's format: `MM-dd-yyyy`. */
 export function toLogDay(atMs: number): string {
   const [year, month, day] = new Date(atMs).toISOString().slice(0, 10).split("-");
   return `${month}-${day}-${year}`;
 }
 
-/** `MM-dd-yyyy` back to the start of that UTC day in epoch ms; null when it is no day of the calendar. */
+/** Returns the start of a UTC day `MM-dd-yyyy` in epoch ms, or null when it is no day of the calendar. */
 export function parseLogDay(text: string): number | null {
   const match = /^(\d{2})-(\d{2})-(\d{4})$/.exec(text);
   if (match === null) return null;
   const startsAt = Date.parse(`${match[3]}-${match[1]}-${match[2]}T00:00:00Z`);
-  // Date.parse rolls 02-30 over into March.
+  // Date.parse turns 02-30 into a day of March.
   return Number.isNaN(startsAt) || toLogDay(startsAt) !== text ? null : startsAt;
 }
 

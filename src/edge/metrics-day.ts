@@ -1,6 +1,6 @@
 /**
- * A key of the 28-day overview as an ISO day (`yyyy-MM-dd`): the platform writes `dd-MM-yyyy`, ISO days and date-times
- * are taken too. Null for what is no day of the calendar, which the caller skips.
+ * Returns a key of the 28-day overview as an ISO day (`yyyy-MM-dd`). The platform writes `dd-MM-yyyy`; ISO days and
+ * date-times are accepted too. Returns null for a key that is no day of the calendar, which the caller skips.
  */
 export function parseMetricsDay(key: string): string | null {
   const european = /^(\d{2})-(\d{2})-(\d{4})$/.exec(key);

@@ -18,14 +18,17 @@ export interface SearchEventLogsParams {
 }
 
 export interface SearchEventLogsResult {
-  /** Rows and groups unread: one bad row costs only itself. */
+  /** The page with unchecked rows and groups, so that a bad row affects no other. */
   readonly page: EventLogsSearchResponse;
   /** The page byte for byte. */
   readonly body: Buffer;
   readonly requestId: string | null;
 }
 
-/** One page of a flat or grouped search of the last 72 hours; platform API spec 4.7. A POST that changes nothing. */
+/**
+ * Returns one page of a flat or grouped search of the last 72 hours; platform API spec 4.7. A POST that changes
+ * nothing.
+ */
 export async function searchEventLogs(
   transport: EdgeTransport,
   params: SearchEventLogsParams,

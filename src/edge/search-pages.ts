@@ -5,9 +5,9 @@ import type { SearchEventLogsParams, SearchEventLogsResult } from "./search-even
 type Search = (params: SearchEventLogsParams, signal?: AbortSignal) => Promise<SearchEventLogsResult>;
 
 /**
- * The pages of a search from `request.page` (0 when unset) on, until totalPages or an empty page. Page indexes shift when
- * events arrive, so ask for a window that has ended (`to` in the past). Throws EDGE_CONTRADICTORY at a page that
- * contradicts itself or its request: nothing can be proven by it, and asking again may help.
+ * Yields the pages of a search from `request.page` (0 when unset) on, until totalPages or an empty page. Page indexes
+ * shift when events arrive, so search a window that has ended (`to` in the past). Throws EDGE_CONTRADICTORY at a page
+ * that contradicts itself or its request: such a page proves nothing, and a repeated search may help.
  */
 export async function* searchPages(
   search: Search,

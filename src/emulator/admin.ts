@@ -11,7 +11,7 @@ import { parseAttack } from "./traffic/attack.ts";
 import { toOracleLine } from "./traffic/render-event.ts";
 import type { ZoneStore } from "./zone-store.ts";
 
-/** What only the admin routes may touch. */
+/** The parts of the emulator that only the admin routes may use. */
 export interface AdminContext {
   readonly requests: RequestLog;
   readonly clock: ReturnType<typeof createDrivenClock>;
@@ -23,7 +23,7 @@ interface AdminCall {
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** The address of the caller. */
+  /** The caller's address. */
   readonly from: string;
   readonly host: string | undefined;
   readonly origin: string | undefined;
@@ -40,7 +40,7 @@ const AttackScript = z.union([
   z.strictObject({ attack: z.string() }).transform((script) => script.attack),
 ]);
 
-/** The distinct rules with an event that can be seen now, in order. */
+/** Returns the distinct rules with an event that is visible now, in order. */
 function rulesOf(store: ZoneStore, nowMs: number): string[] {
   const columns = store.columns();
   const codes = columns.codesOf("ruleId");
@@ -51,7 +51,7 @@ function rulesOf(store: ZoneStore, nowMs: number): string[] {
   return [...seen].map((code) => columns.dictionaryOf("ruleId").textOf(code)).sort();
 }
 
-/** What the emulator holds; `events` is how many lines the zone's oracle gives. */
+/** Returns the state of the emulator; `events` is the number of lines in the zone's oracle. */
 async function describe(context: EmulatorContext): Promise<Reply> {
   const nowMs = context.now();
   const { apps, pullZones, takenDnsNames } = context.resources;
@@ -132,7 +132,7 @@ function changeClock(context: EmulatorContext, admin: AdminContext, body: string
   return json(200, { now: context.now() });
 }
 
-/** Only the switches that are named change. */
+/** Changes only the switches that are named. */
 function changeSwitches(context: EmulatorContext, body: string): Reply {
   const read = parse(z.record(z.string(), z.unknown()), body);
   if ("refusal" in read) return read.refusal;
@@ -154,8 +154,8 @@ function attachVolume(context: EmulatorContext, params: Record<string, string>, 
 }
 
 /**
- * Why the admin routes refuse a call, null where they do not. They need no key, so a web page must not reach them through
- * the browser of somebody on this machine: such a request names the page's host or carries the page's origin.
+ * Returns why the admin routes refuse a call, or null. They need no key, so a web page must not reach them through a
+ * browser on this machine. Such a request has the page's host or the page's origin.
  */
 function whyRefused({ from, host = "", origin }: AdminCall): string | null {
   if (!LOOPBACK.test(from)) return "The admin routes answer on the loopback interface only.";
@@ -165,7 +165,10 @@ function whyRefused({ from, host = "", origin }: AdminCall): string | null {
   return null;
 }
 
-/** The routes below `/_emulator`: no key, but only from this machine and from no foreign web page. */
+/**
+ * Answers the routes below `/_emulator`. They need no key, but accept calls only from this machine and from no
+ * foreign web page.
+ */
 export async function answerAdmin(
   context: EmulatorContext,
   admin: AdminContext,

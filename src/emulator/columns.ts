@@ -36,8 +36,8 @@ export type ColumnName = Dimension | "message";
 export type Columns = ReturnType<typeof createColumns>;
 
 /**
- * One zone's events as parallel arrays, about 54 bytes each: what a search needs to decide and count. Everything
- * else is drawn again from the key.
+ * Returns one zone's events as parallel arrays, about 54 bytes each: the values that a search needs to filter and
+ * count. All other values are drawn again from the key.
  */
 export function createColumns() {
   const names: readonly ColumnName[] = [...DIMENSIONS, "message"];
@@ -75,7 +75,10 @@ export function createColumns() {
     at: (row: number): number => at[row] ?? Number.NaN,
     visibleAt: (row: number): number => (at[row] ?? Number.NaN) + (lateMs[row] ?? 0),
     key: (row: number) => ({ source: source[row] ?? 0, slot: slot[row] ?? 0 }),
-    /** The codes of one column; valid until the next push. Every text has one code, so equal codes are equal texts. */
+    /**
+     * Returns the codes of one column, valid until the next push. Every text has one code, so equal codes are equal
+     * texts.
+     */
     codesOf,
     dictionaryOf,
     push(draft: Draft): void {
@@ -88,11 +91,11 @@ export function createColumns() {
       for (const name of names) codesOf(name)[length] = dictionaryOf(name).codeOf(texts[name]);
       length++;
     },
-    /** Forgets every row from this position on. */
+    /** Removes every row from this position on. */
     truncate(newLength: number): void {
       length = Math.min(length, newLength);
     },
-    /** The first row at or after a time. */
+    /** Returns the first row at or after a time. */
     lowerBound(timeMs: number): number {
       let low = 0;
       let high = length;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Enum values are accepted in any case and kept in camelCase. */
+/** Returns the schema of an enum. Values are accepted in any case and converted to camelCase. */
 function word<const Words extends readonly [string, ...string[]]>(words: Words) {
   return z.preprocess(
     (value) =>
@@ -11,7 +11,7 @@ function word<const Words extends readonly [string, ...string[]]>(words: Words) 
   );
 }
 
-/** The platform takes `null` for a part that is not used. */
+/** Returns the schema of an optional part, for which the platform accepts `null`. */
 function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish();
 }
@@ -112,7 +112,10 @@ export const ContainerRequest = z.looseObject({
 export type ContainerRequest = z.infer<typeof ContainerRequest>;
 export type EndpointRequest = z.infer<typeof Endpoint>;
 
-/** Body of the full replacement (platform API spec 2.11). `runtimeType` may be left out, as the spec does not know it. */
+/**
+ * Body of the full replacement (platform API spec 2.11). `runtimeType` is optional, because the spec does not contain
+ * it.
+ */
 export const ApplicationRequest = z.looseObject({
   name: z
     .string()

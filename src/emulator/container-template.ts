@@ -46,7 +46,7 @@ function toEndpoint(endpoint: EndpointRequest, app: App, resources: Resources) {
   };
 }
 
-/** The template as the platform gives it back: defaults filled in, strings not given empty, unused probes null. */
+/** Returns the template as the platform returns it: defaults filled in, missing strings empty, unused probes null. */
 export function toContainerTemplate(
   request: ContainerRequest,
   app: App,

@@ -1,7 +1,7 @@
-/** Texts as small numbers: one number per distinct text, in order of first sight. */
+/** Maps texts to small numbers: one number per distinct text, in order of first use. */
 export interface Dictionary {
   codeOf(text: string): number;
-  /** The code of a text that is already known. */
+  /** Returns the code of a text that is already known. */
   find(text: string): number | undefined;
   textOf(code: number): string;
   size(): number;

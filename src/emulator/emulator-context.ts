@@ -7,7 +7,7 @@ import type { Switches } from "./switches.ts";
 import type { Traffic } from "./traffic/traffic.ts";
 import type { ZoneStore } from "./zone-store.ts";
 
-/** What every route of the emulator may see. One per emulator. */
+/** The state that every route of the emulator may use. One per emulator. */
 export interface EmulatorContext {
   readonly seed: string;
   readonly accessKey: string;
@@ -22,7 +22,7 @@ export interface EmulatorContext {
   now(): number;
 }
 
-/** Passes over the date-paged list: how many began per zone and day, and the tokens that each gave out. */
+/** Passes over the date-paged list: how many began per zone and day, and the tokens that each returned. */
 interface Listings {
   readonly passes: Map<string, number>;
   readonly tokens: Map<string, string[]>;
@@ -37,8 +37,8 @@ export interface Call {
   /** `""` without the header. */
   readonly contentEncoding: string;
   readonly body: Buffer;
-  /** Faults of the list operation that strike this request. */
+  /** Faults of the list operation that apply to this request. */
   readonly faults: readonly Fault[];
-  /** Aborted when the client goes away or the emulator closes. */
+  /** Aborts when the client disconnects or the emulator closes. */
   readonly signal: AbortSignal;
 }

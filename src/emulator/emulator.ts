@@ -17,14 +17,14 @@ import { createTraffic } from "./traffic/traffic.ts";
 import { createZoneStore } from "./zone-store.ts";
 
 export interface EmulatorOptions {
-  /** 0, the default, takes a free one. */
+  /** 0, the default, chooses a free port. */
   readonly port?: number;
   readonly host?: string;
   readonly zones?: readonly number[];
   readonly seed?: string;
   /** Average over all zones together. */
   readonly eventsPerSecond?: number;
-  /** 72 begins a quarter of an hour inside the horizon; more than 72 begins beyond it. */
+  /** 72 begins a quarter of an hour inside the retention of 72 hours; more than 72 begins before it. */
   readonly historyHours?: number;
   /** Scripts such as `zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. */
   readonly attacks?: readonly string[];
@@ -33,12 +33,12 @@ export interface EmulatorOptions {
   /** Shorthands of the switches of the same name. */
   readonly pageSize?: number;
   readonly order?: "oldest" | "newest";
-  /** Share of the events that show up minutes after their timestamp, and the longest such delay. */
+  /** Share of the events that become visible minutes after their timestamp, and the longest such delay. */
   readonly lateShare?: number;
   readonly maxLatenessMs?: number;
   readonly clock?: Clock;
   readonly accessKey?: string;
-  /** Where the past is remembered; without it, it ends with the process. */
+  /** File for the emulator's past. Without a file the past ends with the process. */
   readonly stateFile?: string;
 }
 
@@ -47,17 +47,17 @@ export interface Emulator {
   readonly port: number;
   readonly accessKey: string;
   now(): number;
-  /** Stops the clock at a time; `null` lets it follow the base clock again. */
+  /** Stops the clock at a time; `null` makes it follow the base clock again. */
   setNow(timeMs: number | null): void;
   advance(ms: number): void;
   addFault(fault: FaultInput): void;
   clearFaults(): void;
-  /** Changes the switches that are named. */
+  /** Changes only the switches that are named. */
   setSwitches(switches: Partial<Switches>): void;
-  /** Takes the same script as the command line; returns the attack with its times. */
+  /** Accepts the same script as the command line. Returns the attack with its times. */
   addAttack(script: string): Attack;
   requests(): ReturnType<RequestLog["show"]>;
-  /** Ends every connection at once; idempotent. */
+  /** Closes every connection at once; idempotent. */
   close(): Promise<void>;
 }
 
@@ -87,8 +87,8 @@ function readAttack(script: string, zones: readonly number[], nowMs: number): At
 }
 
 /**
- * The platform on a port of this machine: eleven operations over seeded traffic, and the admin routes below
- * `/_emulator`. Ready when it resolves: the history is drawn and the port listens. Mistakes in the options are a
+ * Starts the platform on a port of this machine: eleven operations over seeded traffic, and the admin routes below
+ * `/_emulator`. When the promise resolves, the history is drawn and the port listens. Mistakes in the options are a
  * UsageError that lists them all.
  */
 export async function createEmulator(options: EmulatorOptions = {}): Promise<Emulator> {

@@ -28,7 +28,7 @@ function failedStatus(fault: Of<"status">): Reply {
   return { status, headers: contentType === undefined ? {} : { "content-type": contentType }, body };
 }
 
-/** What stands beside the filled block: every other member of the operation's own shape, at its default. */
+/** The other members beside the filled block, in the operation's own shape, with their defaults. */
 const DEFAULTS: Partial<Record<Operation, Readonly<Record<string, unknown>>>> = {
   "search-event-logs": { rows: null, groups: null, total: 0, totalPages: 0, page: 0 },
   "list-event-logs": { logs: null, hasMoreData: false, continuationToken: null, startToken: null },
@@ -47,7 +47,7 @@ function unauthorized(operation: Operation): Reply {
   return isMinimal ? minimalError(401) : problem(401);
 }
 
-/** The answer of the first fault that replaces one; `undefined` when the route answers. */
+/** Returns the answer of the first fault that replaces one; `undefined` when the route answers. */
 export function faultReply(faults: readonly Fault[], operation: Operation, nowMs: number): Reply | undefined {
   for (const fault of faults) {
     if (fault.kind === "rate-limit") return rateLimited(fault, nowMs);

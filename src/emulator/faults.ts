@@ -4,14 +4,14 @@ import { createRandom, hashText } from "./traffic/random.ts";
 
 const target = {
   operation: z.enum(["any", ...OPERATIONS]).default("any"),
-  /** Share of the matching requests; decided by the seed. */
+  /** Share of the matching requests that are hit; the seed decides which. */
   probability: z.number().min(0).max(1).default(1),
-  /** Only the next so many matching requests that are hit; without it, until removed. */
+  /** Number of further matching requests to hit. Without it the fault stays until it is removed. */
   next: z.int().min(1).optional(),
 };
 const listTarget = { ...target, operation: z.literal("list-event-logs").default("list-event-logs") };
 
-/** One way in which the platform misbehaves. The kinds of the list operation change the page, not the transport. */
+/** One kind of failure of the platform. The kinds of the list operation change the page, not the transport. */
 export const Fault = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("rate-limit"),
@@ -81,7 +81,10 @@ export type FaultInput = z.input<typeof Fault>;
 
 export type Faults = ReturnType<typeof createFaults>;
 
-/** The active faults. Whether one hits is a function of the seed, its position and how often it was asked. */
+/**
+ * Returns the active faults. Whether one hits is a function of the seed, the fault's position and its number of
+ * requests.
+ */
 export function createFaults(seed: string) {
   const random = createRandom();
   let active: { id: number; fault: Fault; asked: number; left: number }[] = [];
@@ -104,7 +107,7 @@ export function createFaults(seed: string) {
       active = [];
       lastId = 0;
     },
-    /** The faults that strike this request, each counted as used. */
+    /** Returns the faults that apply to this request, and counts each as used. */
     strike(operation: Operation): Fault[] {
       const struck = active
         .filter(({ fault }) => fault.operation === "any" || fault.operation === operation)
@@ -117,7 +120,7 @@ export function createFaults(seed: string) {
   };
 }
 
-/** Reads `kind,key=value,...` as typed on a command line. Returns every mistake. */
+/** Reads `kind,key=value,...` of a command line. Returns every mistake. */
 export function parseFault(text: string): { fault: Fault } | { mistakes: string[] } {
   const [kind, ...pairs] = text.split(",");
   const entries = pairs.map((pair): [string, unknown] => {

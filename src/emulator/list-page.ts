@@ -14,12 +14,12 @@ export interface ListQuery {
   readonly endMs: number;
   readonly place: Place;
   readonly pageSize: number;
-  /** Fault: this share of the events is left out, always the same ones. */
+  /** Fault: this share of the events is left out, always the same events. */
   readonly droppedShare: number;
   readonly nowMs: number;
 }
 
-/** Rows of the day from the place on, in the place's order. */
+/** Yields rows of the day after a place, in the place's order. */
 function* rowsFrom(store: ZoneStore, query: ListQuery): Generator<number> {
   const { place } = query;
   const columns = store.columns();
@@ -35,8 +35,8 @@ function* rowsFrom(store: ZoneStore, query: ListQuery): Generator<number> {
 }
 
 /**
- * The next entries after a position. Positions are events, not counts, so an event that turns up late behind the
- * position is missed by this pass and shifts nothing.
+ * Returns the next entries after a position. A position is an event, not a count. So an event that becomes visible
+ * late before the position is missed by this pass and shifts nothing.
  */
 export function listPage(store: ZoneStore, query: ListQuery): ListPage {
   const columns = store.columns();

@@ -1,4 +1,4 @@
-/** The eleven operations, as faults and the request log name them. */
+/** The eleven operations, with their names in faults and the request log. */
 export const OPERATIONS = [
   "list-api-keys",
   "set-hostname-key-type",

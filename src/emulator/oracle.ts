@@ -6,7 +6,7 @@ import { HORIZON_MS, type ZoneStore } from "./zone-store.ts";
 
 const MINUTES_PER_TURN = 30;
 
-/** Whether the platform has shown this event by `nowMs`: it became visible, and did so before it was forgotten. */
+/** Returns whether the platform has shown this event by `nowMs`: it became visible before the platform forgot it. */
 function wasShown(
   traffic: Traffic,
   plan: ZonePlan,
@@ -17,11 +17,14 @@ function wasShown(
   return shownAt <= nowMs && shownAt < event.at + HORIZON_MS;
 }
 
-/** What a zone ever showed. Time during which no emulator ran counts: the platform it stands for never stops. */
+/**
+ * Returns the oracle of everything that a zone ever showed. Time without a running emulator counts, because the real
+ * platform never stops.
+ */
 export function createOracle(traffic: Traffic) {
   const countedBefore = new Map<number, { minute: number; events: number }>();
 
-  /** Every event ever shown, oldest first, a minute at a time, drawn anew from the seed. */
+  /** Yields every event ever shown, oldest first, a minute at a time, drawn again from the seed. */
   async function* everShown(
     store: ZoneStore,
     nowMs: number,
@@ -35,7 +38,7 @@ export function createOracle(traffic: Traffic) {
     }
   }
 
-  /** Events that the store has dropped already; counted once per position. */
+  /** Counts the events that the store has already dropped, once per position. */
   async function countDropped(store: ZoneStore, nowMs: number): Promise<number> {
     const minute = store.firstMinute();
     const known = countedBefore.get(store.plan.id);
@@ -48,7 +51,7 @@ export function createOracle(traffic: Traffic) {
 
   return {
     everShown,
-    /** How many lines `everShown` would give. */
+    /** Returns the number of events that `everShown` would yield. */
     async count(store: ZoneStore, nowMs: number): Promise<number> {
       let events = await countDropped(store, nowMs);
       const columns = store.columns();
@@ -62,7 +65,7 @@ export function createOracle(traffic: Traffic) {
       }
       return events;
     },
-    /** An attack was added: what was counted may no longer hold. */
+    /** Call after an attack was added, because earlier counts may be wrong then. */
     forgetCounts: () => countedBefore.clear(),
   };
 }

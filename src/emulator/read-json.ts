@@ -1,23 +1,26 @@
 import { TextDecoder } from "node:util";
 import type { Call } from "./emulator-context.ts";
 
-/** Nothing that the operations take is half as deep. */
+/** Maximum depth of a body, more than twice the depth of any operation's body. */
 const MAX_DEPTH = 32;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 
 export type JsonBody =
   | { readonly value: unknown }
-  /** The body is sent as something else than the media types of the operation, or compressed. */
+  /** The body has a media type that the operation does not accept, or is compressed. */
   | { readonly mistake: "media type" }
   | { readonly mistake: "not JSON" | "too deep" };
 
-/** What is told of a body that cannot be read, by what is wrong with it. */
+/** Error texts for a body that cannot be read, by mistake. */
 export const BODY_MISTAKES = {
   "not JSON": "The body is not valid JSON.",
   "too deep": `The body must not be nested more than ${MAX_DEPTH} deep.`,
 } as const;
 
-/** Bytes that are no text of their charset are not JSON: with replacements they would ask for something else. */
+/**
+ * Decodes a body. Bytes that are no text of their charset are refused, because replacement characters would change
+ * the request.
+ */
 function decode(body: Buffer, charset: string): string | undefined {
   try {
     return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(body);
@@ -34,7 +37,7 @@ function isKnownCharset(charset: string): boolean {
   }
 }
 
-/** Level by level: a deep body would end a recursion. */
+/** Returns whether a value is too deep. Works level by level, because recursion would fail on a deep body. */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -45,7 +48,7 @@ function isTooDeep(value: unknown): boolean {
   return false;
 }
 
-/** The JSON of a request's body, or what is wrong with it; `mediaTypes` matches what the operation takes. */
+/** Returns the JSON of a request's body, or its mistake. `mediaTypes` matches the media types of the operation. */
 export function readJson(call: Call, mediaTypes: RegExp): JsonBody {
   const charset = CHARSET.exec(call.contentType)?.[1] ?? "utf-8";
   const isPlain = call.contentEncoding === "" || call.contentEncoding.toLowerCase() === "identity";

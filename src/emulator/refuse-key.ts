@@ -5,12 +5,15 @@ import { containerProblem } from "./routes/container-error.ts";
 
 const DENIED = { Message: "Authorization has been denied for this request." };
 
-/** Every key of the account opens every operation: what a role permits is not documented. */
+/**
+ * Returns whether the key is one of the account's. Every key may use every operation, because the permissions of
+ * roles are not documented.
+ */
 export function isKnownKey(context: EmulatorContext, key: string | undefined): boolean {
   return key !== undefined && context.resources.apiKeys.some((known) => known.Key === key);
 }
 
-/** How each area of the platform answers a missing or wrong key. */
+/** Returns how an area of the platform answers a missing or wrong key. */
 export function refuseKey(
   context: EmulatorContext,
   operation: Operation,

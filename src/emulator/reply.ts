@@ -1,4 +1,4 @@
-/** What a route answers; a stream is sent as it is produced. */
+/** The answer of a route. A stream is sent as it is produced. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -44,7 +44,7 @@ function typeOf(status: number): string {
   return `https://tools.ietf.org/html/rfc9110#section-${section[status] ?? "15"}`;
 }
 
-/** Bare problem details, as the platform's framework writes them (platform API spec 2.13). */
+/** Returns bare problem details in the form of the platform's framework (platform API spec 2.13). */
 export function problem(status: number, detail?: string): Reply {
   const body = {
     type: typeOf(status),
@@ -55,30 +55,30 @@ export function problem(status: number, detail?: string): Reply {
   return json(status, body, PROBLEM_TYPE);
 }
 
-/** The first of the mistakes, and how many more there are: clients that show only `detail` show what is wrong. */
+/** Returns the first of the mistakes and the number of others, for clients that show only `detail`. */
 function detailOf(errors: Record<string, string[]>): string {
   const [first = "", ...others] = Object.values(errors).flat();
   return others.length === 0 ? first : `${first} (and ${others.length} more)`;
 }
 
-/** Problem details with a map from field to what is wrong with it. */
+/** Returns problem details with the mistakes by field. */
 export function validationProblem(errors: Record<string, string[]>): Reply {
   const title = "One or more validation errors occurred.";
   const detail = detailOf(errors);
   return json(400, { type: typeOf(400), title, status: 400, detail, errors }, PROBLEM_TYPE);
 }
 
-/** The error of the recommendation and the metrics: its status alone (platform API spec 4.10 and 4.11). */
+/** Returns the error of the recommendation and the metrics: its status alone (platform API spec 4.10 and 4.11). */
 export function minimalError(statusCode: number): Reply {
   return json(statusCode, { statusCode });
 }
 
-/** The error body of the key, pull zone and DNS operations: `ErrorKey`, `Field`, `Message`. */
+/** Returns the error body of the key, pull zone and DNS operations: `ErrorKey`, `Field`, `Message`. */
 export function legacyError(status: number, errorKey: string, field: string, message: string): Reply {
   return json(status, { ErrorKey: errorKey, Field: field, Message: message });
 }
 
-/** A filled status block (platform API spec 2.5). */
+/** Returns a filled status block (platform API spec 2.5). */
 export function failureBlock(statusCode: number, errorKey: string, message: string) {
   return { statusCode, success: false, message, errorKey };
 }

@@ -7,14 +7,14 @@ export interface RequestEntry {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** 0 while it is unanswered or when the connection was cut before an answer. */
+  /** 0 before the answer, or if the connection was cut before one. */
   status: number;
   readonly faults: readonly string[];
 }
 
 export type RequestLog = ReturnType<typeof createRequestLog>;
 
-/** Who asked for what: counts since the start, and the last requests. */
+/** Returns a log of requests: counts since the start, and the last requests. */
 export function createRequestLog() {
   const counts = new Map<Operation, number>();
   const last: RequestEntry[] = [];

@@ -40,7 +40,7 @@ export interface Resources {
   readonly pullZones: Map<number, PullZone>;
   /** Names that are not available, lower case. */
   readonly takenDnsNames: readonly string[];
-  /** An id of letters and digits, the next of this seed's sequence. */
+  /** Returns an id of letters and digits, the next of this seed's sequence. */
   newId(characters: number): string;
   newUuid(): string;
 }
@@ -73,7 +73,7 @@ function firstContainer(id: string): ContainerTemplate {
   };
 }
 
-/** Two applications: each has a volume with attached instances and one whose instances are all detached. */
+/** Returns an application with a volume with attached instances and one whose instances are all detached. */
 function createApp(name: string, newId: (characters: number) => string): App {
   const id = newId(15);
   const volume = (volumeName: string, attached: readonly boolean[]): Volume => ({
@@ -95,7 +95,7 @@ function createApp(name: string, newId: (characters: number) => string): App {
   };
 }
 
-/** What the account holds besides events: a function of seed and zones until a request changes it. */
+/** Returns the account's data besides events: a function of seed and zones until a request changes it. */
 export function createResources(seed: string, accessKey: string, zoneIds: readonly number[]): Resources {
   const random = createRandom();
   random.reseed(hashText(seed), 0x726573, 0, 1);

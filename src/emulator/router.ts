@@ -47,7 +47,7 @@ const ROUTES: readonly Route[] = [
   route("GET", "/shield/metrics/shield-zone/:shieldZoneId/waf-rule/:ruleId", "rule-metrics", ruleMetrics),
 ];
 
-/** The parameters of a path, each decoded by itself, so that a token's `%2F` is not a separator. */
+/** Returns the parameters of a path, each decoded by itself, so that a token's `%2F` is not a separator. */
 export function matchPath(segments: readonly string[], path: string): Record<string, string> | undefined {
   const parts = path.split("/");
   if (parts.length !== segments.length) return undefined;
@@ -63,7 +63,10 @@ export function matchPath(segments: readonly string[], path: string): Record<str
   return params;
 }
 
-/** What does not decode stays as it is: the route refuses it like any other value. */
+/**
+ * Decodes a part of a path. A part that cannot be decoded stays unchanged, and the route refuses it like any other
+ * wrong value.
+ */
 function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);

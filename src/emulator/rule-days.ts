@@ -46,7 +46,7 @@ async function countDrawn(
   return counts;
 }
 
-/** The platform counted before this emulator's history begins: about what the rule's rate gives, the same every time. */
+/** Estimates the platform's count before this emulator's history begins: about the rule's rate, the same every time. */
 function estimate(seed: string, store: ZoneStore, ruleId: string, dayMs: number): ActionCounts {
   const rule = RULES.find((known) => known.ruleId === ruleId);
   if (rule === undefined) return { ...NONE };
@@ -62,17 +62,17 @@ function estimate(seed: string, store: ZoneStore, ruleId: string, dayMs: number)
 
 export type RuleDays = ReturnType<typeof createRuleDays>;
 
-/** What the platform shows of its log; platform API spec 2.3. */
+/** How long the platform shows an event; platform API spec 2.3. */
 const SHOWN_MS = 3 * DAY_MS;
 
 /**
- * Counts triggers per rule and UTC day: exactly since the history begins, estimated before. A history that is shorter than the
- * 72 hours that the platform shows had nothing before it in these hours.
+ * Counts triggers per rule and UTC day: exactly since the history begins, estimated before. With a history shorter
+ * than the 72 hours that the platform shows, the rest of these hours counts as empty.
  */
 export function createRuleDays(seed: string, traffic: Traffic, historyMs = SHOWN_MS) {
   const drawn = new Map<string, Map<string, ActionCounts>>();
 
-  /** A day that the store no longer holds; the count is kept until an attack is added. */
+  /** Counts a day that the store no longer holds. The count is cached until an attack is added. */
   async function countPast(
     store: ZoneStore,
     ruleId: string,
@@ -95,14 +95,14 @@ export function createRuleDays(seed: string, traffic: Traffic, historyMs = SHOWN
     const quietMs = Math.max(0, SHOWN_MS - historyMs);
     if (dayMs + DAY_MS <= store.earliestMs() - quietMs) return estimate(seed, store, ruleId, dayMs);
     if (dayMs + DAY_MS <= store.earliestMs()) return { ...NONE };
-    // The store's first day may be cut off in its middle; what was cut is either before the history or drawn again.
+    // The store's first day may be incomplete. The missing part is either before the history or drawn again.
     return store.firstMinute() * MINUTE_MS <= store.earliestMs()
       ? countHeld(store, ruleId, dayMs, nowMs)
       : countPast(store, ruleId, dayMs, nowMs);
   }
 
   return {
-    /** The last `days` UTC days up to now, oldest first. */
+    /** Returns the counts of the last `days` UTC days up to now, oldest first. */
     async count(
       store: ZoneStore,
       query: { ruleId: string; days: number; nowMs: number },

@@ -43,7 +43,7 @@ function find<Kind extends Fault["kind"]>(
   return faults.find((fault): fault is Extract<Fault, { kind: Kind }> => fault.kind === kind);
 }
 
-/** Writes an answer, damaged by the faults that concern the transport. Rejects when `signal` is aborted. */
+/** Sends an answer, damaged by the faults of the transport. Rejects when `signal` aborts. */
 export async function send(
   response: ServerResponse,
   reply: Reply,

@@ -12,7 +12,7 @@ import { hashText } from "./traffic/random.ts";
 
 const MAX_BODY_BYTES = 1_048_576;
 
-/** The body; `undefined` when it is larger than the emulator takes. */
+/** Returns the body; `undefined` when it is larger than the emulator accepts. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -29,7 +29,7 @@ function headerOf(request: IncomingMessage, name: string): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The platform's HTTP face over a context; `admin` adds the `/_emulator` routes. Not listening yet. */
+/** Returns the platform's HTTP server over a context; `admin` adds the `/_emulator` routes. It does not listen yet. */
 export function createEmulatorServer(
   context: EmulatorContext,
   admin: AdminContext,
@@ -91,7 +91,7 @@ export function createEmulatorServer(
     const url = URL.parse(request.url ?? "/", "http://emulator.invalid");
     const method = request.method ?? "GET";
     if (url === null) return send(response, empty(400), [], signal);
-    // Two readers of such a request may take it for two different hosts.
+    // Two readers of such a request could see two different hosts.
     if ((request.headersDistinct["host"]?.length ?? 0) > 1)
       return send(response, problem(400, "The request has more than one Host header."), [], signal);
     if (url.pathname === "/_emulator" || url.pathname.startsWith("/_emulator/")) {
@@ -101,7 +101,7 @@ export function createEmulatorServer(
       const call = { method, path: url.pathname, body: body?.toString() ?? "", from, host, origin };
       return send(response, await answerAdmin(context, admin, call), [], signal);
     }
-    // The pathname as received: URL would keep escapes, but it also resolves dot segments inside tokens.
+    // The pathname as received: URL would keep escapes, but it would also resolve dot segments inside tokens.
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const match = matchRoute(method, path);
     if (match.kind === "unknown") return send(response, empty(404), [], signal);
@@ -112,7 +112,7 @@ export function createEmulatorServer(
 
   return createServer((request, response) => {
     handle(request, response).catch(() => {
-      // The client went away, the emulator closes, or a route failed: only the last can still be told.
+      // The client disconnected, the emulator closes, or a route failed. Only a failed route can still get an answer.
       if (response.headersSent || response.destroyed) response.destroy();
       else response.writeHead(500).end();
     });

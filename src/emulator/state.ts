@@ -7,7 +7,10 @@ import { Attack } from "./traffic/attack.ts";
 import type { ZonePlan } from "./traffic/traffic.ts";
 import { HORIZON_MS } from "./zone-store.ts";
 
-/** A 72 hour history starts this much inside the horizon, so that a first copy does not race the forgetting. */
+/**
+ * A 72 hour history starts this much later than the platform's retention, so that a first copy is complete before
+ * events expire.
+ */
 const HISTORY_MARGIN_MS = 15 * 60_000;
 
 const State = z.strictObject({
@@ -23,7 +26,7 @@ const State = z.strictObject({
   ),
   attacks: z.array(Attack),
 });
-/** All that is needed to show the same past again. */
+/** Everything that is needed to show the same past again. */
 export type State = z.infer<typeof State>;
 
 function readState(file: string): State | undefined {
@@ -44,12 +47,15 @@ function readState(file: string): State | undefined {
   }
 }
 
-/** Written beside and renamed into place: a kill leaves the old or the new state, never half of one. Only its user may read it. */
+/**
+ * Saves the state to a second file that is then renamed, so that a kill leaves the old or the new state, never half
+ * of one. Only its user may read it.
+ */
 export function saveState(file: string | undefined, state: State): void {
   if (file === undefined) return;
   mkdirSync(dirname(file), { recursive: true });
   const draft = `${file}.${process.pid}.tmp`;
-  // Also over a draft that a kill left with another mode.
+  // Replaces a second file that a kill left with another mode.
   rmSync(draft, { force: true });
   writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600, flag: "wx" });
   renameSync(draft, file);
@@ -77,8 +83,8 @@ function planZone(known: ZonePlan | undefined, id: number, wanted: Wanted): Zone
 }
 
 /**
- * What was remembered, with today's wishes added: a new rate applies from now on, a new zone gets a history of its
- * own, a zone not asked for is kept for later. Throws a UsageError when the file belongs to another seed.
+ * Returns the saved state with today's options: a new rate applies from now on, a new zone gets a history of its own,
+ * and a zone that is not requested is kept for later. Throws a UsageError when the file belongs to another seed.
  */
 export function openState(file: string | undefined, wanted: Wanted): State {
   const known = file === undefined ? undefined : readState(file);

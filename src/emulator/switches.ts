@@ -1,6 +1,9 @@
 import { z } from "zod";
 
-/** Where the platform's behaviour is unknown or differs from zone to zone: one choice each, the observed one first. */
+/**
+ * One switch for each behaviour of the platform that is unknown or differs between zones. The observed behaviour is
+ * the default.
+ */
 export const Switches = z.strictObject({
   /** The literal `start` as first token. */
   startToken: z.enum(["accept", "reject"]).default("accept"),

@@ -6,7 +6,7 @@ const Position = z.strictObject({
   id: z.tuple([z.number(), z.number(), z.number(), z.number()]),
 });
 
-/** Where a listing goes on: after which event, in which pass, on which page of it. */
+/** The position of a listing: after which event, in which pass, on which page. */
 export const Place = z.strictObject({
   zone: z.int(),
   day: z.string(),
@@ -16,12 +16,12 @@ export const Place = z.strictObject({
   pass: z.int(),
   page: z.int(),
   issuedAt: z.number(),
-  /** Tells a repeated page's token from the first one. */
+  /** Distinguishes the token of a repeated page from the first one. */
   turn: z.int(),
 });
 export type Place = z.infer<typeof Place>;
 
-/** Makes every token start with slashes, so that a client that does not encode it is found out. */
+/** Makes every token start with slashes, which reveals a client that does not encode it. */
 const SLASHES = Buffer.from([0xff, 0xff, 0xff]);
 
 function checkOf(seed: string, text: string): Buffer {
@@ -30,7 +30,10 @@ function checkOf(seed: string, text: string): Buffer {
   return check;
 }
 
-/** Opaque to clients: base64 with `/` in it and `=` at its end. Valid for any emulator of the same seed. */
+/**
+ * Returns a token that is opaque to clients: base64 with `/` in it and `=` at its end. Valid for any emulator of the
+ * same seed.
+ */
 export function writeToken(seed: string, place: Place): string {
   let text = JSON.stringify(place);
   while ((SLASHES.length + 4 + text.length) % 3 === 0) text += " ";

@@ -5,21 +5,21 @@ import type { Traffic, ZonePlan } from "./traffic/traffic.ts";
 
 /** The platform forgets an event this long after its timestamp. */
 export const HORIZON_MS = 72 * 3_600_000;
-/** Forgotten minutes are dropped together, when this many have gathered: dropping means drawing the rest again. */
+/** Forgotten minutes are dropped together once there are this many, because dropping means drawing the rest again. */
 const DROP_AFTER_MINUTES = 3 * 1_440;
 
 export type ZoneStore = ReturnType<typeof createZoneStore>;
 
 /**
- * The events of one zone that can still be asked for, in (time, logId) order, extended on demand as time goes by.
- * What is dropped is not lost: the oracle draws it again.
+ * Returns the events of one zone that are still served, in (time, logId) order, extended on demand over time. The
+ * oracle can draw dropped events again.
  */
 export function createZoneStore(plan: ZonePlan, traffic: Traffic) {
   let columns: Columns = createColumns();
   let firstMinute: number | undefined;
   let endMinute = 0;
 
-  /** Where the zone's past begins: its history, or an attack scripted to before it. */
+  /** Returns where the zone's past begins: its history, or an earlier scripted attack. */
   const earliestMs = () =>
     Math.min(
       plan.firstEventMs,
@@ -32,7 +32,7 @@ export function createZoneStore(plan: ZonePlan, traffic: Traffic) {
     earliestMs,
     firstMinute: () => firstMinute ?? 0,
 
-    /** Draws what has happened up to `nowMs`. A clock that was set back draws everything again. */
+    /** Draws the events up to `nowMs`. A clock that was set back draws everything again. */
     extendTo(nowMs: number): void {
       const wanted = Math.floor(Math.max(earliestMs(), nowMs - HORIZON_MS) / MINUTE_MS);
       if (firstMinute === undefined || wanted < firstMinute || wanted > firstMinute + DROP_AFTER_MINUTES) {
@@ -45,7 +45,7 @@ export function createZoneStore(plan: ZonePlan, traffic: Traffic) {
       }
     },
 
-    /** Something changed the events from this time on: they are drawn again at the next extension. */
+    /** Marks the events from this time on as changed. The next extension draws them again. */
     redrawFrom(timeMs: number): void {
       const minute = Math.max(firstMinute ?? 0, Math.floor(timeMs / MINUTE_MS));
       if (minute >= endMinute) return;
@@ -56,7 +56,7 @@ export function createZoneStore(plan: ZonePlan, traffic: Traffic) {
     draft: (row: number): Draft => traffic.redraw(plan.id, columns.at(row), columns.key(row)),
     redraw: (at: number, key: EventKey): Draft => traffic.redraw(plan.id, at, key),
 
-    /** The first row that comes after a position, whether or not the position's own event is held. */
+    /** Returns the first row after a position, even if the store does not hold the position's own event. */
     rowAfter(position: Pick<Draft, "at" | "id">): number {
       let row = columns.lowerBound(position.at);
       while (row < columns.length() && columns.at(row) === position.at) {

@@ -114,7 +114,7 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",
       ["channel"],
     ),
-    queueRingFailures: counter(
+    enqueueFailures: counter(
       "queue_ring_failures_total",
       "Jobs that could not be enqueued because the queue's store did not accept them.",
     ),

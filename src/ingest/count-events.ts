@@ -3,7 +3,10 @@ import type { WafEvent } from "../model/waf-event.ts";
 
 type Counted = Pick<WafEvent, "ruleId" | "occurredAt" | "feature">;
 
-/** The minutes (epoch ms) of each rule that these events make stale. An event whose rule is not known counts under ''. */
+/**
+ * Returns the minutes (epoch ms) of each rule that these events make stale. An event whose rule is not known counts
+ * under ''.
+ */
 function touchedMinutes(events: readonly Counted[]) {
   const touched = new Map<string, Set<number>>();
   for (const { ruleId, occurredAt } of events) {
@@ -15,7 +18,7 @@ function touchedMinutes(events: readonly Counted[]) {
   return touched;
 }
 
-/** How many events each hour (epoch ms of its start) has. */
+/** Returns the number of events of each hour (epoch ms of its start). */
 function countByHour(events: readonly Counted[]): Map<number, number> {
   const counts = new Map<number, number>();
   for (const { occurredAt } of events) {
@@ -25,7 +28,7 @@ function countByHour(events: readonly Counted[]): Map<number, number> {
   return counts;
 }
 
-/** What a page of new events makes stale and adds. */
+/** Returns the stale minutes and the counts of a page of new events. */
 export function countEvents(events: readonly Counted[]) {
   return {
     minutes: touchedMinutes(events),

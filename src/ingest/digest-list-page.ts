@@ -15,12 +15,15 @@ import { toPlainListEvent } from "./to-plain-list-event.ts";
 
 export interface ListPageSource {
   readonly zoneId: number;
-  /** The UTC day that was asked for, `yyyy-mm-dd`. */
+  /** The UTC day of the request, `yyyy-mm-dd`. */
   readonly day: string;
   readonly accepted: AcceptedTimes;
 }
 
-/** A page of the date-paged list, from its bytes to everything that is stored of it: all the work that needs no other page. */
+/**
+ * Converts a page of the date-paged list from its bytes to everything that is stored of it. Does all the work that
+ * needs no other page.
+ */
 export function digestListPage(body: Buffer, source: ListPageSource) {
   const cut = cutPage(body, "logs");
   if (cut !== null) {
@@ -53,11 +56,14 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
     days: listDays(events),
     records: packRecords(body, records, events),
     idHashes: packLogIdHashes(events.map(({ logId }) => hashLogId(logId))),
-    /** Entries just outside the day, which may be true: a list may be cut by the time at which an event arrived. */
+    /**
+     * Entries just outside the day, which may be correct: a list may be divided by the time at which an event
+     * arrived.
+     */
     nearDay: events.flatMap(({ occurredAt, logId }) =>
       occurredAt < dayStart || occurredAt >= dayStart + DAY_MS ? [{ occurredAt, logId }] : [],
     ),
-    /** Entries far outside it, which were set aside. */
+    /** Number of entries far outside the day, which were quarantined. */
     outsideDay: quarantined.filter(({ reason }) => reason === OUTSIDE_DAY).length,
     quarantined,
     firstAt,
@@ -65,7 +71,7 @@ function digestOpened(body: Buffer, page: OpenedPage, { day, accepted }: ListPag
   };
 }
 
-/** The UTC days of events, `yyyy-mm-dd`. */
+/** Returns the UTC days of events, `yyyy-mm-dd`. */
 export function listDays(events: readonly { readonly occurredAt: number }[]): string[] {
   const days = new Set(events.map(({ occurredAt }) => startOfDay(occurredAt)));
   return [...days].map(toDay);

@@ -1,6 +1,6 @@
 import { sliceEntries } from "../model/slice-entries.ts";
 
-/** The entries of a page as bytes; written again where the answer's form does not allow to cut them out. */
+/** Returns the entries of a page as bytes. Serialises them again if they cannot be cut out of the answer. */
 export function entryBytes(body: Buffer, member: string, entries: readonly unknown[]): readonly Buffer[] {
   const slices = sliceEntries(body, member);
   if (slices?.length === entries.length) return slices;

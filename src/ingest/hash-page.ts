@@ -1,12 +1,13 @@
 import { hash } from "node:crypto";
 
-/** SHA-256 of the entries' part of a page: tokens around it change from pass to pass. */
+/** Returns the SHA-256 of the entries' part of a page, because the tokens around it change from pass to pass. */
 export function hashPage(records: readonly Buffer[], body: Buffer): Buffer {
   const first = records[0];
   const last = records.at(-1);
   if (first === undefined || last === undefined) return hash("sha256", "", "buffer");
-  // The records are views into one body, in order: hash them and what lies between them in one go.
-  // Small buffers share memory with strangers: one buffer behind all three does not make the records views.
+  // If the records are views into one body, in order, they are hashed together with the bytes between them. Small
+  // buffers share memory with unrelated ones, so one buffer behind all of them does not prove that they are such
+  // views.
   const isView =
     first.buffer === body.buffer &&
     last.buffer === body.buffer &&

@@ -2,22 +2,22 @@ import { isObject } from "../lib/is-object.ts";
 import { parseJson } from "../lib/parse-json.ts";
 import { sliceEntries } from "../model/slice-entries.ts";
 
-/** A page as received, opened into its entries. */
+/** A page as received, divided into its entries. */
 export interface OpenedPage {
-  /** The answer with an empty list of entries; the whole of it when there is no list; undefined when it is not JSON. */
+  /** The answer with an empty list of entries. The whole answer if it has no list; undefined if it is not JSON. */
   readonly envelope: unknown;
-  /** The entries byte for byte, as views into the body wherever its form allows to cut them out. */
+  /** The entries byte for byte, as views into the body if its form allows that. */
   readonly records: readonly Buffer[];
   /**
-   * An entry as plain JSON, where integers beyond 2^53 may be rounded.
-   * @throws {SyntaxError} when the page was cut at the wrong places: then it must be opened by `openPage`.
+   * Returns an entry as plain JSON, where integers beyond 2^53 may be rounded.
+   * @throws {SyntaxError} when the page was cut at the wrong places. It must then be opened by `openPage`.
    */
   readPlainEntry(index: number): unknown;
-  /** The same with every digit. */
+  /** Returns the same entry with exact integers. */
   readEntry(index: number): unknown;
 }
 
-/** Opens the array `member` of a JSON object, whatever its form. */
+/** Opens the array `member` of a JSON object of any form. */
 export function openPage(body: Buffer, member: string): OpenedPage {
   const text = body.toString();
   const json = parsePlain(text);
@@ -32,10 +32,11 @@ export function openPage(body: Buffer, member: string): OpenedPage {
 }
 
 /**
- * Cuts the array at every `},{"` without parsing it; null when the page is not of the form the platform writes.
- * Entry by entry is a third cheaper than the page at once, since nothing of an entry outlives the reading of it.
- * The cuts are right if every piece parses: pieces that are objects, with single commas between them and an object
- * around them, are the whole page. A text that holds the mark makes a piece that does not parse.
+ * Cuts the array at every `},{"` without parsing it. Returns null if the page does not have the form that the
+ * platform writes. Parsing entry by entry is a third cheaper than parsing the whole page, because no part of an entry
+ * outlives its reading. The cuts are right if every piece parses: pieces that are objects, with single commas between
+ * them and an object around them, are the whole page. A text that contains the mark makes a piece that does not
+ * parse.
  */
 export function cutPage(body: Buffer, member: string): OpenedPage | null {
   const list = findList(body, member);
@@ -57,9 +58,10 @@ export function cutPage(body: Buffer, member: string): OpenedPage | null {
 }
 
 /**
- * Where the list lies in a page of the form the platform writes, and the answer without it; null for every other form.
- * Reads the page's two ends only, so this is what the answer says unless there is no JSON between them. The caller
- * names the members it needs: any that stood before another list of objects would not be found.
+ * Returns the position of the list in a page of the form that the platform writes, and the answer without the list;
+ * null for every other form. Reads only the two ends of the page, so the result is right unless the bytes between
+ * them are no JSON. The caller names the members that it needs, because a member before another list of objects would
+ * not be found.
  */
 export function findList(body: Buffer, member: string, needed: readonly string[] = []) {
   const head = `{"${member}":[{`;
@@ -70,7 +72,7 @@ export function findList(body: Buffer, member: string, needed: readonly string[]
   return { start: head.length - 1, end, envelope: { ...envelope, [member]: [] } };
 }
 
-/** What follows the list, as an object of its own. */
+/** Returns the members after the list as an object. */
 function readEnvelope(rest: string): Record<string, unknown> | null {
   if (rest !== "}" && !rest.startsWith(',"')) return null;
   try {
@@ -81,7 +83,7 @@ function readEnvelope(rest: string): Record<string, unknown> | null {
   }
 }
 
-/** Entries that cannot be cut out of the body are written again. */
+/** Serialises the entries again, because they cannot be cut out of the body. */
 function rewriteEntries(text: string, member: string) {
   const json = parseJson(text) as Record<string, readonly unknown[]>;
   const entries = json[member] ?? [];
@@ -98,12 +100,12 @@ function noEntry(): undefined {
   return undefined;
 }
 
-/** Three times as fast on a page as reading every integer exactly. */
+/** Parses JSON three times as fast as with exact integers. */
 function parsePlain(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // A byte order mark, or no JSON at all.
+    // The text has a byte order mark or is no JSON at all.
     return parseJson(text);
   }
 }

@@ -1,11 +1,11 @@
 import { hashEventKey, packLogIdHashes, unpackLogIdHashes } from "../model/log-id-hash.ts";
 import type { RawEntry } from "../model/raw-block.ts";
 
-/** Records of a page in few pieces of memory, fit to be handed from thread to thread. */
+/** Records of a page in few buffers, so that they can be passed between threads. */
 export interface PackedRecords {
-  /** Where the records lie. */
+  /** The memory of the records. */
   readonly bytes: Buffer;
-  /** First byte and the byte behind the last one, record after record. */
+  /** First byte and end of each record. */
   readonly bounds: Uint32Array<ArrayBuffer>;
   /** Epoch ms. */
   readonly times: Float64Array<ArrayBuffer>;
@@ -17,7 +17,7 @@ interface Named {
   readonly logId: string;
 }
 
-/** Views into `body` stay there; records that lie elsewhere are copied. */
+/** Packs records. Those that are views into `body` stay there; others are copied. */
 export function packRecords(
   body: Buffer,
   records: readonly Buffer[],
@@ -40,7 +40,7 @@ export function packRecords(
   };
 }
 
-/** Every record whose id is not among `kept`. */
+/** Returns every record whose id is not among `kept`. */
 export function unpackRecords(packed: PackedRecords, kept: ReadonlySet<string>): RawEntry[] {
   const { bytes, bounds, times } = packed;
   return unpackLogIdHashes(packed.logIdHashes).flatMap((logIdHash, index) => {

@@ -5,11 +5,11 @@ import type { CoveredHour } from "../model/covered-hour.ts";
 import { agreedFor } from "../model/look.ts";
 
 export interface PassState {
-  /** Start of the pass that `passResult` is of. */
+  /** Start of the pass of `passResult`. */
   readonly startedAt: number;
   /** Start of the latest full pass that reached the end. */
   readonly fullPassStartedAt: number | null;
-  /** Start of the latest of those that found nothing new. */
+  /** Start of the latest full pass that found nothing new. */
   readonly quietPassStartedAt: number | null;
   /** Events that the pass has stored as new. */
   readonly newEntries: number;
@@ -18,30 +18,34 @@ export interface PassState {
 }
 
 export interface PassPolicy {
-  /** An event may appear this long after its time. */
+  /** How long after its time an event may appear. */
   readonly settleMs: number;
-  /** Full passes of one day that can prove something begin at least this far apart. */
+  /** Minimum interval between the starts of full passes of one day that can prove something. */
   readonly fullEveryMs: number;
-  /** The same for full passes over today while no hour waits for one: they only look for entries that came late. */
+  /**
+   * Minimum interval between full passes over today while no hour waits for one. Such passes only look for late
+   * entries.
+   */
   readonly idleFullEveryMs: number;
-  /** Short passes begin this far apart while the list shows nothing that the search has not shown before. */
+  /** Minimum interval between short passes while the list shows nothing that the search has not shown before. */
   readonly shortEveryMs: number;
 }
 
 export interface PassedDay {
   /** Epoch ms. */
   readonly dayStart: number;
-  /** Its hours with a row that are no gap. */
+  /** The day's hours with a row that are no gap. */
   readonly hours: readonly CoveredHour[];
-  /** The list showed less than before, and only full passes can say that it no longer does. */
+  /** The list showed less than before. Only full passes can clear that. */
   readonly isListSuspect: boolean;
 }
 
 /**
- * Which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
- * `short` one over the newest pages, or none. Where the search keeps up and the list brings nothing new, short passes are rarer. A day is done when a quiet full pass began after it had settled, and no hour of
- * it needs the list once more. A pass whose token was refused is begun again at once; one that looped waits for its turn,
- * since it would loop again.
+ * Returns which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
+ * `short` one over the newest pages, or none. Short passes are rarer while the search is current and the list brings
+ * nothing new. A day is done when a quiet full pass began after the day had settled, and no hour of it needs the list
+ * once more. A pass whose token was refused begins again at once. One that looped waits for its next time, because it
+ * would loop again.
  */
 export function planPass(
   now: number,
@@ -67,14 +71,18 @@ export function planPass(
   return isDue ? "short" : null;
 }
 
-/** Whether the search has read on since `at`: then the list adds raw records, and events only if the search missed some. */
+/**
+ * Returns whether the search has advanced since `at`. The list then adds raw records, and events only if the search
+ * missed some.
+ */
 function isSearched(hours: readonly CoveredHour[], at: number): boolean {
   return hours.some(({ searchedThrough }) => searchedThrough !== null && searchedThrough > at);
 }
 
 /**
- * Whether a full pass could bring an hour nearer to its seal, or take back that the list showed less than before: the list has
- * not shown exactly what is stored since the hour settled and last gained an event, or has to show twice that there is none.
+ * Returns whether a full pass could help to seal an hour or to clear the list's suspicion: the list has not shown
+ * exactly the stored events since the hour settled and last gained an event, or it has to show twice that there are
+ * none.
  */
 function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
   const { state, looks, lastNewAt, missingCells, storedCount } = hour;
@@ -88,13 +96,13 @@ function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
 }
 
 export interface PassTimes {
-  /** Earliest time of an event this pass has stored as new; null while there is none. */
+  /** Earliest time of an event that this pass has stored as new; null while there is none. */
   readonly earliestNew: number | null;
 }
 
 /**
- * Whether a short pass has seen enough: a page that brought nothing new and lies wholly before everything the pass
- * stored. Where pages come oldest first that is never so, and the pass goes to the end.
+ * Returns whether a short pass may stop: a page brought nothing new and lies wholly before everything that the pass
+ * stored. If pages come oldest first, that never happens and the pass runs to the end.
  */
 export function isPassedNews(
   page: { newEntries: number; lastAt: number | null; firstAt: number | null },
@@ -103,6 +111,6 @@ export function isPassedNews(
 ): boolean {
   if (page.newEntries > 0 || page.lastAt === null) return false;
   if (earliestNew !== null) return page.lastAt < earliestNew;
-  // Nothing new at all: only newest-first pages, seen to descend, allow to stop.
+  // The pass found nothing new at all. It may stop only if its pages are known to come newest first.
   return before.firstAt !== null && page.lastAt <= before.firstAt;
 }

@@ -4,7 +4,7 @@ import { type AcceptedTimes, type EntryReader, readEntries } from "./read-entrie
 
 export interface PageSource<Entry> extends EntryReader<Entry> {
   readonly route: "search" | "list";
-  /** The UTC day that was asked for, `yyyy-mm-dd`; null where a span was. */
+  /** The UTC day of the request, `yyyy-mm-dd`; null for a span. */
   readonly day: string | null;
   readonly accepted: AcceptedTimes;
 }
@@ -18,7 +18,7 @@ interface QuarantinedEntry {
 
 export interface PreparedPage {
   readonly events: readonly WafEvent[];
-  /** The record of each event, byte for byte; as many as `events`. */
+  /** The record of each event, byte for byte, in the order of `events`. */
   readonly records: readonly Buffer[];
   readonly quarantined: readonly QuarantinedEntry[];
   /** Null on a page without events. */
@@ -26,7 +26,10 @@ export interface PreparedPage {
   readonly lastAt: number | null;
 }
 
-/** What one page of the platform becomes. Entries that cannot become events are set aside with their bytes. */
+/**
+ * Converts one page of the platform to events and records. Entries that cannot become events are quarantined with
+ * their bytes.
+ */
 export function preparePage<Entry>(
   page: Omit<OpenedPage, "envelope">,
   source: PageSource<Entry>,

@@ -1,4 +1,4 @@
-/** `labels.status` as the search language says it. */
+/** The search language's verbs for `labels.status`. */
 const ACTIONS = new Map([
   ["blocked", "block"],
   ["logged", "log"],
@@ -7,7 +7,7 @@ const ACTIONS = new Map([
   ["bypassed", "bypass"],
 ]);
 
-/** A word that nobody knows stays as it came. */
+/** Returns the search language's verb. An unknown word stays as it came. */
 export function readAction(status: string): string {
   return ACTIONS.get(status.toLowerCase()) ?? status;
 }

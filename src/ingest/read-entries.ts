@@ -3,20 +3,23 @@ import { MAX_DIMENSION_CHARS } from "../lib/clean-text.ts";
 import type { WafEvent } from "../model/waf-event.ts";
 import type { OpenedPage } from "./open-page.ts";
 
-/** Events of another time than this are set aside: no partition is made for a day nobody can have asked for. */
+/**
+ * Events outside these times are quarantined, so that no partition is created for a day that cannot have been
+ * requested.
+ */
 export interface AcceptedTimes {
   readonly from: number;
   readonly to: number;
-  /** Of a list: its UTC day and what is near it. An entry of another time contradicts the list that shows it. */
+  /** The UTC day of a list, with a margin. An entry of another time contradicts its list. */
   readonly list?: { readonly from: number; readonly to: number };
 }
 
-/** Why an entry of a list is set aside that belongs to another day. */
+/** The reason for quarantining an entry of a list that belongs to another day. */
 export const OUTSIDE_DAY = "timestamp: outside the day of its list";
 
-/** How an entry of one route becomes an event. */
+/** Converts an entry of one route to an event. */
 export interface EntryReader<Entry> {
-  /** Quick, for an entry exactly as the contract says; null where the schema is to judge. */
+  /** A fast conversion for an entry exactly as the contract defines it; null if the schema has to decide. */
   readonly toPlainEvent?: (entry: unknown) => WafEvent | null;
   readonly schema: z.ZodType<Entry>;
   readonly toEvent: (entry: Entry) => WafEvent;
@@ -39,8 +42,8 @@ export interface ReadEntries {
 }
 
 /**
- * Reads a page entry by entry: one that cannot become an event costs only itself and is named with its reason. An id
- * is stored as it is or not at all, since a changed one would name another event.
+ * Reads a page entry by entry, so that an entry that cannot become an event affects no other and is returned with its
+ * reason. An id is stored unchanged or not at all, because a changed id would name another event.
  */
 export function readEntries<Entry>(
   page: Omit<OpenedPage, "envelope">,
@@ -62,7 +65,7 @@ export function readEntries<Entry>(
   return { read, refused };
 }
 
-/** The event, or why there is none. */
+/** Returns the event, or the reason why there is none. */
 function judge<Entry>(entry: unknown, { schema, toEvent }: EntryReader<Entry>): WafEvent | string {
   const parsed = schema.safeParse(entry);
   return parsed.success ? toEvent(parsed.data) : `unreadable: ${describe(parsed.error)}`;
@@ -78,7 +81,7 @@ function whyRefused({ logId, occurredAt }: WafEvent, accepted: AcceptedTimes): s
   return null;
 }
 
-/** Which members are wrong, never their values: those are the visitor's. */
+/** Returns which members are wrong, never their values, which are the visitor's. */
 function describe(error: z.ZodError): string {
   return error.issues
     .slice(0, 3)

@@ -7,8 +7,8 @@ export type ShownHour = readonly [startsAt: number, count: number, ids: string];
 const HASH_BYTES = 8;
 
 /**
- * What a page of the list adds to its pass, hour by hour. An entry that the page before showed too is not counted again:
- * events that arrive during a pass push entries over the border between two pages.
+ * Returns what a page of the list adds to its pass, hour by hour. An entry that the previous page also showed is not
+ * counted again, because events that arrive during a pass move entries to the next page.
  */
 export function sumPageHours(
   times: Float64Array,
@@ -39,7 +39,7 @@ function toHex(...words: readonly number[]): string {
   return words.map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
-/** The hours of many pages of one pass, by hour. */
+/** Joins the hours of many pages of one pass. */
 export function joinPageHours(
   pages: Iterable<readonly ShownHour[]>,
 ): Map<number, { count: number; ids: string }> {

@@ -5,8 +5,9 @@ import type { WafEvent } from "../model/waf-event.ts";
 import { readAction } from "./read-action.ts";
 
 /**
- * An entry of the date-paged list (platform API spec 2.7) as an event. The list does not know feature and JA4, often
- * leaves a label empty that the search fills, and masks IPv4 addresses: whatever it leaves empty is unknown, not empty.
+ * Converts an entry of the date-paged list (platform API spec 2.7) to an event. The list has no feature and no JA4,
+ * often leaves a label empty that the search fills, and masks IPv4 addresses. So a value that the list leaves empty
+ * is unknown, not empty.
  */
 export function toListEvent(entry: EventLogEntry): WafEvent {
   const { labels } = entry;

@@ -14,8 +14,9 @@ interface Entry {
 }
 
 /**
- * An entry of the date-paged list as an event, where every member that counts has the type the contract gives it; null
- * for every other entry, which the contract's own schema then judges. Says the same as that for a tenth of its price.
+ * Converts an entry of the date-paged list to an event if every member that counts has the type of the contract.
+ * Returns null for every other entry, which the contract's own schema then judges. The result is the same as with the
+ * schema, for a tenth of the time.
  */
 export function toPlainListEvent(entry: unknown): WafEvent | null {
   if (!isObject(entry)) return null;
@@ -59,7 +60,7 @@ function readRecord(log: string) {
   return ua === null ? null : { ip, url, message, ua };
 }
 
-/** `""` when there is none; null when a header has another form. */
+/** Returns `""` if there is none, or null if a header has another form. */
 function findUserAgent(headers: readonly unknown[]): string | null {
   for (const header of headers) {
     if (!isObject(header)) return null;

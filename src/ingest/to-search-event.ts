@@ -5,13 +5,13 @@ import { parseJson } from "../lib/parse-json.ts";
 import type { WafEvent } from "../model/waf-event.ts";
 
 /**
- * A row of a flat search (platform API spec 2.4) as an event. The search resolves every dimension, so a field it does
- * not name is known to be empty. Only the message comes from the record, and is unknown where there is none.
+ * Converts a row of a flat search (platform API spec 2.4) to an event. The search resolves every dimension, so a
+ * field without a value is known to be empty. Only the message comes from the record, and is unknown without one.
  */
 export function toSearchEvent(row: EventRow): WafEvent {
   const { fields } = row;
   const dimension = (name: string) => cleanText(fields[name] ?? "", MAX_DIMENSION_CHARS);
-  // An object by contract; text, as in the list, says the same.
+  // An object by contract. Text, as in the list, has the same content.
   const log = EventLog.safeParse(typeof row.log === "string" ? parseJson(row.log) : row.log);
   return {
     occurredAt: row.timestamp,

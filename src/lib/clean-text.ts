@@ -1,4 +1,4 @@
-/** Longest URL, User-Agent or message kept in a column; the whole is in the raw record. */
+/** Longest URL, User-Agent or message in a column. The raw record holds the whole text. */
 export const MAX_TEXT_CHARS = 8_192;
 /** Longest value of a dimension that is indexed or grouped by. */
 export const MAX_DIMENSION_CHARS = 200;
@@ -6,8 +6,9 @@ export const MAX_DIMENSION_CHARS = 200;
 const CUT = "…";
 
 /**
- * Attack text made storable and otherwise left as it is: NUL and lone surrogates become U+FFFD, and what is longer than
- * the cap ends in an ellipsis. Two texts that differ here differ in the database as well: a key made of one is a key there.
+ * Returns attack text that can be stored and is otherwise unchanged: NUL and lone surrogates become U+FFFD, and text
+ * longer than `maxChars` ends in an ellipsis. Two results that differ also differ in the database, so a key made of
+ * one is a key there.
  */
 export function cleanText(text: string, maxChars: number): string {
   const withoutNul = text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;

@@ -1,9 +1,12 @@
-/** One typing error per so many letters still makes the same word. */
+/** One typing error is allowed per this number of letters. */
 const LETTERS_PER_EDIT = 6;
-/** From this length on one is always forgiven. */
+/** From this length on one typing error is always allowed. */
 const ENOUGH_LETTERS = 4;
 
-/** What somebody probably meant: a known name that was not finished, the nearest one, one with more after it, or null. */
+/**
+ * Returns the known name that a person probably meant: one that begins with the text, the nearest one, one that the
+ * text begins with, or null.
+ */
 export function closestName(typed: string, known: readonly string[]): string | null {
   const forgiven = typed.length < ENOUGH_LETTERS ? 0 : Math.max(1, typed.length / LETTERS_PER_EDIT);
   const nearest = known
@@ -14,7 +17,7 @@ export function closestName(typed: string, known: readonly string[]): string | n
   return unfinished ?? nearest ?? known.find((name) => typed.startsWith(`${name}_`)) ?? null;
 }
 
-/** Letters to add, drop or exchange (Levenshtein), one row of the table at a time. */
+/** Counts the letters to add, drop or exchange (Levenshtein), one row of the table at a time. */
 function countEdits(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [row, letter] of Array.from(from).entries()) {

@@ -1,19 +1,20 @@
 export type EndedBy = "timeout" | "caller" | "closed";
 
 export interface Deadline {
-  /** Aborted by the first of: the time is up, the caller's signal, the transport closing. */
+  /** Aborts at the first of: the end of the time, the caller's signal, the closing of the transport. */
   readonly signal: AbortSignal;
-  /** Why it was aborted; null while it was not. */
+  /** Returns why the signal was aborted; null while it was not. */
   endedBy(): EndedBy | null;
-  /** Runs `wait` with the clock stopped: its time is not the call's. Caller and transport still end it. */
+  /** Runs `wait` with the clock stopped, because its time does not count. Caller and transport can still abort. */
   suspend(wait: () => Promise<void>): Promise<void>;
-  /** Releases timer and listeners; call it when the work is over. */
+  /** Releases timer and listeners; call it at the end of the work. */
   release(): void;
 }
 
 /**
- * The total time of one call, retries and pauses included, waiting for the request budget not. Not AbortSignal.timeout and AbortSignal.any: their timer and
- * links to a caller's long-lived signal would outlast thousands of short calls.
+ * Starts the total time of one call, including retries and pauses, without the wait for the request budget.
+ * AbortSignal.timeout and AbortSignal.any are not used, because their timer and links to a caller's long-lived signal
+ * would outlast thousands of short calls.
  */
 export function startDeadline(
   timeoutMs: number | null,

@@ -6,12 +6,15 @@ export interface DiskSpace {
   readonly folder: string;
   /** The topmost folder on the same disk. */
   readonly mountPoint: string;
-  /** What a program without special rights may still write. */
+  /** Space that a program without special rights may still write. */
   readonly freeBytes: number;
   readonly totalBytes: number;
 }
 
-/** Returns the space of the disk that holds `folder`, which need not exist yet; null where the system does not say. */
+/**
+ * Returns the space of the disk that holds `folder`, which need not exist yet. Returns null if the system does not
+ * report it.
+ */
 export function readDiskSpace(folder: string): DiskSpace | null {
   try {
     const existing = findExisting(path.resolve(folder));
@@ -40,7 +43,7 @@ function findMountPoint(folder: string): string {
 
 const UNITS = ["kB", "MB", "GB", "TB"] as const;
 
-/** `512 kB`, `3 MB`, `1.2 GB`: decimal units, one decimal from a gigabyte on. */
+/** Returns `512 kB`, `3 MB`, `1.2 GB`: decimal units, one decimal from a gigabyte on. */
 export function formatBytes(bytes: number): string {
   const power = Math.min(Math.max(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), 1), UNITS.length);
   const value = bytes / 1_000 ** power;

@@ -1,4 +1,4 @@
-/** What the caller of a failed attempt does next; decided where the cause is known. */
+/** The caller's next step after a failed attempt; decided where the cause is known. */
 export type Disposition = "retry" | "give-up" | "wait";
 
 /**
@@ -11,7 +11,7 @@ export abstract class ServiceError extends Error {
   readonly waitMs: number | undefined = undefined;
 }
 
-/** Something a person typed is wrong: every mistake is listed, nothing was started. Exit code 2. */
+/** Thrown for mistakes in a person's input: every mistake is listed, nothing was started. Exit code 2. */
 export class UsageError extends ServiceError {
   override readonly name = "UsageError";
   readonly code = "USAGE";
@@ -24,7 +24,7 @@ export class UsageError extends ServiceError {
   }
 }
 
-/** Anything thrown, as an Error; keeps what was thrown as the cause. */
+/** Returns anything thrown as an Error. Keeps the thrown value as the cause. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
 }

@@ -1,6 +1,6 @@
 /**
- * Everything that moves a cursor, colours, hides or reorders text: control characters, format characters (bidi, zero
- * width, tags, byte order mark), line and paragraph separators, and halves of a surrogate pair.
+ * Matches everything that moves a cursor, colours, hides or reorders text: control characters, format characters
+ * (bidi, zero width, tags, byte order mark), line and paragraph separators, and halves of a surrogate pair.
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
@@ -9,12 +9,12 @@ function escapeCharacter(character: string): string {
   return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-/** Text of unknown origin made safe for a terminal or a log line: one line, every control character spelled out. */
+/** Makes text of unknown origin safe for a terminal or a log line: one line, every control character spelled out. */
 export function escapeText(text: string): string {
   return text.replace(UNSAFE, escapeCharacter);
 }
 
-/** The same, at most `maxChars` long; what was cut is marked. */
+/** Returns the same text with at most `maxChars` characters, with a mark where it was cut. */
 export function shortenText(text: string, maxChars: number): string {
   const escaped = escapeText(text.length > maxChars * 2 ? text.slice(0, maxChars * 2) : text.trim());
   return escaped.length > maxChars ? `${escaped.slice(0, maxChars - 1).replace(/\p{Cs}/gu, "")}…` : escaped;

@@ -1,7 +1,7 @@
 /**
- * For a process that a starter runs as its child with an IPC channel: stops when the starter says so or is gone, also
- * after its kill -9. Does nothing without a starter, and by itself keeps nothing running.
- * `stop` may be called once more by a signal of the process's own: Ctrl-C reaches starter and child alike.
+ * Stops a child process with an IPC channel when its parent tells it to or ends, even by kill -9. Does nothing
+ * without a parent, and keeps no process running. `stop` may be called once more by a signal of the process's own,
+ * because Ctrl-C reaches parent and child alike.
  */
 export function followParent(stop: (reason: string) => void): void {
   if (process.channel === undefined) return;

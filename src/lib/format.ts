@@ -5,12 +5,12 @@ const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
-/** At most one decimal: 9.4, 1,204. */
+/** Formats a number with at most one decimal: 9.4, 1,204. */
 export function formatDecimal(value: number): string {
   return number.format(value);
 }
 
-/** One decimal below ten, and never more than nine characters: 3.4, 68, 1,204, 12.3M. */
+/** Formats a number with one decimal below ten and at most nine characters: 3.4, 68, 1,204, 12.3M. */
 export function formatNumber(value: number): string {
   if (value >= 1e15) return value.toExponential(1);
   if (value >= 1e7) return compact.format(value);
@@ -23,12 +23,12 @@ export function formatShare(share: number): string {
 
 const LAST_OF_9999_MS = 253_402_300_799_999;
 
-/** ISO 8601 in UTC with a year of four digits; what lies outside of 1970 to 9999 is the nearer end. */
+/** Formats a time as ISO 8601 in UTC with a year of four digits. A time outside 1970 to 9999 becomes the nearer end. */
 export function formatIso(atMs: number): string {
   return new Date(Math.min(Math.max(atMs, 0), LAST_OF_9999_MS)).toISOString();
 }
 
-/** The two largest units: `45 s`, `23 min`, `2 h 5 min`, `3 d 4 h`. */
+/** Formats a duration with its two largest units: `45 s`, `23 min`, `2 h 5 min`, `3 d 4 h`. */
 export function formatDuration(durationMs: number): string {
   const minutes = Math.floor(durationMs / MINUTE_MS);
   if (minutes < 1) return `${Math.max(Math.floor(durationMs / 1_000), 0)} s`;

@@ -1,4 +1,4 @@
-/** Of JSON: an object, not an array and not null. */
+/** Returns whether a JSON value is an object, not an array and not null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -6,11 +6,11 @@ const MAX_DEPTH = 5;
 const MAX_ITEMS = 50;
 const HIDDEN = "[secret]";
 
-/** Whole names, without case: `errorKey` and `dedupeKey` are facts, `key` is a key. */
+/** Matches whole names, ignoring case: `errorKey` and `dedupeKey` are facts, `key` is a key. */
 const SECRET_NAME =
   /^(access[-_]?key|api[-_]?key|key|secret|password|passwd|token|authorization|cookie|set-cookie|headers?|body)$/i;
 
-/** Of an error only what is listed is logged: a library may hang requests, headers and rows on its errors. */
+/** Only these members of an error are logged, because a library may attach requests, headers and rows to its errors. */
 const ERROR_FIELDS = [
   "code",
   "disposition",
@@ -23,8 +23,9 @@ const ERROR_FIELDS = [
 ];
 
 /**
- * Turns what is logged into what may be printed: no secrets, no control characters, bounded in every size. `secrets` are
- * values to hide wherever they turn up; asked every time, because a configuration that is read again brings others.
+ * Returns a cleaner of log fields: no secrets, no control characters, limited size. `secrets` returns the values to
+ * hide wherever they occur; it is called every time, because a configuration that is read again may have other
+ * secrets.
  */
 export function createLogCleaner(secrets: () => readonly string[]) {
   function text(value: string): string {
@@ -45,7 +46,7 @@ export function createLogCleaner(secrets: () => readonly string[]) {
       message: text(messageOf(thrown)),
       ...(isFailedQuery(thrown) ? { query: text(thrown.query) } : {}),
       ...Object.fromEntries(facts),
-      // An error thrown on purpose says what it is; of any other the place matters.
+      // The message of an error thrown on purpose is enough; any other error needs its stack.
       ...("disposition" in thrown ? {} : { stack: text(frames(thrown)) }),
       ...(thrown.cause === undefined ? {} : { cause: clean(thrown.cause, depth + 1) }),
       ...(thrown instanceof AggregateError ? { errors: clean(thrown.errors, depth + 1) } : {}),
@@ -96,7 +97,7 @@ export function createLogCleaner(secrets: () => readonly string[]) {
   return { text, fields: (fields: Record<string, unknown>) => record(fields, 0) };
 }
 
-/** The stack without the message that it begins with, of any length and with any lines. */
+/** Returns the stack without the message at its beginning, whatever the message's length and lines are. */
 function frames({ stack = "", message }: Error): string {
   const at = stack.indexOf(message);
   const lines = stack

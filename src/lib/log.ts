@@ -4,24 +4,25 @@ import { messageOf } from "./message-of.ts";
 import { prettyLine } from "./pretty-line.ts";
 import type { Secret } from "./secret.ts";
 
-/** As much of the logger as the service uses: fields first, then an event in the past tense. */
+/** The part of the logger that the service uses: fields first, then an event in the past tense. */
 export type Log = Pick<pino.Logger, "debug" | "info" | "warn" | "error">;
 
 export interface LogOptions {
   readonly level: "debug" | "info" | "warn" | "error";
-  /** For people at a terminal instead of JSON, in colours where it has them. */
+  /** True for lines for people at a terminal instead of JSON; `coloured` if the terminal has colours. */
   readonly pretty?: boolean | "coloured";
-  /** Width of the terminal now; lines for people break at words there. Undefined or 0: not known. */
+  /** Returns the terminal's current width. Lines for people break at words there. Undefined or 0: not known. */
   readonly columns?: () => number | undefined;
-  /** Given whole lines; process.stderr where stdout belongs to a person. */
+  /** Gets whole lines; process.stderr if stdout is for a person. */
   readonly stream: { write(line: string): unknown };
-  /** Values that are hidden wherever they turn up, in a message of a library for instance; also those added later. */
+  /** Values to hide wherever they occur, for example in a library's message; includes values that are added later. */
   readonly secrets?: readonly Secret[];
 }
 
 /**
- * JSON lines with ISO times. Fields and messages are cleaned before they are written: text of any origin may be passed.
- * An error may be a field of any name; it is logged with code, disposition and status, never with requests or rows.
+ * Returns a log of JSON lines with ISO times. Fields and messages are cleaned before they are written, so text of any
+ * origin may be passed. An error may be a field of any name. It is logged with code, disposition and status, never
+ * with requests or rows.
  */
 export function createLog(options: LogOptions): Log {
   const { level, pretty = false, stream, secrets = [] } = options;
@@ -36,15 +37,15 @@ export function createLog(options: LogOptions): Log {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      // Not pino's own redaction: it hides listed paths only, in their exact case, and nothing inside a string.
+      // pino's own redaction hides only listed paths in their exact case, and nothing within a string.
       formatters: { level: (label) => ({ level: label }), log: cleaner.fields },
-      // The formatter sees errors before they are turned into anything.
+      // The formatter must see errors before a serializer changes them.
       serializers: { err: (value: unknown) => value },
       hooks: {
         logMethod(args, method) {
           const [first, second] = args as unknown[];
           const fields = first instanceof Error ? { err: first } : typeof first === "object" ? first : {};
-          // Always with a message: pino would take an error's own, as it is.
+          // A message is always passed, because pino would otherwise use an error's own message unchanged.
           const own = first instanceof Error ? messageOf(first) : "";
           const event = [second, first, own].find((part) => typeof part === "string") ?? "";
           method.call(this, fields ?? {}, cleaner.text(event));

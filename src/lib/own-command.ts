@@ -1,13 +1,13 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
 
-/** How messages and help texts in the code name the program; `asCalled` replaces it where something else is right. */
+/** The program's name in the messages and help texts of the code. `asCalled` replaces it if another one is right. */
 const IN_CHECKOUT = "npm run -s longwatch --";
 const ON_PATH = "longwatch";
 
 /**
- * How a person calls the command line where this process runs: `longwatch` if such a program is on the PATH, as in the
- * image and under systemd, and no npm script has started this process; else the npm script of the checkout.
+ * Returns the command that starts this program here: `longwatch` if such a program is on the PATH, as in the image
+ * and under systemd, and no npm script has started this process; else the npm script of the checkout.
  */
 export function findOwnCommand({
   npm_lifecycle_event: script,
@@ -29,22 +29,22 @@ function isProgram(folder: string): boolean {
 
 export const OWN_COMMAND = findOwnCommand(process.env);
 
-/** Whether the service was installed with the program, and not only checked out. */
+/** Returns whether the service was installed as a program rather than checked out. */
 export function isInstalled(command = OWN_COMMAND): boolean {
   return command === ON_PATH;
 }
 
-/** Returns how a person types this command here: `longwatch status`, or `npm run -s longwatch -- status`. */
+/** Returns the command line that a person types here: `longwatch status`, or `npm run -s longwatch -- status`. */
 export function ownCommand(line: string, command = OWN_COMMAND): string {
   return `${command} ${line}`;
 }
 
-/** Returns what to do to start the service here. An installed service is not started by npm, which would add an emulator. */
+/** Returns how to start the service here. An installed service is not started by npm, which would add an emulator. */
 export function startHint(command = OWN_COMMAND): string {
   return isInstalled(command) ? "start the service (docs/deploy.md)" : "run npm start";
 }
 
-/** Returns a text whose commands are written for a checkout, with the commands as a person types them here. */
+/** Replaces the checkout's commands in a text by those that a person types here. */
 export function asCalled(text: string, command = OWN_COMMAND): string {
   return text
     .replaceAll(IN_CHECKOUT, command)

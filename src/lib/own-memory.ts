@@ -1,6 +1,6 @@
 /**
- * The memory of those of `views` that own the whole of theirs, for handing it to another thread. A small Buffer shares
- * a pool with others and is left to be copied.
+ * Returns the buffers of those `views` that own the whole of their memory, for transferring it to another thread. A
+ * small Buffer shares a pool with others and is left to be copied.
  */
 export function ownMemory(...views: readonly (Uint8Array | undefined)[]): ArrayBuffer[] {
   return views.flatMap((view) => {
@@ -9,14 +9,14 @@ export function ownMemory(...views: readonly (Uint8Array | undefined)[]): ArrayB
   });
 }
 
-/** The same memory as a Buffer, which it is no longer when it comes from another thread. */
+/** Returns the same memory as a Buffer, because memory from another thread arrives as a plain Uint8Array. */
 export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
 /**
- * Gives a Buffer's memory back at once, when nothing needs it any more: the collector sees only the few bytes of its
- * handle and takes its time over the megabyte behind it.
+ * Releases a Buffer's memory at once, when nothing needs it any more. The collector sees only the few bytes of its
+ * handle and would delay releasing the megabyte behind it.
  */
 export function releaseMemory(view: Uint8Array): void {
   for (const memory of ownMemory(view)) memory.transfer(0);

@@ -1,8 +1,10 @@
-/** A number outside a string that may not fit a double; false alarms inside strings only cost time. */
+/** Matches a number that may not fit a double. A false match within a string only costs time. */
 const LONG_INTEGER = /[[,:]\s*-?\d{16,}/;
 const STRING_OR_NUMBER = /"|-?\d[\d.eE+-]*/g;
 
-/** Where the string that begins at `start` has its closing quote; the end of the text where it has none. */
+/**
+ * Returns the position of the closing quote of the string that begins at `start`, or the end of the text without one.
+ */
 function endOfString(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
     let backslashes = 0;
@@ -12,14 +14,14 @@ function endOfString(json: string, start: number): number {
   return json.length;
 }
 
-/** Whether a number is an integer that a double would round. */
+/** Returns whether a number is an integer that a double would round. */
 function isRounded(number: string): boolean {
   return /^-?[1-9]\d{15,}$/.test(number) && !Number.isSafeInteger(Number(number));
 }
 
 /**
- * The same JSON with a text in the place of every integer beyond 2^53. Not a reviver of JSON.parse: that one works by
- * recursion, which ends at a few thousand levels.
+ * Returns the same JSON with a string in place of every integer beyond 2^53. A reviver of JSON.parse is not used,
+ * because it is recursive and fails at a few thousand levels.
  */
 function quoteLongIntegers(json: string): string {
   const parts: string[] = [];
@@ -37,8 +39,8 @@ function quoteLongIntegers(json: string): string {
 }
 
 /**
- * JSON text as a value, `undefined` when it is not JSON. An integer beyond 2^53 becomes the string of its digits:
- * rounding an identifier would quietly name another one. A byte order mark is skipped.
+ * Returns the value of JSON text, or `undefined` when it is not JSON. An integer beyond 2^53 becomes the string of
+ * its digits, because rounding an identifier would name another one. A byte order mark is skipped.
  */
 export function parseJson(text: string): unknown {
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

@@ -1,13 +1,14 @@
 /**
- * Whatever moves a cursor, colours, hides or reorders: controls, format characters (bidi, zero width, tags), halves of
- * surrogate pairs, private-use and unassigned code points, and letters that are blank by definition.
+ * Matches everything that moves a cursor, colours, hides or reorders text: controls, format characters (bidi, zero
+ * width, tags), halves of surrogate pairs, private-use and unassigned code points, and letters that are blank by
+ * definition.
  */
 const UNSAFE = /[\p{C}\p{DI}]/gu;
-/** Only choose between the black and the coloured form of a sign. */
+/** Matches the characters that only choose between the black and the coloured form of a sign. */
 const EMOJI_STYLE = /[\ufe0e\ufe0f]/g;
-/** More than two marks on one letter paint over the lines above and below. */
+/** Matches more than two marks on one letter, which would cover the lines above and below. */
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
-/** What programs make clickable on their own. */
+/** Text that programs turn into links on their own. */
 const LINK_STARTS: readonly (readonly [RegExp, string])[] = [
   [/:\/\//g, "[:]//"],
   [/\bwww\./gi, "www[.]"],
@@ -18,17 +19,17 @@ function spellOut(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
-/** At most `maxChars` code points; what was cut is marked by an ellipsis, which counts. */
+/** Returns at most `maxChars` code points. An ellipsis, which counts, marks a cut. */
 export function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
-  // No more code points than UTF-16 units: the tail beyond twice the limit cannot matter, whatever it is.
+  // There are no more code points than UTF-16 units, so the text beyond twice the limit does not matter.
   const characters = Array.from(text.slice(0, maxChars * 2 + 2));
   return characters.length <= maxChars ? text : `${characters.slice(0, Math.max(maxChars - 1, 0)).join("")}…`;
 }
 
-/** Hostile text as one line that shows what it is: whitespace collapsed, unsafe characters spelled out, links dead. */
+/** Returns hostile text as one harmless line: whitespace collapsed, unsafe characters spelled out, links disabled. */
 export function toLine(text: string, maxChars: number): string {
-  // Bounded before the work, generously, because spelling out and collapsing change the length.
+  // Cut generously before the work, because spelling out and collapsing change the length.
   const collapsed = text
     .slice(0, maxChars * 8)
     .replace(/\s+/g, " ")
@@ -40,7 +41,7 @@ export function toLine(text: string, maxChars: number): string {
   );
 }
 
-/** Hostile prose line by line; empty lines are dropped, and the last line says if there was more. */
+/** Returns hostile text as harmless lines. Empty lines are dropped, and the last line says if there was more. */
 export function toLines(text: string, limits: { maxLines: number; maxChars: number }): string[] {
   const lines = text
     .slice(0, limits.maxChars * 8)
@@ -57,7 +58,7 @@ export function toLines(text: string, limits: { maxLines: number; maxChars: numb
   return shown;
 }
 
-/** Joins pieces up to `maxChars` code points, whole pieces only: half an entity or escape would be text. */
+/** Joins whole pieces up to `maxChars` code points, because half an entity or escape would be shown as text. */
 export function joinWithin(pieces: readonly string[], maxChars: number): string {
   const sizes = pieces.map((piece) => Array.from(piece).length);
   if (sizes.reduce((sum, size) => sum + size, 0) <= maxChars) return pieces.join("");

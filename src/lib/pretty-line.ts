@@ -1,12 +1,13 @@
 const WIDTH = 5;
 const MAX_ITEMS = 3;
-/** As wide as time and level. */
+/** Width of time and level. */
 const INDENT = " ".repeat(15);
 const COLOURS: Record<string, string> = { debug: "2", info: "2", warn: "33", error: "31" };
 
 /**
- * A JSON log line for people: `12:00:01 WARN  page quarantined zoneId=101 entries=2`; other text is left as it is. Counts
- * of zero and empty lists are left out and long lists cut, and an error is a line: the JSON has them whole. Breaks at words where `columns` are fewer. Routine is dim, trouble coloured.
+ * Returns a JSON log line in a form for people: `12:00:01 WARN  page quarantined zoneId=101 entries=2`. Other text is
+ * unchanged. Counts of zero and empty lists are left out, long lists are cut, and an error is one line; the JSON
+ * holds them in full. Breaks at words if `columns` is smaller. Routine lines are dim, problems coloured.
  */
 export function prettyLine(line: string, hasColours = false, columns = Number.POSITIVE_INFINITY): string {
   const { level, time, msg, ...fields } = readLine(line);
@@ -20,7 +21,7 @@ export function prettyLine(line: string, hasColours = false, columns = Number.PO
   return colour === undefined ? `${wrapped}\n` : `\u001b[${colour}m${wrapped}\u001b[0m\n`;
 }
 
-/** Breaks at blanks only, so that a value can be copied whole; further lines begin below the event. */
+/** Breaks at blanks only, so that a value can be copied whole. Further lines are indented to the event. */
 function wrapAtWords(text: string, columns: number): string {
   const lines: string[] = [];
   let line = "";
@@ -38,7 +39,7 @@ function isNothing(value: unknown): boolean {
   return value === 0;
 }
 
-/** Text comes escaped from the log; only what could be taken for two fields needs quotes. */
+/** Quotes a value only if it could be read as two fields. The log has escaped the text already. */
 function show(value: unknown): string {
   if (typeof value === "string" && /^[^\s"=]+$/.test(value)) return value;
   if (isError(value)) return JSON.stringify(describe(value));
@@ -47,7 +48,7 @@ function show(value: unknown): string {
   return `[${shown.join(",")},… ${value.length - MAX_ITEMS} more]`;
 }
 
-/** As the log writes errors. */
+/** An error as the log writes it. */
 interface LoggedError {
   readonly type: string;
   readonly message: string;
@@ -60,7 +61,7 @@ function isError(value: unknown): value is LoggedError {
   return typeof value === "object" && value !== null && "type" in value && "message" in value;
 }
 
-/** In one line, with the innermost place where one is known. */
+/** Returns the error in one line, with the innermost place if it is known. */
 function describe({ message, code, stack, cause }: LoggedError): string {
   const place = stack === undefined ? "" : ` ${stack.split(" | ")[0]}`;
   const why = isError(cause) ? `: ${describe(cause)}` : "";

@@ -1,4 +1,4 @@
-/** Yields what `source` yields and asks for the next one while the caller works on this one. */
+/** Yields the items of `source` and requests the next one while the caller works on the current one. */
 export async function* readAhead<T>(
   source: AsyncGenerator<T, void, undefined>,
 ): AsyncGenerator<T, void, undefined> {
@@ -8,7 +8,7 @@ export async function* readAhead<T>(
       const { done, value } = await next;
       if (done === true) return;
       next = source.next();
-      // Looked at on the caller's return; until then a failure is not unhandled.
+      // Awaited when the caller returns. Until then a failure must not be unhandled.
       next.catch(() => undefined);
       yield value;
     }

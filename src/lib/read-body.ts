@@ -5,8 +5,8 @@ export class BodyTooLargeError extends Error {
 }
 
 /**
- * All bytes of a decoded body, at most `maxBytes` of them: what is longer fails, or with `isCut` is cut there. Either way
- * the rest is not read, so a bomb costs one chunk.
+ * Returns all bytes of a decoded body. A body longer than `maxBytes` fails, or is cut with `isCut`. The rest is not
+ * read in either case, so a decompression bomb costs one chunk.
  */
 export async function readBody(body: Readable, maxBytes: number, isCut = false): Promise<Buffer> {
   const chunks: Buffer[] = [];

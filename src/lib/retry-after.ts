@@ -1,7 +1,7 @@
 /**
- * Retry-After as milliseconds from now: seconds or an HTTP date. A date is measured against the Date header of the same
- * answer when there is one, so a wrong local clock does not matter. Junk reads as null, the past as 0, a number of any
- * length as what it says, which may be Infinity.
+ * Returns Retry-After as milliseconds from now, from seconds or an HTTP date. A date is compared with the Date header
+ * of the same answer if there is one, so that a wrong local clock does not matter. Returns null for invalid text, 0
+ * for the past. A number of any length counts, so the result may be Infinity.
  */
 export function parseRetryAfter(
   value: string | undefined,

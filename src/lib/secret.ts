@@ -2,9 +2,9 @@ import { inspect } from "node:util";
 
 const SHOWN = "[secret]";
 
-/** A value that cannot be printed by accident: String, JSON, inspect and template all say `[secret]`. */
+/** A value that cannot be printed by accident: String, JSON, inspect and template all return `[secret]`. */
 export interface Secret {
-  /** The only way to the value; call it at the last moment. */
+  /** Returns the value; the only access to it. Call it as late as possible. */
   reveal(): string;
   toString(): string;
 }

@@ -1,4 +1,7 @@
-/** The five-character SQLSTATE of a failure, also where the query builder wrapped it; null when Postgres gave none. */
+/**
+ * Returns the five-character SQLSTATE of a failure, even if the query builder wrapped it; null when Postgres gave
+ * none.
+ */
 export function readSqlState(thrown: unknown): string | null {
   for (let error = thrown; error instanceof Error; error = error.cause) {
     const code = (error as { code?: unknown }).code;

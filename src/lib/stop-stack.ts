@@ -3,9 +3,9 @@ import { toError } from "./errors.ts";
 type Teardown = () => unknown;
 
 /**
- * Teardown in reverse order of construction. A part registers its teardown on the line after it was
- * built, so a start that fails half-way unwinds like a normal stop. `stop` is idempotent, and one
- * part's failure does not keep the others running. `onStopped` is told how long each part took.
+ * Returns a stack that stops parts in reverse order of construction. A part registers its teardown on the line after
+ * it was built, so a start that fails half-way unwinds like a normal stop. `stop` is idempotent, and one part's
+ * failure does not keep the others running. `onStopped` gets the duration of each part's stop.
  */
 export function createStopStack(
   onError: (name: string, error: Error) => void,

@@ -2,7 +2,7 @@ import { ServiceError, toError } from "./errors.ts";
 
 type Store = "Postgres" | "Redis";
 
-/** By the codes of Node's TLS. */
+/** Node's TLS error codes for a certificate that is not trusted. */
 const UNTRUSTED = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -12,14 +12,20 @@ const UNTRUSTED = new Set([
 ]);
 const OUTDATED = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"]);
 
-/** A store that is there but cannot be talked to in private; trying again will not help until somebody changes something. */
+/**
+ * Thrown when a store is reachable but no private connection to it is possible. A retry does not help until a person
+ * changes the setup.
+ */
 export class TlsFailureError extends ServiceError {
   override readonly name = "TlsFailureError";
   readonly code = "STORE_TLS";
   readonly disposition = "give-up";
 }
 
-/** The error with what to do about it, where a store's certificate or the lack of one is the cause; else as it was. */
+/**
+ * Returns an error that says what to do if a store's certificate or a missing certificate is the cause. Returns any
+ * other error unchanged.
+ */
 export function explainTlsFailure(thrown: unknown, store: Store): Error {
   const error = toError(thrown);
   if (error instanceof ServiceError) return error;
@@ -43,10 +49,10 @@ function advise(error: Error, store: Store): string | null {
   if (OUTDATED.has(code)) return "the server needs another certificate, or one of the two clocks is wrong";
   if (error.message === "The server does not support SSL connections")
     return "turn TLS on there, or say sslmode=disable in DATABASE_URL if the network between is nobody else's";
-  // A server that insists (hostssl).
+  // The server requires TLS (hostssl).
   if (code === "28000" && error.message.includes("no encryption"))
     return "say sslmode=verify-full in DATABASE_URL";
-  // Plain text was answered where a handshake was expected, or the other way round.
+  // One side used plain text and the other expected a TLS handshake.
   if (store === "Redis" && code === "ERR_SSL_WRONG_VERSION_NUMBER")
     return "it does not speak TLS at this port: redis:// instead of rediss://, or its other port";
   return null;

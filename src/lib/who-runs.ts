@@ -1,11 +1,11 @@
 import { userInfo } from "node:os";
 
-/** For the audit trail. */
+/** Returns the name of the operating system's user, for the audit trail. */
 export function whoRuns(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container's user need not have a name.
+    // The user of a container may have no name.
     return "unknown";
   }
 }

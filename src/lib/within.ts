@@ -1,6 +1,6 @@
 /**
- * Waits at most `timeoutMs`. A late promise is left alone, its failure included: callers use this where the store may
- * be gone and nothing can be said about the call any more.
+ * Waits at most `timeoutMs`. A late promise is abandoned and its failure ignored: callers use this if the store may
+ * be gone and the outcome of the call is unknown.
  */
 export async function within(promise: Promise<unknown>, timeoutMs: number): Promise<"done" | "late"> {
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-/** What happened to the request, in the four ways that buckets count. */
+/** The four classes of actions that buckets count. */
 export type ActionClass = "blocked" | "logged" | "challenged" | "other";
 
 const CLASS_OF_WORD: ReadonlyMap<string, ActionClass> = new Map([
@@ -11,9 +11,9 @@ const CLASS_OF_WORD: ReadonlyMap<string, ActionClass> = new Map([
 ]);
 
 /**
- * The class of an event's `action`. The search route says a verb (`block`), the list route a status word (`Blocked`);
- * events keep what they were given. Null, empty and unknown words (`allow`, `bypass`) are `other`. Only ASCII letters
- * are folded, as in the roll-up's SQL: a Kelvin sign is not a k in either.
+ * Returns the class of an event's `action`. The search route returns a verb (`block`), the list route a status word
+ * (`Blocked`); events store the word that they came with. Null, empty and unknown words (`allow`, `bypass`) are
+ * `other`. Only ASCII letters are folded, as in the roll-up's SQL: a Kelvin sign equals k in neither.
  */
 export function classifyAction(action: string | null): ActionClass {
   const word = (action ?? "").replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());

@@ -1,6 +1,9 @@
 import { z } from "zod";
 
-/** Who or what was behind the alert's events, most first. `share` is of the alert's count, from 0 to 1. */
+/**
+ * The most frequent values among the alert's events, in descending order. `share` is relative to the alert's count,
+ * from 0 to 1.
+ */
 const topList = z.array(
   z.object({ value: z.string(), count: z.number().nonnegative(), share: z.number().min(0).max(1) }),
 );
@@ -11,33 +14,33 @@ const count = z.number().int().nonnegative();
 const reasons = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export const severities = ["info", "warning", "error", "critical"] as const;
 
-/** Of one message; the first where there are more. */
+/** Maximum number of links in one message. The first ones are kept. */
 export const MAX_LINKS = 5;
-/** Of an address as it is sent: what every channel has room for. */
+/** Maximum length of a link's address, which every channel has room for. */
 export const MAX_URL_CHARS = 500;
 
 /**
- * What one transition of an alert says, before any channel has shaped it: the content of an outbox row. Every string
- * that came from a log or from the platform's AI is hostile and unescaped; each channel neutralises for its own exit.
+ * The message of one alert transition in a form that no channel has changed yet: the content of an outbox row. Every
+ * string from a log or from the platform's AI is hostile and unescaped. Each channel escapes it for its own format.
  */
 export const alertMessage = z.object({
   alertId: z.number().int(),
   fingerprint: z.string().max(255),
-  /** The same for every transition of one episode: receivers thread by it. */
+  /** The same for every transition of one episode. Receivers group messages by it. */
   dedupeKey: z.string().min(1).max(255),
-  /** From 1, rising by one; delivered in this order on every channel. */
+  /** From 1, rising by one. Every channel delivers in this order. */
   transition: z.number().int().positive(),
   reason: z.enum(reasons),
-  /** Of `worse` and `repeat`: the last notification on this channel said that the alert was resolved. */
+  /** For `worse` and `repeat`: true if the last notification on this channel said that the alert was resolved. */
   isAgain: z.boolean().optional(),
-  /** A channel that can updates its message in place without notifying; it notifies later. */
+  /** True if a channel that updates its message in place must not notify now. It notifies later. */
   isQuiet: z.boolean().optional(),
   state: z.enum(["firing", "acknowledged", "resolved"]),
   severity: z.enum(severities),
   kind: z.enum(["spike", "new-rule", "self"]),
-  /** Null where the alert is about Longwatch itself. */
+  /** Null if the alert is about Longwatch itself. */
   zoneId: z.number().int().nullable(),
-  /** The operator's, from the configuration file. */
+  /** The operator's name for the zone, from the configuration file. */
   zoneName: z.string().optional(),
   zoneLabels: z.record(z.string(), z.string()).optional(),
   ruleId: z.string().nullable(),
@@ -47,14 +50,14 @@ export const alertMessage = z.object({
   endedAt: time.nullable(),
   windowMinutes: z.number().positive(),
   count,
-  /** Events expected in such a window. */
+  /** Number of events expected in such a window. */
   usual: z.number().nonnegative(),
   threshold: z.number().nonnegative(),
   /** Deviations above the recent level. */
   score: z.number(),
   /** Largest count seen in any such window of the episode. */
   peak: count,
-  /** `count / usual`; null where nothing was usual, because infinity is not JSON. */
+  /** `count / usual`; null if `usual` is zero, because infinity is not JSON. */
   times: z.number().nonnegative().nullable(),
   /** What the platform did with the events. */
   actions: z.object({ blocked: count, logged: count, challenged: count, other: count }),
@@ -71,14 +74,12 @@ export const alertMessage = z.object({
   advice: z.object({
     state: z.enum(["pending", "present", "unavailable"]),
     text: z.string().nullable(),
-    /** Why there is none, where there is none. */
+    /** Why there is no advice; null if there is. */
     reason: z.string().nullable(),
   }),
-  /** The operator's: the only addresses that may be live. */
+  /** The operator's links, which are the only addresses that may be live links. */
   links: z.array(z.object({ title: z.string(), url: z.string() })),
-  /**
-   * Of a message that speaks for many rules at once: every one of them, largest first. The counts above are then sums.
-   */
+  /** For a group: every member, largest first. The counts above are then sums. */
   members: z
     .array(
       z.object({
@@ -92,11 +93,11 @@ export const alertMessage = z.object({
       }),
     )
     .optional(),
-  /** A command to copy; null where there is none. */
+  /** A command to copy; null if there is none. */
   howToSilence: z.string().nullable(),
-  /** A command that lists the members, where there are any. */
+  /** A command that lists the members, if there are any. */
   howToList: z.string().optional(),
-  /** Where one message stands for many: all of them, each by a harmless name. */
+  /** For a digest: all of its alerts, each by a harmless name. */
   digest: z
     .array(
       z.object({

@@ -1,10 +1,10 @@
 import type { HourLooks } from "./look.ts";
 
-/** One hour of a zone and what is known of its completeness; times in epoch ms, null where it has not happened. */
+/** One hour of a zone and its completeness; times in epoch ms, null if the event has not happened. */
 export interface CoveredHour {
   readonly startsAt: number;
   readonly state: "open" | "sealed" | "gap";
-  /** How far the search route has covered it. */
+  /** End of the part that the search route has covered. */
   readonly searchedThrough: number | null;
   /** When it last gained an event. */
   readonly lastNewAt: number | null;
@@ -14,24 +14,24 @@ export interface CoveredHour {
   readonly reconciledAt: number | null;
   readonly upstreamCount: number | null;
   readonly storedCount: number;
-  /** Of that comparison: rules with fewer events here than there. */
+  /** Number of rules in that comparison with fewer events stored than the platform counts. */
   readonly missingCells: number;
-  /** The same with more. */
+  /** Number of rules with more events stored. */
   readonly surplusCells: number;
   /** When a seal was last withdrawn. */
   readonly reopenedAt: number | null;
   readonly reopenReason: string | null;
-  /** Looks that began before it prove nothing. */
+  /** Looks that began before this prove nothing. */
   readonly proofFrom: number | null;
   /** When the list last stored an event that the search had not shown; null when every event is resolved. */
   readonly unresolvedSince: number | null;
   readonly looks: HourLooks;
 }
 
-/** All that is known of one hour of a zone; times in epoch ms. */
+/** The full row of one hour of a zone; times in epoch ms. */
 export interface CoverageHour extends CoveredHour {
   readonly sealedAt: number | null;
   readonly gapReason: string | null;
-  /** What a sealed hour was sealed by. */
+  /** The evidence for the seal. */
   readonly evidence: unknown;
 }

@@ -1,4 +1,4 @@
-/** Names one event of a zone. */
+/** Identifies one event of a zone. */
 export interface EventKey {
   /** Epoch ms. */
   readonly occurredAt: number;

@@ -2,13 +2,13 @@ import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 
 /** How long the platform keeps events. */
 export const KEPT_MS = 72 * HOUR_MS;
-/** What is asked for stays this far inside, so that a request on its way does not ask for what has just expired. */
+/** Requests stay this far inside the retention, so that events do not expire while a request is sent. */
 const MARGIN_MS = 2 * 60_000;
 
-/** Beside today, the UTC days that the date-paged list still serves. */
+/** Number of UTC days before today that the date-paged list still serves. */
 const LISTED_DAYS_BEFORE = 2;
 
-/** The earliest moment that can still be asked for. */
+/** Returns the earliest moment that can still be requested. */
 export function horizonAt(now: number): number {
   return now - KEPT_MS + MARGIN_MS;
 }
@@ -21,12 +21,12 @@ export function startOfDay(at: number): number {
   return at - (at % DAY_MS);
 }
 
-/** The UTC day of a moment, `yyyy-mm-dd`. */
+/** Returns the UTC day of a moment, `yyyy-mm-dd`. */
 export function toDay(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-/** The first UTC day (epoch ms of its start) of which the platform's list can still be asked for. */
+/** Returns the first UTC day (epoch ms of its start) that the platform's list still serves. */
 export function firstListedDay(now: number): number {
   return startOfDay(now) - LISTED_DAYS_BEFORE * DAY_MS;
 }

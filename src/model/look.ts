@@ -1,23 +1,23 @@
 /** Stored events that a look did not show. */
 export interface LookLacks {
   readonly count: number;
-  /** How many of them the search route had shown before. */
+  /** Number of them that the search route had shown before. */
   readonly known: number;
   /** The first log ids, in order. Empty for counts. */
   readonly ids: readonly string[];
-  /** Rule to number of events; a rule that is not known is ''. */
+  /** Number of events by rule; a rule that is not known is ''. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** What one complete reading of an hour by one route showed; times in epoch ms. */
+/** The result of one complete reading of an hour by one route; times in epoch ms. */
 export interface Look {
   /** When the look began. */
   readonly at: number;
-  /** When the first look of the unbroken run of looks began that all showed exactly the same. */
+  /** Start of the first look of the unbroken run of looks that all showed exactly the same. */
   readonly since: number;
   readonly pages: number;
   readonly count: number;
-  /** Digest of what was shown: of the log ids, or for counts of the cells. */
+  /** Digest of the log ids that were shown, or for counts of the cells. */
   readonly ids: string;
   /** The highest count that this route has shown of this hour. */
   readonly peak: number;
@@ -35,7 +35,7 @@ export type LookRoute = keyof HourLooks;
 
 export type SeenHour = Pick<Look, "at" | "pages" | "count" | "ids" | "lacks">;
 
-/** The look that follows `before`: the earlier look stays if it began later than what was seen. */
+/** Returns the look that follows `before`. The earlier look stays if it began later than the new one. */
 export function nextLook(before: Look | undefined, { lacks, ...seen }: SeenHour): Look {
   if (before !== undefined && before.at > seen.at) return before;
   const isSame = before !== undefined && before.ids === seen.ids && before.count === seen.count;
@@ -47,7 +47,7 @@ export function nextLook(before: Look | undefined, { lacks, ...seen }: SeenHour)
   };
 }
 
-/** How long two or more looks that showed exactly the same have lasted; ms. */
+/** Returns how long two or more looks that showed exactly the same have lasted; ms. */
 export function agreedFor({ at, since }: Look): number {
   return at - since;
 }

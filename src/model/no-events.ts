@@ -15,7 +15,7 @@ type EventFacts =
   | "links"
   | "howToSilence";
 
-/** What a message says of events where no events are behind it: Longwatch's own news, a digest. */
+/** The event members of a message without events: an alert about Longwatch itself, or a digest. */
 export const NO_EVENTS: Pick<AlertMessage, EventFacts> = {
   windowMinutes: 1,
   count: 0,

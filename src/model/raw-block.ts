@@ -9,9 +9,9 @@ import { sliceArray } from "./slice-entries.ts";
  * with blocks of 128 KiB, 104 with 512 KiB, 99 with 1 MiB; opening one takes 0.2, 0.3 and 0.6 ms.
  */
 const TARGET_BYTES = 524_288;
-/** On blocks of this size level 3 gains 1 % and costs a tenth more; what gains more costs three times as much. */
+/** On blocks of this size level 3 gains 1 % and costs a tenth more. Higher levels cost three times as much. */
 const LEVEL = 1;
-/** Bytes that one byte of a block commonly stands for, at most; when it is more, there are more pieces. */
+/** Highest usual compression ratio. A higher ratio only means more pieces. */
 const MOST_COMPRESSED = 24;
 
 const compress = promisify(zlib.zstdCompress);
@@ -40,7 +40,7 @@ export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBl
 }
 
 /**
- * The entries of a block, byte for byte. Told how many there are, it is ten times as fast.
+ * Returns the entries of a block, byte for byte. With `entryCount` it is ten times as fast.
  * @throws {Error} zlib's, when the block is damaged or cut.
  */
 export async function openRawBlock(block: Buffer, entryCount?: number): Promise<Buffer[]> {
@@ -50,14 +50,14 @@ export async function openRawBlock(block: Buffer, entryCount?: number): Promise<
 }
 
 /**
- * Most blocks come out in one piece: by default each 16 KiB would wait for a thread of its own. A small block must not
- * take a large piece, since its entries are views of it.
+ * Returns the piece size. Most blocks are decompressed in one piece: by default each 16 KiB would wait for a thread.
+ * A small block must not use a large piece, because its entries are views of it.
  */
 function piecesOf(block: Buffer): number {
   return Math.min(Math.max(MOST_COMPRESSED * block.length, 16_384), 2 * TARGET_BYTES);
 }
 
-/** Each separator is one; when there are no more of them than it takes, none of them lies inside an entry. */
+/** Cuts the array at its separators. If there are exactly as many as needed, none of them lies within an entry. */
 function cutAtSeparators(array: Buffer, entryCount: number): Buffer[] | null {
   const entries: Buffer[] = [];
   let from = OPEN.length;
@@ -69,7 +69,7 @@ function cutAtSeparators(array: Buffer, entryCount: number): Buffer[] | null {
   return entries.length === entryCount ? entries : null;
 }
 
-/** The same block with some of its entries, by their positions, replaced by others. */
+/** Returns the same block with some of its entries, by their positions, replaced. */
 export async function rewriteRawBlock(
   block: Buffer,
   positions: readonly number[],
@@ -125,7 +125,7 @@ async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
   };
 }
 
-/** With a checksum: a damaged block must not open as other records than it was made of. */
+/** With a checksum, so that a damaged block never opens as other records. */
 const COMPRESSION = {
   params: { [zlib.constants.ZSTD_c_compressionLevel]: LEVEL, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
 };

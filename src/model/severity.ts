@@ -2,7 +2,7 @@ import { severities } from "./alert-message.ts";
 
 export type Severity = (typeof severities)[number];
 
-/** True when `a` is graver than `b`. */
+/** Returns true when `a` is more severe than `b`. */
 export function isGraver(a: Severity, b: Severity): boolean {
   return severities.indexOf(a) > severities.indexOf(b);
 }

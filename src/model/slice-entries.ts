@@ -8,9 +8,9 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * The items of the array `member` of a JSON object, byte for byte as they were received; views into `body`, not copies.
- * The last such member counts, as it does for JSON.parse. `body` must be known to be valid JSON; null when the
- * member is not found as an array, also when its name was written with escapes.
+ * Returns the items of the array `member` of a JSON object, byte for byte as they were received; views into `body`,
+ * not copies. The last such member counts, as for JSON.parse. `body` must be valid JSON. Returns null when the member
+ * is not found as an array, or when its name was written with escapes.
  */
 export function sliceEntries(body: Buffer, member: string): Buffer[] | null {
   const name = Buffer.from(`"${member}"`);
@@ -34,7 +34,7 @@ export function sliceEntries(body: Buffer, member: string): Buffer[] | null {
   return items;
 }
 
-/** The items of the array that begins at `start`, and where it ends. */
+/** Returns the items of the array that begins at `start`, and the array's end. */
 export function sliceArray(body: Buffer, start: number): { items: Buffer[]; end: number } {
   const items: Buffer[] = [];
   let depth = 0;
@@ -64,7 +64,7 @@ export function sliceArray(body: Buffer, start: number): { items: Buffer[]; end:
   return { items, end: body.length };
 }
 
-/** Where the string that begins at `start` has its closing quote. */
+/** Returns the position of the closing quote of the string that begins at `start`. */
 function endOfString(body: Buffer, start: number): number {
   let at = start + 1;
   for (; at < body.length; at++) {
@@ -75,7 +75,7 @@ function endOfString(body: Buffer, start: number): number {
   return at;
 }
 
-/** Where the value after a key begins; null when the string was no key. */
+/** Returns the start of the value after a key, or null when the string was no key. */
 function startOfValue(body: Buffer, after: number): number | null {
   let at = after;
   while (at < body.length && (body[at] as number) <= 0x20) at++;

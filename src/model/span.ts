@@ -1,4 +1,4 @@
-/** Half-open: `from` belongs to it, `to` does not. Epoch ms. */
+/** A half-open span: includes `from`, excludes `to`. Epoch ms. */
 export interface Span {
   readonly from: number;
   readonly to: number;

@@ -1,16 +1,19 @@
 import type { Severity } from "./severity.ts";
 
-/** What a route, an inhibition or quiet hours look at. */
+/** The facts that routes, inhibitions and quiet hours match. */
 export interface Subject {
   /** `spike`, `new-rule` or `self`. */
   readonly kind: string;
-  /** Null where the alert is about Longwatch itself and no single zone. */
+  /** Null if the alert is about Longwatch itself and no single zone. */
   readonly zoneId: number | null;
   readonly ruleId: string | null;
   readonly severity: Severity;
 }
 
-/** Every member named must match, one of its values is enough; empty matches everything. A rule may end in `*`. */
+/**
+ * Every member that is given must match with one of its values. An empty object matches everything. A rule may end in
+ * `*`.
+ */
 export interface SubjectMatchers {
   readonly zone?: readonly number[] | undefined;
   readonly rule?: readonly string[] | undefined;
@@ -28,7 +31,7 @@ export function matchesSubject(matchers: SubjectMatchers, subject: Subject): boo
   );
 }
 
-/** `942100`, or a family: `942*`. */
+/** Returns whether the rule is the pattern's rule (`942100`) or in its family (`942*`). */
 export function matchesRule(pattern: string, ruleId: string | null): boolean {
   if (ruleId === null) return false;
   return pattern.endsWith("*") ? ruleId.startsWith(pattern.slice(0, -1)) : ruleId === pattern;

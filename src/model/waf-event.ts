@@ -1,7 +1,7 @@
 /**
- * One WAF event as it is kept. In every nullable text null is "this route cannot know" and '' is "known to be empty":
- * a merge fills nulls only. No text holds a NUL, which Postgres cannot store, and each is capped; the record as
- * received is kept elsewhere.
+ * One WAF event as it is stored. In every nullable text null means "this route cannot know" and '' means "known to be
+ * empty": a merge fills nulls only. No text holds a NUL, which Postgres cannot store, and each is cut to a limit. The
+ * record as received is stored elsewhere.
  */
 export interface WafEvent {
   /** Epoch milliseconds, the platform's own clock. */
@@ -17,7 +17,7 @@ export interface WafEvent {
   readonly url: string | null;
   readonly asn: string | null;
   readonly country: string | null;
-  /** The search language's verb: `block`, `log`, `challenge`, ...; a word nobody knows stays as it came. */
+  /** The search language's verb: `block`, `log`, `challenge`, ...; an unknown word stays as it came. */
   readonly action: string | null;
   readonly message: string | null;
 }

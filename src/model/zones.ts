@@ -1,14 +1,14 @@
-/** What the configuration file says of a shield zone. */
+/** The configuration file's settings of a shield zone. */
 interface Zone {
-  /** Null where it gives labels alone. */
+  /** Null if only labels are given. */
   readonly name: string | null;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** By the zone's number. */
+/** Zones by number. */
 export type Zones = Readonly<Record<number, Zone>>;
 
-/** A zone's name and labels as messages hold them; nothing where there is nothing to say. */
+/** A zone's name and labels in messages; members without a value are left out. */
 export interface ZoneFacts {
   readonly zoneName?: string | undefined;
   readonly zoneLabels?: Readonly<Record<string, string>> | undefined;
@@ -23,7 +23,7 @@ export function zoneFactsOf(zones: Zones | undefined, zoneId: number | null): Zo
   };
 }
 
-/** `zone 101 (shop)`, or `zone 101` for a zone without a name. */
+/** Returns `zone 101 (shop)`, or `zone 101` for a zone without a name. */
 export function nameZone(zoneId: number, name: string | null | undefined): string {
   return name == null ? `zone ${zoneId}` : `zone ${zoneId} (${name})`;
 }

@@ -2,10 +2,10 @@ import type { Queryable } from "../../db/client.ts";
 import { listKnownZones, readCoverageHours } from "../../db/coverage/coverage-report.ts";
 import { readSuspicions, type Suspicion } from "../../db/coverage/zone-suspicions.ts";
 import {
+  type AssessedHour,
   assessHours,
   findNextToExpire,
   type NextToExpire,
-  type StandingHour,
 } from "../coverage/hour-status.ts";
 import { DAY_MS } from "../lib/units.ts";
 import { horizonAt, startOfDay, startOfHour } from "../model/horizon.ts";
@@ -16,7 +16,7 @@ export interface ZoneCoverage {
   readonly firstHour: number;
   /** The next hour to expire, inside or outside the requested span. */
   readonly nextToExpire: NextToExpire | null;
-  readonly hours: readonly StandingHour[];
+  readonly hours: readonly AssessedHour[];
   /** Routes that show fewer events than before. While there is one, no hour is sealed. */
   readonly suspicions: readonly Suspicion[];
 }

@@ -1,12 +1,12 @@
 import { isObject } from "../lib/is-object.ts";
 import { parseJson } from "../lib/parse-json.ts";
 
-/** What the platform says about an event that says nothing about a person. */
+/** Labels that the platform sets and that say nothing about a person. */
 const KEPT_LABELS = ["country", "ruleId", "severity", "ruleGroup", "status", "serverZone"];
 
 /**
- * The record of an erased event: that it was, when, and which rule it met, in the form of the others. Done twice it stays
- * as it is.
+ * Returns the record of an erased event in the form of other records. It keeps that the event occurred, when, and
+ * which rule matched. A second call changes nothing.
  */
 export function eraseRecord(raw: Buffer): Buffer {
   const entry = parseJson(raw.toString());

@@ -7,7 +7,7 @@ import { matchTombstones, type Tombstone } from "./match-tombstones.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 import { replaceAddresses } from "./replace-addresses.ts";
 
-/** The key that the database's pseudonyms and tombstones are made with is not at hand. */
+/** Thrown when this process lacks the key of the database's pseudonyms and tombstones. */
 export class PseudonymKeyError extends ServiceError {
   override readonly name = "PseudonymKeyError";
   readonly code = "PSEUDONYM_KEY";
@@ -22,7 +22,7 @@ export class PseudonymKeyError extends ServiceError {
   }
 }
 
-/** Where an event's record lies in a block, and how it is emptied there. */
+/** Finds an event's record in a block and empties it. */
 export const recordEraser = {
   find(logIdHashes: Buffer, events: readonly EventKey[]): readonly number[] {
     if (events.length === 0) return [];
@@ -32,7 +32,10 @@ export const recordEraser = {
   erase: (block: Buffer, positions: readonly number[]) => rewriteRawBlock(block, positions, eraseRecord),
 };
 
-/** Keeps erased data out of what ingest stores. `onMissing` is called when a page cannot be judged for want of the key. */
+/**
+ * Returns the guard that keeps erased data from being stored again. `onMissing` is called when a page cannot be
+ * judged because the key is missing.
+ */
 export function createErasureGuard(
   openKey: () => Promise<PseudonymKey>,
   onMissing: (error: PseudonymKeyError) => void = () => undefined,
@@ -58,7 +61,7 @@ export function createErasureGuard(
   };
 }
 
-/** Whether bytes that could not be read name such an address. */
+/** Returns whether unreadable bytes contain an address that `covers` accepts. */
 export function containsAddress(raw: Buffer, covers: (ip: string) => boolean): boolean {
   let isHit = false;
   replaceAddresses(raw.toString("latin1"), (ip) => {
@@ -68,7 +71,10 @@ export function containsAddress(raw: Buffer, covers: (ip: string) => boolean): b
   return isHit;
 }
 
-/** The same for the same bytes: read again, they are known. */
+/**
+ * Returns a replacement for unreadable bytes. Equal bytes get equal replacements, so that bytes that are read again
+ * are recognised.
+ */
 export function eraseUnreadable(key: PseudonymKey, raw: Buffer): Buffer {
   return Buffer.from(JSON.stringify({ erased: key.hash("content", raw).toString("hex") }));
 }

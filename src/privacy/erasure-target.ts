@@ -3,22 +3,22 @@ import { addressBits, type IpAddress, networkOf, readAddress, readMasked } from 
 import { addressPart, isPseudonym, NETWORK_PREFIX, networkPart, splitPseudonym } from "./pseudonym.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
-/** An address, or a network of them. */
+/** An address or a network. */
 export interface Network {
   readonly address: IpAddress;
   readonly prefix: number;
 }
 
-/** How many pseudonyms are made to be looked for, at most. */
+/** At most 2 to this power pseudonyms are computed for a comparison. */
 const MAX_PSEUDONYM_BITS = 16;
 export const NETWORK_RULE =
   "a network such as 203.0.113.0/24: IPv4 from /8 on, IPv6 from /48 to /64 or from /112 on";
 
-/** Null for text that is no such network. Bits behind the prefix do not count. */
+/** Returns the network, or null for any other text. Bits after the prefix are ignored. */
 export function readNetwork(text: string): Network | null {
   const [, base = "", length = ""] = /^([^/]*)\/(\d{1,3})$/.exec(text.trim()) ?? [];
   const address = readAddress(base);
-  // An IPv4 network in IPv6's clothes has a prefix that does not fit the address.
+  // An IPv4-mapped IPv6 network has a prefix that does not fit the IPv4 address.
   if (address === null || (base.includes(":") && ipaddr.parse(base.trim()).kind() !== `ipv${address.family}`))
     return null;
   const prefix = Number(length);
@@ -30,7 +30,10 @@ export function singleAddress(text: string): Network | null {
   return address === null ? null : { address, prefix: addressBits(address.family) };
 }
 
-/** Wider ones, or those between a network of pseudonyms and few addresses, could not be found among pseudonyms. */
+/**
+ * Returns whether the prefix is supported. Wider networks, and prefixes between a pseudonym's network and a few
+ * addresses, cannot be found among pseudonyms.
+ */
 function isCovered(family: 4 | 6, prefix: number): boolean {
   const network = NETWORK_PREFIX[family];
   if (prefix > addressBits(family)) return false;
@@ -43,13 +46,13 @@ export interface ErasureTarget {
   readonly prefix: number;
   readonly hash: Buffer;
   readonly masked: { readonly prefix: number; readonly hash: Buffer } | null;
-  /** Whether an event of this address is meant, full, masked or as a pseudonym. */
+  /** Returns whether an event's address belongs to the target: full, masked or as a pseudonym. */
   readonly covers: (ip: string) => boolean;
-  /** Whether a masked address may be meant, whatever was asked for. */
+  /** Returns whether a masked address may stand for one of the target, even if `includeMasked` is not set. */
   readonly mayBeMasked: (ip: string) => boolean;
 }
 
-/** `includeMasked`: masked addresses that may stand for one of the network are meant as well. */
+/** Returns the target. `includeMasked`: masked addresses that may stand for one of the network are included. */
 export function createErasureTarget(
   key: PseudonymKey,
   { address, prefix }: Network,
@@ -82,7 +85,10 @@ export function createErasureTarget(
   };
 }
 
-/** The pseudonyms that this key made of the network, by their networks where it is wide and by addresses where not. */
+/**
+ * Returns a test for the pseudonyms that this key made of the network: by network for a wide one, by address
+ * otherwise.
+ */
 function findPseudonyms(key: PseudonymKey, { address, prefix }: Network): (ip: string) => boolean {
   const { family } = address;
   const isWide = prefix <= NETWORK_PREFIX[family];
@@ -96,7 +102,7 @@ function findPseudonyms(key: PseudonymKey, { address, prefix }: Network): (ip: s
   };
 }
 
-/** The networks of `length` bits in that of `prefix` bits; their first addresses. */
+/** Returns the networks of `length` bits within the one of `prefix` bits, by their first addresses. */
 function* eachNetwork({ family, bytes }: IpAddress, prefix: number, length: number): Generator<IpAddress> {
   const shift = BigInt(addressBits(family) - length);
   const bits = BigInt(addressBits(family) - prefix);

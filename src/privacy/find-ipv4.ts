@@ -1,4 +1,4 @@
-/** An address inside a text, from `start` up to `end`, in a spelling that `readAddress` and `readMasked` read. */
+/** An address in a text, from `start` up to `end`, in a form that `readAddress` and `readMasked` read. */
 export interface FoundAddress {
   readonly start: number;
   readonly end: number;
@@ -9,9 +9,9 @@ const RUN = /[\d.]+\*?/g;
 const MAX_DIGITS = 3;
 
 /**
- * Finds every dotted IPv4 address of a text, full or masked (`203.0.113.*`), whatever stands around it. A digit that
- * touches an address belongs to its first or last part while that part stays at most 255; of a longer part only the
- * digits that can belong to an address count. Leading zeros are read as decimal.
+ * Finds every dotted IPv4 address of a text, full or masked (`203.0.113.*`), whatever surrounds it. A digit next to
+ * an address belongs to its first or last part while that part stays at most 255. Of a longer part only the digits
+ * that can belong to an address count. Leading zeros are read as decimal.
  */
 export function findIpv4(text: string): FoundAddress[] {
   const found: FoundAddress[] = [];

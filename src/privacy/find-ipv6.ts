@@ -1,6 +1,9 @@
 import type { FoundAddress } from "./find-ipv4.ts";
 
-/** A URL may carry a colon as `%3A`; `%3a00:1::` may also be a percent sign before an address. */
+/**
+ * Matches runs of groups and colons. A URL may contain a colon as `%3A`; `%3a00:1::` may also be a percent sign
+ * before an address.
+ */
 const RUN = /[0-9A-Fa-f:]+/g;
 const ENCODED_RUN = /(?:[0-9A-Fa-f:]|%3[Aa])+/g;
 const TOKEN = /[0-9A-Fa-f]+|:|%3[Aa]/g;
@@ -10,17 +13,17 @@ const GROUP_CHARS = 4;
 interface Token {
   readonly start: number;
   readonly end: number;
-  /** A group's digits; `:` for a colon in either spelling. */
+  /** A group's digits, or `:` for a colon in either spelling. */
   readonly text: string;
 }
 
-/** IPv4 addresses of the same text by their first character: one may end an IPv6 address. */
+/** IPv4 addresses of the same text by their first character, because an IPv6 address may end with one. */
 type DottedTails = ReadonlyMap<number, readonly FoundAddress[]>;
 
 /**
- * Finds every IPv6 address of a text, whatever stands around it. If a run of groups and colons reads as one address, it
- * is that address. Otherwise, or if its first or last group may be a word (`code:2001:db8::1`), every address that
- * begins and ends at one of its groups counts.
+ * Finds every IPv6 address of a text, whatever surrounds it. If a run of groups and colons reads as one address, the
+ * run is that address. Otherwise, or if its first or last group may be a word (`code:2001:db8::1`), every address
+ * that begins and ends at one of its groups counts.
  */
 export function findIpv6(text: string, dotted: readonly FoundAddress[]): FoundAddress[] {
   const tails = Map.groupBy(dotted, ({ start }) => start);
@@ -46,7 +49,7 @@ function toTokens(run: string, index: number): Token[] {
 
 const isColon = (token: Token | undefined): boolean => token?.text === ":";
 
-/** The run as one address, without a colon that stands alone at either end; null where it is none. */
+/** Returns the run as one address, without a single colon at either end, or null. */
 function findWhole(tokens: readonly Token[], tails: DottedTails): FoundAddress | null {
   const from = isColon(tokens[0]) && !isColon(tokens[1]) ? 1 : 0;
   const to = isColon(tokens.at(-1)) && !isColon(tokens.at(-2)) ? tokens.length - 1 : tokens.length;
@@ -62,7 +65,10 @@ function findAll(tokens: readonly Token[], tails: DottedTails): FoundAddress[] {
   return tokens.flatMap((_, at) => readFrom(tokens, at, tails));
 }
 
-/** A letter beside it makes the group there part of a word; a first group that no address has may be one. */
+/**
+ * Returns whether the run may begin or end with a word. A letter next to the run makes its group part of a word. A
+ * first group that no address in use has may be a word.
+ */
 function mayHoldWords(text: string, { start, end, address }: FoundAddress): boolean {
   const isWordAround = /[g-z]/i.test(text.slice(Math.max(0, start - 1), start) + text.slice(end, end + 1));
   const [head = ""] = address.split(":");
@@ -72,7 +78,10 @@ function mayHoldWords(text: string, { start, end, address }: FoundAddress): bool
   return isWordAround || !(isUsed || first === 0 || first === 0x64);
 }
 
-/** The addresses that begin with this token; a group of too many digits begins and ends them in its middle. */
+/**
+ * Returns the addresses that begin with this token. If a group has too many digits, addresses begin and end within
+ * it.
+ */
 function readFrom(tokens: readonly Token[], from: number, tails: DottedTails): FoundAddress[] {
   const found: FoundAddress[] = [];
   const first = tokens[from];
@@ -117,7 +126,7 @@ function readOne(
   }
 }
 
-/** Of a group that fits the group as a whole, else what its first digits give. */
+/** Adds the address that ends with a group: the whole group if it fits, else the readings of its first digits. */
 function addGroupEnds(found: FoundAddress[], start: number, address: string, { end, text }: Token): void {
   const longest = Math.min(text.length, GROUP_CHARS);
   const shortest = text.length > GROUP_CHARS ? 1 : longest;
@@ -137,13 +146,16 @@ function addTails(
     found.push({ start, end: tail.end, address: address + toGroups(tail.address) });
 }
 
-/** The library reads `::203.0.113.7` as IPv4; with its end as groups it is the IPv6 address. */
+/**
+ * Converts a dotted end to groups. The library reads `::203.0.113.7` as IPv4; with groups at its end it is the IPv6
+ * address.
+ */
 function toGroups(dotted: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split(".").map(Number);
   return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 }
 
-/** A masked address (`2001:db8:1::*`) is replaced with its star. */
+/** Extends a masked address (`2001:db8:1::*`) by its star, so that the star is replaced too. */
 function withStar(text: string, found: FoundAddress): FoundAddress {
   return found.address.endsWith("::") && text[found.end] === "*" ? { ...found, end: found.end + 1 } : found;
 }

@@ -1,15 +1,15 @@
 import ipaddr from "ipaddr.js";
 
-/** An IPv4 or IPv6 address; an IPv4 address in IPv6's clothes (`::ffff:203.0.113.7`) is the IPv4 address. */
+/** An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (`::ffff:203.0.113.7`) counts as the IPv4 address. */
 export interface IpAddress {
   readonly family: 4 | 6;
   readonly bytes: readonly number[];
 }
 
-/** Null for whatever is no address: masked, a name, hostile text. */
+/** Returns the address, or null for any other text: masked, a name, hostile text. */
 export function readAddress(text: string): IpAddress | null {
   const trimmed = text.trim();
-  // The library takes `1`, `0x7f.1` and `1.2` for addresses as well.
+  // The library would also accept `1`, `0x7f.1` and `1.2`.
   if (trimmed.length > 45 || !(trimmed.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(trimmed)))
     return null;
   if (PLAIN_IPV6.test(trimmed)) return readPlainIpv6(trimmed);
@@ -18,7 +18,10 @@ export function readAddress(text: string): IpAddress | null {
   return { family: address.kind() === "ipv4" ? 4 : 6, bytes: address.toByteArray() };
 }
 
-/** Groups and colons only. The library takes ten times as long, and hostile text may hold thousands of such readings. */
+/**
+ * Matches groups and colons only. The library takes ten times as long, and hostile text may hold thousands of such
+ * readings.
+ */
 const PLAIN_IPV6 = /^[0-9a-f:]+$/i;
 const GROUPS = 8;
 /** `::ffff:0:0/96` as groups. */
@@ -38,7 +41,7 @@ function readPlainIpv6(text: string): IpAddress | null {
   return isMapped ? { family: 4, bytes: bytes.slice(12) } : { family: 6, bytes };
 }
 
-/** Null where one is empty or too long. */
+/** Returns null if a group is empty or too long. */
 function readGroups(text: string): number[] | null {
   if (text === "") return [];
   const groups: number[] = [];
@@ -53,7 +56,7 @@ export function addressBits(family: 4 | 6): number {
   return family === 4 ? 32 : 128;
 }
 
-/** The network an address lies in, as text that is the same for all of its addresses: `4/24/203.0.113.0`. */
+/** Returns the network of an address as text that is the same for all of its addresses: `4/24/203.0.113.0`. */
 export function networkOf({ family, bytes }: IpAddress, prefix: number): string {
   const masked = bytes.map((byte, index) => {
     const bits = Math.max(0, Math.min(8, prefix - 8 * index));
@@ -62,7 +65,10 @@ export function networkOf({ family, bytes }: IpAddress, prefix: number): string 
   return `${family}/${prefix}/${ipaddr.fromByteArray([...masked]).toNormalizedString()}`;
 }
 
-/** `203.0.113.*`, as the platform masks IPv4 addresses, by the first address it may stand for; null for anything else. */
+/**
+ * Returns the first address that a masked IPv4 address (`203.0.113.*`, the platform's form) may stand for; null for
+ * any other text.
+ */
 export function readMasked(text: string): IpAddress | null {
   const [, network] = /^((?:\d{1,3}\.){3})\*$/.exec(text.trim()) ?? [];
   return network === undefined ? null : readAddress(`${network}0`);

@@ -1,7 +1,7 @@
 import { networkOf, readAddress, readMasked } from "./ip-address.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
-/** What an erasure left behind; times in epoch ms. */
+/** The record that an erasure leaves; times in epoch ms. */
 export interface Tombstone {
   readonly untilAt: number;
   readonly family: number;
@@ -12,8 +12,8 @@ export interface Tombstone {
 }
 
 /**
- * Until when the events of an address are erased; null where none of the tombstones covers it. A keyed hash per length of
- * prefix that there is a tombstone of.
+ * Returns until when the events of an address are erased, or null if no tombstone covers it. Computes one keyed hash
+ * for each prefix length among the tombstones.
  */
 export function matchTombstones(
   key: PseudonymKey,

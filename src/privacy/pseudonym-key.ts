@@ -1,12 +1,12 @@
 import { createHmac, hkdfSync } from "node:crypto";
 import type { Secret } from "../lib/secret.ts";
 
-/** What a keyed hash is for: the same text never has the same hash for two purposes. */
+/** The purpose of a keyed hash. The same text has different hashes for different purposes. */
 type Purpose = "address" | "network" | "tombstone" | "masked" | "content" | "fingerprint";
 
-/** The key that pseudonyms and tombstones are made with; without it neither can be traced to an address. */
+/** The key of pseudonyms and tombstones. Without the key neither can be traced to an address. */
 export interface PseudonymKey {
-  /** Tells keys apart and says nothing about them. */
+  /** Identifies the key and reveals nothing about it. */
   readonly id: string;
   hash(purpose: Purpose, text: string | Buffer): Buffer;
 }

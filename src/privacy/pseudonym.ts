@@ -1,12 +1,15 @@
 import { addressBits, networkOf, readAddress } from "./ip-address.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
-/** What stands where an erased address stood. */
+/** Replaces an erased address. */
 export const ERASED = "erased";
 
-/** Addresses of one network still group together: a /24 of IPv4, a /64 of IPv6, which is one connection's. */
+/**
+ * Prefix lengths by which addresses of one network still group together: a /24 of IPv4, and a /64 of IPv6, which is
+ * one connection's.
+ */
 export const NETWORK_PREFIX = { 4: 24, 6: 64 } as const;
-/** Of 5 bits each: 65 bits, of which the hash fills 65. */
+/** Characters of 5 bits each: 65 bits of the hash. */
 const CHARS = 13;
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 const FORM = /^anon-[a-z2-7]{13}-[a-z2-7]{13}$/;
@@ -15,14 +18,15 @@ export function isPseudonym(ip: string): boolean {
   return FORM.test(ip);
 }
 
-/** Whether the text names one machine: not empty, masked, a pseudonym or erased. */
+/** Returns whether the text identifies one machine: not empty, masked, a pseudonym or erased. */
 export function isFullAddress(ip: string): boolean {
   return ip !== "" && ip !== ERASED && !ip.includes("*") && !isPseudonym(ip);
 }
 
 /**
- * `anon-<network>-<address>`, each part 65 bits of a keyed hash: equal addresses, and addresses of one network, are still
- * seen to be equal, and nobody without the key can tell which they were. Text that is no address is taken as it is.
+ * Returns `anon-<network>-<address>`, each part 65 bits of a keyed hash. Equal addresses, and addresses of one
+ * network, can still be seen to be equal, but only the key can reveal them. Text that is no address is hashed as it
+ * is.
  */
 export function toPseudonym(key: PseudonymKey, ip: string): string {
   const address = readAddress(ip);
@@ -31,7 +35,7 @@ export function toPseudonym(key: PseudonymKey, ip: string): string {
   return `anon-${networkPart(key, network)}-${addressPart(key, whole)}`;
 }
 
-/** The parts of a pseudonym; their texts as `networkOf` writes them. */
+/** Returns the network's part of a pseudonym. `network` is text of `networkOf`. */
 export function networkPart(key: PseudonymKey, network: string): string {
   return toBase32(key.hash("network", network));
 }
@@ -40,13 +44,13 @@ export function addressPart(key: PseudonymKey, address: string): string {
   return toBase32(key.hash("address", address));
 }
 
-/** The parts of what `isPseudonym` takes. */
+/** Returns the parts of a text that `isPseudonym` accepts. */
 export function splitPseudonym(pseudonym: string): { network: string; address: string } {
   const [, network = "", address = ""] = pseudonym.split("-");
   return { network, address };
 }
 
-/** RFC 4648 in lower case, the first thirteen characters. */
+/** Returns the first thirteen characters of the hash in base32 (RFC 4648), in lower case. */
 function toBase32(hash: Buffer): string {
   let text = "";
   for (let char = 0; char < CHARS; char++) {

@@ -5,13 +5,13 @@ import { isPseudonym } from "./pseudonym.ts";
 
 const PSEUDONYM = /anon-[a-z2-7]{13}-[a-z2-7]{13}/g;
 
-/** What is to stand in an address's place; null leaves it. */
+/** Returns the replacement of an address, or null to leave it. */
 export type Replace = (ip: string) => string | null;
 
 /**
- * Replaces the addresses, masked addresses and pseudonyms of a text. Every place that masks, erases or refuses addresses
- * in texts uses this function, so that all of them find the same. Where text can be read as several overlapping
- * addresses, the whole stretch gets the replacement of the first that has one.
+ * Replaces the addresses, masked addresses and pseudonyms of a text. Every part that masks, erases or refuses
+ * addresses in texts uses this function, so that all of them find the same. If text can be read as several
+ * overlapping addresses, the whole stretch gets the replacement of the first that has one.
  */
 export function replaceAddresses(text: string, replace: Replace): string {
   if (!MAY_HOLD_ADDRESS.test(text)) return text;
@@ -27,7 +27,7 @@ export function replaceAddresses(text: string, replace: Replace): string {
 
 const MAY_HOLD_ADDRESS = /[:.]|%3a|anon-/i;
 
-/** Most texts with addresses are nothing but one. `::203.0.113.7` holds two. */
+/** Returns whether the whole text is one address, as most texts with addresses are. `::203.0.113.7` holds two. */
 function isWhole(text: string): boolean {
   if (text.includes(":") && text.includes(".")) return false;
   return readAddress(text) !== null || readMasked(text) !== null || isPseudonym(text);
@@ -39,7 +39,7 @@ interface Replaced {
   readonly instead: string;
 }
 
-/** The first in the text comes first, of those the longest. */
+/** Returns the replaced addresses by their position, of those at one position the longest first. */
 function findReplaced(text: string, replace: Replace): Replaced[] {
   const known = new Map<string, string | null>();
   const replaceOnce = (address: string) => {
@@ -76,15 +76,15 @@ function joinOverlapping(replaced: readonly Replaced[]): Replaced[] {
   return joined;
 }
 
-/** Lists that say who was behind the events, in evidence and in messages. */
+/** Members with the sources of events, in evidence and in messages. */
 const ADDRESSES = ["ip", "ips"];
-/** Lists beside them, of what the same events had else. */
+/** Sibling members with other values of the same events. */
 const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s"];
 
 /**
- * Replaces addresses in every string of a JSON value; the value itself where there was none. With `dropTraits` the
- * paths, user agents and fingerprints go that were counted together with a replaced address: they may be as personal,
- * and nothing says whose they were.
+ * Replaces addresses in every string of a JSON value. Returns the value itself if there was none. With `dropTraits`
+ * the paths, user agents and fingerprints that were counted together with a replaced address are removed: they may be
+ * just as personal, and the value does not say to which address they belong.
  */
 export function replaceInJson(
   value: unknown,

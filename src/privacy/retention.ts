@@ -1,20 +1,23 @@
 import { DAY_MS } from "../lib/units.ts";
 
-/** How many days each class of data is kept; a day goes as a whole. */
+/** How many days each class of data is kept. A day is deleted as a whole. */
 export interface Retention {
   /** Records as received. */
   readonly rawDays: number;
-  /** Full addresses; from then on a pseudonym stands there. */
+  /** Full addresses. Afterwards a pseudonym replaces the address. */
   readonly ipDays: number;
   readonly eventDays: number;
-  /** Counts without any personal data, and what was told of spikes. */
+  /** Counts without any personal data, and the alerts about spikes. */
   readonly rollUpDays: number;
 }
 
-/** Longer than it may come back to a day, ingest takes no event of it. */
+/** Ingest accepts no event of a day longer ago than this. */
 export const INGEST_DAYS = 11;
 
-/** A record holds the address and more, so it goes when either goes; counts are kept at least as long as events. */
+/**
+ * Returns the retention with its dependencies applied. A record holds the address and more, so it is deleted when
+ * either is. Counts are kept at least as long as events.
+ */
 export function settleRetention(given: Retention): Retention {
   return {
     ...given,
@@ -23,7 +26,7 @@ export function settleRetention(given: Retention): Retention {
   };
 }
 
-/** The first moment (epoch ms, start of a UTC day) that is still kept. */
+/** Returns the first moment (epoch ms, start of a UTC day) that is still kept. */
 export function keptFrom(now: number, days: number): number {
   const at = now - days * DAY_MS;
   return at - (at % DAY_MS);

@@ -13,32 +13,32 @@ export interface QueuedJob {
   readonly opts: JobsOptions;
 }
 
-/** As much of BullMQ's queue as this service uses; the same on either backend. */
+/** The part of BullMQ's queue that this service uses; the same on either backend. */
 interface OpenQueue extends Part {
-  /** In one round trip. */
+  /** Adds the jobs in one round trip. */
   addBulk(jobs: QueuedJob[]): Promise<unknown>;
   getWaitingCount(): Promise<number>;
 }
 
-/** The two backends behind one door: Redis or Valkey when there is a URL, else tables in the service's database. */
+/** The interface of the two backends: Redis or Valkey when there is a URL, else tables in the service's database. */
 export interface QueueBackend {
   readonly kind: "redis" | "postgres";
   openQueue(name: string): OpenQueue;
   openWorker(name: string, processor: Processor, options: Omit<WorkerOptions, "connection" | "prefix">): Part;
-  /** What is set wrongly in the store, in a person's words; null where nothing is. */
+  /** Returns what is configured wrongly in the store, in a message for people; null if nothing is. */
   findMistake(): Promise<string | null>;
 }
 
 export interface QueueBackendOptions {
   readonly redis: RedisAddress | null;
   readonly databaseUrl: Secret;
-  /** Braces keep one queue's keys in one Redis Cluster slot. */
+  /** Braces keep all keys of one queue in one Redis Cluster slot. */
   readonly prefix?: string;
 }
 
 /**
- * Finished jobs are bounded by count (age alone is only looked at when another job finishes), and a completed id
- * is free again at once.
+ * Finished jobs are limited by count, because age is only checked when another job finishes. A completed id is free
+ * again at once.
  */
 const JOB_OPTIONS = {
   removeOnComplete: true,
@@ -47,8 +47,8 @@ const JOB_OPTIONS = {
 } as const;
 
 /**
- * How long an idle worker waits for a notification before it asks by itself. Postgres notifies at once and a lost
- * connection is noticed by keepalive, so the default of 5 s only wakes the server up.
+ * How long an idle worker waits for a notification before it polls. Postgres notifies at once and keepalive detects a
+ * lost connection, so the default of 5 s would only add load.
  */
 const POSTGRES_WAIT_SECONDS = 60;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
@@ -60,7 +60,7 @@ export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
 }
 
 function redisBackend(address: RedisAddress, prefix: string): QueueBackend {
-  // A producer must fail rather than wait for ever; a worker's blocking connection must wait for ever.
+  // A producer must fail rather than wait forever; a worker's blocking connection must wait forever.
   const connection = toRedisConnection(address);
   const producer = { ...connection, maxRetriesPerRequest: 1, enableOfflineQueue: false };
   const consumer = { ...connection, maxRetriesPerRequest: null };
@@ -87,7 +87,7 @@ function postgresBackend(url: Secret): QueueBackend {
     statement_timeout: 30_000,
     keepAlive: true,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    // A message that a crash of the server loses is rung again by the rows: no commit has to wait for the disk.
+    // The sweep enqueues a job again whose message a server crash has lost, so no commit has to wait for the disk.
     options: "-c synchronous_commit=off",
   };
   const postgres = withBackend((...given: Parameters<typeof createGuardedPostgres>) =>

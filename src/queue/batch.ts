@@ -1,6 +1,7 @@
 /**
- * Collects the items of one turn of the event loop and hands them to `run` at once. Every caller gets the outcome of its
- * batch; the next turn's items are another batch and wait for nobody.
+ * Returns a function that collects the items of one turn of the event loop and passes them to `run` at once. Every
+ * caller gets the outcome of its batch. The items of the next turn are another batch, which does not wait for this
+ * one.
  */
 export function createBatch<Item, Result>(
   run: (items: Item[]) => Promise<Result>,

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 
-/** Queues by urgency: a slow channel must not hold up ingest, and a limiter would act on a whole queue. */
+/** Queues by urgency, so that a slow channel does not delay ingest. A limiter applies to a whole queue. */
 export const QUEUES = ["ingest", "derive", "alerts"] as const;
 export type QueueName = (typeof QUEUES)[number];
 
@@ -8,15 +8,15 @@ export type QueueName = (typeof QUEUES)[number];
 export interface JobDefinition<Payload> {
   readonly name: string;
   readonly queue: QueueName;
-  /** Ids only: payloads show in dashboards and failure reasons. */
+  /** Contains ids only, because dashboards and failure reasons show payloads. */
   readonly payload: z.ZodType<Payload>;
-  /** Attempts the queue makes; what the rows still lack after that is found by the sweeper. */
+  /** Number of attempts by the queue. The sweep finds work that is still unfinished afterwards. */
   readonly attempts: number;
   readonly timeoutMs: number;
   run(payload: Payload, signal: AbortSignal): Promise<void>;
 }
 
-/** A job whose payload type only its own schema knows. */
+/** A job whose payload type is known only to its own schema. */
 export type AnyJob = JobDefinition<never>;
 
 export function defineJob<Payload>(job: JobDefinition<Payload>): AnyJob {

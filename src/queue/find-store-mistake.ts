@@ -4,8 +4,8 @@ import { type RedisAddress, toRedisConnection } from "./redis-connection.ts";
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * What is wrong with a Redis that answers; null where nothing is. A store that evicts takes queued jobs away unseen, and
- * BullMQ only prints that. Rejects where the store does not answer.
+ * Returns what is wrong with a Redis that answers, or null. A store with an eviction policy silently removes queued
+ * jobs, and BullMQ only prints a warning. Rejects if the store does not answer.
  */
 export async function findStoreMistake(address: RedisAddress): Promise<string | null> {
   const { url, ...tls } = toRedisConnection(address);

@@ -9,7 +9,10 @@ import {
 
 const ignore = () => undefined;
 
-/** Keeps a listener for a connection's death, whoever takes all of them away: without one it ends the process. */
+/**
+ * Keeps an error listener on a connection even if all listeners are removed, because an error without a listener ends
+ * the process.
+ */
 function keepListener(client: EventEmitter): void {
   const removeAll = client.removeAllListeners.bind(client);
   client.on("error", ignore);
@@ -19,7 +22,7 @@ function keepListener(client: EventEmitter): void {
   };
 }
 
-/** BullMQ sends the same few statements for ever: by name the server parses each once per session. */
+/** Names BullMQ's few statements, so that the server parses each once per session. */
 function prepare(pool: PostgresConnection["pool"]): void {
   const query = pool.query.bind(pool);
   const names = new Map<string, string>();
@@ -35,8 +38,8 @@ function prepare(pool: PostgresConnection["pool"]): void {
 }
 
 /**
- * BullMQ's Postgres backend, except that a connection which dies while it is in use or being closed is an error of that
- * call and not the end of the process. Whoever waits for the connection is told of the error all the same.
+ * BullMQ's Postgres backend, except that a connection which dies while it is in use or being closed fails that call
+ * and does not end the process. The waiting caller still gets the error.
  */
 export const createGuardedPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (
   name,

@@ -1,30 +1,35 @@
-/** What BullMQ's queues and workers have in common. */
+/** The common interface of BullMQ's queues and workers. */
 export interface Part {
   on(event: "error", listener: (error: Error) => void): unknown;
-  /** Resolves once the store has answered; a failure of the first connection is remembered for good. */
+  /** Resolves once the store has answered. A failure of the first connection is permanent. */
   waitUntilReady(): Promise<unknown>;
-  /** Takes leave of the store, which fails where it is gone. */
+  /** Closes the part with its store, which fails if the store is unreachable. */
   close(): Promise<void>;
   /** Drops the connection. */
   disconnect(): Promise<void>;
 }
 
 export interface Lasting<P extends Part> {
-  /** The open part, connected; pending while the store does not answer, rejected where it answered with an error. */
+  /**
+   * Returns the open, connected part. Pending while the store does not answer, rejected if it answered with an error.
+   */
   ready(): Promise<P>;
-  /** Puts a new part in the place of the present one, which ends by itself. */
+  /** Replaces the current part, which ends in the background. */
   replace(): void;
   close(): Promise<void>;
 }
 
 const ignore = () => undefined;
 
-/** A part whose store is gone would otherwise try for ever to reach it. */
+/** Ends a part. A part whose store is unreachable would otherwise try forever to connect. */
 function end(part: Part): Promise<void> {
   return part.close().catch(() => part.disconnect());
 }
 
-/** A part that is opened anew until its first connection comes about: BullMQ itself would stay dead after a failed one. */
+/**
+ * Returns a part that is opened again until its first connection succeeds, because BullMQ does not recover from a
+ * failed first connection.
+ */
 export function openLasting<P extends Part>(
   open: () => P,
   onError: (error: Error) => void,

@@ -3,7 +3,7 @@ import type { Secret } from "../lib/secret.ts";
 
 export interface RedisAddress {
   readonly url: Secret;
-  /** PEM of the authorities that its certificate may be from; null: those that Node knows. */
+  /** PEM of the authorities that may sign the server's certificate; null: those that Node knows. */
   readonly ca: string | null;
 }
 
@@ -13,8 +13,8 @@ export interface RedisConnectionOptions {
 }
 
 /**
- * The same for every connection to Redis. TLS is not left to the client: that takes `REDISS://` for plain text, and does
- * not say whom it wants to reach, by which a provider tells its customers' servers apart.
+ * Returns the options of every connection to Redis. TLS is configured here and not by the client, which treats
+ * `REDISS://` as plain text and sends no server name, by which providers separate their customers.
  */
 export function toRedisConnection({ url, ca }: RedisAddress): RedisConnectionOptions {
   const { protocol, hostname } = new URL(url.reveal());

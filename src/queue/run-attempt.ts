@@ -6,8 +6,8 @@ import type { AnyJob } from "./define-job.ts";
 const DEFAULT_WAIT_MS = 60_000;
 
 /**
- * Runs one attempt under the job's own deadline. The one place where this service's errors become the queue's.
- * A rejected payload gives up: the same bytes would be rejected again.
+ * Runs one attempt under the job's own deadline, and converts this service's errors to the queue's. A rejected
+ * payload gives up, because the same bytes would be rejected again.
  */
 export async function runAttempt(
   definition: AnyJob,
@@ -27,19 +27,19 @@ export async function runAttempt(
     switch (disposition) {
       case undefined:
       case "retry":
-        // The queue keeps message and stack, where no erasure comes.
+        // The queue keeps message and stack, which no erasure reaches.
         throw isFailedQuery(error) ? new Error(messageOf(error)) : error;
       case "give-up":
         throw Object.assign(new UnrecoverableError(messageOf(error)), { cause: error });
       case "wait":
-        // Waiting is not failing: it uses up none of the attempts.
+        // A wait is no failure and uses up none of the attempts.
         await job.moveToDelayed(Date.now() + readWaitMs(error), token);
         throw new DelayedError();
     }
   }
 }
 
-/** Read by field, not by class: the database layer imports nothing of ours, so its errors are no ServiceErrors. */
+/** Reads the disposition by field, not by class, because the errors of the database layer are no ServiceErrors. */
 export function readDisposition(error: unknown): Disposition | undefined {
   const found =
     typeof error === "object" && error !== null && "disposition" in error ? error.disposition : null;

@@ -4,9 +4,12 @@ import { toError } from "../lib/errors.ts";
 import { within } from "../lib/within.ts";
 
 const EVERY_SECOND = "* * * * * *";
-/** node-cron waits for a wall clock time: set back by ten minutes, it says nothing for as long. An interval does not. */
+/**
+ * node-cron waits for a wall clock time: after the clock was set back by ten minutes, it fires no tick for ten
+ * minutes. An interval does.
+ */
 const WATCHDOG_MS = 5_000;
-/** Longest pause after a no, and longest run. */
+/** Longest pause after a tick that was not due, and longest run. */
 const MAX_PAUSE_MS = 60_000;
 const MAX_RUN_MS = 60_000;
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
@@ -15,10 +18,10 @@ export interface ScheduleEntry {
   readonly name: string;
   /** Whole seconds; periods are aligned to the epoch. */
   readonly everyMs: number;
-  /** Claims the period, for one replica; the database decides. */
+  /** Claims the period for one replica. The database decides which. */
   isDue(): Promise<boolean>;
-  /** False when nobody heard it: it is rung again although the period is spent. */
-  ring(): Promise<boolean>;
+  /** Returns false when the queue did not take the job. The job is then enqueued again although the period is spent. */
+  enqueue(): Promise<boolean>;
 }
 
 export interface ScheduleOptions {
@@ -28,15 +31,15 @@ export interface ScheduleOptions {
 }
 
 export interface Schedule {
-  /** Asks for every entry at once, then whenever a period begins. */
+  /** Checks every entry at once, then whenever a period begins. */
   start(): void;
-  /** Waits for what is being asked or rung, but not longer than the grace. */
+  /** Waits for running checks and enqueues, but not longer than the grace. */
   stop(graceMs?: number): Promise<void>;
 }
 
 /**
- * Asks "is it due?" in every replica, in UTC. A tick that is missed, doubled or early is harmless: each one looks at
- * every entry, so the next one makes up for a blocked event loop.
+ * Returns a schedule that checks in every replica, in UTC, whether entries are due. A tick that is missed, doubled or
+ * early is harmless: each tick checks every entry, so the next one makes up for a blocked event loop.
  */
 export function createSchedule({ entries, onError, clock = systemClock }: ScheduleOptions): Schedule {
   const tickers = entries.map((entry) => createTicker(entry, onError));
@@ -70,28 +73,29 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
   const timeoutMs = Math.min(entry.everyMs, MAX_RUN_MS);
   let askedAt = Number.NEGATIVE_INFINITY;
   let askAgainAt = Number.NEGATIVE_INFINITY;
-  let owesRing = false;
+  let isEnqueueDue = false;
   let running: Promise<unknown> | null = null;
 
   async function run(): Promise<void> {
-    if (!owesRing && !(await entry.isDue())) return;
-    owesRing = true;
-    owesRing = !(await entry.ring());
-    if (!owesRing) askAgainAt = nextPeriod(askedAt, entry.everyMs);
+    if (!isEnqueueDue && !(await entry.isDue())) return;
+    isEnqueueDue = true;
+    isEnqueueDue = !(await entry.enqueue());
+    if (!isEnqueueDue) askAgainAt = nextPeriod(askedAt, entry.everyMs);
   }
 
   return {
-    /** Does nothing while a run is going on, and before it is time; a clock set back makes it time. */
+    /** Does nothing while a run is in progress or before its time. A clock that was set back makes it time. */
     beat(nowMs: number): void {
       if (running !== null || (nowMs < askAgainAt && nowMs >= askedAt)) return;
       askedAt = nowMs;
-      // Told no, it asks again within the period: its clock may be ahead, or the replica that was told yes may die.
+      // If the period is not due, the entry is checked again within the period: this replica's clock may be ahead, or
+      // the replica that claimed the period may die.
       const pauseMs = Math.max(1_000, Math.min(entry.everyMs / 4, MAX_PAUSE_MS));
       askAgainAt = Math.min(nowMs + pauseMs, nextPeriod(nowMs, entry.everyMs));
       const body = run().catch((thrown: unknown) => onError(entry.name, toError(thrown)));
       const bounded = within(body, timeoutMs).then((outcome) => {
         if (running === bounded) running = null;
-        // Left alone, not waited for: a run that hangs must not silence its entry for good.
+        // A late run is abandoned, so that a run that hangs does not stop its entry forever.
         if (outcome === "late") onError(entry.name, new Error(`took longer than ${timeoutMs} ms`));
       });
       running = bounded;

@@ -4,8 +4,9 @@ import type { IQueueBackend } from "bullmq";
 const PAUSE_MS = 1_000;
 
 /**
- * BullMQ waits after a lost connection, but asks a store that answers with an error (no right, no memory, no disk, read-only)
- * again at once, ten thousand times a second, and tells of each. So such an answer is passed on late.
+ * Returns the backend with delayed errors. BullMQ waits after a lost connection, but retries at once, ten thousand
+ * times a second, if the store answers with an error (no right, no memory, no disk, read-only), and logs each. So
+ * such an error is passed on after a delay.
  */
 export function slowRefusals<B extends IQueueBackend>(backend: B): B {
   const moveToActive = backend.moveToActive.bind(backend);

@@ -5,8 +5,9 @@ export interface WorkerState {
 }
 
 /**
- * Tells a worker that has stopped claiming: asked twice in a row, it had room, jobs waited, and it began none in between.
- * Such workers have come back in one release of the queue's library after the other, mostly after a reconnect.
+ * Returns a check that detects a worker that has stopped claiming: in two consecutive checks it had capacity, jobs
+ * waited, and it began none in between. Such workers have occurred in several releases of the queue's library, mostly
+ * after a reconnect.
  */
 export function createWorkerWatch(options: {
   readonly read: () => WorkerState;

@@ -69,8 +69,8 @@ const stored = () => database.db.select().from(advice).orderBy(advice.askedAt, a
 test("an open spike's rule is asked about once, and its text is stored as it came", async () => {
   const { emulator, edge } = await openPlatform();
   const spikeId = await openSpike();
-  let nudges = 0;
-  const afterAdvice = async () => void (nudges += 1);
+  let enqueues = 0;
+  const afterAdvice = async () => void (enqueues += 1);
   await run({ edge, afterAdvice });
   await run({ edge, afterAdvice });
   await run({ edge, afterAdvice, clock: () => NOW + 20 * HOUR_MS });
@@ -87,7 +87,7 @@ test("an open spike's rule is asked about once, and its text is stored as it cam
       errorKey: null,
     },
   ]);
-  expect([await countAsks(emulator), nudges]).toEqual([2, 1]);
+  expect([await countAsks(emulator), enqueues]).toEqual([2, 1]);
 });
 
 test("a closed spike is not asked about", async () => {

@@ -23,8 +23,8 @@ beforeEach(() => world.clear());
 
 test("a spike is told to every channel at once, with its advice pending, and only once", async () => {
   const spikeId = await world.openSpike();
-  let nudges = 0;
-  const afterAlerts = async () => void (nudges += 1);
+  let enqueues = 0;
+  const afterAlerts = async () => void (enqueues += 1);
   await world.runAt(1, { afterAlerts });
   await world.runAt(2, { afterAlerts });
 
@@ -41,7 +41,7 @@ test("a spike is told to every channel at once, with its advice pending, and onl
   });
   expect(chat?.message.dedupeKey).toBe(pager?.message.dedupeKey);
   expect(chat?.dedupeKey).not.toBe(pager?.dedupeKey);
-  expect(nudges).toBe(1);
+  expect(enqueues).toBe(1);
 });
 
 test("ten runs at the same time raise every alert once", async () => {

@@ -63,10 +63,14 @@ test("processes that were not seen for a week are forgotten, but never the last 
 });
 
 async function sweep() {
-  const rung: string[] = [];
-  const job = createSweepJob({ database, clock: Date.now, ring: async (name) => void rung.push(name) });
+  const enqueued: string[] = [];
+  const job = createSweepJob({
+    database,
+    clock: Date.now,
+    enqueue: async (name) => void enqueued.push(name),
+  });
   await job.run({} as never, new AbortController().signal);
-  return rung.sort();
+  return enqueued.sort();
 }
 
 test("a sweep over tables with nothing to do rings for nothing", async () => {

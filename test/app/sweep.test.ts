@@ -11,13 +11,13 @@ import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
 import { createSweepJob } from "../../jobs/service/sweep.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { createBell } from "../../src/queue/bell.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { createEnqueuer } from "../../src/queue/enqueuer.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDeliverWorld, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
 import { createBackend } from "../queue/support/backend.ts";
-import { createStore, KINDS, openDoorbell, type Store } from "../queue/support/store.ts";
+import { createStore, KINDS, openJobQueue, type Store } from "../queue/support/store.ts";
 
 const LOOK = { timeout: 20_000 };
 const log = pino({ level: "silent" });
@@ -36,10 +36,10 @@ beforeEach(async () => {
 });
 
 async function sweep(): Promise<string[]> {
-  const rung: string[] = [];
-  const ring = async (job: string) => rung.push(job);
-  await createSweepJob({ database, clock: Date.now, ring }).run({} as never, signal);
-  return rung.sort();
+  const enqueued: string[] = [];
+  const enqueue = async (job: string) => enqueued.push(job);
+  await createSweepJob({ database, clock: Date.now, enqueue }).run({} as never, signal);
+  return enqueued.sort();
 }
 
 const spike = (closedAt: Date | null = null) =>
@@ -91,9 +91,9 @@ test.each<[string, () => Promise<unknown>, string[]]>([
     ["deliver-alerts"],
   ],
   ["a channel that was reported as failing", () => alert({ kind: "self" }), ["deliver-alerts"]],
-])("F2: %s is found", async (_what, leave, rung) => {
+])("F2: %s is found", async (_what, leave, enqueued) => {
   await leave();
-  expect(await sweep()).toEqual(rung);
+  expect(await sweep()).toEqual(enqueued);
 });
 
 test.each<[string, () => Promise<unknown>]>([
@@ -116,16 +116,16 @@ test.each<[string, () => Promise<unknown>]>([
 });
 
 test("a spike that has been quiet for long is looked after less often, a lively one every time", async () => {
-  const rung: string[] = [];
+  const enqueued: string[] = [];
   let now = Date.now();
-  const job = createSweepJob({ database, clock: () => now, ring: async (name) => rung.push(name) });
+  const job = createSweepJob({ database, clock: () => now, enqueue: async (name) => enqueued.push(name) });
   const sweepFor = async (seconds: number) => {
-    rung.length = 0;
+    enqueued.length = 0;
     for (let at = 0; at < seconds; at += 10) {
       await job.run({} as never, signal);
       now += 10_000;
     }
-    return ["fetch-advice", "raise-alerts"].map((name) => rung.filter((one) => one === name).length);
+    return ["fetch-advice", "raise-alerts"].map((name) => enqueued.filter((one) => one === name).length);
   };
   const id = await spike();
   expect(await sweepFor(120)).toEqual([2, 4]);
@@ -137,15 +137,15 @@ test("a spike that has been quiet for long is looked after less often, a lively 
 test("a bell that is out of order keeps no other from being rung, and is told of", async () => {
   await spike();
   await notification({});
-  const rung: string[] = [];
-  const ring = async (job: string) => {
+  const enqueued: string[] = [];
+  const enqueue = async (job: string) => {
     if (job === "fetch-advice") throw new Error("no bell");
-    rung.push(job);
+    enqueued.push(job);
   };
-  await expect(createSweepJob({ database, clock: Date.now, ring }).run({} as never, signal)).rejects.toThrow(
-    "no bell",
-  );
-  expect(rung.sort()).toEqual(["deliver-alerts", "raise-alerts"]);
+  await expect(
+    createSweepJob({ database, clock: Date.now, enqueue }).run({} as never, signal),
+  ).rejects.toThrow("no bell");
+  expect(enqueued.sort()).toEqual(["deliver-alerts", "raise-alerts"]);
 });
 
 describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
@@ -187,14 +187,14 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
         createDeliverAlertsJob({ database, notifiers, log }),
       ];
       await spike();
-      const producer = openDoorbell(createBackend(kind, store.url), jobs);
-      for (const { name } of jobs) expect(await producer.ring(name, {}, `lost_${name}`)).toBe(true);
+      const producer = openJobQueue(createBackend(kind, store.url), jobs);
+      for (const { name } of jobs) expect(await producer.enqueue(name, {}, `lost_${name}`)).toBe(true);
       await store.wipe();
 
-      const doorbell = openDoorbell(createBackend(kind, store.url), jobs);
-      const bell = createBell({ doorbell, jobs, onError() {} });
-      const sweeper = createSweepJob({ database, clock: Date.now, ring: (job) => bell.ring(job) });
-      doorbell.startWorkers();
+      const jobQueue = openJobQueue(createBackend(kind, store.url), jobs);
+      const enqueuer = createEnqueuer({ jobQueue, jobs, onError() {} });
+      const sweeper = createSweepJob({ database, clock: Date.now, enqueue: (job) => enqueuer.enqueue(job) });
+      jobQueue.startWorkers();
       await sweeper.run({} as never, signal);
       await expect.poll(() => world.outbox(), LOOK).toEqual(["1 first chat pending"]);
       expect(receiver.received).toEqual([]);

@@ -47,7 +47,7 @@ export async function benchRequests(options: RequestsBenchOptions): Promise<Hour
       accessKey: emulator.accessKey,
       clock: now,
       callTimeoutMs: 60_000,
-      onRing: (job) => void asked.push(job),
+      onEnqueue: (job) => void asked.push(job),
     });
     try {
       return await runHours({ emulator, counter, replica, asked }, options);

@@ -221,15 +221,16 @@ test("F21: a repair whose nudge was lost is rung by the sweep when it is due, un
   emulator.addFault({ kind: "hidden-rows", share: 0.02 });
   const ingest = await openIngest(emulator);
   const clock = () => emulator.now();
-  const rung: string[] = [];
-  const ring = async (job: string, payload?: unknown) => void rung.push(`${job} ${JSON.stringify(payload)}`);
+  const enqueued: string[] = [];
+  const enqueue = async (job: string, payload?: unknown) =>
+    void enqueued.push(`${job} ${JSON.stringify(payload)}`);
   const sweep = async () => {
-    rung.length = 0;
-    await createSweepJob({ database: ingest.database, clock, ring }).run(
+    enqueued.length = 0;
+    await createSweepJob({ database: ingest.database, clock, enqueue }).run(
       {} as never,
       new AbortController().signal,
     );
-    return rung.filter((one) => one.startsWith("repair-window"));
+    return enqueued.filter((one) => one.startsWith("repair-window"));
   };
   await ingest.poll();
   emulator.advance(1_000);

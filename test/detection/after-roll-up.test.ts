@@ -6,19 +6,19 @@ const NOON = Date.UTC(2026, 10, 20, 12);
 
 function open() {
   let now = NOON;
-  let nudges = 0;
+  let enqueues = 0;
   const afterRollUp = createAfterRollUp(
     () => now,
     () => {
-      nudges += 1;
+      enqueues += 1;
     },
   );
   /** How often the detector was nudged by a roll-up of these minutes, counted from noon, `seconds` after noon. */
   return (seconds: number, oldest: number, newest = oldest, zoneId = 101) => {
     now = NOON + seconds * 1_000;
-    const before = nudges;
+    const before = enqueues;
     afterRollUp(zoneId, { oldestMs: NOON + oldest * MINUTE, newestMs: NOON + newest * MINUTE });
-    return nudges - before;
+    return enqueues - before;
   };
 }
 

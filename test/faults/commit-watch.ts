@@ -1,18 +1,18 @@
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Reads both directions of one Postgres connection as far as it takes to see a COMMIT go by: the simple query or the
- * parse with that text, and the CommandComplete that answers it. On any other protocol it sees nothing.
+ * Returns a watch that reads both directions of one Postgres connection and detects a COMMIT: the simple query or the
+ * parse with that text, and the CommandComplete that answers it. It detects nothing in any other protocol.
  */
 export function createCommitWatch() {
-  // The first message of a client, and only that, has no type byte.
+  // Only the first message of a client has no type byte.
   const asked = createFrames(true);
   const answered = createFrames(false);
   return {
-    /** Whether this chunk of the client's holds the end of a message that asks for a commit. */
+    /** Returns whether this chunk of the client's contains the end of a message that requests a commit. */
     asks: (chunk: Buffer) =>
       asked(chunk).some(({ type, body }) => (type === "Q" || type === "P") && isCommit(body)),
-    /** Whether this chunk of the server's says that a commit is done. */
+    /** Returns whether this chunk of the server's confirms a commit. */
     answers: (chunk: Buffer) =>
       answered(chunk).some(({ type, body }) => type === "C" && body.toString("latin1") === "COMMIT\0"),
   };
@@ -27,7 +27,10 @@ interface Frame {
   readonly body: Buffer;
 }
 
-/** Cuts a stream of chunks into messages; a message over several chunks comes with its last one. */
+/**
+ * Returns a function that divides a stream of chunks into messages. A message over several chunks is returned with
+ * its last one.
+ */
 function createFrames(beginsWithStartup: boolean): (chunk: Buffer) => Frame[] {
   let rest: Buffer = NO_BYTES;
   let isStartup = beginsWithStartup;
@@ -38,7 +41,7 @@ function createFrames(beginsWithStartup: boolean): (chunk: Buffer) => Frame[] {
       const head = isStartup ? 0 : 1;
       if (rest.length < head + 4) return frames;
       const end = head + rest.readInt32BE(head);
-      // Another protocol, whose bytes say nothing here: look at none of them.
+      // The protocol is another one, so its bytes are ignored.
       if (end < head + 4 || end > 1 << 28) {
         rest = NO_BYTES;
         return frames;

@@ -21,7 +21,7 @@ async function readHours({ database }: FaultyWorld): Promise<Hour[]> {
   return rows;
 }
 
-/** Every job in pipeline order, as often as a quarter of an hour passes. */
+/** Runs every job in pipeline order, once per quarter of an hour. */
 async function passTime({ emulator }: FaultyWorld, replica: Replica, quarters: number): Promise<void> {
   for (let quarter = 0; quarter < quarters; quarter++) {
     for (const job of replica.jobNames) await replica.run(job).catch(() => undefined);
@@ -60,7 +60,7 @@ test.each([
     );
     expect(rows.length).toBeGreaterThan(0);
     await passTime(world, replica, 3);
-    // Nothing that lacks an event is sealed, and nothing that the list does not show while the list is short.
+    // No hour that lacks an event is sealed, and no hour that the list does not show while the list is short.
     expect(await world.inspect(false)).toEqual([]);
     world.emulator.clearFaults();
     await passTime(world, replica, 7);
@@ -90,7 +90,7 @@ test("F48: an hour is not sealed while an event of it may still appear", async (
   for (let step = 0; step < 24; step++) {
     for (const job of replica.jobNames) {
       await replica.run(job).catch(() => undefined);
-      // In one and the same moment nothing is proven: what is stored might have come after what was read.
+      // Nothing is proven at one and the same moment, because stored events might have arrived after the read.
       world.emulator.advance(1_000);
     }
     expect(await world.inspect(false)).toEqual([]);
@@ -125,7 +125,7 @@ test("F56: 80 hours without the platform leave exactly the lost hours as gaps, o
   const lastLost = Math.floor((outageEndsAt - 72 * HOUR_MS) / HOUR_MS) * HOUR_MS;
   expect(gaps[0]?.at).toBe(first);
   expect(gaps.map(({ at }) => at)).toEqual(gaps.map((_, index) => first + index * HOUR_MS));
-  // The hour that was half forgotten when the platform came back is lost as well; the one behind it was read whole.
+  // The hour that was partly forgotten when the platform came back is lost as well; the next one was read whole.
   expect(Math.abs((gaps.at(-1)?.at ?? 0) - lastLost)).toBeLessThanOrEqual(HOUR_MS);
   expect(gaps.every(({ reason }) => reason !== null && reason !== "")).toBe(true);
   expect(await world.inspect(false)).toEqual([]);
@@ -139,7 +139,7 @@ test("F56: 80 hours without the platform leave exactly the lost hours as gaps, o
      from alerts a join notifications n on n.alert_id = a.id where kind = 'self' group by fingerprint`,
   );
   const firstsOf = new Map(told.map(({ fingerprint, first }) => [fingerprint, first]));
-  // The warning that hours are about to be lost, and the one page that they are.
+  // The warning that hours are about to be lost, and one alert that they are.
   expect(firstsOf).toEqual(
     new Map([
       [lossFingerprint(ZONE), 1],

@@ -13,7 +13,10 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "sweep",
 ]);
 
-/** Whether a job has to do with which events are stored and which hours are sealed; a new job has, until named above. */
+/**
+ * Returns whether a job affects which events are stored and which hours are sealed. A new job counts until it is
+ * named above.
+ */
 export function isConcerned(job: string): boolean {
   return !UNCONCERNED.has(job);
 }

@@ -4,15 +4,15 @@ import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { createReplica } from "./replica.ts";
 
 /**
- * One life of a replica, ended at a named point: node crash-child.ts <database> <platform> <key> <now> <job> <point>
- * runs every job in pipeline order and kills itself, as kill -9 does, when the named job comes by the point. A life that is not ended that way runs to its end and tells its parent what failed.
- *
+ * Runs one replica until a named point: node crash-child.ts <database> <platform> <key> <now> <job> <point>. It runs
+ * every job in pipeline order and kills itself, as kill -9 does, when the named job reaches the point. A process that
+ * does not reach the point runs to its end and reports failures to its parent.
  * Points: before and after an "ask" of the platform, a "write" (one statement), a "commit", a "send" of a message.
  */
 const [databaseUrl = "", platformUrl = "", accessKey = "", now = "", job = "", point = ""] =
   process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
-// At once: a life that is killed keeps nothing of what it compiled for the next.
+// Flushed at once, because a killed process would lose its compiled code for the next one.
 flushCompileCache();
 
 let current = "";

@@ -15,7 +15,7 @@ const SENDING = ["before send", "after send"] as const;
 
 type Points = readonly (readonly [job: string, points: readonly string[]])[];
 
-/** Where each job can be killed. */
+/** The points at which each job can be killed. */
 const FIRST_HALF: Points = [
   ["poll-events", [...ASKING, ...COMMITTING]],
   ["walk-days", [...ASKING, ...COMMITTING]],
@@ -61,7 +61,8 @@ async function live(world: FaultyWorld, url: string, [job, point]: readonly [str
 async function surviveKills(points: Points): Promise<void> {
   const world = await openFaultyWorld({ historyHours: 2, eventsPerSecond: 0.02 });
   const { emulator, database } = world;
-  // What an earlier life has seen is not hidden: a search that shows less than before moves no cursor.
+  // Events that an earlier process has seen are not hidden, because a search that shows less than before moves no
+  // cursor.
   let hiddenFrom = 0;
   const search = createForgetfulSearch({ isSteady: true, from: () => hiddenFrom });
   const forgetful = await openChangingPlatform(emulator, search.change);
@@ -102,7 +103,7 @@ async function surviveKills(points: Points): Promise<void> {
   );
   expect(rows.filter(({ state }) => state === "pending" || state === "sending")).toEqual([]);
   expect(rows.filter(({ key, state }) => state === "delivered" && !sent.includes(key))).toEqual([]);
-  // A life that was killed between a send and its record costs one more message, under the same key.
+  // A process that was killed between a send and its record costs one more message, with the same dedupe key.
   expect(sent.length - new Set(sent).size).toBeLessThan(4);
 }
 

@@ -6,17 +6,17 @@ import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { createReplica, type Replica, type ReplicaOptions, ZONE } from "./replica.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-/** A platform, a database and the networks to both, each of which can be made to fail. */
+/** A platform, a database and the networks to both. Each can be made to fail. */
 export interface FaultyWorld {
   readonly emulator: Emulator;
-  /** Not by way of the proxy: what the test itself looks through. */
+  /** A connection without the proxy, which the test itself uses. */
   readonly database: MigratedDatabase;
   readonly toPostgres: TcpProxy;
   readonly toPlatform: TcpProxy;
   openReplica(over?: Partial<ReplicaOptions>): Replica;
-  /** What time does to the leases of the dead. */
+  /** Expires the leases of killed processes. */
   expireLeases(): Promise<void>;
-  /** Every promise that is broken; and, where nothing should be outstanding, every event that is missing. */
+  /** Returns every broken promise and, with `isComplete`, every missing event. */
   inspect(isComplete?: boolean): Promise<string[]>;
 }
 

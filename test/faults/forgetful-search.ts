@@ -1,6 +1,7 @@
 /**
- * For `openChangingPlatform`: leaves out every third row of a flat search's page the first time it is asked for, or, with
- * `isSteady`, a third of the events from `from` (epoch ms) on in every answer. A search of one rule is left as it is.
+ * Returns a change for `openChangingPlatform`: leaves out every third row of a flat search's page the first time it
+ * is requested, or, with `isSteady`, a third of the events from `from` (epoch ms) on in every answer. A search of one
+ * rule is unchanged.
  */
 export function createForgetfulSearch({ isSteady = false, from = (): number => 0 } = {}) {
   const asked = new Set<string>();

@@ -3,17 +3,17 @@ import type { Database } from "../../db/client.ts";
 import { compareBuckets } from "../../db/detection/compare-buckets.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 
-/** What the platform ever showed, as `GET /_emulator/events/<zone>` tells it. */
+/** An event that the platform ever showed, as `GET /_emulator/events/<zone>` returns it. */
 export interface ShownEvent {
   readonly logId: string;
   readonly timestamp: number;
 }
 
-/** What a lying platform has said of its events. */
+/** The false statements of a lying platform about its events. */
 export interface ToldLies {
   /** By log id, times that are not the event's own. */
   readonly falseTimes: ReadonlyMap<string, ReadonlySet<number>>;
-  /** Whether an answer has shown or counted the event truthfully. Nobody can know of the others. */
+  /** Returns whether an answer has shown or counted the event truthfully. The service cannot know other events. */
   readonly isKnown: (event: ShownEvent) => boolean;
 }
 
@@ -30,7 +30,7 @@ const TWICE_IN_SEALED = `select e.zone_id, e.log_id, count(*) from waf_events e
   join coverage_windows w on w.zone_id = e.zone_id and w.starts_at = date_trunc('hour', e.occurred_at) and w.state = 'sealed'
   group by 1, 2 having count(*) > 1`;
 
-/** A query of each returns what breaks the promise, so an empty answer is a kept one. */
+/** Each query returns the rows that break the promise, so an empty result means that the promise holds. */
 const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
   {
     promise: UNIQUE,
@@ -64,7 +64,7 @@ const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
       where state = 'sealed' and (evidence->'stored'->>'count')::int is distinct from stored_count`,
   },
   {
-    // A group's alert names the spike that leads it, which has an alert of its own.
+    // A group's alert names its leading spike, which has an alert of its own.
     promise: "I7: a spike has one alert, a rule one open spike, a transition one message per channel",
     query: `select 'alert', spike_id::text, count(*) from alerts where spike_id is not null and kind <> 'group'
         group by 2 having count(*) > 1
@@ -76,8 +76,8 @@ const NEVER: readonly { readonly promise: string; readonly query: string }[] = [
 ];
 
 /**
- * The promises that hold at every moment, whatever fails; each broken one with what breaks it. `read` gives what the
- * platform has shown; it is asked last, so that what is stored meanwhile is not taken for invented.
+ * Returns the broken promises among those that hold at every moment, each with the rows that break it. `read` returns
+ * what the platform has shown; it is called last, so that events stored meanwhile do not count as invented.
  */
 export async function findBreaches(
   { pool, db }: Database,
@@ -87,7 +87,7 @@ export async function findBreaches(
 ): Promise<string[]> {
   const breaches: string[] = [];
   for (const { promise, query } of NEVER) {
-    // An event that a lie shows under a time far from its own is made one again by the next comparison of its hour.
+    // An event that a lie shows under a time far from its own is merged by the next comparison of its hour.
     const { rows } = await pool.query(lies !== undefined && promise === UNIQUE ? TWICE_IN_SEALED : query);
     if (rows.length > 0) breaches.push(`${promise}: ${JSON.stringify(rows.slice(0, 5))}`);
   }
@@ -112,7 +112,7 @@ async function readStored(pool: pg.Pool, zoneId: number): Promise<Map<string, nu
   return new Map(rows.map(({ id, at }) => [id, at]));
 }
 
-/** Epoch ms of the start to the evidence. */
+/** Returns the evidence by start of the hour, epoch ms. */
 async function readSealedHours(pool: pg.Pool, zoneId: number): Promise<Map<number, unknown>> {
   const { rows } = await pool.query<{ at: number; evidence: unknown }>(
     `select (extract(epoch from starts_at) * 1000)::float8 as at, evidence from coverage_windows
@@ -136,7 +136,7 @@ function findForeign(
     : [`I1: nothing is stored that the platform never showed: ${foreign.join(" ")}`];
 }
 
-/** I4: what a sealed hour holds is what the platform ever showed of it. */
+/** Returns the broken promises of I4: a sealed hour holds exactly what the platform ever showed of it. */
 function findFalseSeals(
   sealed: ReadonlyMap<number, unknown>,
   stored: ReadonlyMap<string, number>,
@@ -152,7 +152,7 @@ function findFalseSeals(
     });
 }
 
-/** Sealed hours and gaps, as text: once written, each stays exactly as it is. */
+/** Returns sealed hours and gaps as text. Once written, each stays exactly as it is. */
 export async function readVerdicts({ pool }: Database): Promise<Map<string, string>> {
   const { rows } = await pool.query<{ key: string; verdict: string }>(
     `select zone_id || ' ' || starts_at as key,
@@ -162,7 +162,7 @@ export async function readVerdicts({ pool }: Database): Promise<Map<string, stri
   return new Map(rows.map(({ key, verdict }) => [key, verdict]));
 }
 
-/** What the platform showed and is not stored; hours that are a gap are explained. */
+/** Returns the events that the platform showed and that are not stored. Hours that are a gap are excepted. */
 export async function findMissing(
   { pool }: Database,
   zoneId: number,

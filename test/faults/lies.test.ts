@@ -6,11 +6,11 @@ import { readShown } from "./invariants.ts";
 import { type LyingWorld, openLyingWorld } from "./lying-world.ts";
 import { ZONE } from "./replica.ts";
 
-/** After the lies have ended: enough for two looks at an hour without events, and for every repair. */
+/** Time after the end of the lies: enough for two looks at an hour without events, and for every repair. */
 const CALM_MS = 3 * HOUR_MS;
 const ROUND_MS = 16 * MINUTE_MS;
 
-/** Time passes until whatever can be repaired must be; then nothing may be missing, unresolved or open. */
+/** Advances the time until every repair must be done. Then no event may be missing or unresolved and no hour open. */
 async function expectRepaired(world: LyingWorld): Promise<void> {
   const endedAt = world.emulator.now();
   world.liar.stop();
@@ -18,19 +18,19 @@ async function expectRepaired(world: LyingWorld): Promise<void> {
   expect(await world.findUnrepaired(endedAt)).toEqual([]);
 }
 
-/** Starts of the sealed hours that hold events of the platform, whatever it shows now. */
+/** Returns the starts of the sealed hours for which the platform has events, whatever it shows now. */
 async function readSealedEventful({ hours, emulator }: LyingWorld): Promise<number[]> {
   const shown = await readShown(emulator.url, ZONE);
   const eventful = new Set(shown.map(({ timestamp }) => timestamp - (timestamp % HOUR_MS)));
   return (await hours()).flatMap(({ at, state }) => (state === "sealed" && eventful.has(at) ? [at] : []));
 }
 
-/** Starts of the hours that were sealed and reopened at least once. */
+/** Returns the starts of the hours that were sealed and reopened at least once. */
 async function readReopened({ hours }: LyingWorld): Promise<number[]> {
   return (await hours()).flatMap(({ at, reopenedAt }) => (reopenedAt === null ? [] : [at]));
 }
 
-/** Events that no row, list entry or grouped count has shown so far. */
+/** Returns the events that no row, list entry or grouped count has shown so far. */
 async function readHidden({ emulator, liar }: LyingWorld) {
   const { testimonies } = liar.witness;
   return (await readShown(emulator.url, ZONE)).filter(({ logId }) => {
@@ -78,7 +78,7 @@ test.each([
     expect(hidden.length).toBeGreaterThan(20);
     const lacking = new Set(hidden.map(({ timestamp }) => timestamp - (timestamp % HOUR_MS)));
     const sealedInGoodFaith = [...sealed].filter((hour) => lacking.has(hour));
-    // Where every route agrees nobody can know better: such hours are sealed, as quickly as by the truth.
+    // If every route agrees, no check can detect the lie. Such hours are sealed as quickly as true ones.
     expect(sealedInGoodFaith.length).toBeGreaterThanOrEqual(atLeast);
     await expectRepaired(world);
     const revised = new Set(await readReopened(world));

@@ -16,16 +16,16 @@ const SETTLE_MS = 15 * 60_000;
 export interface LyingWorld extends FaultyWorld {
   readonly liar: LyingPlatform;
   /**
-   * Runs every concerned job once, a second apart, then lets the rest of the time pass. Throws what is wrong after any
-   * job: an hour that is sealed although it lacks an event, or a broken promise of `invariants.ts`.
+   * Runs every concerned job once, a second apart, then advances the rest of the time. Throws after any job if an
+   * hour is sealed although it lacks an event, or if a promise of `invariants.ts` is broken.
    */
   readonly round: (lastsMs: number) => Promise<void>;
-  /** As many rounds as the time has room for. */
+  /** Runs as many rounds as the time has room for. */
   readonly pass: (lastsMs: number, roundMs: number) => Promise<void>;
   readonly hours: () => Promise<LyingHour[]>;
-  /** Stored events of sealed hours that lack what only the search shows. */
+  /** Returns stored events of sealed hours that lack dimensions which only the search shows. */
   readonly findUnresolvedSeals: () => Promise<string[]>;
-  /** What is wrong once the lies have ended long enough ago, except in hours that expired too soon. */
+  /** Returns what is wrong long enough after the end of the lies, except in hours that expired too soon. */
   readonly findUnrepaired: (endedAt: number) => Promise<string[]>;
 }
 
@@ -33,12 +33,12 @@ interface LyingHour {
   readonly at: number;
   readonly state: "open" | "sealed" | "gap";
   readonly reason: string | null;
-  /** Null where it never was, and in a schema without the column. */
+  /** Null if the hour was never reopened, and in a schema without the column. */
   readonly reopenedAt: string | null;
   readonly stored: number;
 }
 
-/** A service whose platform can lie, and an oracle of what the platform has shown truthfully all the same. */
+/** Opens a service whose platform can lie, and an oracle that knows what the platform has shown truthfully. */
 export async function openLyingWorld(options: EmulatorOptions = {}): Promise<LyingWorld> {
   const world = await openFaultyWorld({ historyHours: 40, eventsPerSecond: 0.01, lateShare: 0, ...options });
   const { emulator, database } = world;
@@ -57,7 +57,10 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     return rows;
   }
 
-  /** `measuredBefore`: a metric does not name the hour, so the jobs have one whole round to find it. */
+  /**
+   * Returns the false seals. `measuredBefore`: a metric does not name the hour, so the jobs have one whole round to
+   * find it.
+   */
   async function findFalseSeals(measuredBefore: number): Promise<string[]> {
     const sealed = new Set((await readHours()).flatMap(({ at, state }) => (state === "sealed" ? [at] : [])));
     const stored = await readIds(database);
@@ -74,7 +77,7 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
 
   const states = new Map<number, CoverageState>();
 
-  /** Every change of an hour's state since the last look has to be one that the model allows. */
+  /** Expects that the model allows every change of an hour's state since the last check. */
   async function expectTransitions(after: string): Promise<void> {
     const { rows } = await database.pool.query<{
       at: number;
@@ -107,7 +110,7 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     const endsAt = emulator.now() + lastsMs;
     const beganAt = emulator.now();
     for (const job of replica.jobNames.filter(isConcerned)) {
-      // A job that fails because of a lie is a job that has proven nothing.
+      // A job that fails because of a lie has proven nothing.
       await replica.run(job).catch(() => undefined);
       await expectHonestSeals(job);
       emulator.advance(SECOND_MS);
@@ -164,7 +167,7 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
   };
 }
 
-/** Whether a route has shown or counted the event since its hour settled. */
+/** Returns whether a route has shown or counted the event since its hour settled. */
 function isKnownToLack(
   { timestamp, shownAt, countedAt, measuredAt }: Testimony,
   measuredBefore: number,

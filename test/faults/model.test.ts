@@ -2,12 +2,15 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { anyAction, openModel } from "./pipeline-model.ts";
 
-/** Scripts of each test. fast-check prints the seed, the path and the actions of a failure; TEST_SEED=n draws it again. */
+/**
+ * Number of scripts of each test. fast-check prints the seed, the path and the actions of a failure; TEST_SEED=n
+ * draws it again.
+ */
 const RUNS = Number(process.env["TEST_RUNS"] ?? 2);
 const BUDGET_MS = 600_000;
 
 const script = fc.array(anyAction, { minLength: 20, maxLength: 45 });
-// Shrinking begins a database for every try: worth it by hand, not in a gate that is to tell in a minute.
+// Shrinking creates a database for every try. That is worth it by hand, but too slow for the gate.
 const settings = { numRuns: RUNS, endOnFailure: process.env["TEST_RUNS"] === undefined };
 
 test("whatever happens in whatever order, every promise holds after every step", {

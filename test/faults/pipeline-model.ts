@@ -5,7 +5,7 @@ import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
 import { readVerdicts } from "./invariants.ts";
 import type { Replica } from "./replica.ts";
 
-/** What may happen next, to one of two replicas, to the networks, to the platform, or to everybody: time. */
+/** A possible next action: on one of two replicas, the networks, the platform, or the time. */
 export type Action =
   | { readonly kind: "wait"; readonly minutes: number }
   | { readonly kind: "run"; readonly job: number; readonly replica: 0 | 1 }
@@ -36,7 +36,7 @@ const faults: readonly FaultInput[] = [
 const job = fc.nat({ max: 99 });
 const replica = fc.constantFrom(0 as const, 1 as const);
 
-/** Work is likelier than harm, so that there is something to be harmed. */
+/** Work is likelier than harm, so that there is state to be harmed. */
 export const anyAction: fc.Arbitrary<Action> = fc.oneof(
   {
     weight: 6,
@@ -78,17 +78,17 @@ export const anyAction: fc.Arbitrary<Action> = fc.oneof(
 export interface Model {
   readonly world: FaultyWorld;
   readonly replicas: readonly [Replica, Replica];
-  /** Does it; what fails in the doing is part of it. */
+  /** Performs the action. A failure of it is allowed. */
   act(action: Action): Promise<void>;
-  /** Every promise that is broken now. */
+  /** Returns every promise that is broken now. */
   inspect(isComplete?: boolean): Promise<string[]>;
-  /** Faults end, and time passes until every job has had its turns. */
+  /** Ends the faults and advances the time until every job has run several times. */
   calmDown(): Promise<void>;
   /** Messages that were sent, as `alert transition`. */
   readonly sent: readonly string[];
 }
 
-/** Two replicas with every job there is, on one database and one platform whose clock only the actions move. */
+/** Opens two replicas with every job, on one database and one platform whose clock only the actions move. */
 export async function openModel(seed: number): Promise<Model> {
   const world = await openFaultyWorld({
     seed: String(seed),
@@ -173,7 +173,7 @@ export async function openModel(seed: number): Promise<Model> {
           "update notifications set next_attempt_at = now() - interval '1 second'",
         );
         for (const name of replicas[0].jobNames) {
-          // A connection cut a moment ago may still be in a pool; what fails twice fails the test.
+          // A connection that was just cut may still be in a pool. A job that fails twice fails the test.
           await replicas[turn % 2 === 0 ? 0 : 1].run(name).catch(() => replicas[0].run(name));
         }
       }

@@ -69,7 +69,7 @@ test.each([1, 2, 5])(
     const once = asked();
     expect(once).toBeLessThan(75);
     await replica.run("walk-days");
-    // The days that looped wait for their turn; the others have one page each.
+    // The days that looped wait for their next pass; the others have one page each.
     expect(asked() - once).toBeLessThan(5);
     const looped = (await readCursors(world)).filter(({ pass_result }) => pass_result === "looped");
     expect(looped.length).toBeGreaterThan(0);
@@ -108,12 +108,15 @@ test("F47: a token that expires after any number of pages costs a new pass and n
     ]);
     expect(await world.inspect()).toEqual([]);
     world.emulator.clearFaults();
-    // Until no request comes behind the k-th page.
+    // Repeats until no request follows the k-th page.
   } while (refused() === k);
   expect(k).toBeGreaterThan(3);
 });
 
-/** What another version of the platform might send: known fields missing, null or of another type, new ones of any. */
+/**
+ * Answers that another version of the platform might send: known fields missing, null or of another type, new ones of
+ * any type.
+ */
 const drift = fc.record({
   added: fc.dictionary(fc.stringMatching(/^[a-z]{3,9}X$/), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
   changed: fc.constantFrom("labels", "log", "logId", "timestamp"),

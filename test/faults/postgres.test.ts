@@ -6,7 +6,7 @@ import { openFaultyWorld, runUntilQuiet } from "./faulty-world.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { ZONE } from "./replica.ts";
 
-/** The SQLSTATE a run failed with; null when it did not. */
+/** Returns the SQLSTATE with which a run failed; null when it did not. */
 const stateOf = (run: Promise<void>) => run.then(() => null, readSqlState);
 
 const INGEST = ["poll-events", "walk-days", "roll-up-trends"];
@@ -17,7 +17,7 @@ test.each(["before", "after"] as const)(
     const world = await openFaultyWorld();
     const replica = world.openReplica();
     let cuts = 0;
-    // Another commit each time: a first page's, one in the middle of a pass, a roll-up's.
+    // Each number selects another commit: a first page's, one in the middle of a pass, a roll-up's.
     for (const nth of [1, 2, 4, 7, 11]) {
       let seen = 0;
       const cut = world.toPostgres.cutCommit(when, () => ++seen === nth);
@@ -61,7 +61,7 @@ test("F30: a connection that stalls in the middle of a page, and one that hears 
   await replica.run("poll-events");
   for (const fault of [{ isStalled: true }, { isDeaf: true }]) {
     let seen = 0;
-    // Stalls under a transaction, not between two.
+    // The stall begins within a transaction, not between two.
     world.toPostgres.cutCommit("before", () => {
       if (++seen === 2) world.toPostgres.behave(fault);
       return false;
@@ -137,7 +137,7 @@ test("F33: where Postgres has no connection to give, the jobs fail with its answ
   const limited = new URL(url);
   limited.username = role;
   limited.password = "test";
-  // Superusers know no limit, owners do.
+  // The limit does not apply to superusers, but to owners.
   await pool.query(`alter role ${role} nosuperuser connection limit 0; alter database ${rows[0]?.name} owner to ${role};
     grant longwatch to ${role}`);
   const replica = world.openReplica({ databaseUrl: world.toPostgres.through(limited.href) });

@@ -5,22 +5,22 @@ import { NOW } from "../emulator/support.ts";
 import { KINDS, type Lie, ROUTES } from "../support/liar/lie.ts";
 import { openLyingWorld } from "./lying-world.ts";
 
-/** Fixed, so that the gate tells the same twice; other lies: `TEST_SEED=n TEST_RUNS=20`. */
+/** Fixed, so that the gate gives the same result every time. For other lies: `TEST_SEED=n TEST_RUNS=20`. */
 const SEED = Number(process.env["TEST_SEED"] ?? 23);
 const RUNS = Number(process.env["TEST_RUNS"] ?? 3);
 const BUDGET_MS = 900_000;
 const CALM_MS = 3 * HOUR_MS;
 
-/** The jobs ask for no export. */
+/** The jobs send no export request. */
 const ASKED = ROUTES.filter((route) => route !== "export");
 const minutesFromNow = (minutes: number) => NOW + minutes * MINUTE_MS;
-/** Some begin with the first start. */
+/** Some lies begin with the first start. */
 const told = fc
   .record({ begins: fc.constantFrom(0, 0, 20, 60), lasts: fc.integer({ min: 5, max: 90 }) })
   .map(({ begins, lasts }) => ({ begins: minutesFromNow(begins), ends: minutesFromNow(begins + lasts) }));
 
 const falsehood = fc.record({
-  // What hides events is drawn more often than the other kinds.
+  // Kinds that hide events are drawn more often than the others.
   kind: fc.constantFrom(...KINDS, "short" as const, "short" as const, "empty" as const),
   routes: fc.subarray(ASKED, { minLength: 1 }),
   share: fc.constantFrom(0.05, 0.3, 1),
@@ -33,7 +33,7 @@ const lie: fc.Arbitrary<Lie> = fc.tuple(falsehood, told).map(([what, when]) => (
 
 const script = fc.record({
   lies: fc.array(lie, { minLength: 1, maxLength: 4 }),
-  // Minutes from one round of every job to the next.
+  // Minutes between two rounds of every job.
   rounds: fc.array(fc.constantFrom(1, 6, 16, 30), { minLength: 5, maxLength: 8 }),
   seed: fc.nat({ max: 999 }),
 });
@@ -46,7 +46,7 @@ test("whatever the platform's routes lie, no sealed hour lacks an event that a r
     fc.asyncProperty(script, async ({ lies, rounds, seed }) => {
       const world = await openLyingWorld({ historyHours: 6, seed: String(seed), lateShare: 0.1 });
       for (const one of lies) world.liar.tell(one);
-      // Every round asks the oracle after every job.
+      // Every round checks the oracle after every job.
       for (const minutes of rounds) await world.round(minutes * MINUTE_MS);
       const endedAt = world.emulator.now();
       world.liar.stop();

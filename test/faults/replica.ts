@@ -27,34 +27,37 @@ export const REPLICA_SETTINGS: JobSettings = {
 };
 
 export interface ReplicaOptions {
-  /** Of the database and of the platform; either may lead through a proxy. */
+  /** URLs of the database and of the platform. Either may lead through a proxy. */
   readonly databaseUrl: string;
   readonly platformUrl: string;
   readonly accessKey: string;
   readonly clock: Clock;
   readonly name?: string;
-  /** Of one call of the platform, with everything. */
+  /** Total time of one call of the platform. */
   readonly callTimeoutMs?: number;
-  /** Told every message that is sent; a throw is the channel's failure. */
+  /** Called with every message that is sent. A throw is the channel's failure. */
   readonly onMessage?: (message: AlertMessage) => void;
-  /** What stands between the jobs and what they use, for instance to end the process there. */
+  /** Wraps the client that the jobs use, for example to end the process there. */
   readonly wrapEdge?: (edge: EdgeClient) => EdgeClient;
-  /** Called with the name of each job that another job asks for; nobody runs it. */
-  readonly onRing?: (job: string) => void;
+  /** Called with the name of each job that another job enqueues. The job is not run. */
+  readonly onEnqueue?: (job: string) => void;
   readonly wrapDatabase?: (database: Database) => Database;
 }
 
 export interface Replica {
   readonly database: Database;
-  /** In pipeline order. */
+  /** Names of the jobs in pipeline order. */
   readonly jobNames: readonly string[];
-  /** One run of the job; rejects as the job does. */
+  /** Runs the job once; rejects as the job does. */
   run(job: string, signal?: AbortSignal): Promise<void>;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
-/** Every job of one service over real sockets, without the queue: nobody is nudged, so each job must find its own work. */
+/**
+ * Returns every job of one service over real sockets, without the queue: no job is enqueued, so each must find its
+ * own work.
+ */
 export function createReplica(options: ReplicaOptions): Replica {
   const { databaseUrl, accessKey, clock } = options;
   const connected = createDatabase({
@@ -62,7 +65,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     max: 6,
     applicationName: options.name ?? "longwatch replica",
     onError: () => undefined,
-    // What is cut or stalled on purpose is not worth a minute of waiting.
+    // Connections that are cut or stalled on purpose must not cost a minute of waiting.
     statementTimeoutMs: 5_000,
     lockTimeoutMs: 2_000,
     connectTimeoutMs: 2_000,
@@ -95,8 +98,8 @@ export function createReplica(options: ReplicaOptions): Replica {
     lowestFloor: () => 10,
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,
-    ring: async (job) => {
-      options.onRing?.(job);
+    enqueue: async (job) => {
+      options.onEnqueue?.(job);
       return true;
     },
   };

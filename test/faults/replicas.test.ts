@@ -70,11 +70,11 @@ test.each([2, 5])(
     const firsts = () =>
       receiver.received.filter(({ reason, ruleId }) => reason === "first" && ruleId === "942100");
     await vi.waitFor(() => expect(firsts()).toHaveLength(1), LOOK);
-    // In a message of its own, or in the first where the recommendation was quicker.
+    // The recommendation is in a message of its own, or in the first one if it was quicker.
     const advices = () => receiver.received.filter(({ advice }) => advice.state === "present");
     await vi.waitFor(() => expect(advices().length).toBeGreaterThan(0), LOOK);
 
-    // One of them dies with whatever it had in hand, the others are told to stop.
+    // One replica is killed in the middle of its work, the others are told to stop.
     replicas[0]?.child.kill("SIGKILL");
     for (const { child } of replicas.slice(1)) child.kill("SIGTERM");
     const ends = await Promise.all(replicas.map(({ exited }) => exited));

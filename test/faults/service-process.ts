@@ -11,11 +11,14 @@ export interface ServiceProcess {
   readonly child: ChildProcess;
   /** Exit code, or the signal that ended it. */
   readonly exited: Promise<number | string>;
-  /** What it has written on both streams, the last part of it. */
+  /** Returns the end of the output on both streams. */
   printed(): string;
 }
 
-/** `longwatch start`, or another command, in a process of its own, with exactly these variables; no emulator, no Postgres of its own. */
+/**
+ * Starts `longwatch start`, or another command, in a process of its own, with exactly these variables; no emulator,
+ * no Postgres of its own.
+ */
 export function startServiceProcess(env: Record<string, string>, command = "start"): ServiceProcess {
   const child = spawn(process.execPath, [MAIN, command], {
     stdio: ["ignore", "pipe", "pipe"],

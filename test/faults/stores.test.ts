@@ -8,7 +8,7 @@ import { migrate } from "../../db/migrate.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { createBackend } from "../queue/support/backend.ts";
 import { recorder } from "../queue/support/recorder.ts";
-import { askRedis, openDoorbell } from "../queue/support/store.ts";
+import { askRedis, openJobQueue } from "../queue/support/store.ts";
 import { startSoakPostgres } from "../soak/soak-postgres.ts";
 import { findRedisServer } from "../support/redis.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
@@ -81,9 +81,9 @@ test.skipIf(server === null)(
       timeout: 10_000,
     });
     const { job, runs } = recorder("in-a-cluster");
-    const doorbell = openDoorbell(createBackend("redis", url), [job]);
-    doorbell.startWorkers();
-    expect(await doorbell.ring(job.name, { zoneId: 7 }, "cluster")).toBe(true);
+    const jobQueue = openJobQueue(createBackend("redis", url), [job]);
+    jobQueue.startWorkers();
+    expect(await jobQueue.enqueue(job.name, { zoneId: 7 }, "cluster")).toBe(true);
     await vi.waitFor(() => expect(runs).toEqual([7]), { timeout: 10_000 });
   },
 );

@@ -3,11 +3,11 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { createCommitWatch } from "./commit-watch.ts";
 
-/** How bytes travel; `client` is whoever connected to the proxy. */
+/** How bytes are relayed; `client` is the side that connected to the proxy. */
 interface Behaviour {
-  /** No byte passes, either way, and nobody is told. */
+  /** No byte passes in either direction, and neither side is notified. */
   readonly isStalled: boolean;
-  /** Half open: the service hears the client, the client never hears the service again. */
+  /** Half open: the service receives the client's bytes, but the client receives none of the service's. */
   readonly isDeaf: boolean;
   readonly delayMs: number;
   readonly bytesPerSecond: number;
@@ -15,24 +15,26 @@ interface Behaviour {
 
 export interface TcpProxy {
   readonly port: number;
-  /** The same address, by way of the proxy. */
+  /** Returns the same address by way of the proxy. */
   through(url: string): string;
   behave(change: Partial<Behaviour>): void;
-  /** Resets every connection; new ones are let in. */
+  /** Resets every connection. New ones are accepted. */
   cut(): void;
   /** Resets every connection and refuses new ones until `accept`. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
-  /** Where new connections lead from now on. */
+  /** Sets the target of new connections. */
   leadTo(targetPort: number): void;
-  /** Cuts the connection of the next COMMIT that `isChosen`: before Postgres has heard it, or after it has done it. */
+  /**
+   * Cuts the connection of the next COMMIT that `isChosen` selects: before Postgres receives it, or after it is done.
+   */
   cutCommit(when: "before" | "after", isChosen?: () => boolean): { wasCut(): boolean };
   close(): Promise<void>;
 }
 
 const CALM: Behaviour = { isStalled: false, isDeaf: false, delayMs: 0, bytesPerSecond: Infinity };
 
-/** A TCP relay to a service of this machine that fails as networks do. */
+/** Starts a TCP relay to a service of this machine that fails as networks do. */
 export async function startTcpProxy(firstTargetPort: number): Promise<TcpProxy> {
   let targetPort = firstTargetPort;
   const sockets = new Set<Socket>();
@@ -40,7 +42,7 @@ export async function startTcpProxy(firstTargetPort: number): Promise<TcpProxy> 
   let changed = Promise.withResolvers<void>();
   let commitCut: { when: "before" | "after"; isChosen: () => boolean; done: boolean } | null = null;
 
-  /** Bytes go one chunk after the other, so a delay holds up but never reorders. */
+  /** Relays chunks one after the other, so that a delay never reorders them. */
   function pipe(from: Socket, to: Socket, see: (chunk: Buffer) => boolean, isAnswer: boolean): void {
     let turn = Promise.resolve();
     from.on("data", (chunk: Buffer) => {
@@ -56,13 +58,13 @@ export async function startTcpProxy(firstTargetPort: number): Promise<TcpProxy> 
     from.on("error", () => undefined);
     from.on("close", () => {
       sockets.delete(from);
-      // What has arrived goes out before the end does.
+      // Received bytes are sent before the end is.
       void turn.then(() => to.destroySoon());
     });
     sockets.add(from);
   }
 
-  // Without delay: small pieces held back for 40 ms each, both ways, would make every query slow.
+  // Without Nagle's delay: small pieces held back for 40 ms in each direction would make every query slow.
   const server = createServer({ noDelay: true }, (near) => {
     const far = connect({ port: targetPort, host: "127.0.0.1", noDelay: true });
     const watch = createCommitWatch();

@@ -18,7 +18,7 @@ const Alert = z.object({
     digest: z.array(z.looseObject({ alertId: z.number() })).optional(),
   }),
 });
-/** What follows an alert that speaks for more rules than it has room for. */
+/** The list that follows a group's message with more rules than it has room for. */
 const Members = z.object({
   type: z.literal("alert.members"),
   timestamp: z.iso.datetime(),
@@ -26,7 +26,7 @@ const Members = z.object({
 });
 
 interface Received {
-  /** Of this message on this channel, the same for every attempt. */
+  /** Id of this message on this channel, the same for every attempt. */
   readonly id: string;
   readonly alertId: number;
   readonly transition: number;
@@ -38,18 +38,18 @@ interface Received {
 
 export interface WebhookReceiver {
   readonly received: readonly Received[];
-  /** `<zone> <rule>` -> when a message for many last named it, epoch ms. */
+  /** When a group's message last named `<zone> <rule>`, epoch ms. */
   readonly named: ReadonlyMap<string, number>;
   /** The alerts that a digest named. */
   readonly digested: ReadonlySet<number>;
-  /** Configures a service to post here. */
+  /** Environment that configures a service to post here. */
   readonly env: Record<string, string>;
-  /** From now on every post is answered like this; 500 and above are retried by the sender. */
+  /** Sets the status of all later answers. The sender retries 500 and above. */
   answer(status: number): void;
   close(): void;
 }
 
-/** Somebody's on-call tool: checks the signature of what is posted and keeps it. */
+/** Starts a receiver that checks the signature of each post and stores it, like an on-call tool. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const received: Received[] = [];
   const named = new Map<string, number>();

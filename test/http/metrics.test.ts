@@ -22,7 +22,7 @@ test("what was counted is shown with its labels, with the process's own numbers"
   metrics.events.inc({ zone: "101", route: "search", result: "quarantined" }, 3);
   metrics.edgeRequests.inc({ operation: "list-event-logs", outcome: "ok" });
   metrics.notifications.inc({ channel: "slack", outcome: "delivered" });
-  metrics.queueRingFailures.inc();
+  metrics.enqueueFailures.inc();
   metrics.jobEnded({ job: "poll-events", outcome: "done", durationMs: 1_500, endedAt: 1_700_000_000_000 });
   metrics.jobEnded({ job: "walk-days", outcome: "retry", durationMs: 10, endedAt: 1_700_000_000_000 });
   const text = await scrape(url);
@@ -234,7 +234,7 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
 
 test("two services in one process count apart", async () => {
   const [one, other] = [createMetrics(), createMetrics()];
-  one.queueRingFailures.inc();
+  one.enqueueFailures.inc();
 
   expect(await one.render()).toContain("queue_ring_failures_total 1");
   expect(await other.render()).toContain("queue_ring_failures_total 0");

@@ -3,15 +3,15 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
-import { createStore, openDoorbell } from "./support/store.ts";
+import { createStore, openJobQueue } from "./support/store.ts";
 
 test("workers without a job ask Postgres nothing, keep their connections, and still run a job at once", async () => {
   const store = await createStore("postgres");
   onTestFinished(() => store.drop());
   const { job, runs } = recorder("idle");
-  const doorbell = openDoorbell(createBackend("postgres", store.url), [job], { lockMs: 600_000 });
-  doorbell.startWorkers();
-  await doorbell.ring(job.name, { zoneId: 101 }, "tick_a");
+  const jobQueue = openJobQueue(createBackend("postgres", store.url), [job], { lockMs: 600_000 });
+  jobQueue.startWorkers();
+  await jobQueue.enqueue(job.name, { zoneId: 101 }, "tick_a");
   await expect.poll(() => runs, { timeout: 20_000 }).toEqual([101]);
   const client = new pg.Client({ connectionString: store.url });
   await client.connect();
@@ -29,6 +29,6 @@ test("workers without a job ask Postgres nothing, keep their connections, and st
   await delay(12_000);
 
   expect(await look()).toEqual(before);
-  await doorbell.ring(job.name, { zoneId: 102 }, "tick_b");
+  await jobQueue.enqueue(job.name, { zoneId: 102 }, "tick_b");
   await expect.poll(() => runs, { timeout: 4_000 }).toEqual([101, 102]);
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
-import { askRedis, createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+import { askRedis, createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
 const REDIS = KINDS.filter(({ kind }) => kind === "redis").map((row) => [row.name, row] as const);
@@ -27,11 +27,11 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     // BullMQ prints its own remark, once per connection.
     const printed = vi.spyOn(console, "warn").mockImplementation(() => {});
     onTestFinished(() => printed.mockRestore());
-    const doorbell = openDoorbell(createBackend("redis", store.url), []);
-    doorbell.startWorkers();
+    const jobQueue = openJobQueue(createBackend("redis", store.url), []);
+    jobQueue.startWorkers();
 
     await expect
-      .poll(() => doorbell.errors, LOOK)
+      .poll(() => jobQueue.errors, LOOK)
       .toEqual(["store: maxmemory-policy is allkeys-lru, must be noeviction: queued jobs would vanish"]);
   });
 
@@ -51,31 +51,31 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     onTestFinished(async () => void (await askRedis(store.url, "ACL", "DELUSER", name)));
     const url = new URL(store.url);
     Object.assign(url, { username: name, password: "word" });
-    const doorbell = openDoorbell(createBackend("redis", url.href), []);
-    doorbell.startWorkers();
+    const jobQueue = openJobQueue(createBackend("redis", url.href), []);
+    jobQueue.startWorkers();
 
     await expect
-      .poll(() => doorbell.errors.filter((text) => /NOPERM/.test(text)).length, LOOK)
+      .poll(() => jobQueue.errors.filter((text) => /NOPERM/.test(text)).length, LOOK)
       .toBeGreaterThan(9);
     // Without a pause these would be thousands by the time anybody looks.
-    expect(doorbell.errors.length).toBeLessThan(60);
+    expect(jobQueue.errors.length).toBeLessThan(60);
   });
 
   test.skipIf(skipped)(
     "F23: with its memory full a ring says no and why, and is heard once there is room",
     async () => {
       const { job, runs } = recorder("full");
-      const doorbell = openDoorbell(createBackend("redis", store.url), [job]);
-      doorbell.startWorkers(["ingest"]);
-      await doorbell.ring(job.name, { zoneId: 1 }, "before");
+      const jobQueue = openJobQueue(createBackend("redis", store.url), [job]);
+      jobQueue.startWorkers(["ingest"]);
+      await jobQueue.enqueue(job.name, { zoneId: 1 }, "before");
       await expect.poll(() => runs, LOOK).toEqual([1]);
 
       await askRedis(store.url, "CONFIG", "SET", "maxmemory", "1");
-      expect(await doorbell.ring(job.name, { zoneId: 2 }, "during")).toBe(false);
-      expect(doorbell.errors.join()).toContain("maxmemory");
+      expect(await jobQueue.enqueue(job.name, { zoneId: 2 }, "during")).toBe(false);
+      expect(jobQueue.errors.join()).toContain("maxmemory");
       await askRedis(store.url, "CONFIG", "SET", "maxmemory", "0");
 
-      expect(await doorbell.ring(job.name, { zoneId: 3 }, "after")).toBe(true);
+      expect(await jobQueue.enqueue(job.name, { zoneId: 3 }, "after")).toBe(true);
       await expect.poll(() => runs, LOOK).toEqual([1, 3]);
     },
   );
@@ -84,16 +84,16 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     const server = await startTestRedis(findRedisServer() ?? "");
     onTestFinished(() => server.stop());
     const { job, runs } = recorder("survivor");
-    const doorbell = openDoorbell(createBackend("redis", server.url), [job], { ringTimeoutMs: 500 });
-    expect(await doorbell.ring(job.name, { zoneId: 1 }, "before")).toBe(true);
+    const jobQueue = openJobQueue(createBackend("redis", server.url), [job], { enqueueTimeoutMs: 500 });
+    expect(await jobQueue.enqueue(job.name, { zoneId: 1 }, "before")).toBe(true);
 
     await server.kill();
-    expect(await doorbell.ring(job.name, { zoneId: 2 }, "during")).toBe(false);
+    expect(await jobQueue.enqueue(job.name, { zoneId: 2 }, "during")).toBe(false);
     await server.restart();
-    doorbell.startWorkers(["ingest"]);
+    jobQueue.startWorkers(["ingest"]);
 
     await expect.poll(() => runs, LOOK).toEqual([1]);
-    await expect.poll(() => doorbell.ring(job.name, { zoneId: 3 }, "after"), LOOK).toBe(true);
+    await expect.poll(() => jobQueue.enqueue(job.name, { zoneId: 3 }, "after"), LOOK).toBe(true);
     await expect.poll(() => runs, LOOK).toEqual([1, 3]);
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
-import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
 
@@ -20,13 +20,13 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     ["a payload that carries content", "big", { log: "x".repeat(2_000) }],
   ])("%s is refused, said so, and not stored", async (_what, id, extra) => {
     const { job, runs } = recorder("refused");
-    const doorbell = openDoorbell(createBackend(kind, store.url), [job]);
-    doorbell.startWorkers(["ingest"]);
+    const jobQueue = openJobQueue(createBackend(kind, store.url), [job]);
+    jobQueue.startWorkers(["ingest"]);
 
-    expect(await doorbell.ring(job.name, { zoneId: 1, ...extra }, id)).toBe(false);
-    expect(doorbell.errors).toEqual([expect.stringMatching(/^ring refused: /)]);
+    expect(await jobQueue.enqueue(job.name, { zoneId: 1, ...extra }, id)).toBe(false);
+    expect(jobQueue.errors).toEqual([expect.stringMatching(/^enqueue refused: /)]);
 
-    await doorbell.ring(job.name, { zoneId: 2 }, "accepted");
+    await jobQueue.enqueue(job.name, { zoneId: 2 }, "accepted");
     await expect.poll(() => runs, LOOK).toEqual([2]);
   });
 
@@ -34,19 +34,19 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const { job, runs } = recorder("failing", async (run) => {
       if (run === 1) throw Object.assign(new Error("no"), { disposition: "give-up" });
     });
-    const doorbell = openDoorbell(createBackend(kind, store.url), [job]);
-    doorbell.startWorkers(["ingest"]);
-    await doorbell.ring(job.name, { zoneId: 1 }, "failing_1");
+    const jobQueue = openJobQueue(createBackend(kind, store.url), [job]);
+    jobQueue.startWorkers(["ingest"]);
+    await jobQueue.enqueue(job.name, { zoneId: 1 }, "failing_1");
     await expect.poll(() => runs, LOOK).toEqual([1]);
 
-    await doorbell.ring(job.name, { zoneId: 2 }, "failing_2");
+    await jobQueue.enqueue(job.name, { zoneId: 2 }, "failing_2");
 
     await expect.poll(() => runs, LOOK).toEqual([1, 2]);
   });
 
   test.skipIf(skipped)("a ring for a job that nobody knows is a mistake of the caller's", async () => {
-    const doorbell = openDoorbell(createBackend(kind, store.url), []);
+    const jobQueue = openJobQueue(createBackend(kind, store.url), []);
 
-    await expect(doorbell.ring("no-such-job", {}, "a")).rejects.toThrow("no job is called no-such-job");
+    await expect(jobQueue.enqueue("no-such-job", {}, "a")).rejects.toThrow("no job is called no-such-job");
   });
 });

@@ -18,7 +18,7 @@ afterAll(() => database.drop());
 /** Five replicas start and ask at once, and a sixth comes later; how often they rang. */
 async function startReplicas(name: string): Promise<number> {
   let asked = 0;
-  let rung = 0;
+  let enqueued = 0;
   const start = () => {
     const entry = {
       name,
@@ -28,8 +28,8 @@ async function startReplicas(name: string): Promise<number> {
         asked += 1;
         return isDue;
       },
-      ring: async () => {
-        rung += 1;
+      enqueue: async () => {
+        enqueued += 1;
         return true;
       },
     };
@@ -41,7 +41,7 @@ async function startReplicas(name: string): Promise<number> {
   await expect.poll(() => asked, LOOK).toBe(5);
   start();
   await expect.poll(() => asked, LOOK).toBe(6);
-  return rung;
+  return enqueued;
 }
 
 test("F5 F27: however many replicas and restarts, a period is rung once, and so is the next", async () => {

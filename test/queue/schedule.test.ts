@@ -15,7 +15,7 @@ afterEach(() => {
 /** An entry that is always due unless told otherwise, and its schedule, started. */
 function start(entry: Partial<ScheduleEntry> = {}) {
   const asked: number[] = [];
-  const rung: number[] = [];
+  const enqueued: number[] = [];
   const errors: string[] = [];
   const schedule = createSchedule({
     entries: [
@@ -26,9 +26,9 @@ function start(entry: Partial<ScheduleEntry> = {}) {
           asked.push(Date.now() - MIDNIGHT);
           return (await entry.isDue?.()) ?? true;
         },
-        async ring() {
-          rung.push(Date.now() - MIDNIGHT);
-          return (await entry.ring?.()) ?? true;
+        async enqueue() {
+          enqueued.push(Date.now() - MIDNIGHT);
+          return (await entry.enqueue?.()) ?? true;
         },
         ...(entry.everyMs === undefined ? {} : { everyMs: entry.everyMs }),
       },
@@ -37,28 +37,28 @@ function start(entry: Partial<ScheduleEntry> = {}) {
   });
   onTestFinished(() => schedule.stop(0));
   schedule.start();
-  return { asked, rung, errors, schedule };
+  return { asked, enqueued, errors, schedule };
 }
 
 test("rings at the start and then once per period, at its beginning in UTC", async () => {
-  const { rung } = start();
+  const { enqueued } = start();
   await vi.advanceTimersByTimeAsync(65_000);
 
-  expect(rung).toEqual([500, 30_000, 60_000]);
+  expect(enqueued).toEqual([500, 30_000, 60_000]);
 });
 
 test("a period that no cron pattern can say is kept as well", async () => {
-  const { rung } = start({ everyMs: 45_000 });
+  const { enqueued } = start({ everyMs: 45_000 });
   await vi.advanceTimersByTimeAsync(140_000);
 
-  expect(rung).toEqual([500, 45_000, 90_000, 135_000]);
+  expect(enqueued).toEqual([500, 45_000, 90_000, 135_000]);
 });
 
 test("what is not due is not rung, and is asked for again within the period", async () => {
-  const { asked, rung } = start({ isDue: async () => Date.now() - MIDNIGHT >= 12_000 });
+  const { asked, enqueued } = start({ isDue: async () => Date.now() - MIDNIGHT >= 12_000 });
   await vi.advanceTimersByTimeAsync(25_000);
 
-  expect(rung).toEqual([15_500]);
+  expect(enqueued).toEqual([15_500]);
   expect(asked).toEqual([500, 8_000, 15_500]);
 });
 
@@ -71,22 +71,22 @@ test("a daily entry that another replica took is asked for every minute, not eve
 
 test("F7: a tick that a blocked event loop missed is made up for by the next one", async () => {
   vi.useRealTimers();
-  const { rung } = start({ everyMs: 2_000 });
-  await vi.waitFor(() => expect(rung).toHaveLength(1));
+  const { enqueued } = start({ everyMs: 2_000 });
+  await vi.waitFor(() => expect(enqueued).toHaveLength(1));
   // Longer than node-cron tolerates: it drops the run.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_200);
 
-  await vi.waitFor(() => expect(rung.length).toBeGreaterThan(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(enqueued.length).toBeGreaterThan(1), { timeout: 10_000 });
 });
 
 test("F8: a clock that is set back does not silence an entry", async () => {
-  const { rung } = start();
+  const { enqueued } = start();
   await vi.advanceTimersByTimeAsync(30_000);
   vi.setSystemTime(MIDNIGHT - 600_000);
-  const before = rung.length;
+  const before = enqueued.length;
   await vi.advanceTimersByTimeAsync(10_000);
 
-  expect(rung.length).toBe(before + 1);
+  expect(enqueued.length).toBe(before + 1);
 });
 
 test("a run that is still going on is not started a second time", async () => {
@@ -98,33 +98,33 @@ test("a run that is still going on is not started a second time", async () => {
 
 test("a run that never ends is given up after its period, said so, and the entry goes on", async () => {
   let runs = 0;
-  const { rung, errors } = start({ isDue: async () => (++runs === 1 ? never() : true) });
+  const { enqueued, errors } = start({ isDue: async () => (++runs === 1 ? never() : true) });
   await vi.advanceTimersByTimeAsync(62_000);
 
   expect(errors).toEqual(["poll-events: took longer than 30000 ms"]);
-  expect(rung).toEqual([30_500, 60_000]);
+  expect(enqueued).toEqual([30_500, 60_000]);
 });
 
 test("a daily entry's run is given up after a minute", async () => {
   let runs = 0;
-  const { rung } = start({ everyMs: 86_400_000, isDue: async () => (++runs === 1 ? never() : true) });
+  const { enqueued } = start({ everyMs: 86_400_000, isDue: async () => (++runs === 1 ? never() : true) });
   await vi.advanceTimersByTimeAsync(62_000);
 
-  expect(rung).toHaveLength(1);
+  expect(enqueued).toHaveLength(1);
 });
 
 test("a period that was claimed but whose ring nobody heard is rung again without asking", async () => {
-  let rings = 0;
-  const { asked, rung } = start({ ring: async () => ++rings > 2 });
+  let enqueues = 0;
+  const { asked, enqueued } = start({ enqueue: async () => ++enqueues > 2 });
   await vi.advanceTimersByTimeAsync(29_000);
 
   expect(asked).toHaveLength(1);
-  expect(rung).toEqual([500, 8_000, 15_500]);
+  expect(enqueued).toEqual([500, 8_000, 15_500]);
 });
 
 test("an error of the database or the queue is told with the entry's name, and the entry goes on", async () => {
   let asks = 0;
-  const { rung, errors } = start({
+  const { enqueued, errors } = start({
     isDue: async () => {
       if (++asks === 1) throw new Error("no database");
       return true;
@@ -133,18 +133,18 @@ test("an error of the database or the queue is told with the entry's name, and t
   await vi.advanceTimersByTimeAsync(10_000);
 
   expect(errors).toEqual(["poll-events: no database"]);
-  expect(rung).toEqual([8_000]);
+  expect(enqueued).toEqual([8_000]);
 });
 
 test("a stop lets a claimed period still ring, and then nothing rings any more", async () => {
   const claimed = Promise.withResolvers<boolean>();
-  const { rung, schedule } = start({ isDue: () => claimed.promise });
+  const { enqueued, schedule } = start({ isDue: () => claimed.promise });
   const stopped = schedule.stop();
   claimed.resolve(true);
   await stopped;
   await vi.advanceTimersByTimeAsync(120_000);
 
-  expect(rung).toEqual([500]);
+  expect(enqueued).toEqual([500]);
 });
 
 test("a stop does not wait for a run that hangs", async () => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
-import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
 const LOCK_MS = 300;
@@ -36,9 +36,9 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
 
   test.skipIf(skipped)("F25: a job whose worker was killed twice is run by the third", async () => {
     const { job, runs } = recorder("twice-killed");
-    const doorbell = openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
+    const jobQueue = openJobQueue(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
     const victims = await Promise.all([startWorkerProcess(job.name), startWorkerProcess(job.name)]);
-    await doorbell.ring(job.name, { zoneId: 7 }, "only_once");
+    await jobQueue.enqueue(job.name, { zoneId: 7 }, "only_once");
 
     for (const killed of [1, 2]) {
       await expect
@@ -47,7 +47,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       const holder = victims.find(({ child, words }) => !child.killed && words.includes("begun"));
       holder?.child.kill("SIGKILL");
     }
-    doorbell.startWorkers(["ingest"]);
+    jobQueue.startWorkers(["ingest"]);
 
     await expect.poll(() => runs, LOOK).toEqual([7]);
   });
@@ -56,17 +56,17 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     "a job that lasts longer than its lock is run by one of two workers, once",
     async () => {
       const { job, runs } = recorder("long", () => delay(3 * LOCK_MS));
-      const doorbells = [1, 2].map(() =>
-        openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS }),
+      const jobQueues = [1, 2].map(() =>
+        openJobQueue(createBackend(kind, store.url), [job], { lockMs: LOCK_MS }),
       );
-      for (const doorbell of doorbells) doorbell.startWorkers(["ingest"]);
-      await doorbells[0]?.ring(job.name, { zoneId: 1 }, "long_1");
+      for (const jobQueue of jobQueues) jobQueue.startWorkers(["ingest"]);
+      await jobQueues[0]?.enqueue(job.name, { zoneId: 1 }, "long_1");
       await expect.poll(() => runs, LOOK).toEqual([1]);
 
-      await Promise.all(doorbells.map((doorbell) => doorbell.close(10_000)));
+      await Promise.all(jobQueues.map((jobQueue) => jobQueue.close(10_000)));
 
       expect(runs).toEqual([1]);
-      expect(doorbells.flatMap(({ errors }) => errors)).toEqual([]);
+      expect(jobQueues.flatMap(({ errors }) => errors)).toEqual([]);
     },
   );
 
@@ -74,21 +74,21 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     "F24: a worker that was paused past its lock finds its job run by another, and lives on",
     async () => {
       const { job, runs } = recorder("paused");
-      const doorbell = openDoorbell(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
+      const jobQueue = openJobQueue(createBackend(kind, store.url), [job], { lockMs: LOCK_MS });
       const { child, words } = await startWorkerProcess(job.name);
-      await doorbell.ring(job.name, { zoneId: 1 }, "paused_1");
+      await jobQueue.enqueue(job.name, { zoneId: 1 }, "paused_1");
       await expect.poll(() => words, LOOK).toContain("begun");
 
       child.kill("SIGSTOP");
-      doorbell.startWorkers(["ingest"]);
+      jobQueue.startWorkers(["ingest"]);
       await expect.poll(() => runs, LOOK).toEqual([1]);
-      await doorbell.close(1_000);
+      await jobQueue.close(1_000);
       child.kill("SIGCONT");
       child.send("end");
       await expect.poll(() => words, LOOK).toContain("ended");
 
-      const other = openDoorbell(createBackend(kind, store.url), [job]);
-      await other.ring(job.name, { zoneId: 2 }, "paused_2");
+      const other = openJobQueue(createBackend(kind, store.url), [job]);
+      await other.enqueue(job.name, { zoneId: 2 }, "paused_2");
       await expect.poll(() => words.filter((word) => word === "begun").length, LOOK).toBe(2);
     },
   );

@@ -9,7 +9,7 @@ import { startServiceProcess } from "../faults/service-process.ts";
 import { call, makeKey, startArchive } from "../http/start-archive.ts";
 import { createBackend } from "../queue/support/backend.ts";
 import { recorder } from "../queue/support/recorder.ts";
-import { openDoorbell } from "../queue/support/store.ts";
+import { openJobQueue } from "../queue/support/store.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const PERSON = "203.0.113.7";
@@ -53,9 +53,9 @@ test("S15: a search that fails names the address that it was for neither in the 
 
 test("a job that fails in a query leaves nothing of its parameters in the queue, where no erasure comes", async () => {
   const { job, runs } = recorder("failing", async () => void (await ask()));
-  const doorbell = openDoorbell(createBackend("postgres", database.url), [{ ...job, attempts: 1 }]);
-  doorbell.startWorkers();
-  await doorbell.ring(job.name, { zoneId: 101 }, "once");
+  const jobQueue = openJobQueue(createBackend("postgres", database.url), [{ ...job, attempts: 1 }]);
+  jobQueue.startWorkers();
+  await jobQueue.enqueue(job.name, { zoneId: 101 }, "once");
   const kept = async () => {
     const { rows } = await database.pool.query<{ row: string }>("select j::text as row from bullmq.job j");
     return rows.map(({ row }) => row).join("\n");

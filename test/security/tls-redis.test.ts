@@ -11,7 +11,7 @@ import { explainTlsFailure } from "../../src/lib/tls-failure-error.ts";
 import { createQueueBackend } from "../../src/queue/backend.ts";
 import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { recorder } from "../queue/support/recorder.ts";
-import { openDoorbell } from "../queue/support/store.ts";
+import { openJobQueue } from "../queue/support/store.ts";
 import { findTlsRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
 
 const LOOK = { timeout: 20_000 };
@@ -54,12 +54,12 @@ describe.each([
     async (scheme) => {
       const { job, runs } = recorder(`over-${randomUUID()}`);
       const backend = open(at("localhost", scheme), ca);
-      const doorbell = openDoorbell(backend, [job]);
-      doorbell.startWorkers();
-      expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(true);
+      const jobQueue = openJobQueue(backend, [job]);
+      jobQueue.startWorkers();
+      expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(true);
       await expect.poll(() => runs, LOOK).toEqual([101]);
       expect(await backend.findMistake()).toBeNull();
-      expect(doorbell.errors).toEqual([]);
+      expect(jobQueue.errors).toEqual([]);
     },
   );
 
@@ -80,11 +80,11 @@ describe.each([
   ])("S21: a server %s is sent nothing, and what to do is told", async (_name, hostname, caFile, advice) => {
     const { job, runs } = recorder("never");
     const told: string[] = [];
-    const doorbell = openDoorbell(open(at(hostname), caFile), [job], {
+    const jobQueue = openJobQueue(open(at(hostname), caFile), [job], {
       onError: (_where, error) => told.push(explainTlsFailure(error, "Redis").message),
     });
-    doorbell.startWorkers();
-    expect(await doorbell.ring(job.name, { zoneId: 101 }, "tls")).toBe(false);
+    jobQueue.startWorkers();
+    expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tls")).toBe(false);
     await expect.poll(() => told.join("\n"), LOOK).toContain(advice);
     expect(runs).toEqual([]);
   });

@@ -1,10 +1,10 @@
 export interface Dice {
-  /** A whole number from `from` to `to`. */
+  /** Returns a whole number from `from` to `to`. */
   roll(from: number, to: number): number;
   pick<T>(choices: readonly T[]): T;
 }
 
-/** Mulberry32: the same throws for the same seed. */
+/** Returns Mulberry32: the same numbers for the same seed. */
 export function createDice(seed: number): Dice {
   let state = seed;
   const roll = (from: number, to: number) => {

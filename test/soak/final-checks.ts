@@ -4,19 +4,19 @@ import { type SoakWorld, ZONES } from "./soak-world.ts";
 
 export interface FinalCheck {
   readonly name: string;
-  /** What it found, in a few words. */
+  /** The result in a few words. */
   readonly detail: string;
   readonly isMet: boolean;
 }
 
-/** What the platform has shown by now, zone by zone. */
+/** Returns the events that the platform has shown by now, by zone. */
 export async function readShownEvents({ emulator }: SoakWorld): Promise<Map<number, ShownEvent[]>> {
   return new Map(
     await Promise.all(ZONES.map(async (zone) => [zone, await readShown(emulator.url, zone)] as const)),
   );
 }
 
-/** Everything that must be so once the faults are over; `expected` is what had been shown when they ended. */
+/** Checks everything that must hold once the faults are over; `expected` is what had been shown when they ended. */
 export async function runFinalChecks(
   world: SoakWorld,
   expected: ReadonlyMap<number, readonly ShownEvent[]>,
@@ -33,7 +33,7 @@ export async function runFinalChecks(
     const breaches: string[] = [];
     for (const [zone, events] of expected) {
       missing.push(...(await findMissing(database, zone, events)));
-      // Lies keep the log id: an event may be kept under any time that an answer gave it.
+      // Lies keep the log id, so an event may be stored under any time that an answer gave it.
       const lies = { falseTimes: world.liar.witness.falseTimes, isKnown: () => true };
       const read = () => readShown(world.emulator.url, zone);
       breaches.push(...(await findBreaches(database, zone, read, lies)));
@@ -60,7 +60,7 @@ export async function runFinalChecks(
   }
 }
 
-/** Whether every replica ran until a fault or the end of the soak ended it. */
+/** Checks that every replica ran until a fault or the end of the soak ended it. */
 export function checkEnds({ unaskedEnds }: SoakWorld): FinalCheck {
   const detail = unaskedEnds.length === 0 ? "none did" : [...new Set(unaskedEnds)].join("; ");
   return { name: "no replica ended by itself", detail, isMet: unaskedEnds.length === 0 };
@@ -99,14 +99,16 @@ async function checkOutbox({ postgres }: SoakWorld): Promise<FinalCheck> {
   };
 }
 
-/** By the receiver's own book: what the service believes to have told is not enough. */
+/**
+ * Checks the alerts by the receiver's own records, because the service's records of its deliveries do not prove them.
+ */
 async function checkAlerts({ postgres, receiver }: SoakWorld): Promise<FinalCheck> {
   const alerts = await postgres.query<{ id: number; state: string; series: string; firedAt: number }>(
     `select id::int, state, zone_id || ' ' || rule_id as series,
        (extract(epoch from fired_at) * 1000)::float8 as "firedAt" from alerts order by id`,
   );
   const heard = new Set([...receiver.received.map(({ alertId }) => alertId), ...receiver.digested]);
-  // An alert that a group speaks for is named in a message of the group's since it fired.
+  // An alert in a group is named in a message of the group that was sent since the alert fired.
   const isNamed = ({ series, firedAt }: (typeof alerts)[number]) =>
     (receiver.named.get(series) ?? Number.NEGATIVE_INFINITY) >= firedAt;
   const unheard = alerts.filter((alert) => {

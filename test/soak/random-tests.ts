@@ -5,7 +5,7 @@ import path from "node:path";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
-/** Every test file loads it, so that it relates to all of them. */
+/** Every test file loads this file, so every test file depends on it. */
 const SETUP = path.join("test", "support", "random-tests.ts");
 const IMPORT = /^import .*from "fast-check";$/m;
 
@@ -15,7 +15,7 @@ export interface RandomTestOptions {
   readonly signal: AbortSignal;
 }
 
-/** Runs every test file that draws cases with fast-check, all of them from one seed; returns whether they passed. */
+/** Runs every test file that draws cases with fast-check, all of them with one seed. Returns whether they passed. */
 export async function runRandomTests({ seed, onProgress, signal }: RandomTestOptions): Promise<boolean> {
   onProgress(`random tests with TEST_SEED=${seed}`);
   const child = spawn(process.execPath, [VITEST, "related", "--run", ...listDrawing()], {
@@ -33,7 +33,7 @@ export async function runRandomTests({ seed, onProgress, signal }: RandomTestOpt
   return code === 0;
 }
 
-/** The files below `test` that import fast-check: tests, and what tests share. */
+/** Returns the files below `test` that import fast-check: tests and their shared modules. */
 function listDrawing(): string[] {
   return globSync("test/**/*.ts", { cwd: ROOT }).filter(
     (file) => file !== SETUP && IMPORT.test(readFileSync(path.join(ROOT, file), "utf8")),

@@ -1,13 +1,13 @@
 import type { SoakResult } from "./run-soak.ts";
 
-/** Whether everything was survived and every check is met. */
+/** Returns whether every fault was survived and every check passed. */
 export function isPassed({ faults, checks }: SoakResult): boolean {
   return (
     faults.every(({ injected, survived }) => injected === survived) && checks.every(({ isMet }) => isMet)
   );
 }
 
-/** The table for people. */
+/** Returns the table for people. */
 export function reportSoak(result: SoakResult): string {
   const width = Math.max(
     ...result.faults.map(({ name }) => name.length),

@@ -7,25 +7,25 @@ import { reckonLies, type ToldLie } from "./soak-lies.ts";
 import { openSoakWorld, type SoakWorld, ZONES } from "./soak-world.ts";
 
 export interface SoakOptions {
-  /** Of faults; the calm after them comes on top. */
+  /** Minutes with faults. The calm time comes in addition. */
   readonly minutes: number;
-  /** How long everything may take to become complete once the faults have ended. */
+  /** How long everything may take to become complete after the end of the faults. */
   readonly calmMinutes: number;
   readonly seed: number;
   readonly replicas: number;
   readonly historyHours: number;
   readonly eventsPerSecond: number;
   readonly onProgress: (line: string) => void;
-  /** Ends everything that was started. */
+  /** Ends the soak with everything that it started. */
   readonly signal: AbortSignal;
 }
 
 interface FaultTally {
   readonly name: string;
   readonly injected: number;
-  /** After so many of them ingest went on. */
+  /** Number of faults after which ingest continued. */
   readonly survived: number;
-  /** From the end of a fault until ingest went on, at worst. */
+  /** Longest time from the end of a fault until ingest continued. */
   readonly slowestMs: number;
 }
 
@@ -33,10 +33,10 @@ export interface SoakResult {
   readonly faults: readonly FaultTally[];
   readonly lies: readonly ToldLie[];
   readonly checks: readonly FinalCheck[];
-  /** From the last fault until every check was met. */
+  /** Time from the last fault until every check passed. */
   readonly calmMs: number;
   readonly requests: Readonly<Record<string, number>>;
-  /** The end of what the replicas wrote; of use where a check is not met. */
+  /** The end of the replicas' logs, for failed checks. */
   readonly logs: string;
 }
 
@@ -48,7 +48,10 @@ interface Inflicted {
   recoveredAt: number | null;
 }
 
-/** Faults at random for some minutes, then calm, then the reckoning. The same seed inflicts the same in the same order. */
+/**
+ * Runs faults at random for some minutes, then a calm time, then the final checks. The same seed gives the same
+ * faults in the same order.
+ */
 export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const { onProgress } = options;
   onProgress(`soak of ${options.minutes} min, seed ${options.seed}, ${options.replicas} replicas`);
@@ -89,7 +92,7 @@ async function inflictFaults(
   const startedAt = Date.now();
   const endAt = startedAt + minutes * 60_000;
   const kinds = listFaults(world);
-  // Each kind once, in an order of its own, before any comes again; two may overlap.
+  // Each kind occurs once, in random order, before any occurs again. Two may overlap.
   let bag = [...kinds];
   const lanes = Array.from({ length: 2 }, async (_, lane) => {
     await delay(lane * 5_000);
@@ -116,7 +119,7 @@ function attack({ emulator }: SoakWorld, dice: Dice, onProgress: (line: string) 
   onProgress(`       attack ${script}`);
 }
 
-/** Ingest goes on once the search of every zone has reached past a fault's end. */
+/** Watches ingest, which has continued once the search of every zone has passed a fault's end. */
 function watchProgress({ postgres }: SoakWorld, inflicted: readonly Inflicted[]) {
   const stopping = new AbortController();
   const look = async () => {
@@ -164,9 +167,9 @@ async function waitForCalm(
 }
 
 /**
- * Does to the database what an hour of waiting would do: whatever is to be tried again later is due now, list passes are
- * older than they are, and looks that began after the last fault have agreed for an hour. An older pass proves less,
- * never more. A pass younger than `passStandsMs` is left alone, because the other proofs need it.
+ * Changes the database like an hour of waiting: every retry is due now, list passes are older than they are, and
+ * looks that began after the last fault have agreed for an hour. An older pass proves less, never more. A pass
+ * younger than `passStandsMs` is left alone, because the other proofs need it.
  */
 async function pullTimesForward(
   { postgres }: SoakWorld,
@@ -189,7 +192,7 @@ async function pullTimesForward(
     where looks <> '{}' and state = 'open'`);
 }
 
-/** As the service asked them: the liar asks the emulator more than that. */
+/** Returns the service's own requests, because the liar sends more requests to the emulator. */
 function sumRequests({ liar }: SoakWorld): Record<string, number> {
   const zones = [...liar.requests().values()];
   return Object.fromEntries(

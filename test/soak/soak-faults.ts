@@ -4,7 +4,7 @@ import type { Dice } from "./dice.ts";
 import { SOAK_LIES } from "./soak-lies.ts";
 import type { SoakWorld } from "./soak-world.ts";
 
-/** One kind of harm. Resolves when it is over and everything it took away is back. */
+/** One kind of fault. Resolves when it is over and everything is available again. */
 export interface SoakFault {
   readonly name: string;
   inflict(world: SoakWorld, dice: Dice): Promise<void>;
@@ -161,7 +161,7 @@ async function cutCommit({ postgres }: SoakWorld, when: "before" | "after"): Pro
   for (let waited = 0; waited < 100 && !cut.wasCut(); waited++) await delay(100);
 }
 
-/** Every kind, those of Redis only where there is one. */
+/** Returns every kind of fault, those of Redis only if there is one. */
 export function listFaults({ redis }: Pick<SoakWorld, "redis">): readonly SoakFault[] {
   return [...PLATFORM.map(platformFault), ...SOAK_LIES.map(platformLie), ...OTHERS].filter(
     ({ name }) => redis !== null || !name.startsWith("Redis"),

@@ -1,7 +1,7 @@
 import { COUNT_ROUTES, type Lie, ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
 import type { LieTally } from "../support/liar/lying-platform.ts";
 
-/** What the platform says falsely while it looks healthy; the random seed chooses how long. */
+/** False answers of a platform that seems healthy. The random seed chooses how long they last. */
 export const SOAK_LIES: readonly (readonly [name: string, lie: Lie])[] = [
   ["is empty on every route", { kind: "empty", routes: ROUTES }],
   ["shows nothing, counts truthfully", { kind: "empty", routes: ROW_ROUTES }],
@@ -22,7 +22,7 @@ function hiding(routes: Lie["routes"]): Lie {
   return { kind: "short", share: 0.1, salt: "soak", routes };
 }
 
-/** How often each lie was told, and to how many answers and events. */
+/** How often each lie was used, and the number of answers and events that it changed. */
 export interface ToldLie {
   readonly name: string;
   readonly told: number;

@@ -4,26 +4,26 @@ import pg from "pg";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
 import { startTcpProxy, type TcpProxy } from "../faults/tcp-proxy.ts";
 
-/** Durable as in production: it is going to crash. */
+/** Durable settings as in production, because the server is going to crash. */
 const SETTINGS = ["fsync=on", "synchronous_commit=on", "max_connections=120", "shared_buffers=128MB"];
 
 export interface SoakPostgres {
-  /** By way of the proxy, the same over restarts. */
+  /** URL through the proxy, the same after restarts. */
   readonly url: string;
   readonly proxy: TcpProxy;
   query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** Fast: asks everybody to leave. Immediate: as after a power cut, with recovery at the next start. */
+  /** `fast` asks all sessions to end. `immediate` is like a power cut, with recovery at the next start. */
   restart(how: "fast" | "immediate", downMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A Postgres of the soak's own, that can be made to crash. */
+/** Starts a Postgres for the soak that can be made to crash. */
 export async function startSoakPostgres(dataDir: string): Promise<SoakPostgres> {
   chmodSync(dataDir, 0o755);
   const start = () => startEmbeddedPostgres({ dataDir, settings: SETTINGS });
   let postgres: EmbeddedPostgres = await start();
   const portOf = () => Number(new URL(postgres.url).port);
-  // One at a time: a crash in the middle of a restart would meet two servers on one folder.
+  // One restart at a time, because a crash in the middle of a restart would start two servers on one folder.
   let restarted = Promise.resolve();
   const proxy = await startTcpProxy(portOf());
   return {
@@ -46,7 +46,7 @@ export async function startSoakPostgres(dataDir: string): Promise<SoakPostgres> 
         await new Promise((resolve) => setTimeout(resolve, downMs));
         postgres = await start();
         proxy.leadTo(portOf());
-        // Connections to the server that is gone are dead already; those that hang in the proxy are not.
+        // Connections to the ended server are dead already, but those in the proxy are not.
         proxy.cut();
       });
       restarted = turn.catch(() => undefined);

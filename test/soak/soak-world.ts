@@ -16,7 +16,7 @@ export const ZONES = [101, 102] as const;
 interface SoakReplica {
   readonly name: string;
   kill(signal: NodeJS.Signals): void;
-  /** Waits for the end of the present process, then for as long as told, and starts the next. */
+  /** Waits for the end of the current process, then for `afterMs`, and starts the next. */
   startAgain(afterMs: number): Promise<void>;
 }
 
@@ -29,16 +29,16 @@ interface SoakRedis {
 export interface SoakWorld {
   readonly emulator: Emulator;
   readonly postgres: SoakPostgres;
-  /** Null where no server is on PATH: the queues are in Postgres then. */
+  /** Null if no server is on PATH. The queues are in Postgres then. */
   readonly redis: SoakRedis | null;
   readonly toPlatform: TcpProxy;
-  /** Between the network and the emulator. */
+  /** The lying platform, between the network and the emulator. */
   readonly liar: LyingPlatform;
   readonly receiver: WebhookReceiver;
   readonly replicas: readonly SoakReplica[];
-  /** Replicas that ended though nothing ended them, and how. */
+  /** Replicas that ended without a fault, and how. */
   readonly unaskedEnds: readonly string[];
-  /** What the replicas wrote to their terminal and log, the end of it. */
+  /** Returns the end of the replicas' output on terminal and log. */
   readLogs(): string;
   close(): Promise<void>;
 }
@@ -50,7 +50,10 @@ export interface SoakWorldOptions {
   readonly eventsPerSecond: number;
 }
 
-/** The whole service in processes of its own, and everything it depends on, each behind a network that can fail. */
+/**
+ * Opens the whole service in separate processes, and everything that it depends on, each behind a network that can
+ * fail.
+ */
 export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-soak-"));
   const dataDir = path.join(folder, "postgres");
@@ -131,7 +134,7 @@ function createSoakReplica(
     if (lines.length > 40) lines.shift();
   };
 
-  /** A supervisor starts a service again that has ended by itself; here that is a finding as well. */
+  /** Starts the service again after it has ended by itself, like a supervisor. Such an end is also reported. */
   function launch(): ServiceProcess {
     const launched = startServiceProcess(env);
     void launched.exited.then((end) => {
@@ -153,7 +156,7 @@ function createSoakReplica(
       const ended = service;
       await ended.exited;
       await new Promise((resolve) => setTimeout(resolve, afterMs));
-      // Two faults at once may end the same process: one of them starts the next.
+      // Two faults at once may end the same process. Only one of them starts the next.
       if (isEnding || service !== ended) return;
       keep(ended);
       service = launch();

@@ -7,10 +7,10 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** An empty database of the run's Postgres, by a random name; with `template`, a copy of that one. */
+/** Creates an empty database of the run's Postgres with a random name; with `template`, a copy of that one. */
 export async function createTestDatabase(template = "template1"): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll("-", "")}`;
-  // Files are copied: the run's Postgres writes to disk when it likes, and so the checkpoints that this needs cost little.
+  // Files are copied. The run's Postgres does not sync, so the checkpoints that a copy needs cost little.
   await asSuperuser(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(inject("postgresUrl"));
   url.pathname = `/${name}`;

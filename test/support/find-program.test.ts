@@ -6,7 +6,7 @@ import { findProgram } from "./find-program.ts";
 import { findRedisServer, findTlsRedisServer } from "./redis.ts";
 import { makeTemporaryFolder } from "./temporary-folder.ts";
 
-/** What POSIX and Node promise on every machine that runs the tests. */
+/** Programs that POSIX and Node guarantee on every machine that runs the tests. */
 const ALWAYS_THERE = ["sh", "ps"];
 const TESTS = path.join(import.meta.dirname, "..");
 

@@ -10,7 +10,7 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Superuser connection string of a running Postgres 18. */
     postgresUrl: string;
-    /** Name of a database of it that has this version's schema and nothing else; nobody connects to it. */
+    /** Name of a database with this version's schema and nothing else. Nothing connects to it. */
     migratedTemplate: string;
   }
 }
@@ -21,7 +21,7 @@ declare module "vitest" {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const runFolder = createRunFolder();
-  // The folder of every temporary file from here on: workers and their processes inherit it.
+  // The folder of all temporary files from here on. Workers and their processes inherit it.
   process.env["TMPDIR"] = runFolder;
   const postgres = await openPostgres(path.join(runFolder, "postgres"));
   project.provide("postgresUrl", postgres.url);
@@ -39,7 +39,7 @@ async function openPostgres(dataDir: string) {
   return startEmbeddedPostgres({ dataDir, settings });
 }
 
-/** Migrated once for the run: a copy of it takes a tenth of the time. */
+/** Migrates a template once per run, because copying it takes a tenth of the time. */
 async function createTemplate(postgresUrl: string): Promise<string> {
   const name = "migrated_template";
   const client = new pg.Client({ connectionString: postgresUrl });

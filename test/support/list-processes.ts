@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 export interface ListedProcess {
   readonly pid: number;
   readonly parent: number;
-  /** With its arguments, blanks between them. */
+  /** The command with its arguments, separated by blanks. */
   readonly command: string;
 }
 
@@ -22,12 +22,12 @@ export function listProcesses(): ListedProcess[] {
   });
 }
 
-/** A process that ends while it is read is not listed. */
+/** Returns the process, or nothing if it ends while it is read. */
 function readProcess(pid: string): ListedProcess[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-    // The name in brackets may hold anything: state and parent follow the last bracket.
+    // The name in brackets may contain anything. State and parent follow the last bracket.
     const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return [{ pid: Number(pid), parent: Number(parent), command }];
   } catch {

@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { createDice } from "../soak/dice.ts";
 
-/** Longest first: what starts last should not be what takes longest, on however many cores. */
+/** The longest files first, so that a long file never starts last, on any number of cores. */
 const LONG = [
   "app/kill",
   "faults/lies",
@@ -27,14 +27,14 @@ const LONG = [
   "archive/query/search",
 ];
 
-/** The long files in their order, then all others in the order that the run's seed gives. */
+/** Sorts the long files first in this order, then all others in the order of the run's seed. */
 export class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const placeOf = ({ moduleId }: TestSpecification) => {
       const place = LONG.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
       return place === -1 ? LONG.length : place;
     };
-    // By name first: the order in which files are found must not matter to a seed.
+    // Sorted by name first, because the order in which files are found must not affect a seed.
     const known = files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1));
     return shuffle(known, this.ctx.config.sequence.seed).toSorted((a, b) => placeOf(a) - placeOf(b));
   }

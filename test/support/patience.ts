@@ -4,8 +4,8 @@ const PATIENCE_MS = 60_000;
 const waitFor = vi.waitFor;
 
 /**
- * A wait ends as soon as what it waits for is there, and its timeout promises nothing: it is never shorter than a busy
- * machine may need. The default of one second is.
+ * A wait ends as soon as its condition holds, so a long timeout costs nothing. The timeout is never shorter than a
+ * busy machine may need, unlike the default of one second.
  */
 vi.waitFor = (callback, options = {}) => {
   const given = typeof options === "number" ? { timeout: options } : options;

@@ -1,7 +1,7 @@
 /**
- * Loaded with `--import` by every process of a test run: halves the time in which one is ready. For each file of a package
- * Node 24 parses the whole package.json anew, and drizzle-orm's has 180 kB for its hundred files. An import inside of
- * drizzle-orm needs none of it, and an import from outside leads to the same file each time.
+ * Loaded with `--import` by every process of a test run, and halves the start time of each. For each file of a
+ * package Node 24 parses the whole package.json again, and drizzle-orm's has 180 kB for its hundred files. An import
+ * inside drizzle-orm needs none of it, and an import from outside resolves to the same file each time.
  */
 import { registerHooks } from "node:module";
 

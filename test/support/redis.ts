@@ -11,11 +11,11 @@ export function findRedisServer(): string | null {
   return findProgram("valkey-server", "redis-server");
 }
 
-/** The same if it was built with TLS, else null. */
+/** Returns the same program if it was built with TLS, else null. */
 export function findTlsRedisServer(): string | null {
   const server = findRedisServer();
   if (server === null) return null;
-  // One that has it starts and misses its certificate; one that has not does not know the setting.
+  // A server with TLS starts and reports a missing certificate; a server without TLS does not know the setting.
   const started = spawnSync(server, ["--port", "0", "--tls-port", "1"], { encoding: "utf8" });
   return /tls-cert-file/.test(`${started.stdout}${started.stderr}`) ? server : null;
 }
@@ -33,7 +33,10 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-/** A real server on a port of its own, with AOF and noeviction as in production; with `tls` it takes nothing else. */
+/**
+ * Starts a real server on a port of its own, with AOF and noeviction as in production; with `tls` it accepts only
+ * TLS.
+ */
 export async function startTestRedis(server: string, tls?: RedisTls): Promise<TestRedis> {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-redis-"));
   const port = await freePort();
@@ -74,7 +77,7 @@ async function launch(server: string, port: number, folder: string, tls?: RedisT
   await new Promise<void>((resolve, reject) => {
     let output = "";
     child.once("exit", () => reject(new Error(`${server} ended before it was ready: ${output}`)));
-    // Read on for ever: a full pipe would stop the server.
+    // Read without end, because a full pipe would stop the server.
     child.stdout.on("data", (chunk) => {
       output = (output + String(chunk)).slice(-4_000);
       if (output.includes("Ready to accept connections")) resolve();

@@ -12,21 +12,21 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** Where Linux keeps files in memory. */
+/** The folder in which Linux keeps files in memory. */
 const MEMORY = "/dev/shm";
-/** What a run's files need at most, with room. */
+/** Maximum size of a run's files, with a reserve. */
 const NEEDED_BYTES = 6 * 2 ** 30;
 const ABANDONED_AFTER_MS = 3_600_000;
 const NAME = /^longwatch-run-(\d+)-/;
 
 /**
- * Creates the folder of a run's temporary files: in memory where there is room, else on disk. Each of the run's several
- * hundred databases is five hundred files, and to make and remove so many files costs a disk's file system seven times as
- * much as memory's. Removes what runs that were killed have left in memory.
+ * Creates the folder of a run's temporary files: in memory if there is room, else on disk. Each of the run's several
+ * hundred databases is five hundred files, and creating and removing so many files costs a disk's file system seven
+ * times as much as memory's. Removes the folders that killed runs have left in memory.
  */
 export function createRunFolder(): string {
   const folder = mkdtempSync(path.join(isMemoryRoomy() ? MEMORY : tmpdir(), `longwatch-run-${process.pid}-`));
-  // If root runs the tests, Postgres runs as another user, who has to enter the folder.
+  // If root runs the tests, Postgres runs as another user, which has to enter the folder.
   chmodSync(folder, 0o755);
   return folder;
 }
@@ -41,13 +41,16 @@ function isMemoryRoomy(): boolean {
   }
 }
 
-/** In bytes; not `os.freemem()`, which counts the memory of the file cache as used. */
+/** Returns bytes. `os.freemem()` is not used, because it counts the memory of the file cache as used. */
 function readAvailableMemory(): number {
   const [, kibibytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8")) ?? [];
   return Number(kibibytes ?? 0) * 1_024;
 }
 
-/** Containers mount it without the right to execute; tests start programs that they have written. */
+/**
+ * Returns whether files in the folder may be executed. Containers may mount it without that right, and tests start
+ * programs that they have written.
+ */
 function mayExecute(): boolean {
   const folder = mkdtempSync(path.join(MEMORY, `longwatch-run-${process.pid}-`));
   const program = path.join(folder, "program");
@@ -63,10 +66,10 @@ function removeAbandoned(): void {
     if (pid === undefined || isRunning(Number(pid))) continue;
     const folder = path.join(MEMORY, name);
     try {
-      // A run of another container may use the same memory: its process is not seen here, but its files are new.
+      // A run of another container may use the same memory. Its process is not visible here, but its files are new.
       if (Date.now() - statSync(folder).mtimeMs > ABANDONED_AFTER_MS) rmSync(folder, { recursive: true });
     } catch {
-      // Another user's, or removed by another run.
+      // The folder belongs to another user, or another run has removed it.
     }
   }
 }

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { findProgram } from "./find-program.ts";
 
-/** A disk of its own, in memory. */
+/** A separate disk in memory. */
 export interface SmallDisk {
   readonly folder: string;
   enlarge(megabytes: number): void;
   remove(): void;
 }
 
-/** Mounts a disk of so many megabytes; null where this user or this machine may not mount. */
+/** Mounts a disk of `megabytes`. Returns null if this user or this machine may not mount. */
 export function mountSmallDisk(megabytes: number): SmallDisk | null {
   const [mounter, unmounter] = [findProgram("mount"), findProgram("umount")];
   if (mounter === null || unmounter === null) return null;
@@ -30,7 +30,7 @@ export function mountSmallDisk(megabytes: number): SmallDisk | null {
     folder,
     enlarge: (larger) => void mount(`remount,size=${larger}m`),
     remove() {
-      // Lazily: a server that is just ending may hold a file of it.
+      // Unmounted lazily, because a server that is just ending may hold a file of the disk.
       execFileSync(unmounter, ["-l", folder]);
       rmSync(folder, { recursive: true, force: true });
     },

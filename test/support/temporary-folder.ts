@@ -8,7 +8,7 @@ afterAll(() => {
   for (const folder of made) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A folder of this test file, gone with its last test. */
+/** Creates a folder for this test file and removes it after the last test. */
 export function makeTemporaryFolder(name: string): string {
   const folder = mkdtempSync(path.join(tmpdir(), `longwatch-${name}-`));
   made.push(folder);

@@ -1,17 +1,17 @@
 import { escapeControls, hasControls } from "./escape-controls.ts";
 
-/** Few cells have any of it: one look tells which are written as they are. */
+/** Few cells match any of it, so one test finds the cells that are written unchanged. */
 const SPECIAL = /[",\r\n]|^[=+\-@\t\uFF1D\uFF0B\uFF0D\uFF20]|\\u/;
 const NEEDS_QUOTES = /[",\r\n]/;
 /**
- * What a spreadsheet takes for the beginning of a formula, or skips before one: also the full-width forms, and the line
- * feed that some strip.
+ * Matches what a spreadsheet treats as the beginning of a formula, or skips before one. Includes the full-width
+ * forms, and the line feed that some strip.
  */
 const FORMULA = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
 
 /**
- * One line by RFC 4180, with its end. Cells that a spreadsheet would run begin with an apostrophe, which it shows as text;
- * controls are written as `escapeControls` writes them.
+ * Returns one line by RFC 4180, with its line end. Cells that a spreadsheet would evaluate begin with an apostrophe,
+ * which it shows as text. Control characters are written in the form of `escapeControls`.
  */
 export function toCsvLine(cells: readonly string[]): string {
   let line = "";

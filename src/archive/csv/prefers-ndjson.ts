@@ -1,10 +1,10 @@
 const NDJSON = ["application/x-ndjson", "application/ndjson"];
-/** What is sent to whoever does not ask for lines. */
+/** The default media type. */
 const CSV = "text/csv";
 
 /**
- * Whether an `Accept` header asks for NDJSON, which is an extra: by name, with a quality above 0, and not below that of CSV
- * where it names this too.
+ * Returns whether an `Accept` header asks for NDJSON, which is an extension: by name, with a quality above 0, and not
+ * below that of CSV if the header names CSV too.
  */
 export function prefersNdjson(accept = ""): boolean {
   const qualities = new Map(accept.split(",").map(readRange));

@@ -1,7 +1,7 @@
 import { replaceAddresses } from "../../privacy/replace-addresses.ts";
 import { maskAddress } from "./mask.ts";
 
-/** The text with every address in it masked, whoever wrote it: a recommendation, a note. */
+/** Returns the text, such as a recommendation or a note, with every address in it masked. */
 export function maskText(text: string): string {
   return replaceAddresses(text, maskAddress);
 }

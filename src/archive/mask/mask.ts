@@ -2,8 +2,9 @@ import { isObject } from "../../lib/is-object.ts";
 import { ERASED, isPseudonym, splitPseudonym } from "../../privacy/pseudonym.ts";
 
 /**
- * An address without what names one visitor: the last octet of IPv4, as the platform writes it in its records, and all
- * but the first 48 bits of IPv6; of a pseudonym the part of its network stays. A text that is no address is hidden.
+ * Returns an address without the part that identifies one visitor. Of IPv4 the last octet is removed, as in the
+ * platform's records. Of IPv6 only the first 48 bits stay, and of a pseudonym only the network's part. A text that is
+ * no address is hidden.
  */
 export function maskAddress(address: string): string {
   if (address === "" || address === ERASED) return address;
@@ -16,7 +17,10 @@ export function maskAddress(address: string): string {
   return `${groups.filter((group) => group !== "").join(":")}::*`;
 }
 
-/** The record of a list entry without what a visitor sent: no body, no headers, no matched text. Null for no record. */
+/**
+ * Returns the record of a list entry without the visitor's data: no body, no headers, no matched text. Returns null
+ * without a record.
+ */
 export function maskRecord(log: string): string | null {
   let record: unknown;
   try {

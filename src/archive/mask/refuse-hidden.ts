@@ -1,11 +1,12 @@
 import type { Mistakes, Search } from "../query/search.ts";
 
-/** An address or the beginning of one, which only events of that address would be found by. */
+/** Matches an address or the beginning of one, which could only find events of that address. */
 const ADDRESS_LIKE = /^(?=.*[.:])[0-9a-f.:]+$/i;
 
 /**
- * What a key that sees addresses only masked may not ask, because the answer would tell the rest of one: filters and groups
- * by `ip`, and free text that is nothing but a piece of an address. Null when nothing is wrong.
+ * Returns which parts of a search are forbidden for a key that sees addresses only masked, because the answer would
+ * reveal the hidden part: filters and groups by `ip`, and free text that is only a piece of an address. Returns null
+ * when nothing is forbidden.
  */
 export function refuseHidden({ filters, groupBy, query }: Search): Mistakes | null {
   const mistakes: Mistakes = {};

@@ -1,11 +1,11 @@
 import type { Search } from "./search.ts";
 
 /**
- * The first millisecond of each bucket but the first, ascending. Bucket i covers [from + i*width, from + (i+1)*width)
- * with width = (to - from) / buckets, which need not be whole: an event at t is in bucket floor((t - from) / width),
- * and so in the bucket whose number is how many of these starts are not after t. A window with fewer milliseconds than
- * buckets has empty ones, whose starts are equal to the next. No event is older than 1970, so no start is: of a start
- * before 1970 only matters that every event lies after it, and Postgres cannot hold a time as early as an int64 can say.
+ * Returns the first millisecond of each bucket but the first, ascending. Bucket i covers [from + i*width, from +
+ * (i+1)*width) with width = (to - from) / buckets, which need not be whole. So an event at t is in bucket floor((t -
+ * from) / width), which equals the number of these starts that are not after t. A window with fewer milliseconds than
+ * buckets has empty ones, whose starts equal the next start. No event is older than 1970, so starts before 1970 are
+ * moved to it: every event lies after them, and Postgres cannot hold a time as early as an int64 can.
  */
 export function bucketStarts({ from, to, buckets }: Pick<Search, "from" | "to" | "buckets">): number[] {
   const span = BigInt(to) - BigInt(from);

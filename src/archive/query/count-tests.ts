@@ -2,15 +2,15 @@ import { isObject } from "../../lib/is-object.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import type { Filter, Mistakes } from "./search.ts";
 
-/** Tests of a request that an event may have to pass, whatever the time range. */
+/** Maximum number of tests per event in one request, for any time range. */
 const MAX_TESTS = 5_000;
-/** Tests times days of the time range. */
+/** Maximum number of tests times days of the time range. */
 const MAX_TEST_DAYS = 20_000;
-/** As many are allowed for any time range: the estimate by events bounds their cost. */
+/** This many tests are allowed for any time range, because the estimate by events limits their cost. */
 const ALWAYS_ALLOWED = 200;
-/** As many tests of a request stand in its statements one by one, where indexes can answer them. */
+/** Up to this many tests of a request are separate conditions in its statements, so that indexes can answer them. */
 export const FEW_TESTS = 16;
-/** Equal texts are looked up in a hash table: as many cost about as much as one search in a text. */
+/** Equal texts are looked up in a hash table: this many cost about as much as one search within a text. */
 const EQUALS_PER_TEST = 50;
 
 interface Asked {
@@ -19,7 +19,7 @@ interface Asked {
   readonly value?: unknown;
 }
 
-/** Returns how many tests the filters ask of one event. A value or a filter that is there twice counts once. */
+/** Returns how many tests the filters require per event. A duplicate value or filter counts once. */
 export function countTests(filters: readonly Asked[]): number {
   const counted = new Set<string>();
   let tests = 0;
@@ -33,15 +33,15 @@ export function countTests(filters: readonly Asked[]): number {
   return tests;
 }
 
-/** Filters without those that are there twice; each value of a filter once. */
+/** Returns the filters without duplicates, and each value of a filter once. */
 export function withoutDuplicates(filters: readonly Filter[]): readonly Filter[] {
   const distinct = filters.map((filter) => ({ ...filter, value: [...new Set(filter.value)] }));
   return [...new Map(distinct.map((filter) => [JSON.stringify(filter), filter])).values()];
 }
 
 /**
- * Says what is wrong with a body that asks for too many tests; null for any other body. Looks at the body as it was
- * sent, before anything is made of its values: 50,000 values take a few milliseconds.
+ * Returns what is wrong with a body that asks for too many tests; null for any other body. Checks the body as it was
+ * sent, before its values are processed: 50,000 values take a few milliseconds.
  */
 export function refuseManyTests(body: unknown): Mistakes | null {
   if (!isObject(body) || !Array.isArray(body["filters"])) return null;

@@ -1,23 +1,25 @@
 import type { SearchPlan } from "./plan-search.ts";
 
-/** What an index of closed days can look for: a shorter run of characters is in too many texts. */
+/** The shortest run of characters that an index of closed days can find. A shorter one occurs in too many texts. */
 const INDEXED_CHARS = 3;
-/** Share of the events that a look by index reads, so to speak: one in so many, and the page. */
+/** Share of the events that an index scan reads, beside the page. */
 const INDEXED_SHARE = 0.01;
-/** A text of three characters may be rare or in every second event. */
+/** Assumed share of events for a text of three characters, which may be rare or in every second event. */
 const TEXT_SHARE = 0.1;
-/** What is noted of an event is read in so much of the time that the event takes. */
+/** Reading the noted values of an event takes this share of the time of reading the event. */
 const CODED_SHARE = 0.1;
 
-/** Whether an answer reads its page and counts that were made in advance, however many events there are. */
+/**
+ * Returns whether an answer reads only its page and counts that were made in advance, however many events there are.
+ */
 export function readsPageOnly({ clauses, groupBy }: Pick<SearchPlan, "clauses" | "groupBy">): boolean {
   return groupBy.length === 0 && clauses.length === 0;
 }
 
 /**
- * How many events an answer has to read, roughly: what a cap compares before anything runs. `events` are those in the
- * window, `openEvents` those of them in days that are not closed, where neither indexes nor counts help; `most` says of how
- * many events what closed days note of each is read.
+ * Returns roughly how many events an answer has to read, which is compared with a limit before anything runs.
+ * `events` are those in the window, `openEvents` those of them in open days, where neither indexes nor counts help.
+ * `most` limits for how many events the noted values of closed days are read.
  */
 export function estimateCost(
   plan: Pick<SearchPlan, "clauses" | "groupBy" | "isCountable" | "isCoded" | "page" | "pageSize">,
@@ -37,7 +39,7 @@ export function estimateCost(
 
 type Test = SearchPlan["clauses"][number]["tests"][number];
 
-/** Of the events, the share that is read to find those of closed days that pass. */
+/** Returns the share of the events of closed days that has to be read to find those that pass. */
 function shareOf(column: string, test: Test): number {
   switch (test.kind) {
     case "anything":

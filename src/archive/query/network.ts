@@ -2,9 +2,10 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
- * An IPv4 or IPv6 network, or an address as a network of its own, in the one form Postgres reads as `cidr` (no bit
- * set behind the prefix); null for every other text. Also for those that some read as octal (`010.0.0.0/8`) and some fill
- * up in the middle (`10.1/16`): whoever wrote one meant another network than would be found.
+ * Returns an IPv4 or IPv6 network, or an address as a network of its own, in the one form that Postgres reads as
+ * `cidr` (no bit set after the prefix). Returns null for every other text, including those that some programs read as
+ * octal (`010.0.0.0/8`) or fill up in the middle (`10.1/16`), because their author meant another network than the one
+ * that would be found.
  */
 export function toNetwork(text: string): string | null {
   const [address = ""] = text.split("/", 1);

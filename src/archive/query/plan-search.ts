@@ -5,9 +5,9 @@ import { toNetwork } from "./network.ts";
 import type { Dimension, Filter, Search } from "./search.ts";
 import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-test.ts";
 
-/** What free text looks at: a rule's name is its message. */
+/** Columns that free text searches. A rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
-/** Few enough values that each can be counted in advance. */
+/** Dimensions with few enough values to count each in advance. */
 const COUNTED_DIMENSIONS: readonly (Dimension | "message")[] = [
   "feature",
   "ruleId",
@@ -16,33 +16,39 @@ const COUNTED_DIMENSIONS: readonly (Dimension | "message")[] = [
   "action",
 ];
 
-/** At least one of the columns passes at least one of the tests. */
+/** A condition that holds if at least one of the columns passes at least one of the tests. */
 interface Clause {
   readonly columns: readonly (Dimension | "message")[];
   readonly tests: readonly TextTest[];
 }
 
-/** A search as it is run: every clause must hold. */
+/** A search in the form in which it runs: every clause must hold. */
 export interface SearchPlan
   extends Pick<Search, "from" | "to" | "groupBy" | "buckets" | "page" | "pageSize"> {
   readonly clauses: readonly Clause[];
-  /** As `bucketStarts` says it. */
+  /** The result of `bucketStarts`. */
   readonly bucketStarts: readonly number[];
-  /** The rules that are asked for, where nothing else is; null for every rule, undefined when more is asked than rules. */
+  /** The requested rules if the search has no other condition; null for every rule, undefined for any other search. */
   readonly rules: readonly string[] | null | undefined;
-  /** Whether counts of closed days hold the answer: groups by one dimension they know, about which alone is asked. */
+  /**
+   * True if the counts of closed days hold the answer: groups by one dimension that they contain, with conditions on
+   * that one only.
+   */
   readonly isCountable: boolean;
-  /** Whether what is noted of every event of closed days holds the answer: only about such dimensions is asked, each by itself. */
+  /**
+   * True if the noted values of closed days hold the answer: the conditions concern only such dimensions, each by
+   * itself.
+   */
   readonly isCoded: boolean;
 }
 
 /**
- * What is asked of which column, in a form that storage can answer without knowing the search language. For who sees
- * addresses only masked, free text does not look at them: whether `207` is found would tell the rest of one.
+ * Returns the tests per column in a form that storage can answer without knowing the search language. With `isMasked`
+ * free text does not search addresses, because whether `207` is found would reveal the hidden part.
  */
 export function planSearch(search: Search, { isMasked = false } = {}): SearchPlan {
   const { to, groupBy, buckets, page, pageSize } = search;
-  // No event is older than 1970, and Postgres cannot hold a time as early as an int64 can say.
+  // No event is older than 1970, and Postgres cannot hold a time as early as an int64 can.
   const from = Math.max(search.from, 0);
   const filters = withoutDuplicates(search.filters);
   const isMany = countTests(filters) > FEW_TESTS;
@@ -92,12 +98,12 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
   }
 }
 
-/** A text that was cut when it was stored is found by its whole as well. */
+/** Returns the text as it was stored, so that a text that was cut is found by its full length as well. */
 function asKept(field: Dimension, text: string): string {
   return cleanText(text, field === "url" || field === "ua" ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS);
 }
 
-/** The rules that pass every clause. */
+/** Returns the rules that pass every clause. */
 function readRules(clauses: readonly Clause[]): readonly string[] | null | undefined {
   const asked = clauses.map(({ columns: [column], tests: [test] }) =>
     column === "ruleId" && test?.kind === "equals" ? test.texts : undefined,

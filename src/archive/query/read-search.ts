@@ -10,9 +10,9 @@ const MAX_BUCKETS = 500;
 const MAX_PAGE_SIZE = 500;
 const DEFAULT_PAGE_SIZE = 50;
 const SHOWN_CHARS = 80;
-/** Told of one request: a body full of mistakes is not answered with many times its size. */
+/** Maximum number of reported mistakes, so that the answer to a wrong body is not many times its size. */
 const MAX_MISTAKES = 50;
-/** More would make statements that take longer to plan than to run. */
+/** More filters would make statements that take longer to plan than to run. */
 const MAX_FILTERS = 50;
 const MAX_VALUES = 1_000;
 const MAX_VALUE_CHARS = 10_000;
@@ -26,21 +26,21 @@ type Reader = ReturnType<typeof createReader>;
 
 /**
  * Reads a search or export body (platform API spec 2.3 and 2.6). `pageSize` is clamped to 1..500 (50 when unset),
- * `buckets` to 0..500 and `page` to 0 or more; an empty `groupBy` means flat rows and a repeated dimension counts once.
- * Whatever else breaks a rule is reported, all of it at once. How far back a window may reach is the caller's to say.
+ * `buckets` to 0..500 and `page` to 0 or more. An empty `groupBy` means flat rows, and a repeated dimension counts
+ * once. All other mistakes are reported together. The caller checks how far back a window may reach.
  */
 export function readSearch(
   body: unknown,
   kind: "search" | "export",
 ): { readonly search: Search } | { readonly mistakes: Mistakes } {
-  // Fields are named as the caller named them, and one may be called __proto__.
+  // Fields have the caller's names, and one may be called __proto__.
   const mistakes = Object.create(null) as Mistakes;
   const reader = createReader(mistakes);
   if (!isObject(body)) {
     return { mistakes: { $: [`The body must be a JSON object, but it is ${shown(body)}.`] } };
   }
   reader.refuseOthers(body, MEMBERS[kind], "");
-  // In the order in which mistakes are told.
+  // The order of the calls is the order of the reported mistakes.
   const window = readWindow(reader, body);
   const query = reader.text("query", body["query"]);
   const filters = readFilters(reader, body["filters"]);
@@ -116,7 +116,7 @@ function readGroupBy(reader: Reader, value: unknown): Dimension[] {
   return [...new Set(items.filter(isDimension))];
 }
 
-/** Texts are compared with what is kept, which holds no NUL and no lone surrogate: the same is done to both. */
+/** Returns the text without NUL and lone surrogates, because the stored texts hold none either. */
 function asStored(text: string): string {
   return cleanText(text, Number.POSITIVE_INFINITY);
 }
@@ -134,7 +134,7 @@ function shown(value: unknown): string {
   return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS).toWellFormed()}...` : text;
 }
 
-/** Readers of single members: each adds to `mistakes` what is wrong and answers something of the right type. */
+/** Returns readers of single members. Each adds mistakes to `mistakes` and returns a value of the right type. */
 function createReader(mistakes: Mistakes) {
   let told = 0;
   const wrong = (field: string, value: unknown, rule: string) => {
@@ -161,7 +161,7 @@ function createReader(mistakes: Mistakes) {
       return fallback;
     },
 
-    /** Platform API spec 2.3 calls `from` and `to` int64: a window may start before 1970, and just finds nothing there. */
+    /** Reads a time. `from` and `to` are int64 (platform API spec 2.3), so a window may start before 1970. */
     time(field: string, value: unknown): number {
       if (Number.isInteger(value) && Number(value) >= -INT64_END && Number(value) < INT64_END)
         return Number(value);

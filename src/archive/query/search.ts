@@ -1,4 +1,4 @@
-/** What events can be filtered and grouped by, as the platform names it (platform API spec 2.3). */
+/** Dimensions of filters and groups, with the platform's names (platform API spec 2.3). */
 export const DIMENSIONS = [
   "feature",
   "ruleId",
@@ -26,7 +26,7 @@ export interface Filter {
 export interface Search {
   readonly from: number;
   readonly to: number;
-  /** Empty for no free text. */
+  /** Empty without free text. */
   readonly query: string;
   readonly filters: readonly Filter[];
   /** Empty for flat rows; no dimension twice. */
@@ -37,5 +37,5 @@ export interface Search {
   readonly pageSize: number;
 }
 
-/** Field -> what is wrong with it, as the platform's validation answers word it. */
+/** The mistakes by field, worded as in the platform's validation answers. */
 export type Mistakes = Record<string, string[]>;

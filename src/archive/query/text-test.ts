@@ -1,19 +1,21 @@
-/** The escape character of LIKE is its default, the backslash. */
+/** A LIKE pattern. Its escape character is the default, the backslash. */
 interface LikeTest {
   readonly kind: "like";
-  /** For a text whose ASCII letters are lower case and whose letters of `foldFrom` have become those of `foldTo`. */
+  /**
+   * Matches a text with lower-case ASCII letters in which each letter of `foldFrom` was replaced by that of `foldTo`.
+   */
   readonly pattern: string;
-  /** Letters beyond ASCII that the pattern holds in lower case: position by position what becomes what. */
+  /** Letters beyond ASCII that the pattern holds in lower case, and their replacements by position. */
   readonly foldFrom: string;
   readonly foldTo: string;
   /**
-   * Matches whatever `pattern` matches and maybe more, of a text whose ASCII letters alone are lower case: an index
-   * can answer it. The same as `pattern` where nothing beyond ASCII has to be folded.
+   * Matches whatever `pattern` matches and maybe more, in a text in which only ASCII letters are lower case, so that
+   * an index can answer it. Equals `pattern` if nothing beyond ASCII has to be folded.
    */
   readonly asciiPattern: string;
 }
 
-/** Any of many patterns, each as `LikeTest` has it; past any index. */
+/** Any of many patterns, each as in `LikeTest`. No index can answer it. */
 interface LikeAnyTest {
   readonly kind: "likeAny";
   readonly patterns: readonly string[];
@@ -21,21 +23,24 @@ interface LikeAnyTest {
   readonly foldTo: string;
 }
 
-/** What one text is asked. A text that is not known counts as empty. */
+/** The test of one text. An unknown text counts as empty. */
 export type TextTest =
   | { readonly kind: "anything" }
   | { readonly kind: "equals"; readonly texts: readonly string[] }
-  /** `withinAny` is past any index. */
+  /** No index can answer `withinAny`. */
   | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
   | LikeTest
   | LikeAnyTest;
 
-/** Whether a text holds another, ignoring case. */
+/** Returns the test whether a text contains another, ignoring case. */
 export function containsTest(needle: string): TextTest {
   return needle === "" ? { kind: "anything" } : likeTest(["", needle, ""]);
 }
 
-/** `*` stands for any run of characters, also none; ignores case. No other character is special. */
+/**
+ * Returns the test for a pattern in which `*` matches any run of characters, even none. Ignores case. No other
+ * character is special.
+ */
 export function wildcardTest(pattern: string): TextTest {
   if (pattern === "") return { kind: "equals", texts: [""] };
   if (/^\*+$/.test(pattern)) return { kind: "anything" };
@@ -57,7 +62,10 @@ function likeTest(literals: readonly string[]): LikeTest {
   };
 }
 
-/** A letter that texts may hold in another case matches anything: `_` would, too, but an index cannot tell. */
+/**
+ * Returns a pattern in which a letter that texts may hold in another case matches anything. `_` would match it too,
+ * but an index cannot use `_`.
+ */
 function toAsciiPattern(character: string): string {
   return UPPER_FORMS.has(character) ? "%" : escapeLike(character);
 }
@@ -67,10 +75,10 @@ function escapeLike(text: string): string {
 }
 
 /**
- * Lower case, character by character, as `toLowerCase` says it, but for three letters. The sigma has one lower case here:
- * JavaScript makes it `ς` at the end of a word, so that half a word would not be found in the whole. The Kelvin sign and
- * the dotted capital I stay what they are: their lower case is ASCII, and every search for a `k` or an `i` would have
- * to look for them in every text, past any index.
+ * Returns lower case, character by character, like `toLowerCase` except for three letters. The sigma has one lower
+ * case here: JavaScript makes it `ς` at the end of a word, so that half a word would not be found in the whole. The
+ * Kelvin sign and the dotted capital I stay unchanged: their lower case is ASCII, and every search for a `k` or an
+ * `i` would have to look for them in every text, without an index.
  */
 export function foldCase(text: string): string {
   return Array.from(text, foldCharacter).join("");
@@ -81,7 +89,7 @@ function foldCharacter(character: string): string {
   return character === "\u212A" || character === "\u0130" ? character : character.toLowerCase();
 }
 
-/** Letters beyond ASCII by their folded form: what Postgres has to fold itself, since not every locale of it does. */
+/** Letters beyond ASCII by their folded form. Longwatch folds them because not every locale of Postgres does. */
 const UPPER_FORMS: ReadonlyMap<string, readonly string[]> = listUpperForms();
 
 function listUpperForms(): Map<string, string[]> {
@@ -109,7 +117,7 @@ export function joinTests(given: readonly TextTest[]): readonly TextTest[] {
   const joined: TextTest = {
     kind: "likeAny",
     patterns: [...new Set(likes.map(({ pattern }) => pattern))],
-    // A letter that one pattern does not hold is folded in vain for it, and to no harm.
+    // Folding a letter that one pattern does not hold is unnecessary for that pattern but harmless.
     foldFrom: [...folds.keys()].join(""),
     foldTo: [...folds.values()].join(""),
   };

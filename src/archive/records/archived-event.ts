@@ -1,6 +1,6 @@
 import type { Dimension } from "../query/search.ts";
 
-/** An event as its columns have it; what is not known is ''. */
+/** An event with the values of its columns. An unknown value is ''. */
 export interface ArchivedEvent {
   readonly logId: string;
   /** Epoch ms. */

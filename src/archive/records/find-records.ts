@@ -3,9 +3,12 @@ import { hashEventKey } from "../../model/log-id-hash.ts";
 import { type DaySpan, planSpans } from "../plan-spans.ts";
 import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
 
-/** Of `logIdHashes`, per entry. */
+/** Bytes per entry in `logIdHashes`. */
 const HASH_BYTES = 8;
-/** Decompression has four threads; while one block is taken apart others are on their way. */
+/**
+ * Blocks processed in parallel. Decompression has four threads; while one block is divided into entries others are
+ * being read.
+ */
 const LANES = 6;
 
 interface Directory extends BlockState {
@@ -13,15 +16,15 @@ interface Directory extends BlockState {
   readonly logIdHashes: Buffer;
 }
 
-/** Where blocks are kept; one that is asked for by id may be gone, because it was merged into others. */
+/** Reads stored blocks. A block that is requested by id may be missing, because it was merged into others. */
 export interface RecordStore {
   findBlocks(spans: readonly DaySpan[]): Promise<readonly Directory[]>;
   readBlocks(wanted: readonly Directory[]): Promise<ReadonlyMap<string, Buffer>>;
 }
 
 /**
- * The records of events, byte for byte as the platform gave them, by `hashEventKey`. An event whose record was never
- * shown, or is past its retention, is missing. Only blocks that hold one of them are opened.
+ * Returns the records of events, byte for byte as the platform sent them, by `hashEventKey`. An event without a
+ * record, or with one past its retention, is missing. Opens only blocks that hold one of the records.
  */
 export async function findRecords(
   store: RecordStore,
@@ -30,7 +33,7 @@ export async function findRecords(
 ): Promise<Map<string, Buffer>> {
   const first = await look(store, opened, keys);
   if (!first.wasMoved) return first.records;
-  // Blocks were merged between the two questions: the second time their records are in others.
+  // Blocks were merged between the two queries. The second attempt finds their records in other blocks.
   return (await look(store, opened, keys)).records;
 }
 
@@ -50,14 +53,14 @@ async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly Eve
     if (entries === undefined) wasMoved = true;
     for (const { hash, index } of wanted) {
       const record = entries?.[index];
-      // A copy: a view would keep its whole block.
+      // Copied, because a view would keep its whole block in memory.
       if (record !== undefined) records.set(hash, Buffer.from(record));
     }
   });
   return { records, wasMoved };
 }
 
-/** So many at a time: an opened block takes half a megabyte until its entries are copied out. */
+/** Runs a limited number at a time, because an opened block takes half a megabyte until its entries are copied. */
 async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const queue = items.values();
   const lane = async () => {
@@ -71,10 +74,14 @@ interface Place {
   readonly entries: { readonly hash: string; readonly index: number }[];
 }
 
-/** Which entry of which block is the record of an event; of several the one in the earliest block. */
+/**
+ * Returns which entry of which block is the record of each event. If there are several, the one in the earliest
+ * block.
+ */
 function placeRecords(blocks: readonly Directory[], keys: readonly EventKey[]): Place[] {
   const wanted = new Set(keys.map(hashEventKey));
-  // Nearly every hash is a stranger's: its first half, as a number, says so without making a text of it.
+  // Nearly every hash belongs to another event. The first half, as a number, rules it out without converting it to
+  // text.
   const halves = new Set([...wanted].map((hash) => Number.parseInt(hash.slice(0, 8), 16)));
   return blocks.flatMap((block) => {
     const { logIdHashes } = block;

@@ -3,7 +3,7 @@ import { openRawBlock } from "../../model/raw-block.ts";
 
 export type OpenedBlocks = ReturnType<typeof createOpenedBlocks>;
 
-/** Which block, and which state of it: a record may be erased inside its block. */
+/** A block and its version, because a record may be erased within its block. */
 export interface BlockState {
   readonly blockId: string;
   readonly version: string;
@@ -15,11 +15,11 @@ interface OpenedBlock {
 }
 
 /**
- * Blocks as they were opened, the ones used last, up to so many bytes: a reader that turns pages finds most of them
- * again.
+ * Returns a cache of opened blocks, limited in bytes, that keeps the most recently used ones: a reader of successive
+ * pages finds most of them again.
  */
 export function createOpenedBlocks(maxBytes: number) {
-  // For lru-cache a size of 0 means no bound.
+  // lru-cache treats a size of 0 as unlimited.
   const maxSize = Math.max(1, maxBytes);
   const opened = new LRUCache<string, OpenedBlock>({ maxSize, sizeCalculation: sizeOf });
   return {
@@ -38,7 +38,7 @@ export function createOpenedBlocks(maxBytes: number) {
   };
 }
 
-/** The entries are views: what stays in memory is what lies under them. */
+/** The entries are views, so the memory in use is that of their buffers. */
 function sizeOf({ entries }: OpenedBlock): number {
   return Math.max(1, entries[0]?.buffer.byteLength ?? 0);
 }

@@ -1,17 +1,18 @@
 import { isObject } from "../../lib/is-object.ts";
 
-/** A record, taken apart. */
+/** The parsed parts of a record. */
 export interface ReadRecord {
-  /** Whether it is a row of a search, which has no labels. */
+  /** True for a row of a search, which has no labels. */
   readonly isRow: boolean;
-  /** JSON text as a rule; null where there is none. */
+  /** Usually JSON text; null if there is none. */
   readonly log: string | null;
   readonly labels: Record<string, unknown> | null;
 }
 
 /**
- * An entry of the list (platform API spec 2.7), whose `log` is text, or, of a day that had left the list when it was
- * copied, a row of a search (2.4), whose `log` is an object. Null for what is neither.
+ * Reads an entry of the list (platform API spec 2.7), whose `log` is text, or a row of a search (2.4), whose `log` is
+ * an object. Rows are stored for days that had left the list when they were copied. Returns null for any other
+ * record.
  */
 export function readRecord(record: Buffer): ReadRecord | null {
   let entry: unknown;

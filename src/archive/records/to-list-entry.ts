@@ -2,7 +2,7 @@ import { maskAddress, maskRecord } from "../mask/mask.ts";
 import type { ArchivedEvent } from "./archived-event.ts";
 import { readRecord } from "./read-record.ts";
 
-/** The search language's verb as the list's label says it. */
+/** The list's label for each verb of the search language. */
 const STATUSES = new Map([
   ["block", "Blocked"],
   ["log", "Logged"],
@@ -14,10 +14,11 @@ const STATUSES = new Map([
 const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
- * An entry of the date-paged list (platform API spec 2.7) as JSON. With its record it is what the platform sent, byte for
- * byte; where a search's row is all there is of it, the `log` of that and the labels that its dimensions tell; without
- * one (the platform refused the list, or the record is past its retention) it is made of what the search told: a `log`
- * with message, URL, masked address and User-Agent, and labels of which the others are empty.
+ * Returns an entry of the date-paged list (platform API spec 2.7) as JSON. With its record it equals the platform's
+ * entry byte for byte. If the record is a row of a search, the entry has the row's `log` and the labels of its
+ * dimensions. Without a record (the platform refused the list, or the record is past its retention) it is made of the
+ * event's columns: a `log` with message, URL, masked address and User-Agent, and labels of which the others are
+ * empty.
  */
 export function toListEntry(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): string {
   const read = record === undefined ? null : readRecord(record);
@@ -30,7 +31,7 @@ export function toListEntry(event: ArchivedEvent, record: Buffer | undefined, is
 function makeEntry({ logId, occurredAt, fields, message }: ArchivedEvent, isMasked: boolean) {
   const { ip, ua, url, asn, country, ruleId, action } = fields;
   const Headers = ua === "" || isMasked ? [] : [{ Name: "User-Agent", Value: ua }];
-  // The platform hides the last octet of an IPv4 address in its records and leaves IPv6 as it is.
+  // The platform hides the last octet of an IPv4 address in its records and leaves IPv6 unchanged.
   const RemoteIp = isMasked || IPV4.test(ip) ? maskAddress(ip) : ip;
   const log = { ServerZoneId: null, Message: message, Url: url, RemoteIp, UrlEncodedBody: null, Headers };
   const status = STATUSES.get(action) ?? action;

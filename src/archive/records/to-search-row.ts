@@ -4,12 +4,12 @@ import { maskAddress } from "../mask/mask.ts";
 import type { ArchivedEvent } from "./archived-event.ts";
 import { readRecord } from "./read-record.ts";
 
-/** Only such a text can differ from what the platform sent: NUL and broken surrogates were replaced, or its end cut. */
+/** Only such a text can differ from the platform's: NUL and broken surrogates were replaced, or its end was cut. */
 const MADE_STORABLE = /\uFFFD|…$/;
 
 /**
- * A row of a flat search (platform API spec 2.4) as JSON. `log` is the text of the record as the platform sent it, put in
- * as it is; null where no record is kept, or where it is not an object. Masked rows have no record.
+ * Returns a row of a flat search (platform API spec 2.4) as JSON. `log` is the unchanged text of the record as the
+ * platform sent it; null if no record is stored, or if the text is not an object. Masked rows have no record.
  */
 export function toSearchRow(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): string {
   const { logId, occurredAt, fields } = event;
@@ -22,7 +22,7 @@ function readLog(record: Buffer): { text: string; value: Record<string, unknown>
   const text = readRecord(record)?.log ?? null;
   if (text === null) return null;
   try {
-    // It goes into the answer unchanged, so it must be one JSON object and nothing else.
+    // The text goes into the answer unchanged, so it must be one JSON object and nothing else.
     const value: unknown = JSON.parse(text);
     return isObject(value) ? { text, value } : null;
   } catch {
@@ -30,7 +30,10 @@ function readLog(record: Buffer): { text: string; value: Record<string, unknown>
   }
 }
 
-/** The dimensions in the platform's order; a text that had to be changed to be stored comes from the record instead. */
+/**
+ * Returns the dimensions in the platform's order. A text that was changed for storage is taken from the record
+ * instead.
+ */
 function restore(fields: ArchivedEvent["fields"], log: Record<string, unknown> | undefined) {
   const { feature, ruleId, ip, ja4, asn, country, action } = fields;
   const whole = (kept: string, recorded: unknown) =>

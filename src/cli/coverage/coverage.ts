@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../../config/config.ts";
-import type { Standing } from "../../coverage/hour-status.ts";
+import type { HourStatus } from "../../coverage/hour-status.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { toHour } from "../../http/routes/v1/coverage.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
@@ -67,7 +67,7 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
         const names = config.alerting.routing.zones;
         if (flags.json === true) await writeJson(io.stdout, toJson(zones, { now, from, to }));
         else await writeOut(io.stdout, draw(zones, zoneId, names, pickPaint(io)));
-        if (zones.some(({ hours }) => countStandings(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
+        if (zones.some(({ hours }) => countStatuses(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
 }
@@ -93,7 +93,7 @@ export function describeNothing(zoneId: number | undefined): string {
 }
 
 function describeCounts({ hours }: ZoneCoverage): string {
-  const { sealed, searched, open, gap } = countStandings(hours);
+  const { sealed, searched, open, gap } = countStatuses(hours);
   const stored = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
   const gaps = gap === 1 ? "1 hour lost" : `${gap} hours lost`;
   return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${count(stored)} events`;
@@ -124,8 +124,8 @@ function describeNext({ nextToExpire }: ZoneCoverage): string {
   return `next to expire: ${showTime(startsAt)} UTC, ${hoursToLoss.toFixed(1)} hours to loss`;
 }
 
-function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> {
-  const counts: Record<Standing, number> = {
+function countStatuses(hours: ZoneCoverage["hours"]): Record<HourStatus, number> {
+  const counts: Record<HourStatus, number> = {
     sealed: 0,
     searched: 0,
     open: 0,
@@ -133,7 +133,7 @@ function countStandings(hours: ZoneCoverage["hours"]): Record<Standing, number> 
     unwatched: 0,
     "not yet": 0,
   };
-  for (const { standing } of hours) counts[standing]++;
+  for (const { status } of hours) counts[status]++;
   return counts;
 }
 
@@ -149,7 +149,7 @@ function toJson(zones: readonly ZoneCoverage[], span: { now: number; from: numbe
       zoneId,
       firstHour: toIso(firstHour),
       nextToExpire: nextToExpire && { ...nextToExpire, startsAt: toIso(nextToExpire.startsAt) },
-      counts: countStandings(hours),
+      counts: countStatuses(hours),
     })),
   };
 }

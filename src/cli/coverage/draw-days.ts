@@ -1,9 +1,9 @@
-import type { Standing, StandingHour } from "../../coverage/hour-status.ts";
+import type { AssessedHour, HourStatus } from "../../coverage/hour-status.ts";
 import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { DAY_MS, HOUR_MS } from "../../lib/units.ts";
 import { startOfDay, toDay } from "../../model/horizon.ts";
 
-const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> = {
+const CELLS: Record<HourStatus, { readonly cell: string; readonly style: Style }> = {
   sealed: { cell: "█", style: "green" },
   searched: { cell: "▒", style: "cyan" },
   open: { cell: "░", style: "yellow" },
@@ -13,15 +13,15 @@ const CELLS: Record<Standing, { readonly cell: string; readonly style: Style }> 
 };
 
 /** Returns the character of an hour. */
-export function cellOf(standing: Standing): string {
-  return CELLS[standing].cell;
+export function cellOf(status: HourStatus): string {
+  return CELLS[status].cell;
 }
 
 const SCALE = `${" ".repeat(12)}00    06    12    18`;
 
 /** Returns one row per UTC day with one character per hour. Hours outside the span and unknown hours are blank. */
-export function drawDays(hours: readonly StandingHour[], paint: Paint): string[] {
-  const days = new Map<number, StandingHour[]>();
+export function drawDays(hours: readonly AssessedHour[], paint: Paint): string[] {
+  const days = new Map<number, AssessedHour[]>();
   for (const hour of hours) {
     const day = startOfDay(hour.startsAt);
     const row = days.get(day);
@@ -32,20 +32,20 @@ export function drawDays(hours: readonly StandingHour[], paint: Paint): string[]
   return [SCALE, ...[...days].map(([day, row]) => `${toDay(day)}  ${drawDay(day, row, paint)}`)];
 }
 
-function drawDay(day: number, row: readonly StandingHour[], paint: Paint): string {
-  const standings = new Map(row.map(({ startsAt, standing }) => [startsAt, standing]));
+function drawDay(day: number, row: readonly AssessedHour[], paint: Paint): string {
+  const statuses = new Map(row.map(({ startsAt, status }) => [startsAt, status]));
   let line = "";
   let run = "";
-  let last: Standing | undefined;
+  let last: HourStatus | undefined;
   const flush = () => {
     if (run !== "") line += last === undefined ? run : paint(CELLS[last].style, run);
     run = "";
   };
   for (let hour = day; hour < day + DAY_MS; hour += HOUR_MS) {
-    const standing = standings.get(hour);
-    if (standing !== last) flush();
-    last = standing;
-    run += standing === undefined ? " " : CELLS[standing].cell;
+    const status = statuses.get(hour);
+    if (status !== last) flush();
+    last = status;
+    run += status === undefined ? " " : CELLS[status].cell;
   }
   flush();
   return line.trimEnd();

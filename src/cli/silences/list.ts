@@ -59,8 +59,8 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
         read.finish();
         const { rows, nowMs } = await withStore(readConfig(), async (database) => {
           const nowMs = (await readServiceClock(database, io.clock))();
-          const standings = states.map((state) => STANDING_OF[state]);
-          const query = { zoneIds: null, standings, nowMs, ...oneMore(asked) };
+          const statuses = states.map((state) => STANDING_OF[state]);
+          const query = { zoneIds: null, statuses, nowMs, ...oneMore(asked) };
           return { rows: await pageSilences(database.db, query), nowMs };
         });
         const page = toListPage(rows, asked, (row) => toSilence(row, EVERYTHING, nowMs));

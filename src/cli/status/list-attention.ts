@@ -103,7 +103,7 @@ export function listAttention(
       ...(nextToExpire !== null && nextToExpire.hoursToLoss < NEAR_HOURS
         ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`)]
         : []),
-      ...(hours.some(({ standing }) => standing === "gap")
+      ...(hours.some(({ status }) => status === "gap")
         ? [note("gap", `zone ${zoneId}: at least one of the last 72 hours is lost`, `gaps --zone ${zoneId}`)]
         : []),
     ]),

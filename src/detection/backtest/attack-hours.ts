@@ -8,8 +8,8 @@ export interface ConfirmedAttack {
 }
 
 /**
- * The hours that leave a rule's history and its record: from the beginning of the window that opened the spike to the last
- * hour in which a window still ends that counts some of it.
+ * Returns the hours that are removed from a rule's history and its record: from the beginning of the window that
+ * opened the spike to the last hour in which a window ends that still counts some of the spike.
  */
 export function toAttackHours(attacks: readonly ConfirmedAttack[]): ReadonlySet<number> {
   const hours = new Set<number>();

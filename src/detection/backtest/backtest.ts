@@ -3,24 +3,27 @@ import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import { createHindsight, type Hindsight } from "./hindsight.ts";
 
-/** At the beginning of a record nothing has a history, and everyday traffic looks new: it is judged in hindsight. */
+/**
+ * At the beginning of a record no series has a history, so everyday traffic looks new. These minutes are judged in
+ * hindsight.
+ */
 const LEARNING_MINUTES = 180;
-/** A series seen this early was surely there before the record began. */
+/** A series seen this early existed before the record began. */
 const FIRST_SEEN_MINUTES = 60;
-/** So long every rule is new to the record. Shorter records are judged as they are. */
+/** During this time every rule is new to the record. Shorter records are judged as they are. */
 const NEW_RECORD_MINUTES = 1_440;
 
 /** Minutes are numbered since the epoch; a span is half-open. */
 export interface BacktestOptions extends SpikePolicy {
-  /** Where the judging begins; what lies before is history. By default where the counts begin. */
+  /** Where the judging begins. Earlier minutes are history. Default: where the counts begin. */
   readonly startMinute?: number | undefined;
-  /** Counts from here on are left out. By default they end the judging. */
+  /** Counts from here on are left out. Default: the end of the counts. */
   readonly endMinute?: number | undefined;
-  /** What is otherwise for a series. */
+  /** Returns the deviations from the policy for one series. */
   readonly policyOf?: ((series: string) => Partial<SpikePolicy>) | undefined;
 }
 
-/** One alert and the minutes it covers: from the one that reached its threshold to the last that was not quiet. */
+/** One alert and its minutes: from the one that reached its threshold to the last that was not quiet. */
 export interface BacktestAlert {
   readonly series: string;
   readonly fromMinute: number;
@@ -34,14 +37,14 @@ export interface BacktestReport {
   readonly toMinute: number;
   readonly series: number;
   readonly seriesDays: number;
-  /** Rows taken, and the events they count. */
+  /** Number of accepted rows, and the events that they count. */
   readonly rows: number;
   readonly events: number;
   readonly alerts: readonly BacktestAlert[];
   readonly alertMinutes: number;
   readonly alertsPerSeriesDay: number;
   readonly bySeverity: Readonly<Record<SpikeSeverity, number>>;
-  /** Of the alerts, those that are the milder notice of a new rule. */
+  /** Number of alerts that are the less severe notice of a new rule. */
   readonly newRules: number;
 }
 
@@ -56,14 +59,17 @@ interface Followed {
 
 export interface Backtest {
   /**
-   * Takes one row. Rows of a series come in ascending order, each minute once; series may alternate. Where a row
-   * breaks that order, returns the minute it would have to come after.
+   * Accepts one row. Rows of a series come in ascending order, each minute once; series may alternate. If a row
+   * breaks that order, returns the minute that the row would have to come after.
    */
   readonly take: (series: string, minute: number, count: number) => number | undefined;
   readonly report: () => BacktestReport;
 }
 
-/** Replays counts through the detector, about ten kilobytes per series however many rows there are. */
+/**
+ * Returns a backtest that replays counts through the detector. It needs about ten kilobytes per series, however many
+ * rows there are.
+ */
 export function createBacktest(options: BacktestOptions): Backtest {
   const { startMinute, endMinute = Number.POSITIVE_INFINITY } = options;
   const followed = new Map<string, Followed>();
@@ -78,14 +84,14 @@ export function createBacktest(options: BacktestOptions): Backtest {
     const one: Followed = { series, watch, policy, firstMinute, hindsight, keep };
     function keep(episode: Episode): void {
       closed.push({ one, episode });
-      // How early in the record that is, is only known at its end.
+      // How early in the record the episode is can only be decided at the record's end.
       if (episode.openedAt - firstMinute <= NEW_RECORD_MINUTES) hindsight.expect(episode);
     }
     return one;
   }
 
   function take(series: string, minute: number, count: number): number | undefined {
-    // Files are mostly sorted by series: the last one is the likeliest.
+    // Files are mostly sorted by series, so the previous row's series is the likeliest.
     if (current?.series !== series) current = followed.get(series);
     if (minute >= endMinute) return undefined;
     if (current === undefined) {
@@ -132,7 +138,7 @@ export function createBacktest(options: BacktestOptions): Backtest {
   return { take, report };
 }
 
-/** Whether an episode may only show that the record has just begun. */
+/** Returns a check whether an episode may only show that the record has just begun. */
 function createEarly(recordStart: number, recordEnd: number) {
   if (recordEnd - recordStart < NEW_RECORD_MINUTES) return () => false;
   return (firstMinute: number, { openedAt, kind }: Episode) => {
@@ -145,7 +151,7 @@ function createEarly(recordStart: number, recordEnd: number) {
 function toAlert({ series, watch }: Followed, episode: Episode, from: number, to: number): BacktestAlert {
   return {
     series,
-    // Times of an episode are the ends of minutes.
+    // The times of an episode are the ends of minutes.
     fromMinute: Math.max(episode.openedAt - 1, from),
     toMinute: Math.min(episode.lastActiveAt, to),
     isOpen: watch.episode === episode,

@@ -6,21 +6,24 @@ import { WINDOWS } from "../thresholds/windows.ts";
 
 /** The hour after an episode may still count its events in the longest window. */
 const AFTERMATH_HOURS = 2;
-/** The day after that, and the two hours that thresholds leave out. */
+/** The aftermath, the day after it, and the two hours that thresholds leave out. */
 const DUE_HOURS = AFTERMATH_HOURS + 24 + 2;
 
 export interface Hindsight {
   /** Judges a closed episode again once the day after it is known. */
   readonly expect: (episode: Episode) => void;
-  /** To be called before a minute is taken. */
+  /** Call before a minute is taken. */
   readonly reach: (minute: number, onClosed: (episode: Episode) => void) => void;
-  /** Whether the day after shows that it was everyday traffic; with less than a day, what there is. */
+  /**
+   * Returns whether the day after the episode shows that it was everyday traffic. With less than a day, judges what
+   * there is.
+   */
   readonly isEveryday: (episode: Episode, endMinute: number) => boolean;
 }
 
 /**
- * At the beginning of a record nothing has a history: the day that follows stands in for it. A burst that stays the
- * only one was a spike, traffic that goes on as it began was none.
+ * Returns a judge for episodes at the beginning of a record, where no series has a history: the following day
+ * replaces the history. A burst that stays the only one was a spike; traffic that continues as it began was none.
  */
 export function createHindsight(watch: SeriesWatch, policy: SpikePolicy): Hindsight {
   let due: Episode[] = [];

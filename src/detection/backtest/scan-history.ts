@@ -6,7 +6,7 @@ import { computeThresholds, createThresholds, type Thresholds } from "../thresho
 import { windowSums } from "../thresholds/window-sums.ts";
 import { WINDOW_COUNT, WINDOWS } from "../thresholds/windows.ts";
 
-/** Work space of a scan; reusing one for series after series keeps the scan free of allocations. */
+/** Work space of a scan. Reusing it for every series keeps the scan free of allocations. */
 export interface ScanSpace {
   readonly history: HourHistory;
   readonly sums: Int32Array;
@@ -22,9 +22,9 @@ function createScanSpace(): ScanSpace {
 }
 
 /**
- * The detector over a whole history: `counts` holds one number per minute, the first being `firstMinute` (since the
- * epoch), which lies at or before the rule's first event. Calls `visit` for each minute in order; what it is shown
- * lives in `space` and changes with the next minute.
+ * Runs the detector over a whole history. `counts` holds one number per minute, the first being `firstMinute` (since
+ * the epoch), which lies at or before the rule's first event. Calls `visit` for each minute in order. The arguments
+ * of `visit` live in `space` and change with the next minute.
  */
 export function scanHistory(
   counts: ArrayLike<number>,
@@ -51,11 +51,11 @@ export function scanHistory(
 }
 
 export interface PastEpisode extends Episode {
-  /** The end of the last quiet minute; null where the history ends first. */
+  /** The end of the last quiet minute; null if the history ends first. */
   readonly closedAt: number | null;
 }
 
-/** Every spike of a history, in order. */
+/** Returns every spike of a history, in order. */
 export function findEpisodes(
   counts: ArrayLike<number>,
   firstMinute: number,

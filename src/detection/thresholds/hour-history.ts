@@ -1,11 +1,11 @@
 import { WINDOW_COUNT } from "./windows.ts";
 
-/** 168 hours are judged, the two newest are not; a few more so that late counts find their hour. */
+/** 168 hours are judged, and the two newest are not. A few more are kept so that late counts find their hour. */
 const CAPACITY = 192;
 
 /**
- * What is remembered of a series' hours: n, its events, and P_w, the largest count of a window that ended in it.
- * A ring of eight days; hours are numbered since the epoch. An hour nothing was recorded for is zero.
+ * The hours of a series: n, its events, and P_w, the largest count of a window that ended in it. A ring buffer of
+ * eight days. Hours are numbered since the epoch. An hour without a recorded count is zero.
  */
 export interface HourHistory {
   /** The hour of the series' first event; Infinity before it. */
@@ -25,7 +25,7 @@ export function createHourHistory(): HourHistory {
   };
 }
 
-/** Empty again, for the next series. */
+/** Empties the history for the next series. */
 export function resetHours(history: HourHistory): void {
   history.firstHour = Number.POSITIVE_INFINITY;
   history.newestHour = -1;
@@ -37,7 +37,7 @@ export function slotOf(hour: number): number {
   return hour % CAPACITY;
 }
 
-/** Makes `hour` the newest; hours in between are zero. Going back does nothing. */
+/** Makes `hour` the newest; hours in between are zero. An earlier hour changes nothing. */
 export function advanceHours(history: HourHistory, hour: number): void {
   const from = Math.max(history.newestHour + 1, hour - CAPACITY + 1);
   for (let passed = from; passed <= hour; passed += 1) {
@@ -48,7 +48,7 @@ export function advanceHours(history: HourHistory, hour: number): void {
   history.newestHour = Math.max(history.newestHour, hour);
 }
 
-/** Replaces what is known of an hour; one too old to be kept is ignored. */
+/** Replaces the values of an hour. Ignores an hour that is too old to be kept. */
 export function putHour(history: HourHistory, hour: number, events: number, peaks: ArrayLike<number>): void {
   advanceHours(history, hour);
   if (hour <= history.newestHour - CAPACITY) return;

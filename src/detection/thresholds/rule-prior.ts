@@ -1,21 +1,21 @@
 import { WINDOWS } from "./windows.ts";
 
 /**
- * What the platform's own daily counts let expect of a rule of which there is no history yet. Per window (3, 15, 60
- * minutes); logarithms are natural, of 1 + count.
+ * The expectation for a rule without history, from the platform's own daily counts. Per window (3, 15, 60 minutes);
+ * logarithms are natural, of 1 + count.
  */
 export interface RulePrior {
   /** Expected logarithm of an hour's peak. */
   readonly level: readonly number[];
-  /** Its variance from day to day. */
+  /** Variance of that logarithm from day to day. */
   readonly variance: readonly number[];
   /** Events of an hour, on average. */
   readonly eventsPerHour: number;
 }
 
 /**
- * From the totals of days, any order; null where there was not one event. A day's events are taken to be spread evenly:
- * m = total / 24 * w / 60 in a window, and the hour's largest window to reach m + 2 * sqrt(m).
+ * Returns the prior from the totals of days in any order, or null without any event. A day's events are taken as
+ * spread evenly: m = total / 24 * w / 60 in a window, and the hour's largest window reaches m + 2 * sqrt(m).
  */
 export function toRulePrior(dailyTotals: readonly number[]): RulePrior | null {
   if (!dailyTotals.some((total) => total > 0)) return null;

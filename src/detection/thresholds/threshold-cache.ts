@@ -1,33 +1,36 @@
 import type { Thresholds } from "./thresholds.ts";
 
-/** Thresholds are the hour's; sooner or later a late event changes an old hour, so they are not kept for all of it. */
+/**
+ * Thresholds belong to the hour. A late event may change an old hour, so thresholds are not cached for the whole
+ * hour.
+ */
 const KEPT_MS = 600_000;
 
 interface CachedThresholds {
   readonly thresholds: Thresholds;
-  /** The hour of the rule's first event; Infinity where it has none. */
+  /** The hour of the rule's first event; Infinity without any. */
   readonly firstHour: number;
 }
 
-/** What thresholds depend on besides the counts. */
+/** Everything that thresholds depend on besides the counts. */
 export interface ThresholdsKey {
   readonly zoneId: number;
   readonly ruleId: string;
   readonly hour: number;
   readonly z: number;
   readonly floor: number;
-  /** Of the zone's known hours. */
+  /** Identifies the zone's known hours. */
   readonly fingerprint: string;
 }
 
 export interface ThresholdCache {
   get(key: ThresholdsKey, nowMs: number): CachedThresholds | undefined;
   set(key: ThresholdsKey, cached: CachedThresholds, nowMs: number): void;
-  /** Forgets what is too old to be used again. */
+  /** Removes entries that are too old to be used again. */
   prune(nowMs: number): void;
 }
 
-/** Saves reading 168 hours per series at every tick. Holds nothing that cannot be computed again. */
+/** Returns a cache that saves reading 168 hours per series at every tick. Every entry can be computed again. */
 export function createThresholdCache(): ThresholdCache {
   const entries = new Map<string, CachedThresholds & { untilMs: number }>();
   const textOf = ({ zoneId, ruleId, hour, z, floor, fingerprint }: ThresholdsKey) =>

@@ -3,32 +3,38 @@ import { advanceHours, type HourHistory, slotOf } from "./hour-history.ts";
 import type { RulePrior } from "./rule-prior.ts";
 import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
 
-/** Hours back to the oldest one judged; hour and hour before are left out: a guard gap against the attack itself. */
+/**
+ * Hours back to the oldest one judged. The current hour and the one before it are left out, so that an attack does
+ * not raise its own threshold.
+ */
 export const HISTORY_HOURS = 169;
 const NEWEST_HOUR = 2;
-/** Pull of the overall level on a time of day, in hours. */
+/** Weight of the overall level on a time of day, in hours. */
 const LEVEL_WEIGHT = 3;
 const PRIOR_HOURS = 12;
 const PRIOR_DEVIATION = 0.6;
-/** With so many hours of its own a rule needs no prior. */
+/** A rule with this many hours of its own needs no prior. */
 export const ENOUGH_HOURS = 24;
 const PSEUDO_HOURS = 12;
 const CLIP_DEVIATIONS = 2;
 const RESIDUAL_DEVIATIONS = 3;
-/** Pull of no change on the recent level, in hours. */
+/** Weight of no change on the recent level, in hours. */
 const RECENT_WEIGHT = 2;
 const SILENT_SHARE = 0.8;
 const RECORD_CAP = 200;
 const CLUMP_POWER = 0.7;
 
-/** What one hour's minutes are compared with, by window (3, 15, 60 minutes). Logarithms are natural, of 1 + count. */
+/**
+ * The values that one hour's minutes are compared with, by window (3, 15, 60 minutes). Logarithms are natural, of 1 +
+ * count.
+ */
 export interface Thresholds {
-  /** T: a window that counts this much or more is a spike. */
+  /** T: a window with at least this count is a spike. */
   readonly threshold: Float64Array;
   /** Expected logarithm of the hour's peak: mu of this time of day plus the recent level. */
   readonly level: Float64Array;
   readonly deviation: Float64Array;
-  /** What the window counts on average at this time of day. */
+  /** The window's average count at this time of day. */
   readonly usual: Float64Array;
 }
 
@@ -37,7 +43,7 @@ export function createThresholds(): Thresholds {
   return { threshold: column(), level: column(), deviation: column(), usual: column() };
 }
 
-// Scratch space: filled and read within one call, so that judging tens of thousands of series allocates nothing.
+// Work space, filled and read within one call, so that judging tens of thousands of series allocates nothing.
 const hours = new Int32Array(HISTORY_HOURS);
 const values = new Float64Array(HISTORY_HOURS);
 const clipped = new Float64Array(HISTORY_HOURS);
@@ -45,16 +51,16 @@ const hoursOfDay = new Int32Array(24);
 const sums = new Float64Array(24);
 const expected = new Float64Array(24);
 
-/** ln(1 + count); most counts are small, and a table is several times faster than the function. */
+/** ln(1 + count). Most counts are small, and a table is several times faster than the function. */
 const SMALL_LOGS = Float64Array.from({ length: 4_096 }, (_, count) => Math.log1p(count));
 function logOf(count: number): number {
   return count < SMALL_LOGS.length ? (SMALL_LOGS[count] as number) : Math.log1p(count);
 }
 
 /**
- * Thresholds for the minutes of `hour`, from the closed hours [hour - 169, hour - 2] since the rule's first event.
- * The log-peak guard: is this more than the rule's own hourly peaks usually get? Logarithms, clipping and the capped
- * record keep one past attack from hiding the next.
+ * Returns the thresholds for the minutes of `hour`, from the closed hours [hour - 169, hour - 2] since the rule's
+ * first event. The logarithm of a peak is compared with the rule's own hourly peaks. Logarithms, clipping and the
+ * capped record keep one past attack from hiding the next.
  */
 export function computeThresholds(
   history: HourHistory,
@@ -82,7 +88,7 @@ export function computeThresholds(
     const deviation = fitClipped(count, pseudo);
     const level = (expected[hour % 24] as number) + recentLevel(count, hour, deviation);
     let threshold = Math.max(floor, Math.exp(level + z * deviation) - 1);
-    // A rule silent in more than a fifth of its hours: its record and its habit of coming in clumps count too.
+    // For a rule without events in more than a fifth of its hours, its record and its clustering count too.
     if (activity.active < SILENT_SHARE * count) {
       threshold = Math.max(threshold, Math.min(2 * (record + 1) - 1, RECORD_CAP));
       threshold = Math.max(threshold, floor * activity.clump ** CLUMP_POWER);
@@ -95,7 +101,10 @@ export function computeThresholds(
   return out;
 }
 
-/** The platform's daily counts as hours that were not seen: fewer, the more were. */
+/**
+ * The platform's daily counts as hours in addition to the observed ones. The more hours were observed, the fewer are
+ * added.
+ */
 interface Belief {
   readonly hours: number;
   readonly prior: RulePrior | null;
@@ -114,7 +123,7 @@ function believe({ prior }: SpikePolicy, count: number): Belief {
   return { hours: PSEUDO_HOURS * (1 - count / ENOUGH_HOURS), prior };
 }
 
-/** How many hours the history of `hour` has. */
+/** Returns how many hours the history of `hour` has. */
 export function countHistory(history: HourHistory, hour: number, policy: SpikePolicy): number {
   return gatherHours(history, hour, policy);
 }
@@ -132,7 +141,9 @@ function gatherHours(history: HourHistory, hour: number, policy: SpikePolicy): n
   return count;
 }
 
-/** Fits, clips the values to two deviations around the fit, and fits again: past attacks do not blind. */
+/**
+ * Fits, clips the values to two deviations around the fit, and fits again, so that past attacks do not raise the fit.
+ */
 function fitClipped(count: number, pseudo: PseudoHours): number {
   const first = fit(values, count, pseudo);
   for (let i = 0; i < count; i += 1) {
@@ -143,7 +154,7 @@ function fitClipped(count: number, pseudo: PseudoHours): number {
   return fit(clipped, count, pseudo);
 }
 
-/** Fills `expected` by hour of day; returns the deviation around it. */
+/** Fills `expected` by hour of day. Returns the deviation around it. */
 function fit(data: Float64Array, count: number, pseudo: PseudoHours): number {
   sums.fill(0);
   let total = 0;
@@ -159,7 +170,7 @@ function fit(data: Float64Array, count: number, pseudo: PseudoHours): number {
     const sum = (sums[before] as number) + (sums[d] as number) + (sums[after] as number);
     const n = (hoursOfDay[before] as number) + (hoursOfDay[d] as number) + (hoursOfDay[after] as number);
     const around = (sum + LEVEL_WEIGHT * overall) / (n + LEVEL_WEIGHT);
-    // The exact hour wins where it is higher: daily jobs.
+    // The exact hour wins if it is higher, because of daily jobs.
     expected[d] = Math.max(around, ((sums[d] as number) + around) / ((hoursOfDay[d] as number) + 1));
   }
   let squares = PRIOR_HOURS * PRIOR_DEVIATION ** 2 + pseudo.hours * (PRIOR_DEVIATION ** 2 + pseudo.variance);
@@ -169,7 +180,7 @@ function fit(data: Float64Array, count: number, pseudo: PseudoHours): number {
   return Math.sqrt(squares / (count + PRIOR_HOURS + pseudo.hours));
 }
 
-/** How far the two newest judged hours lie from what was expected of them, shrunk towards zero. */
+/** Returns how far the two newest judged hours deviate from the expectation, shrunk towards zero. */
 function recentLevel(count: number, hour: number, deviation: number): number {
   const reach = RESIDUAL_DEVIATIONS * deviation;
   let sum = 0;
@@ -182,7 +193,10 @@ function recentLevel(count: number, hour: number, deviation: number): number {
   return sum / (found + RECENT_WEIGHT);
 }
 
-/** Hours with events, the damped geometric mean of their counts, and the mean count of comparable hours. */
+/**
+ * Returns the number of hours with events, the damped geometric mean of their counts, and the mean count of
+ * comparable hours.
+ */
 function summariseActivity(
   history: HourHistory,
   count: number,

@@ -11,7 +11,7 @@ export interface DailyCounts {
   readonly challenged: number;
 }
 
-/** The days of an answer; keys that are no day are passed over, and of a day that stands twice the greater counts. */
+/** Returns the days of an answer. Skips keys that are no day. If a day occurs twice, the greater count wins. */
 export function toDailyCounts({ data }: Pick<WafRuleMetricsResponse, "data">): DailyCounts[] {
   const days = new Map<string, DailyCounts>();
   for (const [key, counters] of Object.entries(data.overviewPastTwentyEightDays)) {

@@ -1,8 +1,8 @@
 import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
 
 /**
- * Events of the last 3, 15 and 60 minutes up to and including the one at `index`. Minutes before `from` are left out:
- * those that an earlier spike of the series has already reported.
+ * Returns the events of the last 3, 15 and 60 minutes up to and including the one at `index`. Minutes before `from`
+ * are left out, because an earlier spike of the series has already reported them.
  */
 export function windowSums(
   counts: ArrayLike<number>,

@@ -8,7 +8,10 @@ import type { EdgeTransport } from "../transport/transport.ts";
 
 const Params = z.strictObject({ appId: PathText, request: ContainerTemplateRequest });
 
-/** Adds a container template to an application; platform API spec 4.4. Only a 429 is repeated: a second copy would stay. */
+/**
+ * Adds a container template to an application; platform API spec 4.4. Only a 429 is retried, because a second copy
+ * would stay.
+ */
 export async function addContainer(
   transport: EdgeTransport,
   params: { appId: string; request: ContainerTemplateRequest },

@@ -2,7 +2,10 @@ import type { ApiKeyList, ApiKeyListQuery } from "../contract/api-key-list.ts";
 
 type List = (params: ApiKeyListQuery, signal?: AbortSignal) => Promise<ApiKeyList>;
 
-/** The pages of the key list from `params.page` (1 when unset) on, until HasMoreItems is false or a page is empty. */
+/**
+ * Yields the pages of the key list from `params.page` (1 when unset) on, until HasMoreItems is false or a page is
+ * empty.
+ */
 export async function* apiKeyPages(
   list: List,
   params: ApiKeyListQuery,

@@ -4,7 +4,7 @@ import type { EdgeCall } from "../transport/edge-call.ts";
 import { readAnswer } from "../transport/read-answer.ts";
 import type { EdgeTransport } from "../transport/transport.ts";
 
-/** One page of the account's API keys; platform API spec 4.1. The answer holds credentials. */
+/** Returns one page of the account's API keys; platform API spec 4.1. The answer holds credentials. */
 export async function listApiKeys(
   transport: EdgeTransport,
   params: ApiKeyListQuery = {},

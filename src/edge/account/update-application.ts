@@ -8,7 +8,10 @@ import type { EdgeTransport } from "../transport/transport.ts";
 
 const Params = z.strictObject({ appId: PathText, request: ApplicationUpdateRequest });
 
-/** Replaces an application's whole configuration; platform API spec 4.5. What the request leaves out is reset. */
+/**
+ * Replaces an application's whole configuration; platform API spec 4.5. Members that the request leaves out are
+ * reset.
+ */
 export async function updateApplication(
   transport: EdgeTransport,
   params: { appId: string; request: ApplicationUpdateRequest },

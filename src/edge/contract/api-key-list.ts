@@ -11,8 +11,9 @@ const ApiKeyItem = z.looseObject({
 });
 
 /**
- * One page of account keys; platform API spec 2.1. Some lists of that API answer with a bare array: it reads as the only
- * page. `Items` and `HasMoreItems` are required, so names in another case do not read as an account without keys.
+ * One page of account keys; platform API spec 2.1. Some lists of that API answer with a bare array, which is read as
+ * the only page. `Items` and `HasMoreItems` are required, so that names in another case do not read as an account
+ * without keys.
  */
 export const ApiKeyList = z.preprocess(
   (value) =>
@@ -28,7 +29,7 @@ export const ApiKeyList = z.preprocess(
 );
 export type ApiKeyList = z.infer<typeof ApiKeyList>;
 
-/** The query of the list; both are always sent, because without them the answer may change its shape. */
+/** The query of the list. Both members are always sent, because without them the answer may change its shape. */
 export const ApiKeyListQuery = z.strictObject({
   page: z.int().min(1).max(2_147_483_647).default(1),
   perPage: z.int().min(5).max(1_000).default(1_000),

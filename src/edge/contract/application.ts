@@ -5,8 +5,9 @@ import { Int32 } from "./int32.ts";
 const Instances = z.int().min(1).max(1_000);
 
 /**
- * The whole configuration of an application; platform API spec 2.11. It replaces everything: what is left out is reset.
- * A container template with `id` updates that container, without one it adds a container. Volume sizes are whole GB.
+ * The whole configuration of an application; platform API spec 2.11. It replaces everything: omitted members are
+ * reset. A container template with `id` updates that container, without `id` it adds a container. Volume sizes are
+ * whole GB.
  */
 export const ApplicationUpdateRequest = z.strictObject({
   name: z

@@ -10,7 +10,7 @@ const PortMapping = z.strictObject({
   protocols: z.array(z.enum(["tcp", "udp", "sctp"])).optional(),
 });
 
-/** One way in to a container; a CDN endpoint takes exactly one port mapping. */
+/** One endpoint of a container. A CDN endpoint takes exactly one port mapping. */
 export const EndpointRequest = z.strictObject({
   displayName: z.string().min(1).max(50),
   cdn: z

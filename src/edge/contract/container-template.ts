@@ -13,7 +13,7 @@ const MountPath = z
 
 const VolumeMountRequest = z.strictObject({ name: z.string().min(1).max(50), mountPath: MountPath });
 
-/** What may be said when a container is added; platform API spec 2.10 with the ranges of the published description. */
+/** The request to add a container; platform API spec 2.10 with the ranges of the published description. */
 export const ContainerTemplateRequest = z.strictObject({
   name: z.string().min(1).max(50),
   image: z.string().nullish(),
@@ -44,7 +44,7 @@ export const ContainerTemplateRequest = z.strictObject({
 });
 export type ContainerTemplateRequest = z.infer<typeof ContainerTemplateRequest>;
 
-/** The container as the platform keeps it. Unused probes come as null, unset texts as `""`. */
+/** The container as the platform stores it. Unused probes are null, unset texts are `""`. */
 export const ContainerTemplateResponse = z.looseObject({
   id: z.string(),
   name: Text,

@@ -3,11 +3,17 @@ import { z } from "zod";
 const text = z.string().nullish().catch(null);
 const status = z.int().nullish().catch(null);
 
-/** Key, pull zone and DNS zone operations; platform API spec 2.13. Members may be missing, a bad key sends only Message. */
+/**
+ * Error of the key, pull zone and DNS zone operations; platform API spec 2.13. Members may be missing; a bad key
+ * sends only Message.
+ */
 export const LegacyError = z.looseObject({ ErrorKey: text, Field: text, Message: text });
 export type LegacyError = z.infer<typeof LegacyError>;
 
-/** Shield search, export and list, and the second variant of the container operations. More members are allowed. */
+/**
+ * Error of Shield search, export and list, and the second variant of the container operations. More members are
+ * allowed.
+ */
 export const ProblemDetails = z.looseObject({
   type: text,
   title: text,
@@ -17,7 +23,7 @@ export const ProblemDetails = z.looseObject({
 });
 export type ProblemDetails = z.infer<typeof ProblemDetails>;
 
-/** Container operations. `id` is the application's id, `instance` an internal path of the platform. */
+/** Error of the container operations. `id` is the application's id, `instance` an internal path of the platform. */
 export const ExtendedProblem = z.looseObject({
   title: text,
   status,
@@ -31,6 +37,6 @@ export const ExtendedProblem = z.looseObject({
 });
 export type ExtendedProblem = z.infer<typeof ExtendedProblem>;
 
-/** AI recommendation and metrics. */
+/** Error of the AI recommendation and metrics. */
 export const MinimalError = z.looseObject({ statusCode: z.int() });
 export type MinimalError = z.infer<typeof MinimalError>;

@@ -4,7 +4,7 @@ import { StatusBlock } from "./generic-request-response.ts";
 import { LogId } from "./log-id.ts";
 import { OptionalText, Text } from "./text.ts";
 
-/** All strings; `""` stands for none. `status` is an action word such as `Blocked`, not an HTTP status. */
+/** All members are strings; `""` means none. `status` is an action word such as `Blocked`, not an HTTP status. */
 const EventLogLabels = z.looseObject({
   asn: Text,
   country: Text,
@@ -16,7 +16,7 @@ const EventLogLabels = z.looseObject({
   serverZone: Text,
 });
 
-/** One entry of a page. `log` holds JSON as text (read it with EventLog), but is known to be other text as well. */
+/** One entry of a page. `log` holds JSON as text (read it with EventLog), but other text occurs as well. */
 export const EventLogEntry = z.looseObject({
   logId: LogId,
   timestamp: EpochMs,
@@ -26,9 +26,9 @@ export const EventLogEntry = z.looseObject({
 export type EventLogEntry = z.infer<typeof EventLogEntry>;
 
 /**
- * A page of a day's log; platform API spec 2.7. `logs` stays unread, so that one bad entry costs only itself: read each
- * with EventLogEntry. `logs` and `hasMoreData` are required: without them the answer says neither that the day is empty
- * nor that it ends here. The last page's token is `""` or null; both read as null.
+ * A page of a day's log; platform API spec 2.7. The entries of `logs` are not checked here, so that a bad entry
+ * affects no other: read each with EventLogEntry. `logs` and `hasMoreData` are required, because without them the
+ * answer does not say that the day is empty or ends here. The last page's token is `""` or null; both read as null.
  */
 export const EventLogListResponse = z.looseObject({
   logs: z.array(z.unknown()),
@@ -42,8 +42,8 @@ export type EventLogListResponse = z.infer<typeof EventLogListResponse>;
 const Header = z.looseObject({ Name: Text, Value: Text });
 
 /**
- * The request context inside an entry's `log` text, PascalCase. The zone's settings decide how much of it is filled, and
- * the visitor wrote most of it: a member of the wrong type reads as missing instead of taking the others with it.
+ * The request context in an entry's `log` text, PascalCase. The zone's settings decide which members are filled, and
+ * the visitor wrote most of them. So a member of the wrong type reads as missing and does not affect the others.
  * `RemoteIp` may be masked (`203.0.113.*`).
  */
 export const EventLog = z.looseObject({

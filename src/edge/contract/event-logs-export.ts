@@ -2,7 +2,7 @@ import { z } from "zod";
 import { EpochMs } from "./epoch-ms.ts";
 import { EventLogsFilter, WINDOW_ORDER } from "./event-logs-search.ts";
 
-/** What an export may say; platform API spec 2.6. Grouping and paging do not exist here. */
+/** The request of an export; platform API spec 2.6. It has no grouping and no paging. */
 export const EventLogsExportRequest = z
   .strictObject({
     from: EpochMs,

@@ -44,8 +44,9 @@ function isNetwork(text: string): boolean {
 export const WINDOW_ORDER = { path: ["to"], error: "must be after from" };
 
 /**
- * What a search may say; platform API spec 2.3. `pageSize` and `buckets` are not clamped here: the server clamps and
- * its answer says what it used. Whether the window lies within the last 72 hours is the server's clock's business.
+ * The request of a search; platform API spec 2.3. `pageSize` and `buckets` are not clamped here: the server clamps
+ * them and its answer says which values it used. Only the server checks, by its own clock, whether the window lies
+ * within the last 72 hours.
  */
 export const EventLogsSearchRequest = z
   .strictObject({
@@ -66,7 +67,10 @@ const Dimensions = z
   .nullish()
   .transform((value) => value ?? {});
 
-/** One flat row. Read row by row, so that a bad one can be set aside; `log` is an object here, a string in the list. */
+/**
+ * One flat row. Rows are read one by one, so that a bad one can be quarantined. `log` is an object here, a string in
+ * the list.
+ */
 export const EventRow = z.looseObject({
   logId: LogId,
   timestamp: EpochMs,
@@ -95,8 +99,8 @@ export type EventGroup = z.infer<typeof EventGroup>;
 const Entries = listOf(z.unknown());
 
 /**
- * A search answer; platform API spec 2.4. The side that was not asked for is `[]` whether the platform sent null,
- * `[]` or nothing. Rows and groups stay unread: read each with EventRow or EventGroup.
+ * A search answer; platform API spec 2.4. The side that was not requested is `[]` whether the platform sent null,
+ * `[]` or nothing. The elements of rows and groups are not checked here: read each with EventRow or EventGroup.
  */
 export const EventLogsSearchResponse = z.preprocess(
   requireList(["rows", "groups"]),
@@ -117,7 +121,7 @@ function responseWith(asked: "rows" | "groups", other: "rows" | "groups") {
     .refine((page) => page[other].length === 0, { path: [other], error: `must be empty beside ${asked}` });
 }
 
-/** The same, by the side that the request asked for: that side is a list, and the other side holds nothing. */
+/** The answer by the side that was requested: that side is a list, and the other side is empty. */
 export const SEARCH_RESPONSES = {
   rows: responseWith("rows", "groups"),
   groups: responseWith("groups", "rows"),

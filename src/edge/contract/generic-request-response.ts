@@ -22,8 +22,8 @@ export const GenericRequestResponse = z.looseObject({
 export type GenericRequestResponse = z.infer<typeof GenericRequestResponse>;
 
 /**
- * The block as a member of a page. Absent and null mean "nothing to report". A block of another type is refused, because
- * nobody knows whether it reports a failure.
+ * The block as a member of a page. Absent and null mean "nothing to report". A block of another type is refused,
+ * because it may report a failure.
  */
 export const StatusBlock = z
   .looseObject({

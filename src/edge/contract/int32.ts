@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const MAX_INT32 = 2_147_483_647;
 
-/** A .NET int32; anything outside makes the platform refuse the whole body. */
+/** A .NET int32. The platform refuses a body with any value outside its range. */
 export const Int32 = z
   .int()
   .min(-MAX_INT32 - 1)
@@ -17,5 +17,5 @@ export const Count = z
   .nullish()
   .transform((value) => value ?? 0);
 
-/** A .NET int64 in a response; its digits as a text where a double cannot hold it. */
+/** A .NET int64 in a response; a text of its digits if a double cannot hold it. */
 export const Int64 = z.union([z.int(), z.string().regex(/^-?\d+$/)]);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** A list in a response; null and absent read as empty. */
+/** Returns the schema of a list in a response; null and absent read as empty. */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z
     .array(item)

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { isObject } from "../../lib/is-object.ts";
 
 /**
- * A preprocessing step that refuses everything but an object with a list in at least one of `members`. A failure of the
- * platform carries null lists, and null that reads as "no events" is the one misreading that loses data silently.
+ * Returns a preprocessing step that refuses everything but an object with a list in at least one of `members`. A
+ * failure of the platform contains null lists, and reading null as "no events" would lose data silently.
  */
 export function requireList(members: readonly string[]) {
   return (value: unknown, context: z.RefinementCtx): unknown => {

@@ -13,7 +13,7 @@ const counters = {
 const WafRuleCounters = z.looseObject(counters);
 type WafRuleCounters = z.infer<typeof WafRuleCounters>;
 
-/** The days of the overview; a member that holds no counters is left out, and costs only itself. */
+/** The days of the overview. A member that holds no counters is left out and affects no other. */
 const Overview = z
   .record(z.string(), WafRuleCounters.nullable().catch(null))
   .nullish()
@@ -25,7 +25,8 @@ const Overview = z
 
 /**
  * A rule's counters; platform API spec 2.9. The keys of `overviewPastTwentyEightDays` are days as the platform writes
- * them (`dd-MM-yyyy`, elsewhere ISO): read them with parseMetricsDay. `data` is required: null is no count of zero.
+ * them (`dd-MM-yyyy`, elsewhere ISO): read them with parseMetricsDay. `data` is required, because null is not a count
+ * of zero.
  */
 export const WafRuleMetricsResponse = z.looseObject({
   data: z.looseObject({

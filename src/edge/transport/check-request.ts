@@ -4,8 +4,8 @@ import type { EdgeOperation } from "../edge-operation.ts";
 import { describeIssue } from "./describe-issue.ts";
 
 /**
- * The strict writer: a request that breaks its contract is not sent. Throws an EdgeError EDGE_INVALID_REQUEST with every
- * mistake.
+ * Returns the request if it fulfils its contract. Throws an EdgeError EDGE_INVALID_REQUEST with every mistake
+ * otherwise, so that nothing is sent.
  */
 export function checkRequest<Schema extends z.ZodType>(
   operation: EdgeOperation,

@@ -5,9 +5,15 @@ export class UnknownEncodingError extends Error {
   override readonly name = "UnknownEncodingError";
 }
 
-/** A page of a megabyte in pieces of the default 16 KiB costs the main thread more than inflating costs the pool. */
+/**
+ * With the default pieces of 16 KiB, a page of a megabyte costs the main thread more than inflating it costs the
+ * thread pool.
+ */
 const CHUNK_BYTES = 262_144;
-/** 8 MiB, the most that RFC 9659 lets a server use; the default of 128 MiB per answer is a gift to a hostile one. */
+/**
+ * 8 MiB, the most that RFC 9659 allows a server. The default of 128 MiB per answer would let a hostile server use up
+ * the memory.
+ */
 const ZSTD_WINDOW_LOG = 23;
 
 function createDecoder(encoding: string) {
@@ -26,7 +32,10 @@ function createDecoder(encoding: string) {
   }
 }
 
-/** The body without its content encodings (gzip, br, zstd, deflate, or several). Destroying it destroys the source. */
+/**
+ * Returns the body without its content encodings (gzip, br, zstd, deflate, or several). Destroying it destroys the
+ * source.
+ */
 export function decodeBody(body: Readable, contentEncoding: string | undefined): Readable {
   const encodings = (contentEncoding ?? "")
     .split(",")
@@ -35,7 +44,7 @@ export function decodeBody(body: Readable, contentEncoding: string | undefined):
   try {
     return encodings.reverse().reduce<Readable>((source, encoding) => {
       const decoder = createDecoder(encoding);
-      // The reader of the last stage sees every error; the callback only keeps them from being unhandled.
+      // The reader of the last stage sees every error. The callback only prevents unhandled errors.
       return pipeline(source, decoder, () => {});
     }, body);
   } catch (error) {

@@ -16,7 +16,7 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-/** One broken rule as `field value: rule`; `root` is the whole value that was checked. */
+/** Returns one broken rule as `field value: rule`; `root` is the whole value that was checked. */
 export function describeIssue(issue: z.core.$ZodIssue, root: unknown): string {
   const path = issue.path
     .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))

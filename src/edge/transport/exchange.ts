@@ -10,13 +10,13 @@ import type { EdgeCall } from "./edge-call.ts";
 import { FailedAttempt } from "./failed-attempt.ts";
 import { readFailure } from "./read-failure.ts";
 
-/** Of an error body only the beginning matters. */
+/** Maximum number of bytes read of an error body. */
 const MAX_ERROR_BYTES = 1_024 * 1_024;
 
 export interface Exchange {
   readonly status: number;
   readonly contentType: string;
-  /** Decoded; must be read to its end or destroyed. */
+  /** The decoded body; must be read to its end or destroyed. */
   readonly body: Readable;
   readonly requestId: string | null;
   readonly retryAfterMs: number | null;
@@ -27,9 +27,9 @@ function only(value: string | string[] | undefined): string | undefined {
 }
 
 /**
- * Sends one request and waits for the head of its answer. Headers are kept to what is needed: an Accept header is known
- * to break a list of this platform. Redirects are not followed, the key would travel along. `idleTimeoutMs` limits
- * silence; 0 leaves everything to the signal.
+ * Sends one request and waits for the head of its answer. Sends only the headers that are needed: an Accept header is
+ * known to break a list of this platform. Redirects are not followed, because the key would be sent along.
+ * `idleTimeoutMs` limits silence; 0 leaves all limits to the signal.
  */
 export async function exchange(
   pool: Pool,
@@ -62,8 +62,8 @@ export async function exchange(
 }
 
 /**
- * Throws the failure of an answer whose status is not 2xx. Its body may be cut, damaged or missing: then the status
- * speaks alone.
+ * Throws the failure of an answer whose status is not 2xx. If its body is cut, damaged or missing, only the status
+ * decides.
  */
 export async function throwStatus(answer: Exchange, signal: AbortSignal): Promise<never> {
   const body = await readBody(answer.body, MAX_ERROR_BYTES, true).catch(() => Buffer.alloc(0));

@@ -5,7 +5,10 @@ import type { EdgeErrorCode } from "../edge-error.ts";
 import { UnknownEncodingError } from "./decode-body.ts";
 import type { Failure } from "./read-failure.ts";
 
-/** Why one attempt failed and what its answer said about trying again. Thrown by an attempt, read by runAttempts. */
+/**
+ * The reason why one attempt failed, and what its answer said about a retry. Thrown by an attempt, read by
+ * runAttempts.
+ */
 export class FailedAttempt extends Error {
   override readonly name = "FailedAttempt";
   readonly failure: Failure;
@@ -20,7 +23,7 @@ export class FailedAttempt extends Error {
   }
 }
 
-/** An answer that came but cannot be read. */
+/** Returns the failure for an answer that cannot be read. */
 export function malformed(status: number | null, message: string): Failure {
   return { code: "EDGE_MALFORMED", status, message, errorKey: null, field: null };
 }
@@ -43,14 +46,15 @@ function readThrown(error: Error, endedBy: EndedBy | null): Failure {
   if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
     return without("EDGE_TIMEOUT", "the platform went silent");
   }
-  // zlib reports damage as Z_*, ERR_* of brotli and ZSTD_*; everything else comes from the socket or undici's parser.
+  // zlib reports damage as Z_*, brotli as ERR_* and zstd as ZSTD_*. All other errors come from the socket or undici's
+  // parser.
   if (/^(?:Z_|ERR_|ZSTD_)/.test(code) && !code.startsWith("ERR_STREAM") && !code.startsWith("ERR_SSL")) {
     return malformed(null, `the compressed body is damaged (${code})`);
   }
   return without("EDGE_NETWORK", `the connection failed (${code}): ${error.message}`);
 }
 
-/** Whatever an attempt threw, as a failure; `endedBy` says whether the deadline was behind it. */
+/** Converts anything that an attempt threw to a failure. `endedBy` says whether the deadline caused it. */
 export function toFailedAttempt(thrown: unknown, endedBy: EndedBy | null): FailedAttempt {
   if (thrown instanceof FailedAttempt && endedBy === null) return thrown;
   const error = toError(thrown);

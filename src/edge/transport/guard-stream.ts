@@ -4,7 +4,7 @@ import { toFailedAttempt } from "./failed-attempt.ts";
 import type { CsvReply } from "./receive-csv.ts";
 import { type AttemptSettings, toEdgeError } from "./run-attempts.ts";
 
-/** The chunks of a stream under its deadline; what breaks on the way is an EdgeError, and nothing is retried. */
+/** Yields the chunks of a stream under its deadline. Errors become EdgeErrors, and nothing is retried. */
 export async function* guardStream(
   call: EdgeCall,
   settings: AttemptSettings,

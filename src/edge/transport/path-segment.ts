@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /**
- * Text that may become one segment of a path. Dots alone would climb to another operation, and half a surrogate pair
+ * Text that may become one segment of a path. Dots alone would lead to another operation, and half a surrogate pair
  * cannot be encoded.
  */
 export const PathText = z
@@ -11,7 +11,7 @@ export const PathText = z
   .refine((text) => text !== "." && text !== "..", "must not be a dot segment")
   .refine((text) => !/\p{Cs}/u.test(text), "must be well-formed Unicode");
 
-/** Percent-encodes everything a segment may not hold, `/` and `=` of tokens included. */
+/** Percent-encodes everything that a segment may not hold, including `/` and `=` of tokens. */
 export function toSegment(text: string | number): string {
   return encodeURIComponent(text);
 }

@@ -3,7 +3,10 @@ import { EdgeError } from "../edge-error.ts";
 import { type EdgeCall, isRepeatable } from "./edge-call.ts";
 import type { EdgeReply } from "./receive-reply.ts";
 
-/** The tolerant reader: unknown members stay. Throws EDGE_MALFORMED when the JSON is not what the operation answers. */
+/**
+ * Returns the parsed answer and keeps unknown members. Throws EDGE_MALFORMED when the JSON does not fulfil the
+ * operation's contract.
+ */
 export function readAnswer<Schema extends z.ZodType>(
   schema: Schema,
   call: EdgeCall,
@@ -11,7 +14,7 @@ export function readAnswer<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const parsed = schema.safeParse(reply.json);
   if (parsed.success) return parsed.data;
-  // Paths and types only: the values are the platform's, and a key list's values are credentials.
+  // Names paths and types only, because values come from the platform, and a key list's values are credentials.
   const said = parsed.error.issues.map((issue) => `${issue.path.join(".") || "body"}: ${issue.message}`);
   throw new EdgeError({
     operation: call.operation,

@@ -2,12 +2,12 @@ import { isObject } from "../../lib/is-object.ts";
 import { ExtendedProblem, LegacyError, MinimalError, ProblemDetails } from "../contract/errors.ts";
 import { GenericRequestResponse } from "../contract/generic-request-response.ts";
 
-/** What a body says about a failure, whichever of the platform's shapes it has. */
+/** The content of an error body in any of the platform's shapes. */
 export interface ErrorReading {
   readonly message: string | null;
   readonly errorKey: string | null;
   readonly field: string | null;
-  /** The body's own status code; null when it names none. */
+  /** The body's own status code; null when it has none. */
   readonly statusCode: number | null;
 }
 
@@ -21,7 +21,7 @@ function code(value: number | null | undefined): number | null {
   return value === null || value === undefined || value === 0 ? null : value;
 }
 
-/** The status block at one of its three places; null where there is none that says anything. */
+/** Returns the status block from one of its three places; null if there is none with content. */
 export function readBlock(value: unknown): (ErrorReading & { readonly success: boolean }) | null {
   const parsed = GenericRequestResponse.safeParse(value);
   if (!parsed.success) return null;

@@ -16,8 +16,9 @@ const WINDOW_KEY = /^invalid_datetime_window/i;
 const DENIED = /authorization has been denied/i;
 
 /**
- * The key decides before the status, because the platform sends one failure under several statuses. A 401 with a key is
- * a rejected request; a denied authorization under any status, 500 included, is a matter of credentials.
+ * Returns the kind of failure. The key decides before the status, because the platform sends one failure under
+ * several statuses. A 401 with a key is a rejected request. A denied authorization under any status, even 500, is a
+ * matter of credentials.
  */
 function classify(status: number, reading: ErrorReading): EdgeErrorCode {
   const { errorKey, message } = reading;
@@ -44,7 +45,8 @@ const SAYINGS: Record<number, string> = {
 
 function toFailure(httpStatus: number, reading: ErrorReading): Failure {
   const own = reading.statusCode !== null && reading.statusCode >= 400 ? reading.statusCode : httpStatus;
-  // A limiter in front of the platform decides alone: whatever the body says, the answer is "later".
+  // A 429 may come from a limiter in front of the platform, so it decides alone: whatever the body says, the request
+  // is retried later.
   const status = httpStatus === 429 ? httpStatus : own;
   const message = reading.message ?? SAYINGS[status] ?? `HTTP ${httpStatus} without an explanation`;
   return {
@@ -57,8 +59,8 @@ function toFailure(httpStatus: number, reading: ErrorReading): Failure {
 }
 
 /**
- * Whether a status block is the one with its defaults (status 0, success false, no texts). Successes of the platform were
- * seen with it, so it reports nothing.
+ * Returns whether a status block has only its defaults (status 0, success false, no texts). The platform sends it
+ * with successes, so it reports nothing.
  */
 function isDefaultBlock(block: Record<string, unknown>): boolean {
   const members = [block["statusCode"], block["success"], block["message"], block["errorKey"]];
@@ -66,9 +68,9 @@ function isDefaultBlock(block: Record<string, unknown>): boolean {
 }
 
 /**
- * The failure inside an answer that claims to be a success, null where there is none. Everything but `success: true`
- * without an error's key or status is a failure (platform API spec 7.1), also when it gives no reason: the lists beside it
- * are null, and reading those as "no events" would be a silent gap. The one exception is the block with its defaults.
+ * Returns the failure in an answer with a success status, or null. Everything but `success: true` without an error's
+ * key or status is a failure (platform API spec 7.1), even without a reason: the lists beside it are null, and
+ * reading those as "no events" would be a silent gap. The one exception is the block with its defaults.
  */
 function findFailedBlock(json: unknown): ErrorReading | null {
   if (!isObject(json)) return null;
@@ -83,7 +85,7 @@ function findFailedBlock(json: unknown): ErrorReading | null {
   return null;
 }
 
-/** The failure that an answer reports, or null for a success; upstream facts on error envelopes. */
+/** Returns the failure that an answer reports, or null for a success; upstream facts on error envelopes. */
 export function readFailure(reply: { status: number; json: unknown; text: string }): Failure | null {
   const { status, json, text } = reply;
   if (status >= 200 && status < 300) {

@@ -5,9 +5,9 @@ import { FailedAttempt, malformed } from "./failed-attempt.ts";
 import { readFailure } from "./read-failure.ts";
 import { describeStatus } from "./receive-reply.ts";
 
-/** A failure in the place of a file is small. */
+/** Maximum size of an answer that is a failure instead of a file. */
 const MAX_SNIFFED_BYTES = 64 * 1_024;
-/** The only status with a file. */
+/** The only status of an answer with a file. */
 const FILE_STATUS = 200;
 
 export interface CsvReply {
@@ -28,21 +28,22 @@ async function* follow(
   }
 }
 
-/** The first cell of every export is `timestamp`, quoted or not; what follows ends the cell. */
+/** The first cell of every export is `timestamp`, quoted or not, followed by the end of the cell. */
 const HEADER = /^(?:timestamp[ \t]*[,;\r\n]|"timestamp"[ \t]*[,;\r\n])/i;
 const WHOLE_HEADER = /^(?:timestamp|"timestamp")$/i;
-/** A text that is longer and has no header is no export. */
+/** A longer text without a header is no export. */
 const MAX_HEADER_CHARS = 64;
 
-/** The text so far, without a byte order mark and blanks in front. */
+/** Returns the text so far, without a byte order mark and leading blanks. */
 function startOf(head: readonly Buffer[]): string {
   return Buffer.concat(head).toString("latin1").replace("\u00ef\u00bb\u00bf", "").trimStart();
 }
 
 /**
- * Receives a file of CSV. Neither status nor content type tells a file from a failure here: errors may be labelled
- * text/csv, files application/json, and a refusal may come with 202. The header does (platform API spec 4.8): an answer
- * without one is a failure, also when it is empty, because an export without events still has its header.
+ * Receives a file of CSV. Neither status nor content type distinguishes a file from a failure here: errors may be
+ * labelled text/csv, files application/json, and a refusal may come with 202. Only the header does (platform API spec
+ * 4.8). An answer without the header is a failure even if it is empty, because an export without events still has its
+ * header.
  */
 export async function receiveCsv(answer: Exchange, signal: AbortSignal): Promise<CsvReply> {
   const { status, requestId, retryAfterMs } = answer;

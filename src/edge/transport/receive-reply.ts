@@ -10,12 +10,12 @@ export interface EdgeReply {
   readonly status: number;
   /** The body parsed once; undefined when the call expects nothing and got nothing. */
   readonly json: unknown;
-  /** The same, byte for byte as the platform wrote it (decompressed). */
+  /** The body byte for byte as the platform wrote it (decompressed). */
   readonly body: Buffer;
   readonly requestId: string | null;
 }
 
-/** Enough of an answer to say what it is. */
+/** Maximum number of bytes quoted from an answer. */
 const START_BYTES = 1_024;
 
 function describe(text: string): string {
@@ -26,12 +26,12 @@ function describe(text: string): string {
     : "the answer is not complete JSON";
 }
 
-/** The mistake of an answer whose status is a success, but none of this operation. */
+/** Returns the message for a success status that this operation does not have. */
 export function describeStatus(status: number, onlyStatus: number): string {
   return `HTTP ${status} where only ${onlyStatus} is a success`;
 }
 
-/** Reads an answer to its end. Throws a FailedAttempt for every failure, those dressed as successes included. */
+/** Reads an answer to its end. Throws a FailedAttempt for every failure, even one with a success status. */
 export async function receiveReply(
   call: EdgeCall,
   answer: Exchange,

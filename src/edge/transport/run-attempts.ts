@@ -8,10 +8,10 @@ import { type FailedAttempt, toFailedAttempt } from "./failed-attempt.ts";
 import type { RequestGate } from "./request-gate.ts";
 import { mayRetry, planRetry, type RetryPlan } from "./retry-timing.ts";
 
-/** One attempt, told once it is over; for metrics and debug logs. */
+/** One finished attempt, for metrics and debug logs. */
 export interface AttemptReport {
   readonly operation: EdgeOperation;
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
   readonly durationMs: number;
   /** null after a success. */
@@ -30,11 +30,11 @@ export interface AttemptSettings {
   readonly random: () => number;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly onAttempt: (report: AttemptReport) => void;
-  /** Takes the access key out of a text, should the platform echo it. */
+  /** Removes the access key from a text, in case the platform echoes it. */
   readonly hideKey: (text: string) => string;
 }
 
-/** Only name and message survive: errors of the HTTP parser carry raw response bytes, which may echo the key. */
+/** Keeps only name and message: errors of the HTTP parser hold raw response bytes, which may contain the key. */
 function toCause(error: unknown, hideKey: (text: string) => string): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   const cause = new Error(hideKey(error.message));
@@ -48,7 +48,7 @@ function dispositionOf(call: EdgeCall, code: EdgeErrorCode, waitMs: number | nul
   return mayHelp ? "retry" : "give-up";
 }
 
-/** A failed attempt as the error that leaves the client. */
+/** Returns the error of a failed attempt that the client throws. */
 export function toEdgeError(
   call: EdgeCall,
   failed: FailedAttempt,
@@ -91,8 +91,8 @@ function planNext(call: EdgeCall, settings: AttemptSettings, failed: FailedAttem
 }
 
 /**
- * Runs `attempt` until it succeeds, fails for good, or attempts or time run out; throws an EdgeError, or the reason of
- * the caller's own signal as it is. The caller of this function releases the deadline.
+ * Runs `attempt` until it succeeds, fails for good, or attempts or time run out. Throws an EdgeError, or the
+ * unchanged reason of the caller's own signal. The caller of this function releases the deadline.
  */
 export async function runAttempts<
   Result extends { readonly status: number; readonly requestId: string | null },
@@ -133,7 +133,7 @@ export async function runAttempts<
       const retryInMs = plan.kind === "sleep" ? plan.delayMs : null;
       report({ code, status, requestId: failed.requestId, retryInMs });
       if (plan.kind === "stop") throw toEdgeError(call, failed, plan.waitMs, hideKey);
-      // An abort during the pause is read at the top of the next round.
+      // The next iteration checks for an abort during the pause.
       await settings.sleep(plan.delayMs, deadline.signal).catch(() => {});
     }
   }

@@ -18,36 +18,39 @@ export interface EdgeTransportOptions {
   /** http or https, with an optional path prefix. */
   readonly baseUrl: string;
   readonly accessKey: Secret;
-  /** Passed before every attempt. Default: open. */
+  /** Admits every attempt. Default: open. */
   readonly gate?: RequestGate;
-  /** Total per call: connecting, every attempt, every pause between them, the whole body; not the gate. Default 30 s. */
+  /**
+   * Total time of a call: connecting, every attempt, every pause between them, the whole body; without the wait at
+   * the gate. Default 30 s.
+   */
   readonly timeoutMs?: number;
-  /** Of a decompressed body. Default 64 MiB. */
+  /** Maximum size of a decompressed body. Default 64 MiB. */
   readonly maxBodyBytes?: number;
-  /** Most sockets at a time; further calls queue. Default 8. */
+  /** Maximum number of sockets; further calls queue. Default 8. */
   readonly connections?: number;
-  /** The first attempt included. Default 4. */
+  /** Includes the first attempt. Default 4. */
   readonly maxAttempts?: number;
   readonly clock?: Clock;
-  /** 0 to 1, exclusive; jitter of the back-off. */
+  /** Returns a number from 0 to 1, exclusive, for the jitter of the back-off. */
   readonly random?: () => number;
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly onAttempt?: (report: AttemptReport) => void;
 }
 
 export interface StreamLimits {
-  /** Longest silence of the platform, before the first byte and between any two. */
+  /** Longest silence of the platform, before the first byte and between any two bytes. */
   readonly idleTimeoutMs: number;
-  /** Of the whole stream, attempts before the first byte included, the gate not; null for none. */
+  /** Total time of the stream, including attempts before the first byte, without the gate; null for no limit. */
   readonly timeoutMs: number | null;
 }
 
 export interface EdgeTransport {
-  /** A whole answer. Throws EdgeError, or the signal's reason when the caller ends it. */
+  /** Returns a whole answer. Throws EdgeError, or the signal's reason when the caller aborts. */
   request(call: EdgeCall, signal?: AbortSignal): Promise<EdgeReply>;
-  /** A file, handed on as it comes. Retries end with the first byte; breaking off the loop closes the connection. */
+  /** Returns a file as it arrives. Retries end with the first byte. Leaving the loop closes the connection. */
   stream(call: EdgeCall, limits: StreamLimits, signal?: AbortSignal): Promise<CsvReply>;
-  /** Ends every call in flight and closes the sockets. */
+  /** Aborts every running call and closes the sockets. */
   close(): Promise<void>;
 }
 
@@ -65,7 +68,10 @@ function readSettings(options: EdgeTransportOptions): AttemptSettings {
   };
 }
 
-/** The one way to the platform: pooled sockets, total deadlines, capped bodies, retries, failures as EdgeError. */
+/**
+ * Returns the transport, which every request to the platform uses: pooled sockets, total deadlines, size limits,
+ * retries, failures as EdgeError.
+ */
 export function createEdgeTransport(options: EdgeTransportOptions): EdgeTransport {
   const { origin, basePath } = checkConnection(options.baseUrl, options.accessKey);
   const settings = readSettings(options);

@@ -2,10 +2,13 @@ import ipaddr from "ipaddr.js";
 import type { ColumnName, Columns } from "../columns.ts";
 import type { Filter, Search } from "./request.ts";
 
-/** What the free text looks at. */
+/** The columns that free text searches. */
 const QUERY_COLUMNS: readonly ColumnName[] = ["ip", "ruleId", "url", "ua", "message"];
 
-/** `*` stands for any run of characters, also none; linear in practice, so no pattern can stall the emulator. */
+/**
+ * Returns whether a text matches. `*` matches any run of characters, even none. Linear in practice, so no pattern can
+ * block the emulator.
+ */
 function matchesWildcard(pattern: string, text: string): boolean {
   const [head = "", ...rest] = pattern.toLowerCase().split("*");
   const lower = text.toLowerCase();
@@ -22,7 +25,7 @@ function matchesWildcard(pattern: string, text: string): boolean {
   return position <= lower.length - tail.length;
 }
 
-/** An address without a prefix length is a network of its own. */
+/** Returns whether an address is in a network. An address without a prefix length is a network of its own. */
 function isInNetwork(ip: string, cidr: string): boolean {
   if (!ipaddr.isValid(ip)) return false;
   const address = ipaddr.parse(ip);
@@ -41,12 +44,15 @@ const MATCHES: Record<Filter["op"], (value: string, text: string) => boolean> = 
   wildcard: matchesWildcard,
 };
 
-/** `eq` and `in` compare exactly; `contains` and `wildcard` ignore case. Several values: any of them. */
+/**
+ * Returns whether a text passes the filter. `eq` and `in` compare exactly; `contains` and `wildcard` ignore case. One
+ * of several values is enough.
+ */
 function matchesFilter(filter: Filter, text: string): boolean {
   return filter.value.some((value) => MATCHES[filter.op](value, text));
 }
 
-/** Asks each distinct text of a column once. */
+/** Tests each distinct text of a column once. */
 function perText(
   columns: Columns,
   name: ColumnName,
@@ -65,7 +71,7 @@ function perText(
   };
 }
 
-/** Filters are combined with AND, and with the free text. */
+/** Returns the test for rows. Filters and the free text are combined with AND. */
 export function createMatcher(
   columns: Columns,
   search: Pick<Search, "filters" | "query">,

@@ -23,8 +23,9 @@ function mostCommon(counts: ReadonlyMap<string, number>): string {
 }
 
 /**
- * Bucket i covers [from + i*width, from + (i+1)*width) with width = (to - from) / buckets (platform API spec 2.4).
- * In whole numbers: a window may start as early as an int64 can say, where floating point is off by whole buckets.
+ * Returns the bucket of a time. Bucket i covers [from + i*width, from + (i+1)*width) with width = (to - from) /
+ * buckets (platform API spec 2.4). Computed in whole numbers, because a window may start as early as an int64 allows,
+ * where floating point is off by whole buckets.
  */
 function bucketOf(timeMs: number, search: Pick<Search, "from" | "to" | "buckets">): number {
   const sinceStart = BigInt(timeMs) - BigInt(search.from);
@@ -70,7 +71,7 @@ function compareKeys(one: readonly string[], other: readonly string[]): number {
   return 0;
 }
 
-/** Groups of the given rows (oldest first): largest first, equal counts by key in code unit order. */
+/** Returns the groups of the given rows (oldest first): largest first, equal counts by key in code unit order. */
 export function groupRows(columns: Columns, rows: readonly number[], search: Search) {
   const tallies = new Map<string, Tally>();
   for (const row of rows) {

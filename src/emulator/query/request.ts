@@ -35,7 +35,9 @@ const PROPERTIES = {
 };
 const FILTER_PROPERTIES = ["field", "op", "value"];
 const MAX_INT32 = 2 ** 31 - 1;
-/** The spec does not show size limits (section 8). These are the archive's, so that a client meets the same ones in both. */
+/**
+ * The spec names no size limits (section 8). These are the archive's, so that a client meets the same limits in both.
+ */
 const MAX_FILTERS = 50;
 const MAX_VALUES = 1_000;
 const MAX_TEXT_CHARS = 10_000;
@@ -87,9 +89,9 @@ function readQuery(body: Json, refuse: Refuse): string {
 }
 
 /**
- * Platform API spec 2.3: the operator `cidr` takes IPv4 or IPv6. The spec does not show how a network is written. Read here
- * are an address, which is a network of one, and an address with a prefix length. The zone index of an IPv6 address
- * (`fe80::1%eth0`) may be letters and digits, and means nothing: the platform shows no zone of an event's address.
+ * Platform API spec 2.3: the operator `cidr` takes IPv4 or IPv6. The spec does not define how a network is written.
+ * Accepted are an address, which is a network of one, and an address with a prefix length. The zone index of an IPv6
+ * address (`fe80::1%eth0`) may be letters and digits and is ignored, because events have no such index.
  */
 function isNetwork(text: string): boolean {
   const [address = "", prefix, ...more] = text.split("/");
@@ -100,8 +102,8 @@ function isNetwork(text: string): boolean {
 }
 
 /**
- * Platform API spec 2.3, filter clause. The schema calls all three members nullable, but the spec gives null no meaning.
- * A clause with a null member is refused, because a clause that is ignored would show more than was asked for.
+ * Platform API spec 2.3, filter clause. The schema calls all three members nullable, but the spec gives null no
+ * meaning. A clause with a null member is refused, because ignoring it would show more than was requested.
  */
 function readFilter(given: unknown, path: string, refuse: Refuse): Filter[] {
   if (!isObject(given)) {
@@ -183,10 +185,10 @@ function quote(value: unknown): string {
 }
 
 /**
- * Reads a search body by platform API spec 2.3, or an export body by 2.6: the request, or every field that breaks a
- * rule. Written from the spec alone and in its order, so that the emulator shares no mistake with Longwatch's archive.
- * Only the sentences about mistakes are the archive's, because the spec has none (section 7 rule 3) and tests compare
- * whole answers.
+ * Reads a search body by platform API spec 2.3, or an export body by 2.6. Returns the request, or every field that
+ * breaks a rule. Written from the spec alone and in its order, so that the emulator shares no mistake with
+ * Longwatch's archive. Only the sentences about mistakes are the archive's, because the spec has none (section 7 rule
+ * 3) and tests compare whole answers.
  */
 export function readSearch(
   body: unknown,

@@ -2,10 +2,10 @@ import type { ZoneStore } from "../zone-store.ts";
 import { HORIZON_MS } from "../zone-store.ts";
 import type { Mistakes, Search } from "./request.ts";
 
-/** How far a window may reach into the future: clocks differ. */
+/** How far a window may reach into the future, because clocks differ. */
 const FUTURE_TOLERANCE_MS = 5 * 60_000;
 
-/** The end of the window must lie within the last 72 hours; its start may be older, it just finds nothing there. */
+/** Returns the mistakes of a window. Its end must lie within the last 72 hours; its start may be older. */
 export function checkWindow(search: Pick<Search, "to">, nowMs: number): Mistakes | undefined {
   if (search.to > nowMs + FUTURE_TOLERANCE_MS) {
     return { to: [`The value ${search.to} is not valid: to must not lie in the future (now is ${nowMs}).`] };
@@ -18,7 +18,7 @@ export function checkWindow(search: Pick<Search, "to">, nowMs: number): Mistakes
   return undefined;
 }
 
-/** The rows of the half-open window [from, to) that can be seen at `nowMs`, oldest first. */
+/** Returns the rows of the half-open window [from, to) that are visible at `nowMs`, oldest first. */
 export function rowsInWindow(
   store: ZoneStore,
   window: { from: number; to: number },

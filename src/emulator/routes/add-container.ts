@@ -17,7 +17,7 @@ export function addContainer(context: EmulatorContext, call: Call): Reply {
       { field: "name", message: `A container named ${body.value.name} exists already.` },
     ]);
   }
-  // Whatever id the body carries, a new template gets its own.
+  // A new template gets its own id, whatever id the body has.
   const template = toContainerTemplate({ ...body.value, id: undefined }, app, context.resources);
   app.containers.push(template);
   return json(201, template);

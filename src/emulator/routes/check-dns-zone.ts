@@ -4,7 +4,7 @@ import { readLegacyBody } from "./legacy-body.ts";
 
 const NAME = /^(?=.{1,253}$)([a-z0-9_]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 
-/** Whether a DNS zone name is still free (platform API spec 4.3). */
+/** Returns whether a DNS zone name is still free (platform API spec 4.3). */
 export function checkDnsZone(context: EmulatorContext, call: Call): Reply {
   const body = readLegacyBody(call);
   if ("refusal" in body) return body.refusal;

@@ -9,14 +9,14 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** The application's path inside the platform, which error bodies name instead of the public one. */
+/** Returns the application's path inside the platform, which error bodies name instead of the public one. */
 function instanceOf(appId: string): string {
   return `/v3/apps/${appId}`;
 }
 
 /**
- * The extended problem of the container operations: always labelled application/json. By switch it comes as an
- * array of `{message}` or as a bare JSON string, which clients have met as well.
+ * Returns the extended problem of the container operations, always labelled application/json. A switch changes it to
+ * an array of `{message}` or a bare JSON string, which occur as well.
  */
 export function containerError(
   context: EmulatorContext,
@@ -34,7 +34,7 @@ export function containerError(
   return json(status, { title, status, detail, instance: instanceOf(appId), errors, id: appId });
 }
 
-/** The variant with `type` and without `errors`. */
+/** Returns the variant with `type` and without `errors`. */
 export function containerProblem(status: number, detail: string, appId: string): Reply {
   const type = `https://httpstatuses.example.test/${status}`;
   return json(status, { type, title: titleOf(status), status, detail, instance: instanceOf(appId) });

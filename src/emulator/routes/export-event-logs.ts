@@ -12,7 +12,7 @@ import { findZone, readJsonBody, unknownZoneBlock } from "./shield-zone.ts";
 const ROWS_PER_CHUNK = 500;
 const HEADER = `timestamp,logId,${DIMENSIONS.join(",")}\r\n`;
 
-/** Quoted by RFC 4180. Formulas stay as they are: the platform does not defend its reader's spreadsheet. */
+/** Quotes a cell by RFC 4180. Formulas stay unchanged, because the platform does not protect spreadsheets. */
 function cell(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
@@ -25,7 +25,7 @@ function toCsvLine(draft: Draft): string {
 
 async function* csvOf(store: ZoneStore, rows: readonly number[]): AsyncGenerator<string> {
   yield HEADER;
-  // The events are drawn from keys that were taken now: a store that is extended or redrawn meanwhile changes nothing.
+  // The events are drawn from keys taken now, so a store that is extended or redrawn meanwhile changes nothing.
   const keys = rows.map((row) => ({ at: store.columns().at(row), key: store.columns().key(row) }));
   for (let end = keys.length; end > 0; end -= ROWS_PER_CHUNK) {
     const chunk = keys.slice(Math.max(0, end - ROWS_PER_CHUNK), end).reverse();
@@ -34,7 +34,7 @@ async function* csvOf(store: ZoneStore, rows: readonly number[]): AsyncGenerator
   }
 }
 
-/** The full filtered event set as CSV, newest first (platform API spec 4.8). */
+/** Returns all matching events as CSV, newest first (platform API spec 4.8). */
 export function exportEventLogs(context: EmulatorContext, call: Call): Reply {
   const body = readJsonBody(call);
   if ("refusal" in body) return body.refusal;

@@ -3,7 +3,7 @@ import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { legacyError, type Reply } from "../reply.ts";
 import { JSON_ONLY } from "./json-only.ts";
 
-/** The JSON object of a pull zone or DNS zone request, or the legacy error for what is not one. */
+/** Returns the JSON object of a pull zone or DNS zone request, or the legacy error for any other body. */
 export function readLegacyBody(call: Call): { value: Record<string, unknown> } | { refusal: Reply } {
   const read = readJson(call, JSON_ONLY);
   const invalid = (message: string) => ({ refusal: legacyError(400, "model.invalid", "", message) });

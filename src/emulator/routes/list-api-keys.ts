@@ -10,7 +10,9 @@ function readInteger(text: string | null, fallback: number): number | undefined 
   return /^-?\d{1,10}$/.test(text) ? Number(text) : undefined;
 }
 
-/** One page of the account's keys (platform API spec 4.1). A page size out of range is moved to the nearest bound. */
+/**
+ * Returns one page of the account's keys (platform API spec 4.1). A page size out of range becomes the nearest limit.
+ */
 export function listApiKeys(context: EmulatorContext, call: Call): Reply {
   const page = readInteger(call.query.get("page"), 1);
   const perPage = readInteger(call.query.get("perPage"), MAX_PER_PAGE);

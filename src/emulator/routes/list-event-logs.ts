@@ -17,7 +17,10 @@ function beginPass(context: EmulatorContext, zone: number, day: string): Place {
   return { zone, day, order: context.switches.order, after: null, pass, page: 0, issuedAt: 0, turn: 0 };
 }
 
-/** Where the request's token points to: the first page without one, with an empty one and, by switch, with `start`. */
+/**
+ * Returns the place of the request's token: the first page without a token, with an empty one and, by switch, with
+ * `start`.
+ */
 function placeOf(context: EmulatorContext, call: Call, zone: number, day: string): Place | undefined {
   const token = call.params["continuationToken"] ?? "";
   if (token === "" || (token === "start" && context.switches.startToken === "accept"))
@@ -30,7 +33,7 @@ function placeOf(context: EmulatorContext, call: Call, zone: number, day: string
   return isExpired || call.faults.some((fault) => fault.kind === "token-expiry") ? undefined : place;
 }
 
-/** The tokens this pass gave out so far, by page; a token loop repeats one of them. */
+/** Returns the tokens that this pass has returned so far, by page. The fault of a token loop repeats one of them. */
 function tokensOf(context: EmulatorContext, place: Place): string[] {
   const { tokens } = context.listings;
   const key = `${place.zone}/${place.day}/${place.pass}`;
@@ -43,7 +46,7 @@ function tokensOf(context: EmulatorContext, place: Place): string[] {
   return made;
 }
 
-/** The token after this page, with the faults that concern tokens; `undefined` at the end of the day. */
+/** Returns the token after this page, with the faults that concern tokens; `undefined` at the end of the day. */
 function nextToken(context: EmulatorContext, call: Call, place: Place, page: ListPage): string | undefined {
   const last = page.drafts.at(-1);
   const after =
@@ -62,7 +65,7 @@ function nextToken(context: EmulatorContext, call: Call, place: Place, page: Lis
   return token;
 }
 
-/** One page of a UTC day's entries (platform API spec 4.9): the list entries with their `log` as text. */
+/** Returns one page of a UTC day's entries (platform API spec 4.9): the list entries with their `log` as text. */
 export function listEventLogs(context: EmulatorContext, call: Call): Reply {
   const zone = findZone(context, call);
   if ("refusal" in zone) return zone.refusal;

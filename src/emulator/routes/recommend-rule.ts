@@ -5,7 +5,7 @@ import type { Draft } from "../traffic/draft.ts";
 import type { ZoneStore } from "../zone-store.ts";
 import { findZone, successBlock, unknownZoneBlock } from "./shield-zone.ts";
 
-/** The newest event of a rule that can be seen now, and how many there are. */
+/** Returns the newest event of a rule that is visible now, and the number of visible events. */
 function lookUp(
   store: ZoneStore,
   ruleId: string,
@@ -24,7 +24,7 @@ function lookUp(
   return newest < 0 ? undefined : { newest: store.draft(newest), events };
 }
 
-/** Reads like a model's answer, and quotes the event as a model would: unescaped. */
+/** Returns text like a model's answer that quotes the event unescaped, as a model would. */
 function write(draft: Draft, events: number): string {
   return [
     `Rule ${draft.rule.ruleId} (${draft.rule.message}) was triggered ${events} times in the last 72 hours.`,
@@ -74,14 +74,17 @@ function answer(context: EmulatorContext, id: number, ruleId: string, text: stri
         "not_enough_data.ai_recommendation",
         "There is not enough data for a recommendation.",
       ),
-    // No message and no key: only the outer `success` says that it failed.
+    // Without message and key, so that only the outer `success` reports the failure.
     "model-failure": () =>
       json(200, { shieldZoneId: id, ruleId, success: false, recommendation: null, errorResponse: null }),
   };
   return answers[context.switches.advice]();
 }
 
-/** The AI recommendation for a triggered rule (platform API spec 4.10). Slow by switch, and its text is hostile. */
+/**
+ * Returns the AI recommendation for a triggered rule (platform API spec 4.10). A switch makes it slow. Its text is
+ * hostile.
+ */
 export async function recommendRule(context: EmulatorContext, call: Call): Promise<Reply> {
   const zone = findZone(context, call);
   if ("refusal" in zone) return minimalError(400);

@@ -20,7 +20,10 @@ function counters(counts: ActionCounts) {
   };
 }
 
-/** A rule's counters, in total and for each of the last 28 UTC days (platform API spec 4.11). A rule nobody triggered has zeros. */
+/**
+ * Returns a rule's counters, in total and for each of the last 28 UTC days (platform API spec 4.11). A rule without
+ * events has zeros.
+ */
 export async function ruleMetrics(context: EmulatorContext, call: Call): Promise<Reply> {
   const zone = findZone(context, call);
   if ("refusal" in zone) return minimalError(400);

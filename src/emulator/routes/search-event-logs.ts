@@ -9,7 +9,7 @@ import { findZone, readJsonBody, successBlock, unknownZoneBlock } from "./shield
 
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
 
-/** Flat rows or groups over the last 72 hours (platform API spec 4.7). */
+/** Returns flat rows or groups of the last 72 hours (platform API spec 4.7). */
 export function searchEventLogs(context: EmulatorContext, call: Call): Reply {
   const body = readJsonBody(call);
   if ("refusal" in body) return body.refusal;

@@ -5,7 +5,7 @@ import type { ZoneStore } from "../zone-store.ts";
 
 const MAX_INT32 = 2_147_483_647;
 
-/** The zone a request names; extended to the present. `undefined` when there is no such zone. */
+/** Returns the requested zone, extended to the present; `undefined` when there is no such zone. */
 export function findZone(
   context: EmulatorContext,
   call: Call,
@@ -24,7 +24,7 @@ export function findZone(
   return { store, id };
 }
 
-/** The platform answers an unknown or foreign zone with HTTP 202 and this block. */
+/** Returns the block with which the platform answers an unknown or foreign zone, with HTTP 202. */
 export function unknownZoneBlock() {
   return failureBlock(
     202,
@@ -33,7 +33,7 @@ export function unknownZoneBlock() {
   );
 }
 
-/** The status block of a success, by switch: `{}` when it is left out. */
+/** Returns the status block of a success; a switch may leave it out (`{}`). */
 export function successBlock(
   context: EmulatorContext,
   name: "errorResponse" | "error",
@@ -43,10 +43,10 @@ export function successBlock(
   return { [name]: isNull ? null : { statusCode: 0, success: false, message: null, errorKey: null } };
 }
 
-/** `application/*+json` also as it is written: a published client sends just that. */
+/** `application/*+json` is accepted literally too, because a published client sends it. */
 const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.*-]+\+json)\s*(;|$)/i;
 
-/** The JSON of a body sent as one of the three accepted media types, or the platform's refusal. */
+/** Returns the JSON of a body with one of the three accepted media types, or the platform's refusal. */
 export function readJsonBody(call: Call): { value: unknown } | { refusal: Reply } {
   const read = readJson(call, MEDIA_TYPES);
   if ("value" in read) return read;

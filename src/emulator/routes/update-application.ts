@@ -49,7 +49,10 @@ function newVolume(name: string, size: number, instances: number, resources: Res
   };
 }
 
-/** A volume left out of the body is detached; it stays, with its instances, until they are deleted. */
+/**
+ * Replaces the volumes. A volume that the body leaves out is detached. It stays, with its instances, until they are
+ * deleted.
+ */
 function replaceVolumes(app: App, body: ApplicationRequest, resources: Resources): Volume[] {
   const wanted = body.volumes ?? [];
   const kept = app.volumes.filter(
@@ -64,7 +67,7 @@ function replaceVolumes(app: App, body: ApplicationRequest, resources: Resources
   return [...kept, ...added.map(({ name, size }) => newVolume(name, size, body.autoScaling.min, resources))];
 }
 
-/** Replaces an application's whole configuration: what the body leaves out is reset (platform API spec 4.5). */
+/** Replaces an application's whole configuration: omitted members are reset (platform API spec 4.5). */
 export function updateApplication(context: EmulatorContext, call: Call): Reply {
   const appId = call.params["appId"] ?? "";
   const app = context.resources.apps.get(appId);

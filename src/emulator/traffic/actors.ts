@@ -1,12 +1,12 @@
 import { HOSTILE } from "./payloads.ts";
 import { createRandom, hashText, type Random } from "./random.ts";
 
-/** One client address with what belongs to it. */
+/** One client address with its properties. */
 export interface Actor {
   readonly ip: string;
   readonly asn: string;
   readonly country: string;
-  /** Position in `userAgents`: most of this client's requests carry it. */
+  /** Position in `userAgents` of the value that most of this client's requests carry. */
   readonly agent: number;
 }
 
@@ -15,11 +15,11 @@ interface UserAgent {
   readonly ja4: string;
 }
 
-/** Who attacks: the same population for every zone of a seed. */
+/** The attackers, which are the same for every zone of a seed. */
 export interface Cast {
   readonly actors: readonly Actor[];
   readonly userAgents: readonly UserAgent[];
-  /** The first entries of `userAgents` are ordinary; from here on they are hostile or absurdly long. */
+  /** Entries of `userAgents` from this position on are hostile or absurdly long. Earlier ones are ordinary. */
   readonly hostileAgentsFrom: number;
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** A scripted attack: steady events of one rule from a few clients. Remembered, so its events stay the same. */
+/** A scripted attack: steady events of one rule from a few clients. It is saved, so its events stay the same. */
 export const Attack = z.strictObject({
   zone: z.int(),
   rule: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be a rule id of 1 to 64 letters, digits, _ or -"),
@@ -10,7 +10,7 @@ export const Attack = z.strictObject({
     .min(1_000)
     .max(24 * 3_600_000),
   ratePerSecond: z.number().positive().max(10_000),
-  /** When it became known: an attack scripted into the past was not seen before this. */
+  /** When the attack was added. The events of an attack scripted into the past were not visible before this. */
   addedAtMs: z.int(),
 });
 export type Attack = z.infer<typeof Attack>;
@@ -85,7 +85,10 @@ export function parseAttack(text: string, nowMs: number): { attack: Attack } | {
   return { attack: parsed.data };
 }
 
-/** Two scripts of the same attack are one: a restart that repeats an absolute attack adds nothing. */
+/**
+ * Returns the attack's name. Two scripts of the same attack have one name, so a restart that repeats an absolute
+ * attack adds nothing.
+ */
 export function attackName(attack: Attack): string {
   return [attack.zone, attack.rule, attack.startMs, attack.durationMs, attack.ratePerSecond].join("/");
 }

@@ -4,7 +4,7 @@ import type { Random } from "./random.ts";
 import type { Action, Rule } from "./rules.ts";
 import type { UrlBook } from "./urls.ts";
 
-/** Where an event comes from: with its minute, this is the key that everything else follows from. */
+/** The origin of an event. Together with the event's minute it is the key from which all other values follow. */
 export interface EventKey {
   /** 0 for everyday traffic, otherwise the attack's position plus one. */
   readonly source: number;
@@ -12,11 +12,11 @@ export interface EventKey {
   readonly slot: number;
 }
 
-/** An event before it is written out: every dimension, and what its log record is made of. */
+/** An event before it is rendered: every dimension, and the values of its log record. */
 export interface Draft extends EventKey {
   readonly at: number;
   readonly visibleAt: number;
-  /** The four words of the logId, most significant first; they order like its text. */
+  /** The four words of the logId, most significant first. They sort like its text. */
   readonly id: readonly [number, number, number, number];
   readonly rule: Rule;
   readonly action: Action;
@@ -36,7 +36,7 @@ export interface Draft extends EventKey {
 }
 
 export interface Lateness {
-  /** Share of events that show up minutes late. */
+  /** Share of events that become visible minutes late. */
   readonly share: number;
   readonly maxMs: number;
 }
@@ -77,7 +77,7 @@ export interface DraftContext {
   readonly zoneId: number;
 }
 
-/** Few clients, few paths: what makes an attack look like one. Absent for everyday traffic. */
+/** The few clients and paths of an attack. Absent for everyday traffic. */
 export interface Crew {
   readonly actors: readonly Actor[];
   readonly path: number;
@@ -93,7 +93,7 @@ function drawActor(random: Random, cast: Cast, crew: Crew | undefined): Actor {
 }
 
 /**
- * Draws one event. `random` must have been reseeded with the event's key; the order of the draws is part of the
+ * Draws one event. `random` must have been reseeded with the event's key. The order of the draws determines the
  * emulator's past and must not change. `at` is given for attacks, else drawn within the minute.
  */
 export function drawEvent(
@@ -165,13 +165,13 @@ export function hexWord(word: number): string {
   return word.toString(16).padStart(8, "0");
 }
 
-/** The words as a lower-case UUID. */
+/** Returns the words as a lower-case UUID. */
 export function logIdOf(id: Draft["id"]): string {
   const hex = id.map(hexWord).join("");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Time order, then logId order: the one order everything that is listed follows, forwards or backwards. */
+/** Compares by time, then logId. All lists use this order, forwards or backwards. */
 export function compareDrafts(one: Pick<Draft, "at" | "id">, other: Pick<Draft, "at" | "id">): number {
   return (
     one.at - other.at ||

@@ -56,7 +56,7 @@ export const PAYLOADS: Record<Family, readonly string[]> = {
   bot: ["no JA4 match for the claimed browser", "headless client"],
 };
 
-/** Text meant to hurt whoever shows or stores it: spreadsheets, terminals, browsers, chat, databases. */
+/** Text that attacks programs which show or store it: spreadsheets, terminals, browsers, chat, databases. */
 export const HOSTILE: readonly string[] = [
   "=cmd|'/C calc'!A0",
   "@SUM(1+1)*cmd|' /C powershell'!A0",
@@ -74,7 +74,7 @@ export const HOSTILE: readonly string[] = [
   "%00%0d%0aSet-Cookie:%20a=b {{constructor.constructor('x')()}}",
 ];
 
-/** Where a family's requests go. */
+/** Request paths of a family. */
 export const PATHS: Record<Family, readonly string[]> = {
   scanner: ["/", "/robots.txt", "/admin", "/server-status", "/actuator/health"],
   protocol: ["/", "/api/v1/status", "/health", "/index.html"],
@@ -91,7 +91,7 @@ export const PATHS: Record<Family, readonly string[]> = {
   bot: ["/", "/catalog/list", "/cart", "/checkout"],
 };
 
-/** Which operator and variable matched, as the platform's `TriggerMatch.Key` writes it. */
+/** The operator and variable that matched, in the form of the platform's `TriggerMatch.Key`. */
 export const TRIGGER_KEYS: Record<Family, string> = {
   scanner: "PMF",
   protocol: "RX",

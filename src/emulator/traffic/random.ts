@@ -49,7 +49,7 @@ export function createRandom(): Random {
   };
 }
 
-/** FNV-1a over UTF-16 code units, finished with a mixer; 32 bits, for keys and not for security. */
+/** Returns FNV-1a over UTF-16 code units, finished with a mixer; 32 bits, for keys and not for security. */
 export function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {

@@ -2,7 +2,7 @@ import { type Draft, logIdOf } from "./draft.ts";
 import { TRIGGER_KEYS } from "./payloads.ts";
 import { hashText } from "./random.ts";
 
-/** The nine dimensions of the search language, in the order the platform names them. */
+/** The nine dimensions of the search language, in the platform's order. */
 export const DIMENSIONS = [
   "feature",
   "ruleId",
@@ -16,7 +16,7 @@ export const DIMENSIONS = [
 ] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** An action as `labels.status` words it. */
+/** The words of `labels.status` by action. */
 const STATUS = { block: "Blocked", log: "Logged", challenge: "Challenged" } as const;
 
 const SERVER_ZONES: readonly (readonly [id: number, code: string])[] = [
@@ -28,7 +28,7 @@ const SERVER_ZONES: readonly (readonly [id: number, code: string])[] = [
   [37, "JP"],
 ];
 
-/** The platform hides the last octet of an IPv4 address in the record; IPv6 stays. */
+/** Masks an address like the platform's records: the last octet of IPv4 is hidden, IPv6 stays. */
 function maskIp(ip: string): string {
   return ip.includes(":") ? ip : ip.replace(/\d+$/, "*");
 }
@@ -48,7 +48,10 @@ function headersOf(draft: Draft): { Name: string; Value: string }[] {
   return headers;
 }
 
-/** The record the platform keeps of a request; the date-paged list gives it as a string of JSON, the search as an object. */
+/**
+ * Returns the platform's record of a request. The date-paged list returns it as a string of JSON, the search as an
+ * object.
+ */
 function logOf(draft: Draft) {
   return {
     ServerZoneId: serverZoneOf(draft)[0],
@@ -75,7 +78,7 @@ export function fieldsOf(draft: Draft): Record<Dimension, string> {
   };
 }
 
-/** One entry of the date-paged list (platform API spec 2.7): `log` is text, every label is a string. */
+/** Returns one entry of the date-paged list (platform API spec 2.7): `log` is text, every label is a string. */
 export function toListEntry(draft: Draft) {
   return {
     logId: logIdOf(draft.id),
@@ -94,17 +97,17 @@ export function toListEntry(draft: Draft) {
   };
 }
 
-/** One row of a flat search (platform API spec 2.4). */
+/** Returns one row of a flat search (platform API spec 2.4). */
 export function toSearchRow(draft: Draft) {
   return { logId: logIdOf(draft.id), timestamp: draft.at, log: logOf(draft), fields: fieldsOf(draft) };
 }
 
-/** One line of the oracle. */
+/** Returns one line of the oracle. */
 export function toOracleLine(draft: Draft): string {
   return `${JSON.stringify({ logId: logIdOf(draft.id), timestamp: draft.at, ...fieldsOf(draft), log: logOf(draft) })}\n`;
 }
 
-/** In [0, 1), the same for an event in every pass. */
+/** Returns a number in [0, 1), the same for an event in every pass. */
 export function shareOf(draft: Draft): number {
   return hashText(logIdOf(draft.id)) / 2 ** 32;
 }

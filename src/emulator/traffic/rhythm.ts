@@ -5,12 +5,12 @@ const MINUTES_PER_DAY = 1_440;
 /** A rule has at most one burst per block of this many minutes. */
 const BURST_BLOCK_MINUTES = 720;
 const BURST_SHARE = 0.35;
-/** Above this mean the normal quantile is used: e^-mean would lose its digits. */
+/** Above this mean the normal quantile is used, because e^-mean would lose its digits. */
 const NORMAL_FROM = 60;
 
 const random = createRandom();
 
-/** Mean 1 over a day; the peak's hour differs from zone to zone. */
+/** Returns the factor of a minute, with mean 1 over a day. The peak's hour differs between zones. */
 function daily(minute: number, zoneId: number): number {
   const shift = (zoneId * 137) % 360;
   return 1 + 0.6 * Math.sin((2 * Math.PI * (minute - 540 - shift)) / MINUTES_PER_DAY);
@@ -26,12 +26,12 @@ function burst(zoneKey: number, ruleIndex: number, minute: number): number {
   return minute >= startsAt && minute < startsAt + minutes ? factor : 1;
 }
 
-/** The logistic quantile: monotone, and close enough to the normal one for counts. */
+/** Returns the logistic quantile, which is monotone and close enough to the normal one for counts. */
 function normalQuantile(share: number): number {
   return Math.log(share / (1 - share)) / 1.702;
 }
 
-/** The Poisson count at one quantile: with the same `share`, a larger mean never gives a smaller count. */
+/** Returns the Poisson count at one quantile. With the same `share`, a larger mean never gives a smaller count. */
 function poissonQuantile(mean: number, share: number): number {
   if (mean <= 0) return 0;
   if (mean > NORMAL_FROM) {
@@ -50,8 +50,8 @@ function poissonQuantile(mean: number, share: number): number {
 }
 
 /**
- * How many events a rule has in one minute: a function of the zone's key, the rule and the absolute minute.
- * A higher rate adds events and keeps those of a lower one.
+ * Returns how many events a rule has in one minute: a function of the zone's key, the rule and the absolute minute. A
+ * higher rate adds events and keeps those of a lower one.
  */
 export function countInMinute(
   zone: { id: number; key: number; eventsPerMinute: number },

@@ -1,4 +1,4 @@
-/** What a rule looks for; decides which payloads its events carry. */
+/** The attack class of a rule, which decides the payloads of its events. */
 export type Family =
   | "scanner"
   | "protocol"
@@ -101,7 +101,7 @@ const FAMILY_OF_PREFIX: Record<string, Family> = {
 
 const KNOWN = new Map(RULES.map((rule) => [rule.ruleId, rule]));
 
-/** A rule of the table, or one made up for an attack on a rule that has no everyday traffic. */
+/** Returns a rule of the table, or an invented one for an attack on a rule without everyday traffic. */
 export function ruleById(ruleId: string): Rule {
   const known = KNOWN.get(ruleId);
   if (known !== undefined) return known;

@@ -7,11 +7,11 @@ import { countInMinute } from "./rhythm.ts";
 import { RULES, ruleById } from "./rules.ts";
 import { createUrlBook } from "./urls.ts";
 
-/** One zone's rate over time; a changed rate applies from its minute on, the past keeps the old one. */
+/** One zone's rate over time. A changed rate applies from its minute on; the past keeps the old one. */
 export interface ZonePlan {
   readonly id: number;
   readonly firstEventMs: number;
-  /** When the zone was first served; nothing was shown before. */
+  /** When the zone was first served. Nothing was visible before. */
   readonly createdAtMs: number;
   readonly rates: readonly { readonly sinceMs: number; readonly eventsPerSecond: number }[];
 }
@@ -23,8 +23,8 @@ const ZONE_STRIDE = 0x9e3779b1;
 export type Traffic = ReturnType<typeof createTraffic>;
 
 /**
- * All events of a seed as a function of zone and absolute minute. Attacks are appended, never removed: an
- * event's key holds the attack's position.
+ * Returns all events of a seed as a function of zone and absolute minute. Attacks are appended, never removed,
+ * because an event's key holds the attack's position.
  */
 export function createTraffic(options: { seed: string; lateness: Lateness }) {
   const { seed, lateness } = options;
@@ -75,7 +75,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
   }
 
   return {
-    /** The events of one minute of a zone in time order; empty before the zone's first event. */
+    /** Returns the events of one minute of a zone in time order; empty before the zone's first event. */
     minute(plan: ZonePlan, minute: number): Draft[] {
       const minuteMs = minute * MINUTE_MS;
       const rate = plan.rates.findLast((entry) => entry.sinceMs <= minuteMs) ?? plan.rates[0];
@@ -94,7 +94,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
       return [...everyday, ...inMinute].sort(compareDrafts);
     },
 
-    /** One event again, from the key and time it was stored with. */
+    /** Returns one event again, from its stored key and time. */
     redraw(zoneId: number, at: number, key: EventKey): Draft {
       return key.source === 0
         ? drawEveryday(zoneId, Math.floor(at / MINUTE_MS), key.slot)
@@ -112,7 +112,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
 
     attacks: (): readonly Attack[] => attacks.map((entry) => entry.attack),
 
-    /** When the event's origin became known: an event of the past was not shown before that. */
+    /** Returns when the event's origin was added. An event of the past was not visible before that. */
     knownSinceMs(plan: ZonePlan, source: number): number {
       return Math.max(plan.createdAtMs, attacks[source - 1]?.attack.addedAtMs ?? 0);
     },

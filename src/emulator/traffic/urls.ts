@@ -28,7 +28,7 @@ function writeUrl(host: string, parts: UrlParts): string {
   return `https://${host}${path}?${parameter}=${encodeURIComponent(payload)}${variant}${hostile}`;
 }
 
-/** Writes each URL once: millions of events share some ten thousand texts. */
+/** Returns a cache of URLs, because millions of events share some ten thousand texts. */
 export function createUrlBook() {
   const written = new Map<string, { host: string; url: string }>();
   return {

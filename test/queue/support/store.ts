@@ -3,7 +3,7 @@ import pg from "pg";
 import { onTestFinished } from "vitest";
 import type { QueueBackend } from "../../../src/queue/backend.ts";
 import type { AnyJob } from "../../../src/queue/define-job.ts";
-import { createDoorbell, type Doorbell, type DoorbellOptions } from "../../../src/queue/doorbell.ts";
+import { createJobQueue, type JobQueue, type JobQueueOptions } from "../../../src/queue/job-queue.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { findRedisServer, startTestRedis } from "../../support/redis.ts";
 import type { Kind } from "./backend.ts";
@@ -80,20 +80,20 @@ export async function askRedis(url: string, command: string, ...args: string[]):
 }
 
 /** A doorbell on the backend, closed when the test ends, and what it complained of. */
-export function openDoorbell(
+export function openJobQueue(
   backend: QueueBackend,
   jobs: readonly AnyJob[],
-  over: Partial<DoorbellOptions> = {},
-): Doorbell & { readonly errors: string[] } {
+  over: Partial<JobQueueOptions> = {},
+): JobQueue & { readonly errors: string[] } {
   const errors: string[] = [];
-  const doorbell = createDoorbell({
+  const jobQueue = createJobQueue({
     backend,
     jobs,
     concurrency: 2,
-    ringTimeoutMs: 5_000,
+    enqueueTimeoutMs: 5_000,
     onError: (where, error) => errors.push(`${where}: ${error.message}`),
     ...over,
   });
-  onTestFinished(() => doorbell.close(1_000));
-  return { ...doorbell, errors };
+  onTestFinished(() => jobQueue.close(1_000));
+  return { ...jobQueue, errors };
 }

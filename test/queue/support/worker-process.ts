@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineJob } from "../../../src/queue/define-job.ts";
-import { createDoorbell } from "../../../src/queue/doorbell.ts";
+import { createJobQueue } from "../../../src/queue/job-queue.ts";
 import { createBackend, type Kind } from "./backend.ts";
 
 /**
@@ -23,11 +23,11 @@ const job = defineJob({
   },
 });
 
-createDoorbell({
+createJobQueue({
   backend: createBackend(kind as Kind, url),
   jobs: [job],
   concurrency: 1,
-  ringTimeoutMs: 1_000,
+  enqueueTimeoutMs: 1_000,
   lockMs: Number(lockMs),
   onError() {},
 }).startWorkers(["ingest"]);

@@ -7,8 +7,8 @@ import type { ListEntry, ListPage } from "./true-platform.ts";
 const PATH = /^(\/shield\/event-logs\/\d+\/(\d\d)-(\d\d)-(\d{4}))(?:\/(.*))?$/;
 
 /**
- * One page of a day's list without the entries that the lies hide. A page that loses all its entries is skipped, so that
- * a pass shows nothing unusual.
+ * Answers one page of a day's list without the entries that the lies hide. Skips a page that loses all its entries,
+ * so that a pass shows nothing unusual.
  */
 export async function answerList(asked: Asked): Promise<unknown> {
   const { truth, lies } = asked;

@@ -16,7 +16,10 @@ interface MetricsAnswer {
   readonly data: (Counters & { readonly overviewPastTwentyEightDays: Record<string, Counters> }) | null;
 }
 
-/** A rule's counters per day; what the lies change of the last 72 hours is added to or taken from its day. */
+/**
+ * Answers a rule's counters per day. The lies' changes of the last 72 hours are added to or subtracted from their
+ * day.
+ */
 export async function answerMetrics(asked: Asked): Promise<unknown> {
   const { truth, zone, lies, now, witness } = asked;
   const answer = (await truth.ask(asked.path)) as MetricsAnswer;
@@ -57,7 +60,7 @@ function add(days: Record<string, Counters>, { fields }: SearchRow, at: number, 
   if (counter !== undefined) day[counter] = Math.max(0, day[counter] + events);
 }
 
-/** A UTC day as the emulator may write it. */
+/** Returns a UTC day in the two forms that the emulator may write. */
 function dayKeys(at: number): [string, string] {
   const day = new Date(at).toISOString().slice(0, 10);
   return [`${day.slice(8)}-${day.slice(5, 7)}-${day.slice(0, 4)}`, `${day}T00:00:00Z`];

@@ -19,7 +19,7 @@ interface SearchAnswer {
 
 export const isGrouped = (body: unknown) => ((body as SearchBody).groupBy?.length ?? 0) > 0;
 
-/** Flat rows: the lies applied to the whole result, then one page of what is left, newest first. */
+/** Answers flat rows: applies the lies to the whole result, then takes one page of the rest, newest first. */
 export async function answerSearch(asked: Asked): Promise<unknown> {
   const { truth, lies, witness, now } = asked;
   const body = asked.body as SearchBody;
@@ -40,7 +40,7 @@ export async function answerSearch(asked: Asked): Promise<unknown> {
   return { ...answer, rows, total: isContradictory ? shown.length - 1 : sorted.length, totalPages };
 }
 
-/** Groups of what the lies leave, with sparklines that fit their counts. */
+/** Answers groups of the changed rows, with sparklines that fit their counts. */
 export async function answerCounts(asked: Asked): Promise<unknown> {
   const { truth, lies, now, witness } = asked;
   const body = asked.body as SearchBody;
@@ -66,7 +66,7 @@ export async function answerCounts(asked: Asked): Promise<unknown> {
   return { ...answer, groups: onPage.map(({ shown }) => shown), total: groups.length, totalPages };
 }
 
-/** The rows as CSV, newest first. */
+/** Answers the rows as CSV, newest first. */
 export async function answerExport(asked: Asked): Promise<string> {
   const bent = await bendSelection(asked, asked.body as Selection);
   testify(asked, bent.told);
@@ -104,7 +104,7 @@ function cellOf({ fields }: SearchRow, at: number, { groupBy, buckets, from, to 
   return JSON.stringify([bucket, ...groupBy.map((name) => fields[name] ?? "")]);
 }
 
-/** The cells that an event belongs to, and those that the answer counts it in. */
+/** Returns the cells that an event belongs to, and those that the answer counts it in. */
 function cellsOf(row: SearchRow, told: readonly Told<SearchRow>[], grouping: Grouping): string[] {
   const lines = told.filter(({ entry }) => entry === row);
   return [row.timestamp, ...lines.map(({ timestamp }) => timestamp)].map((at) => cellOf(row, at, grouping));

@@ -2,20 +2,20 @@ import type { Lie, Question } from "./lie.ts";
 import type { TruePlatform } from "./true-platform.ts";
 import type { Witness } from "./witness.ts";
 
-/** One question to be answered, and what its answer may depend on. */
+/** One request to be answered, and everything that its answer may depend on. */
 export interface Asked extends Question {
-  /** Without the query. */
+  /** The path without the query. */
   readonly path: string;
   readonly body: unknown;
   readonly now: number;
   readonly truth: TruePlatform;
-  /** Those told to this question. */
+  /** The lies that apply to this request. */
   readonly lies: readonly Lie[];
   readonly witness: Witness;
   /** Records which events the answer changed. */
   tally(changed: readonly { logId: string; timestamp: number }[]): void;
-  /** Whether this page, which lies between the first and the last, is to be empty. */
+  /** Returns whether this page, which lies between the first and the last, has to be empty. */
   emptyPage(): boolean;
-  /** Whether this answer is to contradict itself. */
+  /** Returns whether this answer has to contradict itself. */
   contradict(): boolean;
 }

@@ -12,7 +12,7 @@ export interface Told<E extends Entry> {
   readonly entry: E;
   /** The time that the answer gives. */
   readonly timestamp: number;
-  /** The entry appears once and with its own time. */
+  /** True if the entry appears once and with its own time. */
   readonly isTrue: boolean;
 }
 
@@ -22,14 +22,14 @@ export interface BentEntries<E extends Entry> {
   readonly changed: readonly E[];
 }
 
-/** The asked window, half open. The emulator's `now` bounds shifted times. */
+/** The requested window, half-open. The emulator's `now` limits shifted times. */
 export interface Window {
   readonly from: number;
   readonly to: number;
   readonly now: number;
 }
 
-/** Whether a lie speaks of this event: a function of the lie's salt and the log id alone. */
+/** Returns whether a lie affects this event: a function of the lie's salt and the log id alone. */
 export function isChosen(lie: Lie, { logId, timestamp }: Entry): boolean {
   const { from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = lie.events ?? {};
   if (timestamp < from || timestamp >= to) return false;
@@ -38,7 +38,7 @@ export function isChosen(lie: Lie, { logId, timestamp }: Entry): boolean {
   return share >= 1 || Number.parseInt(hash("sha1", salt + logId).slice(0, 8), 16) / 2 ** 32 < share;
 }
 
-/** Changes true entries as all the lies together have it. Entries whose told time leaves the window are left out. */
+/** Applies all the lies to true entries. Entries whose changed time lies outside the window are left out. */
 export function bendEntries<E extends Entry>(
   entries: readonly E[],
   lies: readonly Lie[],
@@ -80,7 +80,7 @@ function bendTime(at: number, lies: readonly Lie[], now: number): number {
   return bent;
 }
 
-/** How far a told time may lie from the true one. */
+/** Returns how far a changed time may lie from the true one. */
 export function reachOf(lies: readonly Lie[]): number {
   const reaches = lies.map(({ kind, shiftMs = 0 }) => {
     if (kind === "shifted") return Math.abs(shiftMs);

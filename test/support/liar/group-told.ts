@@ -13,7 +13,7 @@ interface ToldGroup {
   readonly shown: { count: number; readonly [member: string]: unknown };
 }
 
-/** Groups as the platform answers them, largest first, each with the lines that it counts. */
+/** Returns groups in the platform's form, largest first, each with the lines that it counts. */
 export function groupTold(told: readonly Told<SearchRow>[], grouping: Grouping): ToldGroup[] {
   const keyOf = ({ entry }: Told<SearchRow>) => grouping.groupBy.map((name) => entry.fields[name] ?? "");
   const groups = Map.groupBy(told, (line) => JSON.stringify(keyOf(line)));

@@ -33,30 +33,30 @@ export type LieKind = (typeof KINDS)[number];
 export interface Lie {
   readonly kind: LieKind;
   readonly routes: readonly Route[];
-  /** Every zone unless given. */
+  /** Default: every zone. */
   readonly zones?: readonly number[];
-  /** Share of the events of the span, from 0 to 1; all of them unless given, and always for `empty`. */
+  /** Share of the events of the span, from 0 to 1. Default: all of them, as always for `empty`. */
   readonly share?: number;
   /** Lies of the same salt choose the same events. */
   readonly salt?: string;
-  /** Only events whose true time lies in it. */
+  /** Only events whose true time lies in this span. */
   readonly events?: { readonly from?: number; readonly to?: number };
-  /** When the lie is told; from now on and for ever unless given. */
+  /** When the lie is in effect. Default: from now on, without end. */
   readonly begins?: number;
   readonly ends?: number;
-  /** Of `shifted`. */
+  /** For `shifted`. */
   readonly shiftMs?: number;
-  /** Of `emptyPage`: so many pages are emptied; all of them unless given. */
+  /** For `emptyPage`: number of pages to empty. Default: all. */
   readonly pages?: number;
 }
 
-/** What was asked of the platform, as far as a lie depends on it. */
+/** The parts of a request that a lie depends on. */
 export interface Question {
   readonly route: Route;
   readonly zone: number;
 }
 
-/** Whether the lie changes answers to this question now. */
+/** Returns whether the lie changes answers to this request now. */
 export function isToldTo(lie: Lie, { route, zone }: Question, now: number): boolean {
   const { begins = Number.NEGATIVE_INFINITY, ends = Number.POSITIVE_INFINITY } = lie;
   return lie.routes.includes(route) && (lie.zones?.includes(zone) ?? true) && begins <= now && now < ends;

@@ -10,33 +10,36 @@ import { isToldTo, type Lie, type Question, type Route } from "./lie.ts";
 import { createTruePlatform, Unbendable } from "./true-platform.ts";
 import { createWitness, type Witness } from "./witness.ts";
 
-/** How often a lie was told. */
+/** How often a lie was used. */
 export interface LieTally {
   readonly lie: Lie;
-  /** Answers that it changed, and events in them; an event counts once per answer. */
+  /** Answers that the lie changed, and events in them. An event counts once per answer. */
   answers: number;
   events: number;
 }
 
 export interface LyingPlatformOptions {
-  /** Of the emulator. */
+  /** URL of the emulator. */
   readonly url: string;
   /** The emulator's clock. */
   readonly now: () => number;
-  /** Reads every answer, and asks the emulator more, so that `witness` knows what was shown and counted. */
+  /**
+   * True to read every answer, and to send more requests to the emulator, so that `witness` knows what was shown and
+   * counted.
+   */
   readonly isWitnessed: boolean;
 }
 
 export interface LyingPlatform {
   readonly url: string;
   readonly port: number;
-  /** Tells the lie from its beginning on; `end` takes this one back. */
+  /** Applies the lie from its beginning on; `end` removes this one. */
   tell(lie: Lie): { readonly tally: Readonly<LieTally>; end(): void };
-  /** Only the truth from now on. */
+  /** Removes all lies. */
   stop(): void;
-  /** Every lie ever told, in order. */
+  /** Returns the tallies of all lies so far, in order. */
   tallies(): readonly LieTally[];
-  /** Requests of the service so far, by zone and route. */
+  /** Returns the service's requests so far, by zone and route. */
   requests(): ReadonlyMap<number, Readonly<Record<Route, number>>>;
   readonly witness: Witness;
   close(): Promise<void>;
@@ -58,9 +61,9 @@ const ANSWERS: Readonly<Record<Route, (asked: Asked) => Promise<unknown>>> = {
 };
 
 /**
- * Stands between the service and the emulator. Answers that no lie concerns are passed on byte for byte, faults of the
- * transport included; the others are made from the emulator's true answers, so that totals, pages and counts of one
- * answer fit each other and the same lie on two routes hides the same events.
+ * Starts a proxy between the service and the emulator. Answers without a lie are passed on byte for byte, faults of
+ * the transport included. The others are made from the emulator's true answers, so that totals, pages and counts of
+ * one answer fit each other and the same lie on two routes hides the same events.
  */
 export async function startLyingPlatform(options: LyingPlatformOptions): Promise<LyingPlatform> {
   const witness = createWitness();
@@ -108,7 +111,7 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
   }
 
   const server = createServer((request, response) => {
-    // The emulator cut the connection, or the caller went away: the caller sees a cut connection.
+    // The emulator cut the connection, or the caller disconnected. The caller sees a cut connection.
     answer(request, response).catch(() => response.destroy());
   });
   server.listen(0, "127.0.0.1");
@@ -192,7 +195,7 @@ interface Relayed {
   readonly bytes: Buffer;
 }
 
-/** Passes a request on and its answer back as they are, chunk by chunk. */
+/** Passes a request and its answer on unchanged, chunk by chunk. */
 async function relay(baseUrl: string, { request, bytes }: Relayed, response: ServerResponse): Promise<void> {
   const { method = "GET", url = "/" } = request;
   const headers = { ...request.headers, host: new URL(baseUrl).host };

@@ -1,4 +1,4 @@
-/** One row of a flat search as the emulator gives it. */
+/** One row of a flat search in the emulator's form. */
 export interface SearchRow {
   readonly logId: string;
   readonly timestamp: number;
@@ -19,7 +19,7 @@ export interface ListPage {
   readonly [member: string]: unknown;
 }
 
-/** A search or export body, as far as it selects events. */
+/** The members of a search or export body that select events. */
 export interface Selection {
   readonly from: number;
   readonly to: number;
@@ -27,7 +27,7 @@ export interface Selection {
   readonly filters?: unknown;
 }
 
-/** An answer that cannot be bent: a failure, or a body that is no JSON. It is passed on as it is. */
+/** Thrown for an answer that cannot be changed: a failure, or a body that is no JSON. It is passed on unchanged. */
 export class Unbendable extends Error {
   readonly status: number;
   readonly contentType: string;
@@ -47,7 +47,7 @@ const FUTURE_MS = 4 * 60_000;
 
 export type TruePlatform = ReturnType<typeof createTruePlatform>;
 
-/** Asks the emulator on behalf of one caller, with that caller's key. */
+/** Returns a client that sends one caller's requests to the emulator, with that caller's key. */
 export function createTruePlatform(baseUrl: string, accessKey: string, now: () => number) {
   async function ask(path: string, body?: unknown): Promise<unknown> {
     const headers = { accesskey: accessKey, "content-type": "application/json" };
@@ -65,10 +65,12 @@ export function createTruePlatform(baseUrl: string, accessKey: string, now: () =
   return {
     ask,
 
-    /** One page of a day's list; `path` names the day and the token. */
+    /** Returns one page of a day's list; `path` names the day and the token. */
     list: async (path: string) => (await ask(path)) as ListPage,
 
-    /** All events of a selection that the platform can show now, newest first; `reach` widens it on both sides. */
+    /**
+     * Returns all events of a selection that the platform shows now, newest first; `reach` extends it on both sides.
+     */
     async loadRows(zone: number, selection: Selection, reach = 0): Promise<SearchRow[]> {
       const { query, filters } = selection;
       const from = Math.max(0, selection.from - reach);
@@ -78,7 +80,7 @@ export function createTruePlatform(baseUrl: string, accessKey: string, now: () =
         const body = { from, to, query, filters, page, pageSize: PAGE_SIZE };
         const answer = await ask(`/shield/event-logs/${zone}/search`, body);
         const found = answer as { rows: SearchRow[] | null; totalPages: number };
-        // An event that becomes visible meanwhile moves a row to the next page: the row is taken once.
+        // An event that becomes visible meanwhile moves a row to the next page, so each row is taken once.
         for (const row of found.rows ?? []) rows.set(row.logId, row);
         if (page + 1 >= found.totalPages) return [...rows.values()];
       }

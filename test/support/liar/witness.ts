@@ -13,13 +13,13 @@ interface Testimony {
   readonly timestamp: number;
   shownAt: number | null;
   countedAt: number | null;
-  /** By a day's metric, which does not say in which hour. */
+  /** When a day's metric counted the event; the metric does not say in which hour. */
   measuredAt: number | null;
 }
 
 export type Witness = ReturnType<typeof createWitness>;
 
-/** Remembers which events the answers have shown or counted truthfully, and every false time that they gave. */
+/** Returns a record of which events the answers have shown or counted truthfully, and of every false time in them. */
 export function createWitness() {
   const testimonies = new Map<string, Testimony>();
   const falseTimes = new Map<string, Set<number>>();
@@ -38,7 +38,7 @@ export function createWitness() {
     show(event: Seen, now: number): void {
       of(event).shownAt = now;
     },
-    /** An hour that the platform has begun to forget is not counted truthfully. */
+    /** Counts events truthfully, except in an hour that the platform has begun to forget. */
     count(event: Seen, now: number): void {
       if (event.timestamp - (event.timestamp % HOUR_MS) > now - KEPT_MS) of(event).countedAt = now;
     },

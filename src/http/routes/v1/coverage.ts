@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones, readCoverageHours } from "../../../../db/coverage/coverage-report.ts";
-import { assessHours, type StandingHour } from "../../../coverage/hour-status.ts";
+import { type AssessedHour, assessHours } from "../../../coverage/hour-status.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { startOfDay, startOfHour } from "../../../model/horizon.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -60,7 +60,7 @@ const Hour = z
   })
   .meta({ id: "CoverageHour" });
 
-type ZoneHour = StandingHour & { readonly zoneId: number };
+type ZoneHour = AssessedHour & { readonly zoneId: number };
 
 /** `GET /api/v1/coverage`: where every hour of every zone stands. */
 export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
@@ -129,11 +129,11 @@ async function readHours(
 }
 
 export function toHour(hour: ZoneHour): z.infer<typeof Hour> {
-  const { standing, startsAt, searchedThrough, reconciledAt, sealedAt } = hour;
+  const { status, startsAt, searchedThrough, reconciledAt, sealedAt } = hour;
   return {
     ...hour,
     startsAt: toIso(startsAt),
-    state: standing,
+    state: status,
     searchedThrough: toIsoOrNull(searchedThrough),
     reconciledAt: toIsoOrNull(reconciledAt),
     sealedAt: toIsoOrNull(sealedAt),

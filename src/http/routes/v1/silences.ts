@@ -57,7 +57,7 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
       const [beforeId] = cursors.readAfter(list, after) ?? [];
       const rows = await pageSilences(archive, {
         zoneIds,
-        standings: state.map((one) => STANDING_OF[one]),
+        statuses: state.map((one) => STANDING_OF[one]),
         nowMs,
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,

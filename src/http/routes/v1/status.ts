@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { readChannelStandings } from "../../../../db/delivery/channel-states.ts";
+import { readChannelStatuses } from "../../../../db/delivery/channel-states.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
 import { readReplicas } from "../../../../db/service/replicas.ts";
 import { describeCircuit } from "../../../delivery/circuit.ts";
@@ -140,8 +140,8 @@ export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z
 
 /** Every channel that was ever sent to, by name. */
 export async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
-  const standings = await readChannelStandings(archive);
-  return standings.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
+  const statuses = await readChannelStatuses(archive);
+  return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
     name: channel,
     circuit: describeCircuit({ ...circuit, lastError }, nowMs),
     waiting,

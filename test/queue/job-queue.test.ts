@@ -4,7 +4,7 @@ import { ServiceError } from "../../src/lib/errors.ts";
 import type { AnyJob } from "../../src/queue/define-job.ts";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
-import { createStore, KINDS, openDoorbell, type Store } from "./support/store.ts";
+import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
 
@@ -28,20 +28,20 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
 
   afterAll(() => (skipped ? undefined : store.drop()));
 
-  const open = (jobs: readonly AnyJob[]) => openDoorbell(createBackend(kind, store.url), jobs);
+  const open = (jobs: readonly AnyJob[]) => openJobQueue(createBackend(kind, store.url), jobs);
 
   test.skipIf(skipped)(
     "a ring runs the job once with its payload, and a finished id may be rung again",
     async () => {
       const { job, runs } = recorder("once");
-      const doorbell = open([job]);
-      doorbell.startWorkers();
+      const jobQueue = open([job]);
+      jobQueue.startWorkers();
 
-      expect(await doorbell.ring(job.name, { zoneId: 101 }, "tick_a")).toBe(true);
+      expect(await jobQueue.enqueue(job.name, { zoneId: 101 }, "tick_a")).toBe(true);
       await expect.poll(() => runs, LOOK).toEqual([101]);
       await expect
         .poll(async () => {
-          await doorbell.ring(job.name, { zoneId: 102 }, "tick_a");
+          await jobQueue.enqueue(job.name, { zoneId: 102 }, "tick_a");
           return runs;
         }, LOOK)
         .toContain(102);
@@ -61,11 +61,11 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     const fenced = recorder("fenced", async () => {
       throw new FenceLostError("walk-days:1", 1);
     });
-    const doorbell = open([fenced.job, retried.job, abandoned.job, waiting.job]);
-    doorbell.startWorkers();
+    const jobQueue = open([fenced.job, retried.job, abandoned.job, waiting.job]);
+    jobQueue.startWorkers();
 
     for (const { job } of [fenced, retried, abandoned, waiting])
-      await doorbell.ring(job.name, { zoneId: 1 }, `x_${job.name}`);
+      await jobQueue.enqueue(job.name, { zoneId: 1 }, `x_${job.name}`);
 
     await expect.poll(() => retried.runs.length).toBe(2);
     await expect.poll(() => waiting.runs.length).toBe(5);
@@ -75,11 +75,11 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
 
   test.skipIf(skipped)("a payload that breaks its schema never reaches the job", async () => {
     const { job, runs } = recorder("checked");
-    const doorbell = open([job]);
-    doorbell.startWorkers();
+    const jobQueue = open([job]);
+    jobQueue.startWorkers();
 
-    await doorbell.ring(job.name, { zoneId: "101; drop table" }, "bad_payload");
-    await doorbell.ring(job.name, { zoneId: 7 }, "good_payload");
+    await jobQueue.enqueue(job.name, { zoneId: "101; drop table" }, "bad_payload");
+    await jobQueue.enqueue(job.name, { zoneId: 7 }, "good_payload");
 
     await expect.poll(() => runs, LOOK).toEqual([7]);
   });
@@ -90,12 +90,12 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
       signal.addEventListener("abort", () => (aborted = true));
       return new Promise(() => {});
     });
-    const doorbell = open([stuck.job]);
-    doorbell.startWorkers();
-    await doorbell.ring(stuck.job.name, { zoneId: 1 }, "stuck_1");
+    const jobQueue = open([stuck.job]);
+    jobQueue.startWorkers();
+    await jobQueue.enqueue(stuck.job.name, { zoneId: 1 }, "stuck_1");
     await expect.poll(() => stuck.runs.length, LOOK).toBe(1);
 
-    await doorbell.close(200);
+    await jobQueue.close(200);
 
     expect(aborted).toBe(true);
   });
@@ -106,7 +106,7 @@ test.each(KINDS.map((row) => [row.name, row.kind] as const))(
   (_name, kind) => {
     const { job } = recorder("twin");
 
-    expect(() => openDoorbell(createBackend(kind, `${kind}://127.0.0.1:1/none`), [job, job])).toThrow(
+    expect(() => openJobQueue(createBackend(kind, `${kind}://127.0.0.1:1/none`), [job, job])).toThrow(
       "two jobs share a name",
     );
   },

@@ -5,8 +5,8 @@ const EVERY_MS = 60_000;
 const MAX_KEYS = 100;
 
 /** Tells of the same trouble once a minute, with how often it was left out: a log must not fill the disk with one line. */
-export function createTellSeldom(
-  tell: (where: string, error: Error, leftOut: number) => void,
+export function createRateLimitedReport(
+  report: (where: string, error: Error, leftOut: number) => void,
   clock: Clock,
 ): (where: string, error: Error) => void {
   const limiter = createRateLimiter({ quota: 1, windowMs: EVERY_MS, maxKeys: MAX_KEYS });
@@ -17,7 +17,7 @@ export function createTellSeldom(
       if (leftOut.size < MAX_KEYS || leftOut.has(key)) leftOut.set(key, (leftOut.get(key) ?? 0) + 1);
       return;
     }
-    tell(where, error, leftOut.get(key) ?? 0);
+    report(where, error, leftOut.get(key) ?? 0);
     leftOut.delete(key);
   };
 }

@@ -2,27 +2,30 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../lib/errors.ts";
 import { within } from "../lib/within.ts";
 import type { AnyJob } from "./define-job.ts";
-import type { Doorbell } from "./doorbell.ts";
+import type { JobQueue } from "./job-queue.ts";
 
-export interface BellOptions {
-  readonly doorbell: Doorbell;
-  /** Those this process may run itself. */
+export interface EnqueuerOptions {
+  readonly jobQueue: JobQueue;
+  /** The jobs that this process may run itself. */
   readonly jobs: readonly AnyJob[];
   readonly onError: (job: string, error: Error) => void;
 }
 
-export interface Bell {
-  /** Nudges a job through the queue; where the queue's store is gone, runs it here. True once either has happened. */
-  ring(job: string, payload?: Record<string, unknown>): Promise<boolean>;
-  /** Ends the jobs that run here. */
+export interface Enqueuer {
+  /** Enqueues a job. If the queue's store is unreachable, runs the job here. Returns true if either has happened. */
+  enqueue(job: string, payload?: Record<string, unknown>): Promise<boolean>;
+  /** Aborts the jobs that run here. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Work must not wait for Redis: the rows say what is due, so a process that cannot ring does it itself. */
-export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
+/**
+ * Returns an enqueuer that does not depend on Redis: the rows say which work is due, so a process that cannot enqueue
+ * a job runs it itself.
+ */
+export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): Enqueuer {
   const byName = new Map(jobs.map((job) => [job.name, job]));
   const running = new Map<string, Promise<void>>();
-  const rungAgain = new Set<string>();
+  const requestedAgain = new Set<string>();
   const stopping = new AbortController();
 
   async function runHere(job: AnyJob, payload: Record<string, unknown>): Promise<void> {
@@ -34,23 +37,26 @@ export function createBell({ doorbell, jobs, onError }: BellOptions): Bell {
     }
   }
 
-  /** Once at a time; rung meanwhile, once more afterwards, because that ring's rows may have come after the look. */
+  /**
+   * Runs a job once at a time. If it is enqueued meanwhile, it runs once more, because its rows may have been written
+   * after the first run read them.
+   */
   async function runUntilQuiet(key: string, job: AnyJob, payload: Record<string, unknown>): Promise<void> {
     do {
-      rungAgain.delete(key);
+      requestedAgain.delete(key);
       await runHere(job, payload);
-    } while (rungAgain.has(key) && !stopping.signal.aborted);
+    } while (requestedAgain.has(key) && !stopping.signal.aborted);
     running.delete(key);
   }
 
   return {
-    async ring(name, payload = {}) {
+    async enqueue(name, payload = {}) {
       if (stopping.signal.aborted) return false;
-      if (await doorbell.ring(name, payload, randomUUID())) return true;
+      if (await jobQueue.enqueue(name, payload, randomUUID())) return true;
       const job = byName.get(name);
       if (job === undefined || stopping.signal.aborted) return false;
       const key = `${name} ${JSON.stringify(payload)}`;
-      if (running.has(key)) rungAgain.add(key);
+      if (running.has(key)) requestedAgain.add(key);
       else running.set(key, runUntilQuiet(key, job, payload));
       return true;
     },

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createNudge } from "../../src/queue/nudge.ts";
+import { coalesceCalls } from "../../src/queue/coalesce-calls.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -11,10 +11,10 @@ afterEach(() => {
 
 test("many calls become one, a while after the first", () => {
   const fn = vi.fn();
-  const nudge = createNudge(fn, 500);
-  nudge();
+  const enqueue = coalesceCalls(fn, 500);
+  enqueue();
   vi.advanceTimersByTime(400);
-  nudge();
+  enqueue();
   vi.advanceTimersByTime(99);
   expect(fn).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1);
@@ -25,9 +25,9 @@ test("many calls become one, a while after the first", () => {
 
 test("calls that never pause do not put it off", () => {
   const fn = vi.fn();
-  const nudge = createNudge(fn, 500);
+  const enqueue = coalesceCalls(fn, 500);
   for (let call = 0; call < 100; call += 1) {
-    nudge();
+    enqueue();
     vi.advanceTimersByTime(100);
   }
   expect(fn.mock.calls.length).toBeGreaterThan(15);
@@ -35,11 +35,11 @@ test("calls that never pause do not put it off", () => {
 
 test("a call from within is the next nudge's, not lost", () => {
   let runs = 0;
-  const nudge = createNudge(() => {
+  const enqueue = coalesceCalls(() => {
     runs += 1;
-    if (runs === 1) nudge();
+    if (runs === 1) enqueue();
   }, 500);
-  nudge();
+  enqueue();
   vi.advanceTimersByTime(1_000);
   expect(runs).toBe(2);
 });
@@ -49,7 +49,7 @@ test("nobody waits for a nudge, so its failure ends nothing", async () => {
   const unhandled = vi.fn();
   process.on("unhandledRejection", unhandled);
   const ended = Promise.withResolvers<void>();
-  createNudge(() => {
+  coalesceCalls(() => {
     ended.resolve();
     return Promise.reject(new Error("no queue"));
   }, 1)();
@@ -60,9 +60,9 @@ test("nobody waits for a nudge, so its failure ends nothing", async () => {
 });
 
 test("a nudge that throws at once ends nothing either", () => {
-  const nudge = createNudge(() => {
+  const enqueue = coalesceCalls(() => {
     throw new Error("no queue");
   }, 500);
-  nudge();
+  enqueue();
   expect(() => vi.advanceTimersByTime(500)).not.toThrow();
 });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { createTellSeldom } from "../../src/app/tell-seldom.ts";
+import { createRateLimitedReport } from "../../src/app/rate-limited-report.ts";
 
 test("the same trouble is told once a minute, with how often it was left out; another at once", () => {
   let now = 0;
   const told: string[] = [];
-  const tell = createTellSeldom(
+  const tell = createRateLimitedReport(
     (where, error, leftOut) => void told.push(`${where}: ${error.message} +${leftOut}`),
     () => now,
   );

@@ -7,44 +7,49 @@ import { type Lasting, openLasting, type Part } from "./lasting.ts";
 import { runAttempt } from "./run-attempt.ts";
 import { createWorkerWatch } from "./watch-worker.ts";
 
-/** Rows are named by ids; whatever is longer carries content, which has no business where dashboards show it. */
+/** Payloads name rows by ids. A larger payload holds content, which dashboards must not show. */
 const MAX_PAYLOAD_BYTES = 1_000;
 const LOCK_MS = 30_000;
 const STORE_CHECK_MS = 5 * 60_000;
 
-export interface DoorbellOptions {
+export interface JobQueueOptions {
   readonly backend: QueueBackend;
   readonly jobs: readonly AnyJob[];
-  /** Jobs of one queue that run at once in this process. */
+  /** Maximum number of jobs of one queue that run at once in this process. */
   readonly concurrency: number;
-  /** How long a ring may wait for the queue's store before it counts as down. */
-  readonly ringTimeoutMs: number;
+  /** How long an enqueue may wait for the queue's store before the store counts as down. */
+  readonly enqueueTimeoutMs: number;
   /**
-   * A job whose worker has not been heard of for this long is given to another; also how often stopped workers and failed
-   * connections are looked after. A running job renews it, however long it lasts. Default 30 s.
+   * Lifetime of a job's lock. A job whose worker has not renewed the lock for this long goes to another worker; a
+   * running job renews it, however long it runs. Stopped workers and failed connections are checked at the same
+   * interval. Default 30 s.
    */
   readonly lockMs?: number;
   readonly onError: (where: string, error: Error) => void;
 }
 
-export interface Doorbell {
+export interface JobQueue {
   /**
-   * Nudges a job. The id is never reused and never the guard against doubles; it holds no colon and is not a number.
-   * False when the queue's store does not answer in time: the caller's rows stay due, so the work is late, not lost.
+   * Enqueues a job. The id is never reused, does not protect against duplicates, holds no colon and is not a number.
+   * Returns false when the queue's store does not answer in time. The caller's rows stay due, so the work is late,
+   * not lost.
    */
-  ring(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
-  /** Of these queues; of all by default. */
+  enqueue(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
+  /** Starts the workers of these queues; of all by default. */
   startWorkers(names?: readonly QueueName[]): void;
-  /** Stops claiming, aborts what still runs after the grace, and returns even when a job never ends. Idempotent. */
+  /**
+   * Stops claiming jobs, aborts those that still run after the grace, and returns even when a job never ends.
+   * Idempotent.
+   */
   close(graceMs: number): Promise<void>;
 }
 
-/** @throws {Error} when two jobs share a name, at start rather than at the first ring. */
-export function createDoorbell(options: DoorbellOptions): Doorbell {
+/** @throws {Error} when two jobs share a name, at start rather than at the first enqueue. */
+export function createJobQueue(options: JobQueueOptions): JobQueue {
   const { backend, onError, lockMs = LOCK_MS } = options;
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
-  /** Closed as far as it goes: of a store that is gone, only that it could not be told. */
+  /** Closes every part. A part whose store is unreachable is reported to `onError` and skipped. */
   const closeAll = (parts: Iterable<Lasting<Part>>) =>
     Promise.all(
       [...parts].map((part) => part.close().catch((thrown: unknown) => onError("close", toError(thrown)))),
@@ -53,15 +58,18 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
     openLasting(open, (error) => onError(where, error), Math.min(lockMs, 5_000));
   const openQueue = (name: QueueName) => lasting(`queue ${name}`, () => backend.openQueue(name));
   const queues = new Map(QUEUES.map((name) => [name, openQueue(name)]));
-  /** Ticks of many zones fall due together: what is added to a queue at the same moment is one round trip. */
+  /**
+   * Ticks of many zones are due at the same time, so jobs that are added to a queue at the same moment share one
+   * round trip.
+   */
   const batches = new Map(
     QUEUES.map((name) => [
       name,
       createBatch(async (jobs: QueuedJob[]) => (await queues.get(name)?.ready())?.addBulk(jobs)),
     ]),
   );
-  /** Queues whose store has a ring that it has not answered. */
-  const deaf = new Set<QueueName>();
+  /** Queues whose store has not answered an enqueue yet. */
+  const unanswered = new Set<QueueName>();
   const workers: Lasting<Part>[] = [];
   const timers: NodeJS.Timeout[] = [];
   const stopping = new AbortController();
@@ -100,7 +108,8 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
             running -= 1;
           }
         },
-        // Deploys kill workers; a stall is not a failure of the job, and the default of one would drop it.
+        // Deploys kill workers. A stall is not a failure of the job, and the default limit of one stall would drop
+        // it.
         {
           concurrency: options.concurrency,
           maxStalledCount: 20,
@@ -129,7 +138,7 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   }
 
   async function checkStore(): Promise<void> {
-    // A store that does not answer is told of by whoever needs it.
+    // A store that does not answer is reported by the code that uses it.
     const mistake = await backend.findMistake().catch(() => null);
     if (mistake !== null) onError("store", new Error(mistake));
   }
@@ -146,17 +155,17 @@ export function createDoorbell(options: DoorbellOptions): Doorbell {
   }
 
   return {
-    async ring(job, payload, id) {
+    async enqueue(job, payload, id) {
       const definition = byName.get(job);
       if (definition === undefined) throw new Error(`no job is called ${job}`);
       const { queue } = definition;
-      // One unanswered ring is enough: more would all be heard at once when the store comes back.
-      if (deaf.has(queue)) return false;
+      // One unanswered enqueue is enough. Further ones would all be processed at once when the store answers again.
+      if (unanswered.has(queue)) return false;
       const added = add(definition, payload, id);
       try {
-        if ((await within(added, options.ringTimeoutMs)) === "done") return true;
-        deaf.add(queue);
-        added.catch(() => undefined).finally(() => deaf.delete(queue));
+        if ((await within(added, options.enqueueTimeoutMs)) === "done") return true;
+        unanswered.add(queue);
+        added.catch(() => undefined).finally(() => unanswered.delete(queue));
       } catch (thrown) {
         onError(`ring ${job}`, toError(thrown));
       }
