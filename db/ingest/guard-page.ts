@@ -35,7 +35,7 @@ export interface OpenErasure {
   readonly match: Match;
 }
 
-/** What was emptied for one erasure. */
+/** Counts of the data that was emptied for one erasure. */
 export interface Emptied {
   readonly id: number;
   readonly events: number;

@@ -1,7 +1,10 @@
 import type { Queryable } from "../client.ts";
 import { auditEntries } from "../schema/audit-entries.ts";
 
-/** Who did what to what. Written in the transaction of the change itself, so that neither exists without the other. */
+/**
+ * An actor, an action and its subject. Written in the transaction of the change itself, so that neither exists
+ * without the other.
+ */
 export type AuditEntry = Pick<typeof auditEntries.$inferInsert, "actor" | "action" | "subject" | "details">;
 
 export async function writeAuditEntry(tx: Queryable, entry: AuditEntry): Promise<void> {

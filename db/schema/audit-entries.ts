@@ -1,6 +1,9 @@
 import { bigint, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Who did what; append-only. Written by every route and command that changes something; read by the audit API. */
+/**
+ * Actions and their actors; append-only. Written by every route and command that changes something; read by the audit
+ * API.
+ */
 export const auditEntries = pgTable(
   "audit_entries",
   {

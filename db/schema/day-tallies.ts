@@ -2,7 +2,7 @@ import { date, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { bytea } from "../postgres/column-types.ts";
 
 /**
- * What the events of one closed UTC day have in common for each value of one dimension: the groups of a search by
+ * Common values of the events of one closed UTC day for each value of one dimension: the groups of a search by
  * that dimension alone. Written by build-cubes and valid while cube_days says so; read by the archive API. Packed,
  * because one row per value and text would be larger than the events. `db/search/tally-day.ts` describes the format.
  * Texts are codes, which are positions in tally_texts.

@@ -13,7 +13,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { bytea } from "../postgres/column-types.ts";
 
-/** What an erasure changed: rows, and records in raw blocks. */
+/** Counts of an erasure's changes: rows, and records in raw blocks. */
 export interface ErasedCounts {
   readonly events: number;
   readonly records: number;

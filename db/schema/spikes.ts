@@ -16,7 +16,7 @@ export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4",
 export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
 
 /**
- * What the events of a spike have in common. Values come from requests: hostile text, at most 300 code points. Times
+ * Common values of the events of a spike. Values come from requests: hostile text, at most 300 code points. Times
  * are ISO 8601.
  */
 export interface SpikeEvidence {
@@ -54,7 +54,7 @@ export const spikes = pgTable(
     lastActiveAt: timestamp({ withTimezone: true }).notNull(),
     /** The end of the latest minute that was judged. */
     judgedThrough: timestamp({ withTimezone: true }).notNull(),
-    /** What the window usually counts at this time of day. */
+    /** The window's usual count at this time of day. */
     baseline: doublePrecision().notNull(),
     /** The count from which the window counts as a spike. */
     threshold: doublePrecision().notNull(),

@@ -19,7 +19,7 @@ export interface SelfAlertDeps {
 }
 
 export interface SelfAlert {
-  /** What the alert is about, for the log: `coverage`. */
+  /** The subject of the alert, for the log: `coverage`. */
   readonly about: string;
   readonly fingerprint: string;
   readonly zoneId: number | null;

@@ -268,7 +268,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
   const { pollEveryMs, lastProofMs, advicePerHour, retention, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
-    // Every roll-up that the detector can use rings it; the tick makes up for a ring that was lost.
+    // Every roll-up that the detector can use enqueues it. The tick makes up for a lost enqueue.
     detectEveryMs: isEmulated ? 15_000 : 30_000,
     proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
     lastProofMs,

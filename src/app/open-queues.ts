@@ -25,7 +25,7 @@ export interface QueueParts {
 export interface OpenQueues {
   readonly kind: "redis" | "postgres";
   readonly enqueuer: Enqueuer;
-  /** By how the last ring went: without the queue's store the service works on, alone and slower. */
+  /** The outcome of the last enqueue. Without the queue's store the service continues, more slowly. */
   check(): Promise<Health>;
   /** Begins to work on the queues of this process's roles. */
   start(): void;

@@ -4,7 +4,10 @@ import type { Clock } from "../lib/clock.ts";
 const EVERY_MS = 60_000;
 const MAX_KEYS = 100;
 
-/** Tells of the same trouble once a minute, with how often it was left out: a log must not fill the disk with one line. */
+/**
+ * Returns a function that reports the same error at most once a minute, with the number of omitted reports, so that the
+ * log cannot fill the disk.
+ */
 export function createRateLimitedReport(
   report: (where: string, error: Error, leftOut: number) => void,
   clock: Clock,

@@ -21,7 +21,7 @@ export const Switches = z.strictObject({
   apiKeyRefusal: z.enum(["401", "500"]).default("401"),
   /** Error bodies of the container operations. */
   containerErrors: z.enum(["object", "array", "string"]).default("object"),
-  /** What the AI recommendation answers. */
+  /** The answer of the AI recommendation. */
   advice: z
     .enum(["ok", "limit-reached", "not-enough-data", "model-failure", "null-text", "empty-text"])
     .default("ok"),

@@ -59,7 +59,7 @@ export const alertMessage = z.object({
   peak: count,
   /** `count / usual`; null if `usual` is zero, because infinity is not JSON. */
   times: z.number().nonnegative().nullable(),
-  /** What the platform did with the events. */
+  /** The platform's actions on the events. */
   actions: z.object({ blocked: count, logged: count, challenged: count, other: count }),
   top: z.object({
     ips: topList,

@@ -30,7 +30,7 @@ function heldJob(name = "poll-events", timeoutMs = 60_000): { job: AnyJob; runs:
   return { job, runs };
 }
 
-/** A bell over a store that hears, or does not, as the test says. */
+/** Returns an enqueuer over a store that answers or fails, as the test says. */
 function openEnqueuer(jobs: readonly AnyJob[], isAdded: () => boolean) {
   const ids: string[] = [];
   const errors: string[] = [];

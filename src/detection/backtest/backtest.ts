@@ -15,7 +15,7 @@ const NEW_RECORD_MINUTES = 1_440;
 
 /** Minutes are numbered since the epoch; a span is half-open. */
 export interface BacktestOptions extends SpikePolicy {
-  /** Where the judging begins. Earlier minutes are history. Default: where the counts begin. */
+  /** Start of the judging. Earlier minutes are history. Default: the beginning of the counts. */
   readonly startMinute?: number | undefined;
   /** Counts from here on are left out. Default: the end of the counts. */
   readonly endMinute?: number | undefined;
