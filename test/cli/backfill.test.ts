@@ -131,7 +131,7 @@ test.each([
     const again = await run(emulator, args);
     expect(again).toMatchObject({
       code: 0,
-      out: expect.stringContaining(`through before, with ${total} new events`),
+      out: expect.stringContaining(`already complete, with ${total} new events`),
     });
     const restarted = await run(emulator, `${args} --restart`);
     expect(restarted.out).toBe(`Done: ${total} events read, 0 new since this backfill began.\n`);
@@ -231,7 +231,7 @@ test("a list that goes round in a circle ends the backfill with an error", async
   emulator.addFault({ kind: "token-loop", pages: 1 });
   const { code, err } = await run(emulator, "--zone 101 --from 2026-11-20 --to now --route list");
   expect(code).toBe(1);
-  expect(err).toContain("the list of 2026-11-20 does not lead to its end");
+  expect(err).toContain("the list of 2026-11-20 cannot be read to its end");
 });
 
 test.each([

@@ -52,7 +52,7 @@ test("an hour that expired while no service ran is lost, recorded or not", async
   };
   // 79 to 72 hours ago: the eight that have begun to expire.
   expect(zones[0]?.counts).toEqual({ sealed: 1, searched: 0, open: 72, gap: 8, unwatched: 0, "not yet": 0 });
-  expect(items[1]?.gapReason).toContain("the service has not recorded it yet");
+  expect(items[1]?.gapReason).toContain("Longwatch has not recorded this gap yet");
 });
 
 test("colours are for terminals that want them", async () => {

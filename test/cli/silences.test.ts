@@ -109,7 +109,7 @@ test("a rule that reads as a family is not silenced by accident", async () => {
   expect(command).toContain(`--alert ${alertId}`);
   const { code, err } = await run(wordsOf(command).slice(1));
   expect(code).toBe(2);
-  expect(err).toContain("which means a family");
+  expect(err).toContain("which would mean a family");
   expect(await database.db.select().from(silences)).toEqual([]);
 });
 
@@ -200,7 +200,7 @@ test("without subject, end or reason there is no silence, and every mistake is t
     '--zone "x"',
     '--severity "loud"',
     '--kind "selfish"',
-    "--alert names",
+    "--alert must be given without",
     "--for",
     "--reason",
   ])

@@ -58,7 +58,7 @@ async function putReplica(
 /** The output without the lines about processes, whose ages are of the real clock. */
 function withoutService(out: string): string {
   const lines = out.split("\n");
-  return lines.slice(lines.findIndex((line) => /^(?:zone|Nothing)/.test(line))).join("\n");
+  return lines.slice(lines.findIndex((line) => /^(?:zone|Nothing|No data)/.test(line))).join("\n");
 }
 
 function event(logId: string, occurredAt: number): WafEvent {
@@ -187,7 +187,7 @@ test("a database that the service was never alive on is not well", async () => {
   await fill();
   const { code, out } = await ran({ DATABASE_URL: database.url });
   expect(code).toBe(1);
-  expect(out).toMatch(/^Not running: the service has never been alive on this database\.\n/);
+  expect(out).toMatch(/^Not running: no service has ever run on this database\.\n/);
 });
 
 test("an hour of the strip that is lost is exit code 3, and 1 if more needs attention", async () => {
