@@ -167,7 +167,7 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
         unanswered.add(queue);
         added.catch(() => undefined).finally(() => unanswered.delete(queue));
       } catch (thrown) {
-        onError(`ring ${job}`, toError(thrown));
+        onError(`enqueue ${job}`, toError(thrown));
       }
       return false;
     },

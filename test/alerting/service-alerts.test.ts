@@ -112,7 +112,7 @@ test("a disk with less free than a day of events takes is one alert, over when c
   freeBytes = much * 1.3;
   await lookFor(teller, 1);
   expect((await teller.told()).slice(1)).toEqual([
-    expect.stringContaining("2 resolved The disk has room again"),
+    expect.stringContaining("2 resolved The disk has enough free space again"),
   ]);
 });
 

@@ -90,7 +90,7 @@ test("a configured key is put in use when it was changed, not when it is the sam
   const folder = makeFolder();
   const env = { LONGWATCH_PSEUDONYM_KEY: "a-configured-key-of-thirty-two-chars" };
   expect((await run(folder, "pseudonym --ip ::1", env)).code).toBe(0);
-  expect((await run(folder, "rotate-key --yes", env)).err).toContain("is the key in use");
+  expect((await run(folder, "rotate-key --yes", env)).err).toContain("is already the key in use");
   const changed = { LONGWATCH_PSEUDONYM_KEY: "another-configured-key-of-32-characters" };
   expect((await run(folder, "pseudonym --ip ::1", changed)).code).toBe(1);
   expect((await run(folder, "rotate-key --yes", changed)).code).toBe(0);

@@ -311,7 +311,7 @@ test("status names the missing key and what is held back for want of it", async 
   expect(await status()).not.toContain("pseudonym.key");
   await recordMissingKey(database.db, "The pseudonym key 0a1b is missing: /x/pseudonym.key does not exist.");
   expect(await status()).toContain("The pseudonym key 0a1b is missing: /x/pseudonym.key does not exist.");
-  expect(await status()).toContain("zone 101: 1 event held back until the pseudonym key is there");
+  expect(await status()).toContain("zone 101: 1 event held back until the pseudonym key is present");
   const { attention } = JSON.parse(await status(["--json"])) as { attention: { kind: string }[] };
   expect(attention.filter(({ kind }) => kind === "pseudonym-key")).toEqual([
     {

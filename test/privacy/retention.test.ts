@@ -135,7 +135,7 @@ test("what is kept for how long is shown with the oldest row of each class", asy
   const { out, code } = await runCommand(database, "privacy show", { now: NOW });
   expect(code).toBe(0);
   expect(out.split("\n")).toEqual([
-    "WHAT                     KEPT FOR   OLDEST                 AGE     SETTING",
+    "CLASS                    KEPT FOR   OLDEST                 AGE     SETTING",
     "records as received      90 days    none stored                    LONGWATCH_RAW_DAYS",
     "unreadable entries       90 days    none stored                    LONGWATCH_RAW_DAYS",
     "full addresses           90 days    2026-10-31 12:00 UTC   20 d    LONGWATCH_IP_DAYS",

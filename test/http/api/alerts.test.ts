@@ -206,7 +206,7 @@ test.each([
   ["limit=201", "limit", "must be a whole number from 1 to 200"],
   ["state=burning", "state", "must be one or more of firing, acknowledged, resolved"],
   ["since=yesterday", "since", "must be an ISO 8601 time"],
-  ["zone=0", "zone", "a shield zone's number"],
+  ["zone=0", "zone", "the id of a shield zone"],
   ["colour=red", "colour", "is not a known member of this request"],
   ["after=abc", "after", "must be the `next` of the previous page of this list"],
 ])("%s is refused by the name of its field and its rule", async (query, field, rule) => {
