@@ -87,7 +87,7 @@ test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the o
   expect(reasons).toEqual([
     "The search had reached only 2026-11-20T16:31:12.000Z when the platform forgot the events.",
     ...Array.from({ length: 7 }, () => "No search was made before the platform forgot the events."),
-    expect.stringContaining("a full search after the settle time is missing"),
+    expect.stringContaining("No full search was made after the settle time"),
   ]);
   const partly = hours.find(({ startsAt }) => startsAt === firstServed - HOUR_MS);
   expect(partly).toMatchObject({ state: "gap", searchedThrough: firstServed });
