@@ -332,7 +332,7 @@ describe("sending", () => {
         mistakes: [
           'channel mail: "Longwatch <a@b>" is not a bare address',
           "channel mail: host: 127.0.0.1 is not a public address (loopback)",
-          "channel mail: to: needs an address",
+          "channel mail: to: must have at least one address",
           "channel mail: tls: none is allowed only if private addresses are allowed (allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS)",
         ],
       }),
