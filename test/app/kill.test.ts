@@ -11,7 +11,7 @@ import { readRuntimeFile } from "../../src/app/runtime-file.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 /** Looks cost both processes what they look at: a quarter of a million events. */
-const LOOK = { timeout: 90_000, interval: 500 };
+const LOOK = { timeout: 240_000, interval: 500 };
 
 /** `npm start` without any setting, in a folder of its own. */
 function start(dataDir: string) {
