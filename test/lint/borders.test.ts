@@ -70,7 +70,7 @@ function isAllowed(folder: string, imported: string): boolean {
 /** Plants one file per import in a copy of the tree's folders, and returns the files that the linter refuses. */
 function lintPlanted(plants: readonly { readonly file: string; readonly specifier: string }[]): Set<string> {
   const copy = makeTemporaryFolder("borders");
-  cpSync(path.join(ROOT, ".oxlintrc.json"), path.join(copy, ".oxlintrc.json"));
+  cpSync(path.join(ROOT, "oxlint.config.ts"), path.join(copy, "oxlint.config.ts"));
   for (const { file, specifier } of plants) {
     mkdirSync(path.dirname(path.join(copy, file)), { recursive: true });
     writeFileSync(path.join(copy, file), `import { planted } from "${specifier}";\n\nplanted();\n`);
