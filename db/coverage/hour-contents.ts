@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { Queryable } from "../client.ts";
 
 /** The stored events of an hour. */
@@ -50,7 +51,7 @@ export async function readDoubledIds(
   zoneId: number,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<string[]> {
-  const [from, to] = [new Date(fromMs - 3_600_000), new Date(toMs + 3_600_000)];
+  const [from, to] = [new Date(fromMs - HOUR_MS), new Date(toMs + HOUR_MS)];
   const { rows } = await db.execute<{ log_id: string }>(sql`
     select log_id from waf_events
     where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to}
@@ -77,5 +78,5 @@ export async function countResolved(
 
 function isIn(zoneId: number, startsAt: number) {
   return sql`zone_id = ${zoneId} and occurred_at >= ${new Date(startsAt)}
-    and occurred_at < ${new Date(startsAt + 3_600_000)}`;
+    and occurred_at < ${new Date(startsAt + HOUR_MS)}`;
 }

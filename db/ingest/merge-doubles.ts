@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { Queryable } from "../client.ts";
 
 /** Two times of one event that are this close together are merged. A greater difference is left to a person. */
@@ -31,7 +32,7 @@ export async function mergeDoubles(
   atMs: number,
 ): Promise<MergedDouble[]> {
   const at = new Date(atMs);
-  const [from, to] = [new Date(startsAt), new Date(startsAt + 3_600_000)];
+  const [from, to] = [new Date(startsAt), new Date(startsAt + HOUR_MS)];
   const { rows } = await tx.execute<{ logId: string; keptAt: number; otherAt: number }>(sql`
     with near as (
       select occurred_at, log_id, feature is null as is_unresolved from waf_events
@@ -55,7 +56,16 @@ export async function mergeDoubles(
       insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
       select ${zoneId}, log_id, occurred_at, kept_at, ${at} from doubled order by occurred_at, log_id
       on conflict (zone_id, other_at, log_id) do update set kept_at = excluded.kept_at),
-    marked as (
+    ${countRemoved(zoneId)}
+    select log_id as "logId", (extract(epoch from kept_at) * 1000)::float8 as "keptAt",
+      (extract(epoch from occurred_at) * 1000)::float8 as "otherAt" from doubled order by occurred_at, log_id`);
+  if (rows.length > 0) await dropOldAliases(tx, zoneId, at);
+  return rows;
+}
+
+/** Two steps after a step `removed` (rule_id, occurred_at of deleted events): buckets to count again, hours that hold less. */
+function countRemoved(zoneId: number) {
+  return sql`marked as (
       insert into dirty_buckets (zone_id, rule_id, minute)
       select ${zoneId}, rule, minute from (
         select distinct coalesce(rule_id, '') as rule, date_trunc('minute', occurred_at) as minute from removed) touched
@@ -64,11 +74,7 @@ export async function mergeDoubles(
     counted as (
       update coverage_windows w set stored_count = w.stored_count - r.events
       from (select date_trunc('hour', occurred_at) as starts_at, count(*)::integer as events from removed group by 1) r
-      where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)
-    select log_id as "logId", (extract(epoch from kept_at) * 1000)::float8 as "keptAt",
-      (extract(epoch from occurred_at) * 1000)::float8 as "otherAt" from doubled order by occurred_at, log_id`);
-  if (rows.length > 0) await dropOldAliases(tx, zoneId, at);
-  return rows;
+      where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)`;
 }
 
 /** A platform that rounds times shows an event this close to its own time. */
@@ -105,16 +111,7 @@ export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: n
       delete from waf_events e using doubles d
       where d.is_replaced and e.zone_id = ${zoneId} and e.occurred_at = d.stored_at and e.log_id = d.log_id
       returning e.rule_id, e.occurred_at),
-    marked as (
-      insert into dirty_buckets (zone_id, rule_id, minute)
-      select ${zoneId}, rule, minute from (
-        select distinct coalesce(rule_id, '') as rule, date_trunc('minute', occurred_at) as minute from removed) touched
-      order by rule collate "C", minute
-      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
-    counted as (
-      update coverage_windows w set stored_count = w.stored_count - r.events
-      from (select date_trunc('hour', occurred_at) as starts_at, count(*)::integer as events from removed group by 1) r
-      where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)
+    ${countRemoved(zoneId)}
     select count(*)::integer as doubles from doubles`);
   if ((found.rows[0]?.doubles ?? 0) > 0) await dropOldAliases(tx, zoneId, at);
 }

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Queryable } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { advanceSearch } from "../../db/coverage/searched-hours.ts";
 import { readSuspicion } from "../../db/coverage/zone-suspicions.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import { advanceSearch } from "../../db/search/search-coverage.ts";
 import { AGREE_LONG_MS } from "../../src/coverage/hour-proof.ts";
 import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "../../src/coverage/plan-search.ts";

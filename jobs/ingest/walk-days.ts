@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readSearchedHours } from "../../db/coverage/searched-hours.ts";
 import { readListPass } from "../../db/ingest/list-passes.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import { readSearchedHours } from "../../db/search/search-coverage.ts";
 import { isLeaseHeld } from "../../db/service/leases.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
@@ -49,6 +49,7 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 /** Walks the days. A failed day, such as one that the platform has just forgotten, does not stop the others. */
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
   const now = deps.clock();
+  const isListSuspect = await isRouteSuspect(deps.database, zoneId, "list");
   const failures: unknown[] = [];
   for (let dayStart = firstListedDay(now); dayStart <= startOfDay(now); dayStart += DAY_MS) {
     if (signal.aborted) return;
@@ -56,7 +57,7 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
     const name = walkLeaseName(zoneId, dayStart);
     try {
       await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
-        walkIfDue(deps, { zoneId, dayStart, lease }, AbortSignal.any([signal, lease.lost])),
+        walkIfDue(deps, { zoneId, dayStart, lease, isListSuspect }, AbortSignal.any([signal, lease.lost])),
       );
     } catch (thrown) {
       failures.push(thrown);
@@ -81,16 +82,16 @@ interface Day {
   readonly zoneId: number;
   readonly dayStart: number;
   readonly lease: HeldLease;
+  readonly isListSuspect: boolean;
 }
 
 async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
-  const { zoneId, dayStart } = day;
+  const { zoneId, dayStart, isListSuspect } = day;
   const name = toDay(dayStart);
   const state = await readListPass(database.db, zoneId, name);
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
   const isAskable = ({ startsAt, state: of }: CoveredHour) => of !== "gap" && startsAt >= horizonAt(clock());
-  const isListSuspect = await isRouteSuspect(database, zoneId, "list");
   const plan = planPass(clock(), { dayStart, hours: hours.filter(isAskable), isListSuspect }, state, deps);
   if (plan === null) return;
   const ended = await walkDay(deps, day, { plan, state }, signal);

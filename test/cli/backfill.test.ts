@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { readSearchedHours } from "../../db/search/search-coverage.ts";
+import { readSearchedHours } from "../../db/coverage/searched-hours.ts";
 import { backfillCommand } from "../../src/cli/backfill/backfill.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";

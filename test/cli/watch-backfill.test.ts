@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { advanceSearch } from "../../db/search/search-coverage.ts";
+import { advanceSearch } from "../../db/coverage/searched-hours.ts";
 import { describeBackfill, watchBackfill } from "../../src/cli/start/watch-backfill.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { readSearchedHours } from "../../db/search/search-coverage.ts";
+import { readSearchedHours } from "../../db/coverage/searched-hours.ts";
 import { isBackfilled } from "../../src/coverage/plan-search.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
+import { readSearchedHours } from "../../../db/coverage/searched-hours.ts";
 import type { Backfill, BackfillKey } from "../../../db/ingest/backfills.ts";
 import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
-import { readSearchedHours } from "../../../db/search/search-coverage.ts";
 import { createListPageWorkers } from "../../../jobs/ingest/list-page-workers.ts";
 import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
 import { type Config, requireEdge } from "../../config/config.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { readSearchedHours } from "../../../db/search/search-coverage.ts";
+import { readSearchedHours } from "../../../db/coverage/searched-hours.ts";
 import { readStoredEvents } from "../../../db/service/service-status.ts";
 import type { RunningApp } from "../../app/app.ts";
 import { isBackfilled } from "../../coverage/plan-search.ts";

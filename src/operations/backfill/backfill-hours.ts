@@ -1,7 +1,7 @@
 import type { Queryable } from "../../../db/client.ts";
 import { readCoverageHours } from "../../../db/coverage/coverage-report.ts";
+import { advanceSearch } from "../../../db/coverage/searched-hours.ts";
 import { advanceBackfill } from "../../../db/ingest/backfills.ts";
-import { advanceSearch } from "../../../db/search/search-coverage.ts";
 import { isClosingSearch } from "../../coverage/plan-closing-search.ts";
 import { SETTLE_MS } from "../../coverage/settle.ts";
 import { HOUR_MS } from "../../lib/units.ts";
