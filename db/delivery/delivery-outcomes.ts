@@ -29,9 +29,9 @@ export function markDelivered(
 export function markRetry(
   db: Queryable,
   claimed: readonly Claimed[],
-  { delayMs, error, isTold = false, isAlone = false, progress = null }: RetryPlan,
+  { delayMs, error, isWaitRequested = false, isAlone = false, progress = null }: RetryPlan,
 ): Promise<number> {
-  const lastError = isTold ? `${WAIT_PREFIX}${error}` : error;
+  const lastError = isWaitRequested ? `${WAIT_PREFIX}${error}` : error;
   return write(db, claimed, ["sending"], {
     state: "pending",
     nextAttemptAt: later(delayMs),
@@ -44,7 +44,7 @@ export function markRetry(
 export interface RetryPlan {
   readonly delayMs: number;
   readonly error: string;
-  readonly isTold?: boolean;
+  readonly isWaitRequested?: boolean;
   readonly isAlone?: boolean;
   /** Progress of the attempt with a message of several parts. */
   readonly progress?: string | null;

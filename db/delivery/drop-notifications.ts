@@ -8,12 +8,12 @@ const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
 const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
 export const OPEN = sql`('pending', 'sending')`;
 
-/** Returns the condition for a row that nobody is sending: it is pending, or the lease of its sender is over. */
+/** Returns the condition for a row that no process is sending: it is pending, or the lease of its sender is over. */
 export function isIdle(row: SQL): SQL {
   return sql`(${row}.state = 'pending' or (${row}.state = 'sending' and ${row}.next_attempt_at <= now()))`;
 }
 
-/** Returns the condition for a row that only updates the existing message in place and so notifies nobody. */
+/** Returns the condition for a row that only updates the existing message in place, so it notifies no one. */
 export function isQuiet(row: SQL): SQL {
   return sql`coalesce((${row}.content ->> 'isQuiet')::boolean, false)`;
 }

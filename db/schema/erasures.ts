@@ -27,7 +27,7 @@ export interface ErasedCounts {
 
 /**
  * One erasure of an address or a network, and its tombstone. The address is stored as a keyed hash only, so that the
- * row identifies nobody. Written by `longwatch erase`; read by erase-leftovers and in every transaction of ingest,
+ * row identifies no person. Written by `longwatch erase`; read by erase-leftovers and in every transaction of ingest,
  * which stores no covered data again.
  */
 export const erasures = pgTable(

@@ -6,7 +6,7 @@ import { bigint, pgTable, text, timestamp } from "drizzle-orm/pg-core";
  */
 export const leases = pgTable("leases", {
   fence: bigint({ mode: "number" }).notNull().default(0),
-  /** Null while nobody holds the lease. */
+  /** Null while no process holds the lease. */
   expiresAt: timestamp({ withTimezone: true }),
   /** The earliest time of the next tick. */
   dueAt: timestamp({ withTimezone: true }),

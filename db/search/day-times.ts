@@ -3,7 +3,7 @@ import { unpackVarints } from "./varints.ts";
 /** When each event of a day was, ms from midnight, ascending. */
 export type DayTimes = Int32Array;
 
-/** Of a day as `db/search/tally-day.ts` packs it. */
+/** Reads the times of a day that `db/search/tally-day.ts` has packed. */
 export function unpackTimes(times: Buffer): DayTimes {
   const gaps = unpackVarints(times);
   const moments = new Int32Array(gaps.length);

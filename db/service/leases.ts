@@ -4,7 +4,7 @@ import { FenceLostError } from "../postgres/fence-lost-error.ts";
 import { leases } from "../schema/leases.ts";
 
 /**
- * Takes the lease if nobody holds it, if its time is over, or if its holder is the one that is known to have `ended`.
+ * Takes the lease if no process holds it, if its time is over, or if its holder is the one that is known to have `ended`.
  * Returns the new fence. Returns null while another process holds the lease, even if that is an earlier life of the
  * same holder.
  */
@@ -34,7 +34,7 @@ export async function readHolder(db: Queryable, name: string): Promise<string | 
 
 /**
  * Extends the lease from now. Returns false if another owner has taken it or it was released. A late renewal succeeds
- * as long as nobody has taken the lease.
+ * as long as no other process has taken the lease.
  */
 export async function renewLease(
   db: Queryable,
@@ -59,7 +59,7 @@ export async function releaseLease(
 /**
  * Fails the transaction if the fence is not the current one, and keeps it current until the commit: the row stays
  * share-locked, so the acquire of a successor waits. A renewal waits too, so make this the last statement before the
- * commit. An expired lease that nobody has taken still counts, because there is no second writer.
+ * commit. An expired lease that no other process has taken still counts, because there is no second writer.
  * @throws {FenceLostError}
  */
 export async function assertFence(tx: Queryable, name: string, fence: number): Promise<void> {

@@ -207,8 +207,8 @@ async function fail(
   const random = (deps.random ?? Math.random)();
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
   if (plan.kind === "again") {
-    const isTold = disposition === "wait" && waitMs !== undefined;
-    return retry(deps, delivery, error, { delayMs: plan.delayMs, isTold, progress }, true);
+    const isWaitRequested = disposition === "wait" && waitMs !== undefined;
+    return retry(deps, delivery, error, { delayMs: plan.delayMs, isWaitRequested, progress }, true);
   }
   // The receiver may have rejected the digest itself, so its messages are tried one by one.
   if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);

@@ -24,7 +24,7 @@ import {
   type TickSpan,
 } from "../../src/detection/plan-tick.ts";
 import { DEFAULT_Z, FLOOR } from "../../src/detection/policy.ts";
-import { createCompany, raiseSeverity } from "../../src/detection/raise-severity.ts";
+import { createRiseCounter, raiseSeverity } from "../../src/detection/raise-severity.ts";
 import {
   isSameEpisode,
   type StoredEpisode,
@@ -156,7 +156,7 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
 function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
   const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
   const companies = new Map(
-    [...zones].map(([zoneId, inZone]) => [zoneId, createCompany(inZone.map(({ episode }) => episode))]),
+    [...zones].map(([zoneId, inZone]) => [zoneId, createRiseCounter(inZone.map(({ episode }) => episode))]),
   );
   return (one) => {
     const { row, zoneId, z } = one.candidate;

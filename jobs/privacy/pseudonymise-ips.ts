@@ -39,7 +39,7 @@ export interface PseudonymiseIpsDeps {
 
 /**
  * Replaces the full addresses of days past their retention by pseudonyms, oldest day first, in small transactions.
- * Masked addresses identify nobody and stay. After a kill the next run reads the day again and finds only what is
+ * Masked addresses identify no person and stay. After a kill the next run reads the day again and finds only what is
  * left. Of two concurrent runs one works. A day whose list is being read waits. A day that ingest might still write
  * to is checked again.
  */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type AlertMessage, alertMessage } from "../model/alert-message.ts";
 
-/** What the column `details` of an alert holds. The message is that of the latest transition. */
+/** The column `details` of an alert. `message` is the message of the latest transition. */
 const AlertDetails = z.object({ message: alertMessage.optional() });
 
 /** Returns null as the message if the alert has none, or if it cannot be read. */

@@ -13,7 +13,7 @@ const Transition = z.object({
   severity: z.enum(severities).nullish().default(null),
   /** The silence that muted the transition. */
   silencedBy: z.int().nullish().default(null),
-  /** What else muted the transition: an alert that inhibits it, or a group that has it as a member. */
+  /** The mute that is not a silence: an alert inhibits this one, or a group has this one as a member. */
   mutedBy: z.enum(["inhibition", "group"]).nullish().default(null),
   /** The channels that were sent the transition: notified, or updated in place. */
   channels: z.array(z.string()).default([]),
@@ -34,7 +34,7 @@ export type Transition = z.infer<typeof Transition>;
 
 export type NotifyReason = "first" | "worse" | "repeat" | "advice" | "resolved";
 
-/** What the lifecycle needs to know of an alert. Times are epoch ms. */
+/** An alert, as the lifecycle reads it. Times are epoch ms. */
 export interface AlertRecord {
   readonly state: "firing" | "acknowledged" | "resolved";
   /** Number of the latest transition, from 1. */
@@ -70,7 +70,7 @@ export function toAlertRecord(stored: StoredAlert): AlertRecord {
   };
 }
 
-/** What keeps a transition from the channels. The transition is stored all the same. */
+/** The reasons why a transition is stored but sent to no channel. */
 export type Mute = Pick<Transition, "silencedBy" | "mutedBy">;
 
 export function isMuted({ silencedBy, mutedBy }: Mute): boolean {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { AdviceRow } from "../model/advice-row.ts";
 import type { LaterMessage } from "../model/later-message.ts";
 import type { Subject } from "../model/subject.ts";
-import { type AdviceStanding, adviceStanding } from "./advice/advice-standing.ts";
+import { type AdviceStatus, adviceStatus } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { groupKeyOf } from "./group.ts";
 import { findInhibition } from "./routing/find-inhibition.ts";
@@ -10,7 +10,7 @@ import { planRoute, type RoutePlan } from "./routing/plan-route.ts";
 import type { Routing } from "./routing/routing.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
-/** What the decisions of one run depend on, read once. */
+/** The inputs of all decisions of one run, read once. */
 export interface Context {
   readonly nowMs: number;
   readonly routing: Routing;
@@ -22,10 +22,10 @@ export interface Context {
   readonly laterMessageOf?: (channel: string) => LaterMessage;
 }
 
-/** What is known of one spike, whatever its alert is. */
+/** The facts about one spike that do not depend on its alert. */
 export interface Assessment {
   readonly spike: AlertSpike;
-  readonly advice: AdviceStanding;
+  readonly advice: AdviceStatus;
   readonly silencedBy: number | null;
   readonly isInhibited: boolean;
   readonly route: RoutePlan;
@@ -51,7 +51,7 @@ function assess(spike: AlertSpike, { asks, silences, nowMs, routing, firing }: C
   const route = planRoute(routing, spike, nowMs);
   return {
     spike,
-    advice: adviceStanding(spike, asks, nowMs),
+    advice: adviceStatus(spike, asks, nowMs),
     silencedBy: findSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,

@@ -136,9 +136,9 @@ export function toMutedAlert({ assessment, alert: before }: Candidate, context: 
   const decision = decide(situation, context);
   if (decision?.reason !== "first") return null;
   const { alert } = decision;
-  const { spike, advice: standing } = assessment;
+  const { spike, advice: status } = assessment;
   const fingerprint = fingerprintOf(spike);
-  const advice = { state: standing.state, text: null, reason: standing.reason };
+  const advice = { state: status.state, text: null, reason: status.reason };
   const message = buildMessage({ alertId: 0, fingerprint, alert, reason: "first", spike, advice });
   return { alert, fingerprint, message };
 }

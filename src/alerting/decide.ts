@@ -63,7 +63,7 @@ interface Facts extends Situation, DecisionContext {
 
 interface Case {
   readonly state: State;
-  /** What has changed. The first case of the state that applies decides. */
+  /** Whether the case applies. The first case of the state that applies decides. */
   readonly when: (facts: Facts) => boolean;
   readonly reason: NotifyReason | null;
   readonly to: (facts: Facts) => Recipients;
@@ -213,7 +213,7 @@ function mayNotify(
   if (last === null || nowMs - last.atMs >= route.timing.groupIntervalMs) return true;
   // After a resolve such a receiver would notify people of a new alert.
   if (laterMessageOf?.(channel) === "same-incident" && notifiedChannels(alert).has(channel)) return true;
-  // An info or a warning wakes nobody, so a critical one is the first that does.
+  // People are not woken for info or warning, so critical is the first severity that wakes them.
   return occurrence.severity === "critical" && !isGraver(last.severity, "warning");
 }
 

@@ -7,7 +7,7 @@ import type { LinkRule, Routing } from "./routing/routing.ts";
 import type { CoverageNews } from "./self/coverage-alert.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
-/** What routes and silences look at for an alert about Longwatch itself. */
+/** The subject of an alert about Longwatch itself, for routes and silences. */
 export interface SelfSubject {
   /** Null if the alert is not about one zone. */
   readonly zoneId: number | null;

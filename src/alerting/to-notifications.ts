@@ -34,7 +34,7 @@ function addressMessage(
 ): AlertMessage {
   if (message.reason !== "worse" && message.reason !== "repeat") return message;
   const sent = before?.transitions.filter((entry) => entry.channels.includes(channel)) ?? [];
-  // Nobody has noticed an update in place.
+  // An update in place notified no one, so an earlier notification counts.
   const last = sent.findLast((entry) => !entry.quiet.includes(channel)) ?? sent.at(-1);
   if (last === undefined) return { ...message, reason: "first" };
   return {

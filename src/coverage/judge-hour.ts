@@ -20,7 +20,7 @@ const SOON_FORGOTTEN =
 const EMPTY_ONCE =
   "No route showed an event of this hour, but the platform forgot it before a second look could confirm that.";
 
-/** Reasons of a gap that nobody could have prevented. Such a gap raises no alert. */
+/** Reasons of a gap that could not be prevented. Such a gap raises no alert. */
 export const UNPREVENTABLE: readonly string[] = [FIRST_WATCHED, SOON_FORGOTTEN, EMPTY_ONCE];
 
 export interface JudgedHour extends CoveredHour {

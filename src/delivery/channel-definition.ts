@@ -7,13 +7,13 @@ import type { ChannelRate } from "./channel-rate.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import type { Notifier } from "./notifier.ts";
 
-/** What a channel can do. Every field is required, so a channel that leaves one out does not compile. */
+/** The capabilities of a channel. Every field is required, so a channel that leaves one out does not compile. */
 export interface ChannelCapabilities {
   /** People read far fewer messages than most receivers accept, so the rates of chats stay below those of the vendors. */
   readonly rate: ChannelRate;
   /** The longest pause between two probes while the channel's circuit is open: a minute for pagers, two for chats. */
   readonly longestPauseMs: number;
-  /** What the channel does with a later transition of an alert. */
+  /** How the channel shows a later transition of an alert. */
   readonly laterTransitions: LaterMessage;
   /** Whether an acknowledgement changes what the receiver shows. Other channels are not sent acknowledgements. */
   readonly showsAcknowledgements: boolean;
@@ -35,7 +35,7 @@ interface MessageLimits {
   readonly memberRows: number;
 }
 
-/** What a channel gets from the process that opens it. */
+/** The parts that the opening process gives to a channel. */
 export interface Surroundings {
   readonly clock: Clock;
   readonly network?: NetworkPolicy;
@@ -48,7 +48,7 @@ type Named<Settings extends Fields> = { readonly name: string } & z.output<
   z.ZodObject<{ name: z.ZodString } & Settings>
 >;
 
-/** What a sender is created with: the channel's name, its settings and its surroundings. */
+/** The inputs of a sender: the channel's name, its settings, and the parts of the process. */
 export type SenderOptions<Settings extends Fields, Needs = Surroundings> = Named<Settings> & Needs;
 
 interface ChannelFacts<Kind extends string, Settings extends Fields> {

@@ -11,7 +11,7 @@ export type Rising = Pick<Episode, "openedAt" | "kind">;
  * Returns a function that counts, for each of a zone's spikes, the others that rise in the same minutes. New rules do
  * not count and have a count of 0. Fast for thousands of spikes.
  */
-export function createCompany(all: readonly Rising[]): (one: Rising) => number {
+export function createRiseCounter(all: readonly Rising[]): (one: Rising) => number {
   const openings = new Map<number, number>();
   for (const { openedAt, kind } of all)
     if (kind === "spike") openings.set(openedAt, (openings.get(openedAt) ?? 0) + 1);

@@ -1,5 +1,5 @@
 /**
- * Stops a child process with an IPC channel when its parent tells it to or ends, even by kill -9. Does nothing
+ * Stops a child process with an IPC channel when its parent sends "stop" or ends, even by kill -9. Does nothing
  * without a parent, and keeps no process running. `stop` may be called once more by a signal of the process's own,
  * because Ctrl-C reaches parent and child alike.
  */

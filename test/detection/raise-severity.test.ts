@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createCompany, raiseSeverity } from "../../src/detection/raise-severity.ts";
+import { createRiseCounter, raiseSeverity } from "../../src/detection/raise-severity.ts";
 
 test("other rules that rise raise the severity by one step, however many, and never beyond critical", () => {
   expect((["warning", "error", "critical"] as const).map((one) => raiseSeverity(one, 1))).toEqual([
@@ -22,8 +22,8 @@ test("company are the spikes that opened within a quarter of an hour; new rules 
   const spike = (openedAt: number) => ({ openedAt, kind: "spike" as const });
   const news = { openedAt: 100, kind: "new-rule" as const };
   const [one, early] = [spike(100), spike(84)];
-  const companyOf = createCompany([one, early, spike(85), spike(115), spike(116), news]);
+  const companyOf = createRiseCounter([one, early, spike(85), spike(115), spike(116), news]);
   expect([companyOf(one), companyOf(early), companyOf(news)]).toEqual([2, 1, 0]);
-  expect(createCompany([one])(one)).toBe(0);
-  expect(createCompany([one, spike(100)])(one)).toBe(1);
+  expect(createRiseCounter([one])(one)).toBe(0);
+  expect(createRiseCounter([one, spike(100)])(one)).toBe(1);
 });

@@ -1,6 +1,6 @@
 import { HOUR_MS } from "../../lib/units.ts";
 import type { AdviceRow, AdvisedSpike } from "../../model/advice-row.ts";
-import { adviceStanding } from "./advice-standing.ts";
+import { adviceStatus } from "./advice-status.ts";
 
 export interface OpenSpike extends AdvisedSpike {
   readonly id: number;
@@ -31,7 +31,7 @@ export function planAsks<Spike extends OpenSpike>(input: {
   const spent = rows.filter((row) => row.askedAtMs > nowMs - HOUR_MS).length;
   const left = Math.max(budgetPerHour - spent, 0);
   const due = spikes
-    .filter((spike) => adviceStanding(spike, rows, nowMs).isDue)
+    .filter((spike) => adviceStatus(spike, rows, nowMs).isDue)
     .sort((a, b) => rank(b.severity) - rank(a.severity) || b.openedAtMs - a.openedAtMs);
   return { asks: due.slice(0, Math.min(left, atMost)), overBudget: Math.max(due.length - left, 0) };
 }

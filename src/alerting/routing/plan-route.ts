@@ -9,9 +9,9 @@ export interface RoutePlan {
   readonly channels: readonly string[];
   /** Notified after their quiet hours. */
   readonly held: readonly string[];
-  /** Of the first matching route: grouping and group wait are the same for every channel. */
+  /** The timing of the first matching route: grouping and group wait are the same for every channel. */
   readonly timing: Timing;
-  /** By channel, the shortest of its routes. */
+  /** The shortest interval of the routes of each channel. */
   readonly repeatIntervalMs: ReadonlyMap<string, number>;
 }
 

@@ -5,7 +5,7 @@ import type { ChannelConfig } from "./channel-config.ts";
 import { findChannel } from "./registry.ts";
 import type { TerminalSurroundings } from "./terminal/terminal.ts";
 
-/** What every channel of a process has in common. A channel's own `allowPrivateNetworks` overrides that of `network`. */
+/** The options that all channels of a process share. A channel's own `allowPrivateNetworks` overrides that of `network`. */
 export type SharedSurroundings = Required<Pick<Surroundings, "clock" | "network">> & TerminalSurroundings;
 
 function toNetwork(config: ChannelConfig, network: NetworkPolicy): NetworkPolicy {

@@ -38,10 +38,10 @@ export function planRetry(state: {
   random: number;
 }): RetryPlan {
   const { attempt, retryAfterMs } = state;
-  const isTold = retryAfterMs !== null && retryAfterMs > 0;
-  const delayMs = isTold ? retryAfterMs : Math.floor(state.random * backoffCeilingMs(attempt));
+  const isWaitRequested = retryAfterMs !== null && retryAfterMs > 0;
+  const delayMs = isWaitRequested ? retryAfterMs : Math.floor(state.random * backoffCeilingMs(attempt));
   const isLast = attempt >= state.maxAttempts;
   if (!isLast && delayMs <= MAX_SLEEP_MS && delayMs < state.remainingMs) return { kind: "sleep", delayMs };
-  if (isTold) return { kind: "stop", waitMs: Math.min(retryAfterMs, MAX_WAIT_MS) };
+  if (isWaitRequested) return { kind: "stop", waitMs: Math.min(retryAfterMs, MAX_WAIT_MS) };
   return { kind: "stop", waitMs: state.code === "EDGE_RATE_LIMITED" ? backoffCeilingMs(attempt) : null };
 }

@@ -67,7 +67,10 @@ function toTransport({ host, port, tls, login, network = {} }: Options): SMTPTra
   };
 }
 
-/** Of several recipients some may be put off: all get it again, under the same Message-ID. Refused for good, the others have it. */
+/**
+ * Throws if the server deferred a recipient: all recipients then get the mail again, under the same Message-ID. A
+ * recipient that the server refused for good is skipped, because the others have the mail.
+ */
 function checkRejected({ rejectedErrors = [] }: SMTPTransport.SentMessageInfo, host: string): void {
   const putOff = rejectedErrors.find(({ responseCode = 0 }) => responseCode >= 400 && responseCode < 500);
   if (putOff !== undefined) throw toSmtpFailure(putOff, host);

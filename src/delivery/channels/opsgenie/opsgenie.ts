@@ -8,7 +8,7 @@ import { sendParts } from "../../send-parts.ts";
 import { MEMBER_ROWS, OPSGENIE_LIMITS, toOpsgenieRequests } from "./opsgenie-requests.ts";
 
 const settings = {
-  /** Of an API integration. */
+  /** The key of an API integration. */
   apiKey: secretText,
   /** Without `/v2/alerts`; Opsgenie's own by default, `https://api.eu.opsgenie.com` for the EU. */
   url: z.url().optional(),

@@ -13,7 +13,7 @@ const settings = {
   token: secretText,
   /** An id such as `C0123ABCD`, or a name with `#`. */
   channel: z.string().regex(/^(?:[A-Z0-9]{1,30}|#[^\s#]{1,80})$/u, "must be a channel's id, or #name"),
-  /** Of the Web API, where it is not `https://slack.com/api`. */
+  /** The base address of the Web API, if it is not `https://slack.com/api`. */
   url: z.url().optional(),
   ...networkSettings,
 };

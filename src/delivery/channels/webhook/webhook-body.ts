@@ -7,7 +7,7 @@ import { takeFitting } from "../../message/take-fitting.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
 export const MAX_BODY_BYTES = 20_000;
-/** Of a message whose members are short enough to fit. */
+/** Returns the body of a message whose members are short enough to fit. */
 export const MEMBER_ROWS = 10_000;
 
 interface Caps {

@@ -8,8 +8,8 @@ import {
 } from "../../model/advice-row.ts";
 import { type AdviceOutcome, classifyAdvice } from "./classify-advice.ts";
 
-/** Where a spike's advice stands. `isDue`: somebody should ask now, budget permitting. */
-export interface AdviceStanding {
+/** The status of a spike's advice. `isDue`: the platform should be asked now, if the budget allows. */
+export interface AdviceStatus {
   readonly state: "pending" | "present" | "unavailable";
   /** Why there is none, in words; null unless `unavailable`. May quote the platform's key. */
   readonly reason: string | null;
@@ -26,11 +26,7 @@ interface Ask extends AdviceRow {
  * Decides from the asks known: one answer serves the whole episode, also one given shortly before it opened, so a rule
  * is asked once per episode unless asking failed. `rows` may hold other rules, zones and any order.
  */
-export function adviceStanding(
-  spike: AdvisedSpike,
-  rows: readonly AdviceRow[],
-  nowMs: number,
-): AdviceStanding {
+export function adviceStatus(spike: AdvisedSpike, rows: readonly AdviceRow[], nowMs: number): AdviceStatus {
   const asks = rows
     .map((row): Ask => ({ ...row, outcome: classifyAdvice(row) }))
     .sort((a, b) => b.askedAtMs - a.askedAtMs);
@@ -49,7 +45,7 @@ function unanswered(
   asks: readonly Ask[],
   own: readonly Ask[],
   nowMs: number,
-): AdviceStanding {
+): AdviceStatus {
   const inForce = asks.filter((ask) => isInForce(ask, spike, nowMs));
   const refusal = inForce.find((ask) => ask.outcome.kind === "refused");
   if (refusal?.outcome.kind === "refused") return unavailable(refusal.outcome.reason, false);
@@ -60,7 +56,7 @@ function unanswered(
     : { state: "pending", reason: null, askedAtMs: null, isDue };
 }
 
-/** Whether a refusal or pause still speaks for this spike. */
+/** Whether a refusal or pause still applies to this spike. */
 function isInForce(ask: Ask, spike: AdvisedSpike, nowMs: number): boolean {
   const { outcome } = ask;
   if (outcome.kind !== "refused" && outcome.kind !== "paused") return false;
@@ -85,6 +81,6 @@ function isOfRule(ask: AdviceRow, spike: AdvisedSpike): boolean {
   return ask.zoneId === spike.zoneId && ask.ruleId === spike.ruleId;
 }
 
-function unavailable(reason: string, isDue: boolean): AdviceStanding {
+function unavailable(reason: string, isDue: boolean): AdviceStatus {
   return { state: "unavailable", reason, askedAtMs: null, isDue };
 }

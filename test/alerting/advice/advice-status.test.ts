@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { adviceStanding } from "../../../src/alerting/advice/advice-standing.ts";
+import { adviceStatus } from "../../../src/alerting/advice/advice-status.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../src/lib/units.ts";
 import type { AdviceRow } from "../../../src/model/advice-row.ts";
 
@@ -11,10 +11,10 @@ function ask(minutesAgo: number, errorKey: string | null, over: Partial<AdviceRo
   return { zoneId: 101, ruleId: "942100", askedAtMs, success: errorKey === null, errorKey, ...over };
 }
 
-const isDue = (rows: AdviceRow[]) => adviceStanding(spike, rows, NOW).isDue;
+const isDue = (rows: AdviceRow[]) => adviceStatus(spike, rows, NOW).isDue;
 
 test("a spike that nobody has asked about is pending and due", () => {
-  expect(adviceStanding(spike, [], NOW)).toEqual({
+  expect(adviceStatus(spike, [], NOW)).toEqual({
     state: "pending",
     reason: null,
     askedAtMs: null,
@@ -25,7 +25,7 @@ test("a spike that nobody has asked about is pending and due", () => {
 test("an answer serves its episode for as long as it lasts", () => {
   const old = { ...spike, openedAtMs: NOW - 80 * HOUR_MS };
   const answered = ask(79 * 60, null);
-  expect(adviceStanding(old, [answered], NOW)).toMatchObject({
+  expect(adviceStatus(old, [answered], NOW)).toMatchObject({
     state: "present",
     askedAtMs: answered.askedAtMs,
     isDue: false,
@@ -42,8 +42,8 @@ test("an answer about another rule or zone is none", () => {
 });
 
 test("a text outranks a later failure, and no recommendation settles the episode too", () => {
-  expect(adviceStanding(spike, [ask(1, "EDGE_TIMEOUT"), ask(5, null)], NOW).state).toBe("present");
-  expect(adviceStanding(spike, [ask(5, "NO_RECOMMENDATION")], NOW)).toMatchObject({
+  expect(adviceStatus(spike, [ask(1, "EDGE_TIMEOUT"), ask(5, null)], NOW).state).toBe("present");
+  expect(adviceStatus(spike, [ask(5, "NO_RECOMMENDATION")], NOW)).toMatchObject({
     state: "unavailable",
     isDue: false,
   });
@@ -52,9 +52,9 @@ test("a text outranks a later failure, and no recommendation settles the episode
 test("a plan limit keeps the whole zone from being asked for twelve hours, and says why", () => {
   const limited = (minutesAgo: number, over = {}) =>
     ask(minutesAgo, "limit_reached.ai_recommendation", { ruleId: "941100", ...over });
-  const standing = adviceStanding(spike, [limited(11 * 60)], NOW);
-  expect(standing).toMatchObject({ state: "unavailable", isDue: false });
-  expect(standing.reason).toContain("limit_reached.ai_recommendation");
+  const status = adviceStatus(spike, [limited(11 * 60)], NOW);
+  expect(status).toMatchObject({ state: "unavailable", isDue: false });
+  expect(status.reason).toContain("limit_reached.ai_recommendation");
   expect(isDue([limited(12 * 60)])).toBe(true);
   expect(isDue([limited(1, { zoneId: 102 })])).toBe(true);
 });
@@ -70,7 +70,7 @@ test("an unknown rule blocks itself alone, refused credentials and a wait block 
 });
 
 test("a wait is no failure of the rule: its advice stays pending", () => {
-  expect(adviceStanding(spike, [ask(1, "EDGE_RATE_LIMITED.300000")], NOW).state).toBe("pending");
+  expect(adviceStatus(spike, [ask(1, "EDGE_RATE_LIMITED.300000")], NOW).state).toBe("pending");
 });
 
 test("failures back off by doubling from one minute up to thirty", () => {
@@ -90,20 +90,20 @@ test("failures back off by doubling from one minute up to thirty", () => {
 });
 
 test("a failure is shown as unavailable until it is asked again, and the count starts anew after an answer", () => {
-  expect(adviceStanding(spike, [ask(0.1, "EDGE_TIMEOUT")], NOW)).toMatchObject({ state: "unavailable" });
+  expect(adviceStatus(spike, [ask(0.1, "EDGE_TIMEOUT")], NOW)).toMatchObject({ state: "unavailable" });
   const longAgo = ask(10 * 60, null);
   expect(isDue([ask(1, "EDGE_TIMEOUT"), longAgo, ask(601, "EDGE_TIMEOUT")])).toBe(true);
 });
 
 test("an ask under way is not asked again; one whose asker died is, after a minute", () => {
-  expect(adviceStanding(spike, [ask(0.9, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: false });
-  expect(adviceStanding(spike, [ask(1, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: true });
+  expect(adviceStatus(spike, [ask(0.9, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: false });
+  expect(adviceStatus(spike, [ask(1, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: true });
 });
 
 test("asks count by their time, in whatever order they were read", () => {
   const rows = [ask(40, "EDGE_TIMEOUT"), ask(2, "EDGE_TIMEOUT"), ask(9, null), ask(30, "EDGE_TIMEOUT")];
   for (const read of [rows, rows.toReversed()])
-    expect(adviceStanding(spike, read, NOW)).toMatchObject({
+    expect(adviceStatus(spike, read, NOW)).toMatchObject({
       state: "present",
       askedAtMs: NOW - 9 * MINUTE_MS,
     });
