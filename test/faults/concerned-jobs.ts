@@ -4,6 +4,7 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "erase-leftovers",
   "close-days",
   "build-cubes",
+  "archive-days",
   "detect-spikes",
   "fetch-advice",
   "raise-alerts",
