@@ -28,6 +28,8 @@ export interface SearchPlan
   readonly clauses: readonly Clause[];
   /** The result of `bucketStarts`. */
   readonly bucketStarts: readonly number[];
+  /** Where the first bucket begins. May be before 1970, unlike `from`. */
+  readonly bucketsFrom: number;
   /** The requested rules if the search has no other condition; null for every rule, undefined for any other search. */
   readonly rules: readonly string[] | null | undefined;
   /**
@@ -70,6 +72,7 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     pageSize,
     clauses,
     bucketStarts: bucketStarts(search),
+    bucketsFrom: search.from,
     rules: readRules(clauses),
     isCountable:
       groupBy.length === 1 &&

@@ -1,6 +1,8 @@
-/** A LIKE pattern. Its escape character is the default, the backslash. */
-interface LikeTest {
+/** Runs of characters in this order, with anything between them. The patterns are Postgres's, with a backslash to escape. */
+export interface LikeTest {
   readonly kind: "like";
+  /** Folded by `foldCase`. The first begins the text and the last ends it; either may be empty. */
+  readonly literals: readonly string[];
   /**
    * Matches a text with lower-case ASCII letters in which each letter of `foldFrom` was replaced by that of `foldTo`.
    */
@@ -15,9 +17,10 @@ interface LikeTest {
   readonly asciiPattern: string;
 }
 
-/** Any of many patterns, each as in `LikeTest`. No index can answer it. */
+/** Any of many. */
 interface LikeAnyTest {
   readonly kind: "likeAny";
+  readonly likes: readonly LikeTest[];
   readonly patterns: readonly string[];
   readonly foldFrom: string;
   readonly foldTo: string;
@@ -55,6 +58,7 @@ function likeTest(literals: readonly string[]): LikeTest {
   }
   return {
     kind: "like",
+    literals: folded,
     pattern: folded.map(escapeLike).join("%"),
     foldFrom: [...variants.keys()].join(""),
     foldTo: [...variants.values()].join(""),
@@ -116,6 +120,7 @@ export function joinTests(given: readonly TextTest[]): readonly TextTest[] {
   const folds = new Map(likes.flatMap(({ foldFrom, foldTo }) => pairUp(foldFrom, foldTo)));
   const joined: TextTest = {
     kind: "likeAny",
+    likes,
     patterns: [...new Set(likes.map(({ pattern }) => pattern))],
     // Folding a letter that one pattern does not hold is unnecessary for that pattern but harmless.
     foldFrom: [...folds.keys()].join(""),
