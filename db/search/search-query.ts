@@ -45,21 +45,3 @@ export interface EventQuery {
   readonly to: number;
   readonly clauses: readonly SearchClause[];
 }
-
-export interface PageQuery extends EventQuery {
-  /** Zero-based. */
-  readonly page: number;
-  readonly pageSize: number;
-}
-
-export interface GroupQuery extends PageQuery {
-  /** Not empty. */
-  readonly groupBy: readonly SearchDimension[];
-  readonly buckets: number;
-  /** First ms of every bucket but the first, ascending. */
-  readonly bucketStarts: readonly number[];
-  /** Whether day_tallies hold the answer: groups by one of their dimensions, about which alone is asked. */
-  readonly isCountable: boolean;
-  /** Whether what day_tallies note of each event holds the answer: groups by their dimensions, about which alone is asked, each by itself. */
-  readonly isCoded: boolean;
-}

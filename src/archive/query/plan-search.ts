@@ -7,14 +7,6 @@ import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-tes
 
 /** Columns that free text searches. A rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
-/** Dimensions with few enough values to count each in advance. */
-const COUNTED_DIMENSIONS: readonly (Dimension | "message")[] = [
-  "feature",
-  "ruleId",
-  "asn",
-  "country",
-  "action",
-];
 
 /** A condition that holds if at least one of the columns passes at least one of the tests. */
 interface Clause {
@@ -32,16 +24,6 @@ export interface SearchPlan
   readonly bucketsFrom: number;
   /** The requested rules if the search has no other condition; null for every rule, undefined for any other search. */
   readonly rules: readonly string[] | null | undefined;
-  /**
-   * True if the counts of closed days hold the answer: groups by one dimension that they contain, with conditions on
-   * that one only.
-   */
-  readonly isCountable: boolean;
-  /**
-   * True if the noted values of closed days hold the answer: the conditions concern only such dimensions, each by
-   * itself.
-   */
-  readonly isCoded: boolean;
 }
 
 /**
@@ -61,8 +43,6 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
   const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
   const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
-  const [grouped] = groupBy;
-  const isCounted = (column: Dimension | "message") => COUNTED_DIMENSIONS.includes(column);
   return {
     from,
     to,
@@ -74,14 +54,6 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     bucketStarts: bucketStarts(search),
     bucketsFrom: search.from,
     rules: readRules(clauses),
-    isCountable:
-      groupBy.length === 1 &&
-      groupBy.every(isCounted) &&
-      clauses.every((clause) => clause.columns.every((column) => column === grouped)),
-    isCoded:
-      groupBy.length > 0 &&
-      groupBy.every(isCounted) &&
-      clauses.every(({ columns }) => columns.length === 1 && columns.every(isCounted)),
   };
 }
 

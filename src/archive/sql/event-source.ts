@@ -59,6 +59,7 @@ export function readFiles(files: readonly string[]): Piece {
   return raw(`read_parquet([${files.map(quote).join(", ")}], hive_partitioning = false)`);
 }
 
-function quote(path: string): string {
+/** Returns a path as a constant of SQL. */
+export function quote(path: string): string {
   return `'${path.replaceAll("'", "''")}'`;
 }

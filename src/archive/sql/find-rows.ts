@@ -1,3 +1,4 @@
+import type { EventKey } from "../../model/event-key.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { ArchivedEvent } from "../records/archived-event.ts";
 import { COLUMNS } from "./columns.ts";
@@ -120,11 +121,20 @@ export function countInSpan(path: string, span: { readonly from: number; readonl
     where ${toTimeCondition(span)}`;
 }
 
+/** Returns the statement for the number of rows of a file before an event. */
+export function countBefore(path: string, event: EventKey): Piece {
+  return countTo(path, event, raw("<"));
+}
+
 /** Returns the statement for the number of rows of a file up to an event, that one included. */
-export function countUpTo(path: string, at: number, logId: string): Piece {
+export function countUpTo(path: string, event: EventKey): Piece {
+  return countTo(path, event, raw("<="));
+}
+
+function countTo(path: string, { occurredAt, logId }: EventKey, comparison: Piece): Piece {
   const file = readFiles([path]);
-  const moment = raw(`to_timestamp(${at} / 1000.0)`);
+  const moment = raw(`to_timestamp(${occurredAt} / 1000.0)`);
   return duck`select json_array(coalesce(
-      (select max(file_row_number) + 1 from ${file} where occurred_at = ${moment} and log_id <= ${bound(logId)}),
+      (select max(file_row_number) + 1 from ${file} where occurred_at = ${moment} and log_id ${comparison} ${bound(logId)}),
       (select count(*) from ${file} where occurred_at < ${moment})))`;
 }
