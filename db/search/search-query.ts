@@ -24,7 +24,6 @@ export type SearchTest =
       readonly pattern: string;
       readonly foldFrom: string;
       readonly foldTo: string;
-      readonly asciiPattern: string;
     }
   | {
       readonly kind: "likeAny";

@@ -10,11 +10,6 @@ export interface LikeTest {
   /** Letters beyond ASCII that the pattern holds in lower case, and their replacements by position. */
   readonly foldFrom: string;
   readonly foldTo: string;
-  /**
-   * Matches whatever `pattern` matches and maybe more, in a text in which only ASCII letters are lower case, so that
-   * an index can answer it. Equals `pattern` if nothing beyond ASCII has to be folded.
-   */
-  readonly asciiPattern: string;
 }
 
 /** Any of many. */
@@ -30,7 +25,6 @@ interface LikeAnyTest {
 export type TextTest =
   | { readonly kind: "anything" }
   | { readonly kind: "equals"; readonly texts: readonly string[] }
-  /** No index can answer `withinAny`. */
   | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
   | LikeTest
   | LikeAnyTest;
@@ -62,16 +56,7 @@ function likeTest(literals: readonly string[]): LikeTest {
     pattern: folded.map(escapeLike).join("%"),
     foldFrom: [...variants.keys()].join(""),
     foldTo: [...variants.values()].join(""),
-    asciiPattern: folded.map((text) => Array.from(text, toAsciiPattern).join("")).join("%"),
   };
-}
-
-/**
- * Returns a pattern in which a letter that texts may hold in another case matches anything. `_` would match it too,
- * but an index cannot use `_`.
- */
-function toAsciiPattern(character: string): string {
-  return UPPER_FORMS.has(character) ? "%" : escapeLike(character);
 }
 
 function escapeLike(text: string): string {

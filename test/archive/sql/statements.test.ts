@@ -13,7 +13,8 @@ import { createFractions } from "../../detection/support/histories.ts";
 import { createDraw, DAYS, drawBody, drawEvents, FIRST_DAY, HOSTILE } from "../query/draw.ts";
 import { createNaiveSearch } from "../query/naive-search.ts";
 import { mustRead } from "../query/world.ts";
-import { type ArchiveFolder, openFolder, writeEventsFile } from "../support-files.ts";
+import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
+import { writeEventsFile } from "./write-events-file.ts";
 
 const draw = createDraw(createFractions(20_261_122));
 const events = drawEvents(draw, 1_000, "");
@@ -64,7 +65,7 @@ async function openSource(body: object, columns: readonly string[], open: number
 }
 
 test("DuckDB's groups are the naive ones, from files, from open rows and from both", async () => {
-  for (let round = 0; round < 150; round++) {
+  for (let round = 0; round < 60; round++) {
     const body = { ...drawBody(draw, events), groupBy: [draw.one(DIMENSIONS), draw.one(DIMENSIONS)] };
     const { search, plan } = ask(body);
     const source = await openSource(body, groupColumns(plan), draw.below(files.length));
@@ -77,7 +78,7 @@ test("DuckDB's groups are the naive ones, from files, from open rows and from bo
 }, 120_000);
 
 test("DuckDB's pages are the naive ones", async () => {
-  for (let round = 0; round < 150; round++) {
+  for (let round = 0; round < 60; round++) {
     const body = { ...drawBody(draw, events), groupBy: [] };
     const { search, plan } = ask(body);
     const wanted = naive(search);

@@ -89,7 +89,7 @@ async function* mapLines(
   isMasked: boolean,
   toText: (row: readonly string[]) => string,
 ): AsyncGenerator<string, void, undefined> {
-  let rest = Buffer.alloc(0);
+  let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const end = bytes.lastIndexOf(LINE_FEED) + 1;
