@@ -6,7 +6,7 @@ import { DuckdbError, toDuckdbError } from "./duckdb-error.ts";
 import type { DuckdbReply, DuckdbRequest, DuckdbStatement, DuckdbValue } from "./duckdb-messages.ts";
 
 /** How long an interrupted statement may go on before the process is killed. Usual are 1 to 30 ms. */
-const INTERRUPT_MS = 1_000;
+const INTERRUPT_MS = 2_000;
 const SPILL_PREFIX = "spill-";
 /** The process gets nothing else of the environment, which holds secrets. */
 const PASSED = ["PATH", "LD_LIBRARY_PATH", "SystemRoot", "TEMP", "TMP", "TMPDIR"];
