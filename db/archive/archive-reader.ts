@@ -33,7 +33,11 @@ export interface ArchiveReader {
    * @throws {ArchiveDamagedError} if a file is missing or damaged.
    * @throws {DuckdbError}
    */
-  read(files: readonly ArchiveFile[], statements: readonly Statement[], signal?: AbortSignal): Promise<string[]>;
+  read(
+    files: readonly ArchiveFile[],
+    statements: readonly Statement[],
+    signal?: AbortSignal,
+  ): Promise<string[]>;
   /** Returns a name for a file that one search needs and removes. */
   scratchFile(): ScratchFile;
 }

@@ -21,9 +21,15 @@ export interface ArchivedDay extends Span {
 }
 
 /** Returns the archive days of a zone that a span touches, oldest first, as this transaction sees the manifest. */
-export async function readArchivedDays(tx: Queryable, zoneId: number, { from, to }: Span): Promise<ArchivedDay[]> {
+export async function readArchivedDays(
+  tx: Queryable,
+  zoneId: number,
+  { from, to }: Span,
+): Promise<ArchivedDay[]> {
   const last = 253_402_300_799_999;
-  const [first, end] = [Math.max(from, 0), Math.min(to, last)].map((ms) => new Date(ms).toISOString().slice(0, 10));
+  const [first, end] = [Math.max(from, 0), Math.min(to, last)].map((ms) =>
+    new Date(ms).toISOString().slice(0, 10),
+  );
   const found = await tx.execute<{
     day: string;
     path: string;
@@ -46,7 +52,8 @@ export async function readArchivedDays(tx: Queryable, zoneId: number, { from, to
       to: startsAt + DAY_MS,
       rows,
       events: { day, path, sha256 },
-      records: records === null || recordsSha256 === null ? null : { day, path: records, sha256: recordsSha256 },
+      records:
+        records === null || recordsSha256 === null ? null : { day, path: records, sha256: recordsSha256 },
     };
   });
 }

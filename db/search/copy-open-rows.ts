@@ -28,7 +28,9 @@ export async function copyOpenRows(
 ): Promise<number> {
   if (spans.length === 0) return 0;
   const selected = columns.map((column) =>
-    column === "occurred_at" ? "(date_part('epoch', e.occurred_at) * 1000)::bigint" : `coalesce(e.${column}, '')`,
+    column === "occurred_at"
+      ? "(date_part('epoch', e.occurred_at) * 1000)::bigint"
+      : `coalesce(e.${column}, '')`,
   );
   // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The rest
   // of the condition only orders events within that millisecond. Written as a row comparison, the planner would take it for
@@ -39,9 +41,7 @@ export async function copyOpenRows(
       ? sql``
       : sql` and (e.occurred_at < ${toMoment(after.occurredAt)} or e.log_id < ${after.logId})`;
   const order =
-    part === undefined
-      ? sql``
-      : sql` order by e.occurred_at desc, e.log_id desc limit ${part.limit}`;
+    part === undefined ? sql`` : sql` order by e.occurred_at desc, e.log_id desc limit ${part.limit}`;
   const select = sql`select ${sql.raw(selected.join(", "))} from waf_events e
     where ${toCondition(zoneId, query, spans)}${isBehind}${order}`;
   // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost twice

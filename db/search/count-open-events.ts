@@ -34,7 +34,11 @@ export async function countMatches(
  * Returns how many events lie in some spans, in parts of an hour at most. Whole hours are as ingest counts them while it
  * stores; cut hours are counted. Hours of days past retention are not among them.
  */
-export async function countEvents(tx: Queryable, zoneId: number, spans: readonly Span[]): Promise<OpenCount[]> {
+export async function countEvents(
+  tx: Queryable,
+  zoneId: number,
+  spans: readonly Span[],
+): Promise<OpenCount[]> {
   if (spans.length === 0) return [];
   const whole = spans.flatMap(({ from, to }) => {
     const [first, end] = [Math.ceil(from / HOUR_MS) * HOUR_MS, Math.floor(to / HOUR_MS) * HOUR_MS];

@@ -243,7 +243,13 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
   const httpUrl = servesHttp
     ? await openHttp(
-        { ...parts, ...(await openStores()), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        {
+          ...parts,
+          ...(await openStores()),
+          askAdvice,
+          openKey,
+          zones: () => inUse.current().routing.zones ?? {},
+        },
         stack,
       )
     : null;

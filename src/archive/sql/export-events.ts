@@ -1,7 +1,7 @@
 import type { SearchPlan } from "../query/plan-search.ts";
 import { DIMENSIONS } from "../query/search.ts";
 import { COLUMNS } from "./columns.ts";
-import { prepareSource, quote, readFiles, type OpenRows } from "./event-source.ts";
+import { type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
 
@@ -33,7 +33,9 @@ export function exportEvents(
     return [
       ...prepareSource({ files: [], openRows: source.openRows }),
       write(raw("open_rows"), "occurred_at desc, log_id desc"),
-      raw("select json_array(epoch_ms(occurred_at), log_id) from open_rows order by occurred_at, log_id limit 1"),
+      raw(
+        "select json_array(epoch_ms(occurred_at), log_id) from open_rows order by occurred_at, log_id limit 1",
+      ),
     ];
   }
   const { file, first, end } = source;

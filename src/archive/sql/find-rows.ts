@@ -67,7 +67,9 @@ export interface PlacedEvent extends ArchivedEvent {
   readonly row: number;
 }
 
-const EVENT_COLUMNS = ["log_id", ...Object.values(COLUMNS)].map((column) => `coalesce(${column}, '')`).join(", ");
+const EVENT_COLUMNS = ["log_id", ...Object.values(COLUMNS)]
+  .map((column) => `coalesce(${column}, '')`)
+  .join(", ");
 
 /** Returns the statement that fetches events by their rows' numbers. */
 export function fetchRows(wanted: readonly FileRows[]): Piece {
@@ -77,9 +79,8 @@ export function fetchRows(wanted: readonly FileRows[]): Piece {
 /** Returns the events in the order of their places. */
 export function readRows(rows: readonly string[]): PlacedEvent[] {
   const events = rows.map((text) => {
-    const [file, row, occurredAt, logId, feature, ruleId, ip, ja4, ua, url, asn, country, action, message] = JSON.parse(
-      text,
-    ) as [number, number, number, ...string[]];
+    const [file, row, occurredAt, logId, feature, ruleId, ip, ja4, ua, url, asn, country, action, message] =
+      JSON.parse(text) as [number, number, number, ...string[]];
     const known = { feature, ruleId, ip, ja4, ua, url, asn, country, action } as ArchivedEvent["fields"];
     return { file, row, occurredAt, logId, fields: known, message } as PlacedEvent;
   });

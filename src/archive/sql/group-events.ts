@@ -1,5 +1,5 @@
-import type { Dimension } from "../query/search.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
+import type { Dimension } from "../query/search.ts";
 import { inCodeUnits } from "./code-unit-order.ts";
 import { COLUMNS } from "./columns.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
@@ -55,7 +55,8 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const isCellular = keys.every((key) => CONTEXT.includes(key));
   const names = keys.map((_, index) => `k${index}`);
   const asNames = keys.map((key, index) => `${key} as k${index}`).join(", ");
-  const isOfGroup = (table: string) => keys.map((key, index) => `${table}.${key} = p.k${index}`).join(" and ");
+  const isOfGroup = (table: string) =>
+    keys.map((key, index) => `${table}.${key} = p.k${index}`).join(" and ");
   const order = names.map(inCodeUnits).join(", ");
   const cells = `count(*) as n, min(occurred_at) as first_at, max(occurred_at) as last_at`;
   const context = CONTEXT.join(", ");
@@ -141,8 +142,21 @@ export function readGroups(rows: readonly string[], { groupBy, buckets }: Search
 }
 
 function toGroup(row: GroupRow, groupBy: readonly Dimension[], buckets: number): FoundGroup {
-  const [, key, count, firstSeen, lastSeen, country, asn, blocked, challenged, logged, features, ruleIds, filled] =
-    row;
+  const [
+    ,
+    key,
+    count,
+    firstSeen,
+    lastSeen,
+    country,
+    asn,
+    blocked,
+    challenged,
+    logged,
+    features,
+    ruleIds,
+    filled,
+  ] = row;
   const sparkline = Array.from({ length: buckets }, () => 0);
   for (const [bucket, events] of filled ?? []) sparkline[bucket] = events;
   return {

@@ -42,10 +42,7 @@ function isWithinIpv4(column: string, address: string, bits: number): Piece {
   const isInside = duck`regexp_full_match(${raw(column)}, ${bound(pattern)})`;
   if (whole === 0) return isInside;
   // Rules out most addresses for a fraction of the cost.
-  return and([
-    duck`starts_with(${raw(column)}, ${bound(`${octets.slice(0, whole).join(".")}.`)})`,
-    isInside,
-  ]);
+  return and([duck`starts_with(${raw(column)}, ${bound(`${octets.slice(0, whole).join(".")}.`)})`, isInside]);
 }
 
 function isWithinIpv6(column: string, address: string, bits: number): Piece {

@@ -5,7 +5,11 @@ import { runCancellable } from "../../../db/postgres/cancellable.ts";
 import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
 import type { SearchPlan } from "../../archive/query/plan-search.ts";
-import { EXPORT_COLUMNS, type ExportForm, exportEvents as toStatements } from "../../archive/sql/export-events.ts";
+import {
+  EXPORT_COLUMNS,
+  type ExportForm,
+  exportEvents as toStatements,
+} from "../../archive/sql/export-events.ts";
 import { countBefore } from "../../archive/sql/find-rows.ts";
 import type { EventKey } from "../../model/event-key.ts";
 import type { SearchDeps } from "./search-deps.ts";
@@ -115,7 +119,10 @@ function copyNext(
       const from = Math.max(day?.to ?? plan.from, plan.from);
       const part = { after, limit: OPEN_ROWS };
       const spans = [{ from, to }];
-      return { from, rows: await copyOpenRows(client, zoneId, plan, { spans, columns: EXPORT_COLUMNS, path, part }) };
+      return {
+        from,
+        rows: await copyOpenRows(client, zoneId, plan, { spans, columns: EXPORT_COLUMNS, path, part }),
+      };
     }),
   );
 }
@@ -129,7 +136,11 @@ async function writeOpen(
   const older = from > plan.from ? { to: from, after: null, endRow: null } : null;
   if (rows === 0) return { lines: null, rest: older };
   const source = { openRows: { path, columns: EXPORT_COLUMNS } };
-  const [last = "[]"] = await files.read([], toStatements(source, plan, { form, target: lines.path }), signal);
+  const [last = "[]"] = await files.read(
+    [],
+    toStatements(source, plan, { form, target: lines.path }),
+    signal,
+  );
   if (rows < OPEN_ROWS) return { lines, rest: older };
   const [occurredAt, logId] = JSON.parse(last) as [number, string];
   return { lines, rest: { to: occurredAt + 1, after: { occurredAt, logId }, endRow: null } };

@@ -1,5 +1,5 @@
-import type { ArchiveFile } from "../../../db/archive/archived-days.ts";
 import { findRecordBlocks, readRecordBlocks } from "../../../db/archive/archive-records.ts";
+import type { ArchiveFile } from "../../../db/archive/archived-days.ts";
 import { findRecords } from "../../archive/records/find-records.ts";
 import type { OpenedBlocks } from "../../archive/records/opened-blocks.ts";
 import { fetchRecords, readRecords as readPlaced } from "../../archive/sql/find-rows.ts";
@@ -55,7 +55,8 @@ async function readFromFiles(
   for (const { archived } of events) {
     if (archived === null || archived.records === null) continue;
     const known = wanted.get(archived.records.path);
-    if (known === undefined) wanted.set(archived.records.path, { file: archived.records, rows: [archived.row] });
+    if (known === undefined)
+      wanted.set(archived.records.path, { file: archived.records, rows: [archived.row] });
     else known.rows.push(archived.row);
   }
   if (wanted.size === 0) return new Map();

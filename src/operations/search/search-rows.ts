@@ -1,4 +1,9 @@
-import { type ArchivedDay, type ArchiveFile, cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
+import {
+  type ArchivedDay,
+  type ArchiveFile,
+  cutOut,
+  readArchivedDays,
+} from "../../../db/archive/archived-days.ts";
 import type { Queryable } from "../../../db/client.ts";
 import { runCancellable } from "../../../db/postgres/cancellable.ts";
 import { countEvents, countMatches, type OpenCount } from "../../../db/search/count-open-events.ts";
@@ -35,7 +40,11 @@ export interface FoundPage {
 interface Segment extends Span {
   readonly total: number;
   /** Null if the events are in Postgres. */
-  readonly file: { readonly day: ArchivedDay; readonly rows: FileRows["rows"]; readonly firstRow: number } | null;
+  readonly file: {
+    readonly day: ArchivedDay;
+    readonly rows: FileRows["rows"];
+    readonly firstRow: number;
+  } | null;
 }
 
 interface Page {
@@ -59,7 +68,9 @@ export function searchRows(
       const days = await readArchivedDays(tx, zoneId, plan);
       const spans = cutOut(plan, days);
       const isFlat = plan.clauses.length === 0;
-      const open = isFlat ? await countEvents(tx, zoneId, spans) : await countMatches(tx, zoneId, plan, spans);
+      const open = isFlat
+        ? await countEvents(tx, zoneId, spans)
+        : await countMatches(tx, zoneId, plan, spans);
       const archived = isFlat
         ? await countDays(files, days, plan, signal)
         : await matchDays(files, days, plan, { page, open, signal });
@@ -153,9 +164,14 @@ async function readPage(
   }
   const found: FoundEvent[] = [];
   if (place.limit > 0) {
-    const spans = open.map(({ from, to }) => ({ from: Math.max(from, plan.from), to: Math.min(to, plan.to) }));
+    const spans = open.map(({ from, to }) => ({
+      from: Math.max(from, plan.from),
+      to: Math.min(to, plan.to),
+    }));
     const matching = open.reduce((sum, { total }) => sum + total, 0);
-    const present = isFlat ? matching : (await countEvents(tx, zoneId, spans)).reduce((sum, { total }) => sum + total, 0);
+    const present = isFlat
+      ? matching
+      : (await countEvents(tx, zoneId, spans)).reduce((sum, { total }) => sum + total, 0);
     const rows = await readOpenRows(tx, zoneId, plan, spans, { ...place, matching, present });
     found.push(...rows.map((event) => ({ ...event, archived: null })));
   }

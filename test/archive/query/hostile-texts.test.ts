@@ -7,8 +7,8 @@ import { searchRows } from "../../../src/operations/search/search-rows.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
-import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
+import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, mustRead, ZONE } from "./world.ts";
 

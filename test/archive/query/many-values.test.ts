@@ -3,8 +3,8 @@ import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
-import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
+import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, ZONE } from "./world.ts";
 

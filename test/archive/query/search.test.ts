@@ -29,7 +29,8 @@ async function askAtRandom(events: readonly WafEvent[], count: number): Promise<
   let archived = 0;
   const ask = async () => {
     for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
-      if ((await expectSame({ archive: database, files: folder.files }, naive, body)) === "archive") archived++;
+      if ((await expectSame({ archive: database, files: folder.files }, naive, body)) === "archive")
+        archived++;
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, ask));
@@ -45,11 +46,10 @@ test("every answer is the naive one's, wherever the border between Postgres and 
 
   // The file answers for a day, also while Postgres has it.
   await archiveDay(database, folder, DAYS[1], { isKept: true });
-  await database.pool.query("update waf_events set country = 'XX' where zone_id = $1 and occurred_at >= $2 and occurred_at < $3", [
-    ZONE,
-    DAYS[1],
-    DAYS[2],
-  ]);
+  await database.pool.query(
+    "update waf_events set country = 'XX' where zone_id = $1 and occurred_at >= $2 and occurred_at < $3",
+    [ZONE, DAYS[1], DAYS[2]],
+  );
   await archiveDay(database, folder, DAYS[3]);
   expect(await askAtRandom(events, 80)).toBeGreaterThan(20);
 

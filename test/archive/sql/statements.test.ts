@@ -10,10 +10,10 @@ import type { Piece } from "../../../src/archive/sql/piece.ts";
 import { readSearch as readNaively } from "../../../src/emulator/query/request.ts";
 import { DAY_MS } from "../../../src/lib/units.ts";
 import { createFractions } from "../../detection/support/histories.ts";
+import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { createDraw, DAYS, drawBody, drawEvents, FIRST_DAY, HOSTILE } from "../query/draw.ts";
 import { createNaiveSearch } from "../query/naive-search.ts";
 import { mustRead } from "../query/world.ts";
-import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { writeEventsFile } from "./write-events-file.ts";
 
 const draw = createDraw(createFractions(20_261_122));

@@ -4,7 +4,11 @@ import { EVENT_FILE_COLUMNS } from "../../../src/model/archive-layout.ts";
 import type { WafEvent } from "../../../src/model/waf-event.ts";
 
 /** Writes events as an events file of the archive. */
-export async function writeEventsFile(duckdb: Duckdb, file: string, events: readonly WafEvent[]): Promise<void> {
+export async function writeEventsFile(
+  duckdb: Duckdb,
+  file: string,
+  events: readonly WafEvent[],
+): Promise<void> {
   const rows = events.map(({ occurredAt, logId, ruleId, ...event }) => ({
     ...event,
     occurred_at: occurredAt,
@@ -13,7 +17,9 @@ export async function writeEventsFile(duckdb: Duckdb, file: string, events: read
     rule_id: ruleId,
   }));
   await writeFile(`${file}.json`, rows.map((row) => JSON.stringify(row)).join("\n"));
-  const types = EVENT_FILE_COLUMNS.map(({ name, type }) => `${name}: '${name === "occurred_at" ? "BIGINT" : type}'`);
+  const types = EVENT_FILE_COLUMNS.map(
+    ({ name, type }) => `${name}: '${name === "occurred_at" ? "BIGINT" : type}'`,
+  );
   const columns = EVENT_FILE_COLUMNS.map(({ name }) =>
     name === "occurred_at" ? "to_timestamp(occurred_at / 1000.0) as occurred_at" : name,
   );

@@ -82,7 +82,11 @@ async function listEventLogs(deps: PlatformDeps, request: FastifyRequest, reply:
       400,
       "The continuation token is not valid for this zone and day, or has expired.",
     );
-  return sendJson(reply, 200, await readPage(deps, request, { zoneId, from, list, after, gone: clientGone(reply) }));
+  return sendJson(
+    reply,
+    200,
+    await readPage(deps, request, { zoneId, from, list, after, gone: clientGone(reply) }),
+  );
 }
 
 /** Days are dropped whole, so the first one kept is kept whole. */
@@ -113,7 +117,11 @@ interface Page {
   readonly gone: AbortSignal;
 }
 
-async function readPage(deps: PlatformDeps, request: FastifyRequest, { zoneId, from, list, after, gone }: Page) {
+async function readPage(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  { zoneId, from, list, after, gone }: Page,
+) {
   const isMasked = request.caller?.masked ?? true;
   const found = await listDay(deps, zoneId, { from, after, limit: PAGE_SIZE + 1 }, gone);
   const shownEvents = found.slice(0, PAGE_SIZE);
