@@ -4,6 +4,8 @@
 DROP TABLE "cube_days" CASCADE;--> statement-breakpoint
 DROP TABLE "day_tallies" CASCADE;--> statement-breakpoint
 DROP TABLE "tally_texts" CASCADE;--> statement-breakpoint
+ALTER TABLE "archive_files" ADD COLUMN "damaged_at" timestamp with time zone;--> statement-breakpoint
+ALTER TABLE "archive_files" ADD COLUMN "damage" text;--> statement-breakpoint
 -- By hand:
 -- With the function go its triggers on the partitions of closed days.
 DROP FUNCTION mark_cube_day() CASCADE;

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../src/lib/errors.ts";
+import type { ArchiveFile } from "./archived-days.ts";
 
 /** Thrown when a file of the archive is missing or is not what the manifest says. */
 export class ArchiveDamagedError extends ServiceError {
@@ -7,12 +8,13 @@ export class ArchiveDamagedError extends ServiceError {
   readonly disposition = "give-up";
   /** UTC, `yyyy-mm-dd`. */
   readonly day: string;
-  /** Relative to the archive folder. */
-  readonly path: string;
+  readonly file: ArchiveFile;
+  readonly damage: string;
 
-  constructor({ day, path }: { readonly day: string; readonly path: string }, problem: string) {
-    super(`the archive file ${path} of ${day} ${problem}`);
-    this.day = day;
-    this.path = path;
+  constructor(file: ArchiveFile, damage: string) {
+    super(`the archive file ${file.path} of ${file.day} ${damage}`);
+    this.day = file.day;
+    this.file = file;
+    this.damage = damage;
   }
 }

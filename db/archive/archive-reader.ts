@@ -22,7 +22,9 @@ export interface ArchiveReaderOptions {
   /** Time limit of the statements of one call. Default: none. */
   readonly timeoutMs?: number;
   /** Called for each file that is missing or damaged, at every search that needs it. */
-  readonly onDamaged?: (error: ArchiveDamagedError) => void;
+  readonly onDamaged?: (error: ArchiveDamagedError) => unknown;
+  /** Called when a file is whole that was damaged. */
+  readonly onWhole?: (file: ArchiveFile) => unknown;
 }
 
 export interface ArchiveReader {
@@ -55,16 +57,18 @@ interface Statement {
 
 /** Reads the archive's files through DuckDB. */
 export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReader {
-  const { duckdb, folder, scratch, timeoutMs, onDamaged } = options;
+  const { duckdb, folder, scratch, timeoutMs } = options;
   /** Hash by path: a file of the same name with other content is another file. */
   const checked = new LRUCache<string, string>({ max: MOST_CHECKED });
+  const damaged = new Set<string>();
   const pathOf = (file: ArchiveFile) => path.join(folder, ...file.path.split("/"));
 
   async function check(file: ArchiveFile, signal?: AbortSignal): Promise<void> {
     if (checked.get(file.path) === file.sha256) return;
-    const damaged = (problem: string) => {
+    const fail = (problem: string) => {
       const error = new ArchiveDamagedError(file, problem);
-      onDamaged?.(error);
+      damaged.add(file.path);
+      options.onDamaged?.(error);
       return error;
     };
     const hash = createHash("sha256");
@@ -75,10 +79,11 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       }
     } catch (thrown) {
       signal?.throwIfAborted();
-      throw damaged((thrown as NodeJS.ErrnoException).code === "ENOENT" ? "is missing" : "cannot be read");
+      throw fail((thrown as NodeJS.ErrnoException).code === "ENOENT" ? "is missing" : "cannot be read");
     }
-    if (hash.digest("hex") !== file.sha256) throw damaged("does not have the content that was archived");
+    if (hash.digest("hex") !== file.sha256) throw fail("does not have the content that was archived");
     checked.set(file.path, file.sha256);
+    if (damaged.delete(file.path)) options.onWhole?.(file);
   }
 
   async function run(statements: readonly DuckdbStatement[], runOptions: RunOptions): Promise<string[]> {

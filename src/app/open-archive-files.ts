@@ -1,6 +1,9 @@
 import { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { type ArchiveReader, createArchiveReader } from "../../db/archive/archive-reader.ts";
+import type { ArchiveFile } from "../../db/archive/archived-days.ts";
+import { noteDamage } from "../../db/archive/damaged-files.ts";
+import type { Database } from "../../db/client.ts";
 import { createDuckdb } from "../../db/duckdb/duckdb.ts";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../lib/log.ts";
@@ -8,6 +11,8 @@ import type { StopStack } from "../lib/stop-stack.ts";
 import { DAY_MS } from "../lib/units.ts";
 
 export interface ArchiveFilesParts {
+  /** Where damaged files are noted, for the alert. */
+  readonly database: Database;
   readonly config: Pick<Config, "http" | "dataDir">;
   readonly log: Log;
 }
@@ -19,7 +24,7 @@ const RESIDENT_BYTES = 1_000_000_000;
 
 /** Opens the files of archive days for searches. DuckDB's process starts with the first search. */
 export async function openArchiveFiles(
-  { config, log }: ArchiveFilesParts,
+  { config, log, database }: ArchiveFilesParts,
   stack: StopStack,
 ): Promise<ArchiveReader> {
   const folder = path.join(config.dataDir, "archive");
@@ -35,12 +40,21 @@ export async function openArchiveFiles(
     await duckdb.close();
     await rm(scratch, { recursive: true, force: true });
   });
+  const note = (file: ArchiveFile, damage: string | null) => {
+    noteDamage(database.db, file, damage).catch((err: unknown) =>
+      log.warn({ err }, "archive damage not noted"),
+    );
+  };
   return createArchiveReader({
     duckdb,
     folder,
     scratch,
     timeoutMs: config.http.queryTimeoutMs,
-    onDamaged: (error) => log.error({ err: error, day: error.day, path: error.path }, "archive file damaged"),
+    onDamaged: (error) => {
+      log.error({ err: error }, "archive file damaged");
+      note(error.file, error.damage);
+    },
+    onWhole: (file) => note(file, null),
   });
 }
 
