@@ -1,12 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import { SEARCH_COLUMNS, type SearchColumn } from "../../src/model/search-columns.ts";
 import type { Span } from "../../src/model/span.ts";
-import {
-  type EventQuery,
-  SEARCH_COLUMNS,
-  type SearchClause,
-  type SearchColumn,
-  type SearchTest,
-} from "./search-query.ts";
+import type { EventQuery, SearchClause, SearchTest } from "./search-query.ts";
 
 /** The end of the year 9999: later times are not what Postgres and JavaScript both can hold. */
 const LAST_MS = 253_402_300_799_999;

@@ -1,18 +1,4 @@
-/** The columns of waf_events that can be asked, as the search language names them; a rule's name is its message. */
-export const SEARCH_COLUMNS = {
-  feature: "feature",
-  ruleId: "rule_id",
-  ip: "ip",
-  ja4: "ja4",
-  ua: "ua",
-  url: "url",
-  asn: "asn",
-  country: "country",
-  action: "action",
-  message: "message",
-} as const;
-export type SearchColumn = keyof typeof SEARCH_COLUMNS;
-export type SearchDimension = Exclude<SearchColumn, "message">;
+import type { SearchColumn } from "../../src/model/search-columns.ts";
 
 /** What one text is asked; the stage `search` says how each form comes about. A null counts as ''. */
 export type SearchTest =

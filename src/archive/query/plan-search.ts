@@ -1,5 +1,4 @@
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../../lib/clean-text.ts";
-import { bucketStarts } from "./bucket-starts.ts";
 import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";
 import type { Dimension, Filter, Search } from "./search.ts";
@@ -18,12 +17,8 @@ interface Clause {
 export interface SearchPlan
   extends Pick<Search, "from" | "to" | "groupBy" | "buckets" | "page" | "pageSize"> {
   readonly clauses: readonly Clause[];
-  /** The result of `bucketStarts`. */
-  readonly bucketStarts: readonly number[];
   /** Where the first bucket begins. May be before 1970, unlike `from`. */
   readonly bucketsFrom: number;
-  /** The requested rules if the search has no other condition; null for every rule, undefined for any other search. */
-  readonly rules: readonly string[] | null | undefined;
 }
 
 /**
@@ -51,9 +46,7 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     page,
     pageSize,
     clauses,
-    bucketStarts: bucketStarts(search),
     bucketsFrom: search.from,
-    rules: readRules(clauses),
   };
 }
 
@@ -76,15 +69,4 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
 /** Returns the text as it was stored, so that a text that was cut is found by its full length as well. */
 function asKept(field: Dimension, text: string): string {
   return cleanText(text, field === "url" || field === "ua" ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS);
-}
-
-/** Returns the rules that pass every clause. */
-function readRules(clauses: readonly Clause[]): readonly string[] | null | undefined {
-  const asked = clauses.map(({ columns: [column], tests: [test] }) =>
-    column === "ruleId" && test?.kind === "equals" ? test.texts : undefined,
-  );
-  return asked.reduce<readonly string[] | null | undefined>((known, texts) => {
-    if (known === undefined || texts === undefined) return undefined;
-    return known === null ? texts : known.filter((rule) => texts.includes(rule));
-  }, null);
 }

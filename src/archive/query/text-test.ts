@@ -67,7 +67,7 @@ function escapeLike(text: string): string {
  * Returns lower case, character by character, like `toLowerCase` except for three letters. The sigma has one lower
  * case here: JavaScript makes it `ς` at the end of a word, so that half a word would not be found in the whole. The
  * Kelvin sign and the dotted capital I stay unchanged: their lower case is ASCII, and every search for a `k` or an
- * `i` would have to look for them in every text, without an index.
+ * `i` would have to look for them in every text.
  */
 export function foldCase(text: string): string {
   return Array.from(text, foldCharacter).join("");

@@ -1,12 +1,12 @@
+import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { DIMENSIONS } from "../query/search.ts";
-import { COLUMNS } from "./columns.ts";
 import { type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
 
 /** The columns of an exported event, in the order of the export. */
-export const EXPORT_COLUMNS = ["occurred_at", "log_id", ...DIMENSIONS.map((name) => COLUMNS[name])];
+export const EXPORT_COLUMNS = ["occurred_at", "log_id", ...DIMENSIONS.map((name) => SEARCH_COLUMNS[name])];
 
 /** The rows [first, end) of a file, or the rows of a CSV file that pass already. */
 export type ExportSource =

@@ -1,7 +1,7 @@
 import type { EventKey } from "../../model/event-key.ts";
+import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { ArchivedEvent } from "../records/archived-event.ts";
-import { COLUMNS } from "./columns.ts";
 import { readFiles } from "./event-source.ts";
 import { bound, duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
@@ -67,7 +67,7 @@ export interface PlacedEvent extends ArchivedEvent {
   readonly row: number;
 }
 
-const EVENT_COLUMNS = ["log_id", ...Object.values(COLUMNS)]
+const EVENT_COLUMNS = ["log_id", ...Object.values(SEARCH_COLUMNS)]
   .map((column) => `coalesce(${column}, '')`)
   .join(", ");
 

@@ -1,7 +1,7 @@
+import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { Dimension } from "../query/search.ts";
 import { inCodeUnits } from "./code-unit-order.ts";
-import { COLUMNS } from "./columns.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 
@@ -38,7 +38,7 @@ export interface FoundGroups {
 
 /** Returns the columns that a grouped search reads of each event. */
 export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[] {
-  return [...new Set(["occurred_at", ...CONTEXT, ...groupBy.map((name) => COLUMNS[name])])];
+  return [...new Set(["occurred_at", ...CONTEXT, ...groupBy.map((name) => SEARCH_COLUMNS[name])])];
 }
 
 /**
@@ -51,7 +51,7 @@ export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[]
  */
 export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;
-  const keys = groupBy.map((name) => COLUMNS[name]);
+  const keys = groupBy.map((name) => SEARCH_COLUMNS[name]);
   const isCellular = keys.every((key) => CONTEXT.includes(key));
   const names = keys.map((_, index) => `k${index}`);
   const asNames = keys.map((key, index) => `${key} as k${index}`).join(", ");

@@ -1,7 +1,7 @@
+import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
 import type { Span } from "../../model/span.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { LikeTest, TextTest } from "../query/text-test.ts";
-import { COLUMNS } from "./columns.ts";
 import { isWithin } from "./is-within.ts";
 import { and, bound, duck, join, or, type Piece, raw } from "./piece.ts";
 
@@ -23,7 +23,7 @@ export function toTimeCondition({ from, to }: Span): Piece {
 export function toClauses({ clauses }: Pick<SearchPlan, "clauses">): Piece {
   return and(
     clauses.map(({ columns, tests }) =>
-      or(columns.flatMap((column) => tests.map((test) => toTest(COLUMNS[column], test)))),
+      or(columns.flatMap((column) => tests.map((test) => toTest(SEARCH_COLUMNS[column], test)))),
     ),
   );
 }

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { bucketStarts } from "../../../src/archive/query/bucket-starts.ts";
 import { estimateCost } from "../../../src/archive/query/estimate-cost.ts";
 import { toNetwork } from "../../../src/archive/query/network.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
@@ -19,23 +18,6 @@ test("S3: for who sees addresses only masked, free text does not look at them", 
 
   expect(columnsOf(false)).toEqual(["ip", "ruleId", "url", "ua", "message"]);
   expect(columnsOf(true)).toEqual(["ruleId", "url", "ua", "message"]);
-});
-
-test("an event is in the bucket whose number is how many starts are not after it", () => {
-  for (const [from, to, buckets] of [
-    [0, 1_000, 3],
-    [7, 8, 500],
-    [1_700_000_000_123, 1_702_592_000_456, 500],
-    [0, 100, 7],
-    [5, 505, 500],
-  ] as const) {
-    const starts = bucketStarts({ from, to, buckets });
-    const edges = starts.flatMap((start) => [start - 1, start]).filter((at) => at >= from && at < to);
-    for (const at of [from, ...edges, to - 1]) {
-      const bucket = starts.filter((start) => start <= at).length;
-      expect(bucket).toBe(Math.floor(((at - from) * buckets) / (to - from)));
-    }
-  }
 });
 
 test("LIKE's own signs are escaped, the star alone stands for more", () => {
