@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { toCsvLine } from "../../src/archive/csv/csv-line.ts";
 import { maskAddress, maskRecord } from "../../src/archive/mask/mask.ts";
 import { toListEntry } from "../../src/archive/records/to-list-entry.ts";
 import { toSearchRow } from "../../src/archive/records/to-search-row.ts";

@@ -1,9 +1,12 @@
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
+import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { toCsvLine } from "../../../src/archive/csv/csv-line.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
 import { DIMENSIONS } from "../../../src/archive/query/search.ts";
 import type { EventSource } from "../../../src/archive/sql/event-source.ts";
+import { EXPORT_COLUMNS, exportEvents } from "../../../src/archive/sql/export-events.ts";
 import { fetchRows, findMatches, readMatches, readRows } from "../../../src/archive/sql/find-rows.ts";
 import { groupColumns, groupEvents, readGroups } from "../../../src/archive/sql/group-events.ts";
 import type { Piece } from "../../../src/archive/sql/piece.ts";
@@ -96,6 +99,43 @@ test("DuckDB's pages are the naive ones", async () => {
     expect({ body, total, page }).toEqual({ body, total: wanted.total, page: wanted.page });
   }
 }, 120_000);
+
+test("DuckDB writes the lines of CSV that toCsvLine writes, whatever the texts", async () => {
+  const character = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 3 }),
+    fc.constantFrom(
+      "\u001b",
+      "\u202e",
+      "\u061c",
+      "\uFEFF",
+      String.raw`\u00aF`,
+      "\u0085",
+      "\\",
+      "漢",
+      '"',
+      ",",
+      "\r\n",
+      "=",
+      "\uFF1D",
+    ),
+  );
+  const text = fc
+    .array(character, { maxLength: 8 })
+    .map((parts) => parts.join("").replaceAll("\0", "").toWellFormed());
+  const rows = fc.sample(fc.array(text, { minLength: 10, maxLength: 10 }), 400);
+  const path = `${archive.folder}/any.csv`;
+  const quoted = rows.map((cells, at) =>
+    [at, ...cells.map((cell) => `"${cell.replaceAll('"', '""')}"`)].join(","),
+  );
+  await writeFile(path, quoted.map((line) => `${line}\n`).join(""));
+  const target = `${archive.folder}/lines.csv`;
+  const openRows = { path, columns: EXPORT_COLUMNS };
+  await run(
+    exportEvents({ openRows }, planSearch(mustRead({ from: 0, to: 1_000 })), { form: "csv", target }),
+  );
+  const wanted = rows.map((cells, at) => toCsvLine([String(at), ...cells])).reverse();
+  expect((await readFile(target, "utf8")).split("\r\n")).toEqual(wanted.join("").split("\r\n"));
+});
 
 test("a text that is asked for is never SQL nor a pattern", async () => {
   for (const text of HOSTILE) {
