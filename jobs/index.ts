@@ -19,8 +19,6 @@ import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
 import { type ArchiveStore, createArchiveDaysJob } from "./archive/archive-days.ts";
-import { createBuildCubesJob } from "./archive/build-cubes.ts";
-import { createCloseDaysJob } from "./archive/close-days.ts";
 import { createReconcileCountsJob } from "./coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "./coverage/repair-window.ts";
 import { createSealWindowsJob } from "./coverage/seal-windows.ts";
@@ -123,8 +121,6 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob(deps),
-    createCloseDaysJob({ ...deps, afterClosing: () => enqueue("build-cubes") }),
-    createBuildCubesJob(deps),
     ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
@@ -170,8 +166,6 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
-    { job: "close-days", everyMs: 15 * MINUTE_MS, payloads: [{}] },
-    { job: "build-cubes", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.

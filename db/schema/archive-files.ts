@@ -28,6 +28,8 @@ export const archiveFiles = pgTable(
     uploadedAt: timestamp({ withTimezone: true }),
     /** When the file was replaced or given up; null while it is valid. The file is deleted some time later. */
     retiredAt: timestamp({ withTimezone: true }),
+    /** When a search found the file missing or damaged; null if the last check was good. */
+    damagedAt: timestamp({ withTimezone: true }),
     /** Times of the first and the last event; null in a file without rows. */
     firstAt: timestamp({ withTimezone: true, precision: 3 }),
     lastAt: timestamp({ withTimezone: true, precision: 3 }),
@@ -42,6 +44,8 @@ export const archiveFiles = pgTable(
     /** The sum that the file was verified with, over its rows; does not depend on their order. */
     sum: numeric().notNull(),
     kind: text({ enum: ["events", "records"] }).notNull(),
+    /** What is wrong with a damaged file. */
+    damage: text(),
     /** Lower-case hex. */
     sha256: text().notNull(),
     /** Relative to the archive folder, with `/`; also the key in the bucket. */

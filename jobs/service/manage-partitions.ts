@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
 import { deleteExpired } from "../../db/privacy/retention.ts";
-import { deleteCubesBefore } from "../../db/search/search-cubes.ts";
 import { forgetReplicas } from "../../db/service/replicas.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -62,7 +61,6 @@ export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
         eventsFrom: keptFrom(now, retention.eventDays),
         rollUpsFrom: keptFrom(now, retention.rollUpDays),
       });
-      await deleteCubesBefore(database.db, keptSince(retention.eventDays));
       if (archive !== null) await cleanArchive({ database, log, retention, archive, hotDays }, now);
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");

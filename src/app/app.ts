@@ -34,6 +34,7 @@ import { createFullDiskNotice } from "./notice-full-disk.ts";
 import { openAdminKey } from "./open-admin-key.ts";
 import { openAlerting } from "./open-alerting.ts";
 import { openArchive } from "./open-archive.ts";
+import { openArchiveFiles } from "./open-archive-files.ts";
 import { openArchiveStore, SEARCH_READS_FILES } from "./open-archive-store.ts";
 import { openClock } from "./open-clock.ts";
 import { openDatabaseWatch } from "./open-database-watch.ts";
@@ -236,12 +237,22 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const openKey = keyring.open;
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
-  const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
+  const openStores = async () => ({
+    archive: openArchive(parts, stack),
+    files: await openArchiveFiles(parts, stack),
+    keys: openKeys(parts, stack),
+  });
   const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
   const httpUrl = servesHttp
     ? await openHttp(
-        { ...parts, ...stores(), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        {
+          ...parts,
+          ...(await openStores()),
+          askAdvice,
+          openKey,
+          zones: () => inUse.current().routing.zones ?? {},
+        },
         stack,
       )
     : null;

@@ -15,8 +15,6 @@ const TABLES = [
   "backfills",
   "channel_states",
   "coverage_windows",
-  "cube_days",
-  "day_tallies",
   "differing_cells",
   "dirty_buckets",
   "erasures",
@@ -41,7 +39,6 @@ const TABLES = [
   "server_secrets",
   "silences",
   "spikes",
-  "tally_texts",
   "waf_events",
   "zone_suspicions",
 ];

@@ -16,6 +16,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { createStopStack } from "../../src/lib/stop-stack.ts";
+import { openTestFolder } from "../archive/archive-folder.ts";
 import { startHttp } from "./start-http.ts";
 
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
@@ -39,6 +40,7 @@ export async function startArchive(
   const parts = { database: keys.database, archive, clock: systemClock, cursors, authenticate, log };
   const routes = listRoutes({
     archive,
+    files: more.files ?? (await openTestFolder()).files,
     api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
     keys: keys.database,
     cursors,

@@ -43,7 +43,10 @@ const files = () => readDayFiles(world.database.db, ZONE, DAY);
 function damagedCopy(): string {
   const copy = path.join(makeTemporaryFolder("copy"), "archive");
   cpSync(world.folder, copy, { recursive: true });
-  const name = path.join(copy, listFiles(copy).find((file) => file.startsWith("events") && file.endsWith(".parquet")) ?? "");
+  const name = path.join(
+    copy,
+    listFiles(copy).find((file) => file.startsWith("events") && file.endsWith(".parquet")) ?? "",
+  );
   const bytes = readFileSync(name);
   bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
   writeFileSync(name, bytes);
@@ -60,7 +63,15 @@ test("archive status shows what is archived and how large it is", async () => {
   expect(json).toMatchObject({
     folder: world.folder,
     hotDays: 7,
-    zones: [{ zoneId: ZONE, days: 1, events: EVENTS.length, eventBytes: events?.bytes, recordBytes: records?.bytes }],
+    zones: [
+      {
+        zoneId: ZONE,
+        days: 1,
+        events: EVENTS.length,
+        eventBytes: events?.bytes,
+        recordBytes: records?.bytes,
+      },
+    ],
     waiting: [],
   });
 });
@@ -79,19 +90,25 @@ test("archive verify finds nothing in an intact archive, with and without the da
 test("archive verify --offline names a damaged file and exits with 1", async () => {
   const { out, code } = await run(`verify --offline ${damagedCopy()}`);
 
-  expect(out).toMatch(/1 problem:\n {2}events\/zone=101\/day=2026-11-18\/[0-9a-f]{16}\.parquet has another SHA-256/);
+  expect(out).toMatch(
+    /1 problem:\n {2}events\/zone=101\/day=2026-11-18\/[0-9a-f]{16}\.parquet has another SHA-256/,
+  );
   expect(code).toBe(1);
 });
 
 test("archive verify finds an archive day that is not what the roll-up counted", async () => {
   const { pool } = world.database;
-  await pool.query("update rule_buckets set total = total + 1, other = other + 1 where width = 3600 and rule_id = '942100'");
+  await pool.query(
+    "update rule_buckets set total = total + 1, other = other + 1 where width = 3600 and rule_id = '942100'",
+  );
 
   const { out, code } = await run("verify");
 
   expect(out).toMatch(/has \d+ events of rule "942100" in hour \d+, the roll-up \d+/);
   expect(code).toBe(1);
-  await pool.query("update rule_buckets set total = total - 1, other = other - 1 where width = 3600 and rule_id = '942100'");
+  await pool.query(
+    "update rule_buckets set total = total - 1, other = other - 1 where width = 3600 and rule_id = '942100'",
+  );
 });
 
 test("archive restore brings a dropped day back, byte for byte, and the day is archived to the same files again", async () => {
@@ -107,7 +124,8 @@ test("archive restore brings a dropped day back, byte for byte, and the day is a
   expect((await run("write")).out).toBe("1 day written\n");
   const after = await files();
   expect(after.map(({ sha256 }) => sha256).sort()).toEqual(before.map(({ sha256 }) => sha256).sort());
-  const pathOf = (kind: string) => path.join(world.folder, after.find((file) => file.kind === kind)?.path ?? "");
+  const pathOf = (kind: string) =>
+    path.join(world.folder, after.find((file) => file.kind === kind)?.path ?? "");
   expect(await readEventsFile(world, pathOf("events"))).toEqual(inFileOrder(EVENTS));
   expect(await readRecordsFile(world, pathOf("records"))).toEqual(inFileOrder(EVENTS).map(recordOf));
 });

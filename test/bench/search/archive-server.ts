@@ -10,6 +10,7 @@ import { createHttp } from "../../../src/http/http.ts";
 import { createMetrics } from "../../../src/http/metrics.ts";
 import { createPageCursors } from "../../../src/http/page-cursor.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { openFiles } from "./archive-days.ts";
 
 export interface ServedArchive {
   readonly url: string;
@@ -22,7 +23,7 @@ export interface ServerMemory {
 
 const NO_LIMIT = 1_000_000;
 const SAMPLE_MS = 10;
-const [databaseUrl = "", now = "0", ...zones] = process.argv.slice(2);
+const [databaseUrl = "", folder = "", now = "0", ...zones] = process.argv.slice(2);
 // A failed request fails the measurement; what is stopped at the end is no news.
 const log = createLog({ level: "error", stream: { write: () => undefined } });
 const onError = (err: Error) => log.error({ err }, "connection lost");
@@ -39,6 +40,7 @@ const app = await createHttp({
   authenticate,
   routes: listRoutes({
     archive,
+    files: openFiles(folder).files,
     keys: archive,
     api: await openApi({ database: archive, archive, cursors, authenticate, clock, log }),
     cursors,
