@@ -34,4 +34,6 @@ begin
   grant insert on audit_entries, server_secrets, pseudonym_keys to longwatch_serve;
   grant insert, update on api_keys, alerts, alert_transitions, notifications, silences, spikes, advice, request_budgets,
     platform_health, leases, replicas to longwatch_serve;
+  -- A search that finds a damaged file notes it.
+  grant update (damage, damaged_at) on archive_files to longwatch_serve;
 end $$;

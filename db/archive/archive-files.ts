@@ -42,7 +42,14 @@ export async function enterFiles(tx: Queryable, files: readonly NewArchiveFile[]
       // A day that is written again may have the same content, and so the same name, as before.
       .onConflictDoUpdate({
         target: [archiveFiles.zoneId, archiveFiles.day, archiveFiles.kind, archiveFiles.sha256],
-        set: { ...values, writtenAt: sql`now()`, checkedAt: sql`now()`, retiredAt: null },
+        set: {
+          ...values,
+          writtenAt: sql`now()`,
+          checkedAt: sql`now()`,
+          retiredAt: null,
+          damagedAt: null,
+          damage: null,
+        },
       });
   }
 }
@@ -123,10 +130,11 @@ export async function forgetFiles(db: Queryable, paths: readonly string[]): Prom
     delete from archive_files where path = any(${sql.param(paths)}::text[]) and retired_at is not null`);
 }
 
-/** Notes when files were last compared with their hashes. */
+/** Notes that these files were compared with their hashes just now, and equal them. */
 export async function markChecked(db: Queryable, paths: readonly string[]): Promise<void> {
   await db.execute(sql`
-    update archive_files set checked_at = now() where path = any(${sql.param(paths)}::text[])`);
+    update archive_files set checked_at = now(), damaged_at = null, damage = null
+    where path = any(${sql.param(paths)}::text[])`);
 }
 
 /** The paths among these that a manifest row names, valid or retired. */

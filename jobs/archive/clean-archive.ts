@@ -9,6 +9,7 @@ import {
   readFilesOfDay,
   retireExpired,
 } from "../../db/archive/archive-files.ts";
+import { noteDamage } from "../../db/archive/damaged-files.ts";
 import { dropArchivedDay, listHotDays } from "../../db/archive/hot-days.ts";
 import type { Database } from "../../db/client.ts";
 import { holdLease } from "../../db/postgres/hold-lease.ts";
@@ -65,7 +66,9 @@ async function dropHotDays(
     const damaged: { path: string; wrong: string }[] = [];
     for (const file of files) {
       const wrong = await checkFile(archive.folder, file);
-      if (wrong !== null) damaged.push({ path: file.path, wrong });
+      if (wrong === null) continue;
+      damaged.push({ path: file.path, wrong });
+      await noteDamage(database.db, file, wrong);
     }
     if (damaged.length > 0) {
       log.error({ day, damaged: damaged.slice(0, 10) }, "day kept in Postgres, archive damaged");
