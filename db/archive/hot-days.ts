@@ -59,3 +59,15 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
     return [];
   });
 }
+
+/**
+ * Returns the end of the last day of a zone that is in the archive only (epoch ms), null if there is none. Postgres has every
+ * later day that is stored.
+ */
+export async function readColdEnd(db: Queryable, zoneId: number): Promise<number | null> {
+  const { rows } = await db.execute<{ at: number | null }>(sql`
+    select (extract(epoch from (max(day) + 1)::timestamp at time zone 'UTC') * 1000)::float8 as at from archive_files
+    where zone_id = ${zoneId} and kind = 'events' and retired_at is null
+      and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is null`);
+  return rows[0]?.at ?? null;
+}

@@ -11,6 +11,7 @@ import type { ZoneDay } from "../../db/archive/day-source.ts";
 import type { EventSum } from "../../db/archive/row-sum.ts";
 import type { Queryable } from "../../db/client.ts";
 import type { Duckdb } from "../../db/duckdb/duckdb.ts";
+import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
 import {
   addSums,
   countHours,
@@ -42,7 +43,8 @@ export async function publishDay(
   verified: VerifiedDay,
 ): Promise<NewArchiveFile[]> {
   const { zoneId, day, sums, recordSum, signal } = verified;
-  const { rows, firstAt, lastAt } = await measureEventsFile(duckdb, verified.events);
+  const { rows, firstAt, lastAt, isOrdered } = await measureEventsFile(duckdb, verified.events);
+  if (!isOrdered) throw new ArchiveMismatchError("the events file is not in the order of time and log id");
   const described = { zoneId, day, rows, firstAt, lastAt, hours: countHours(sums), format: ARCHIVE_FORMAT };
   const publish = async (kind: ArchiveKind, file: string, sum: bigint): Promise<NewArchiveFile> => {
     const hash = await hashFile(file, signal);

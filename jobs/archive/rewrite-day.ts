@@ -15,12 +15,13 @@ import {
 } from "../../db/archive/rewrite-files.ts";
 import type { Database, Queryable } from "../../db/client.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
+import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
 import { compareSums } from "../../src/archive/files/compare-sums.ts";
 import { statementPath } from "../../src/archive/files/day-statement.ts";
 import { eraseRecord } from "../../src/privacy/erase-record.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
-import { ArchiveMismatchError, temporaryFolder } from "./write-day.ts";
+import { temporaryFolder } from "./write-day.ts";
 
 export interface RewriteDayDeps {
   readonly database: Database;

@@ -198,8 +198,7 @@ async function compareWithDatabase(
   sums: readonly EventSum[],
 ): Promise<string[]> {
   const counted = await readHourCounts(db, day);
-  const counts = sums.map(({ hour, ruleId, events }) => ({ hour, ruleId, events }));
-  const [different] = counted.length === 0 ? [] : compareSums(counted, counts);
+  const [different] = counted.length === 0 ? [] : compareSums(counted, sums);
   const found =
     different === undefined
       ? []

@@ -2,6 +2,8 @@ import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { enterFiles, readDayFiles } from "../../../db/archive/archive-files.ts";
+import { readColdEnd } from "../../../db/archive/hot-days.ts";
+import { readOldestRows } from "../../../db/privacy/retention.ts";
 import { cleanArchive } from "../../../jobs/archive/clean-archive.ts";
 import { openArchiveFolder } from "../../../jobs/archive/open-folder.ts";
 import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
@@ -82,6 +84,11 @@ test("a day is dropped from Postgres after its hot days, and not before", async 
   expect(await partitionsOf(day)).toHaveLength(2);
   await clean({ hotDays: 7 }, Date.parse(day) + 8 * DAY_MS);
   expect(await partitionsOf(day)).toEqual([]);
+  // What commands say of stored data includes the files.
+  expect(await readColdEnd(world.database.db, ZONE)).toBeGreaterThanOrEqual(Date.parse(day) + DAY_MS);
+  const oldest = await readOldestRows(world.database.db);
+  for (const at of [oldest.event, oldest.raw, oldest.fullAddress])
+    expect(at).toBeLessThanOrEqual(Date.parse(day));
 });
 
 test("a day stays in Postgres while a file is damaged, an event is not in its file, or a zone is not archived", async () => {
