@@ -18,6 +18,7 @@ import type { AnyJob } from "../src/queue/define-job.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
+import { type ArchiveStore, createArchiveDaysJob } from "./archive/archive-days.ts";
 import { createReconcileCountsJob } from "./coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "./coverage/repair-window.ts";
 import { createSealWindowsJob } from "./coverage/seal-windows.ts";
@@ -47,6 +48,8 @@ export interface JobSettings {
   readonly lastProofMs: number;
   readonly advicePerHour: number;
   readonly retention: Retention;
+  /** How many days Postgres keeps archive days. Null: as long as the events are kept. */
+  readonly hotDays: number | null;
   /** Null: messages for a failing channel are not copied to another one. */
   readonly fallback: Fallback | null;
 }
@@ -56,6 +59,8 @@ export interface JobsDeps {
   readonly partitions: PartitionKeeper;
   readonly edge: EdgeClient;
   readonly digestListPage: DigestListPage;
+  /** Null or left out: no day is archived. */
+  readonly archive?: ArchiveStore | null;
   /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
   /** @throws {PseudonymKeyError} if this process lacks the key in use. */
@@ -82,7 +87,7 @@ export interface JobsDeps {
 
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, enqueue, heartbeat = null } = deps;
+  const { settings, enqueue, heartbeat = null, archive = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
@@ -94,7 +99,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   return [
-    createManagePartitionsJob({ ...deps, retention: settings.retention }),
+    createManagePartitionsJob({ ...deps, archive, retention: settings.retention, hotDays: settings.hotDays }),
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
@@ -116,6 +121,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob(deps),
+    ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
@@ -160,6 +166,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
+    { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

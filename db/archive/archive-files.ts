@@ -74,3 +74,80 @@ export async function readDayFiles(db: Queryable, zoneId: number, day: string): 
     .from(archiveFiles)
     .where(and(eq(archiveFiles.zoneId, zoneId), eq(archiveFiles.day, day), isNull(archiveFiles.retiredAt)));
 }
+
+export async function countValidFiles(db: Queryable): Promise<number> {
+  return db.$count(archiveFiles, isNull(archiveFiles.retiredAt));
+}
+
+/** Returns the valid files of a day, of every zone. */
+export async function readFilesOfDay(db: Queryable, day: string): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(and(eq(archiveFiles.day, day), isNull(archiveFiles.retiredAt)))
+    .orderBy(archiveFiles.zoneId, archiveFiles.kind);
+}
+
+/** Returns every valid file, oldest day first. */
+export async function listValidFiles(db: Queryable): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(isNull(archiveFiles.retiredAt))
+    .orderBy(archiveFiles.day, archiveFiles.zoneId, archiveFiles.kind);
+}
+
+/** Retires the files of days past their retention; days are `yyyy-mm-dd`. Returns how many. */
+export async function retireExpired(
+  db: Queryable,
+  { eventsBefore, recordsBefore }: { eventsBefore: string; recordsBefore: string },
+): Promise<number> {
+  const { rowCount } = await db.execute(sql`
+    update archive_files set retired_at = now()
+    where retired_at is null and (day < ${eventsBefore}::date or (kind = 'records' and day < ${recordsBefore}::date))`);
+  return rowCount ?? 0;
+}
+
+/** Returns the paths of files that were retired at least `ms` ago, so that no search reads them any more. */
+export async function listRetired(db: Queryable, ms: number): Promise<string[]> {
+  const rows = await db
+    .select({ path: archiveFiles.path })
+    .from(archiveFiles)
+    .where(sql`retired_at <= now() - ${ms}::float8 * interval '1 millisecond'`);
+  return rows.map(({ path }) => path);
+}
+
+/** Deletes the rows of retired files. A file that has become valid again meanwhile keeps its row. */
+export async function forgetFiles(db: Queryable, paths: readonly string[]): Promise<void> {
+  await db.execute(sql`
+    delete from archive_files where path = any(${sql.param(paths)}::text[]) and retired_at is not null`);
+}
+
+/** Notes when files were last compared with their hashes. */
+export async function markChecked(db: Queryable, paths: readonly string[]): Promise<void> {
+  await db.execute(sql`
+    update archive_files set checked_at = now() where path = any(${sql.param(paths)}::text[])`);
+}
+
+/** The paths among these that a manifest row names, valid or retired. */
+export async function listNamed(db: Queryable, paths: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.execute<{ path: string }>(
+    sql`select path from archive_files where path = any(${sql.param(paths)}::text[])`,
+  );
+  return new Set(rows.map(({ path }) => path));
+}
+
+/** Returns the valid events files of a zone, or of all zones, oldest day first: one for each archive day. */
+export async function listEventFiles(db: Queryable, zoneId: number | null): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(
+      and(
+        isNull(archiveFiles.retiredAt),
+        eq(archiveFiles.kind, "events"),
+        zoneId === null ? undefined : eq(archiveFiles.zoneId, zoneId),
+      ),
+    )
+    .orderBy(archiveFiles.day, archiveFiles.zoneId);
+}

@@ -50,10 +50,15 @@ export function eventFormat(rows: number): string {
 export function writeRecordsFile(csv: string, file: string, zoneDay: ZoneDay, rows: number): DuckdbStatement {
   return {
     sql: `copy (select from_base64(record) as record from range(${rows}) r
-        left join ${readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], LONGEST_LINE)} e on e.row = r.range
+        left join ${readRecordsCsv(csv)} e on e.row = r.range
         order by r.range)
       to ${quote(file)} (${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)})`,
   };
+}
+
+/** Returns SQL that reads a CSV file of row numbers and records in base64. */
+export function readRecordsCsv(csv: string): string {
+  return readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], LONGEST_LINE);
 }
 
 /** The options of COPY for a records file. */

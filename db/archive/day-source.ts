@@ -6,6 +6,7 @@ import { to as copyTo } from "pg-copy-streams";
 import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
 import { partitionName } from "../postgres/partitions.ts";
+import { lockArchiveDay } from "./day-lock.ts";
 import { type EventSum, rowSumIn } from "./row-sum.ts";
 
 /** A few megabytes: blocks are some tens of kilobytes. */
@@ -25,6 +26,7 @@ export async function lockDay(tx: Queryable, day: string): Promise<boolean> {
   await tx.execute(sql`set local lock_timeout = '2s'`);
   await tx.execute(sql`set local statement_timeout = 0`);
   await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
+  await lockArchiveDay(tx, day);
   const names = (["waf_events", "raw_blocks"] as const).map((table) => partitionName(table, day));
   const { rows } = await tx.execute<{ name: string | null }>(
     sql`select to_regclass(name)::text as name from unnest(${sql.param(names)}::text[]) as given(name)`,

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
 import { enterFiles, type NewArchiveFile, readDayFiles } from "../../db/archive/archive-files.ts";
-import { readDayEvidence, readHourCounts, recountHours } from "../../db/archive/day-evidence.ts";
+import { readHourCounts, recountHours } from "../../db/archive/day-evidence.ts";
 import {
   measureEventsFile,
   sumEventsFile,
@@ -10,22 +10,14 @@ import {
   writeRecordsFile,
 } from "../../db/archive/day-files.ts";
 import { copyEvents, lockDay, sumEvents, type ZoneDay } from "../../db/archive/day-source.ts";
+import { hasOpenErasure } from "../../db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "../../db/client.ts";
 import type { Duckdb } from "../../db/duckdb/duckdb.ts";
 import { inTransaction, type Transaction } from "../../db/postgres/transaction.ts";
 import { compareSums, type DifferingSum } from "../../src/archive/files/compare-sums.ts";
-import {
-  addSums,
-  countHours,
-  countRules,
-  statementPath,
-  writeStatement,
-} from "../../src/archive/files/day-statement.ts";
-import { hashFile } from "../../src/archive/files/file-hash.ts";
 import { type Disposition, ServiceError } from "../../src/lib/errors.ts";
-import { publishFile, replaceFile } from "../../src/lib/publish-file.ts";
-import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "../../src/model/archive-layout.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
+import { publishDay } from "./publish-day.ts";
 
 /** The steps of writing a day, for tests that end the process at each of them. */
 export type WriteStep = "locked" | "copied" | "written" | "verified" | "published" | "entered";
@@ -85,6 +77,8 @@ async function writeLocked(
   const { zoneId, day } = zoneDay;
   if (!(await lockDay(tx, day)) || (await readDayFiles(tx, zoneId, day)).length > 0)
     return { outcome: "nothing-to-do" };
+  // An erasure that begins from now on waits for this transaction before it looks for the day's files.
+  if (await hasOpenErasure(tx, zoneDay)) return { outcome: "nothing-to-do" };
   await deps.onStep?.("locked");
   const sums = await sumEvents(tx, zoneDay);
   const differing = compareSums(await readHourCounts(tx, zoneDay), dropSums(sums));
@@ -106,36 +100,20 @@ async function writeLocked(
   await rm(recordsCsv);
   await deps.onStep?.("written");
 
-  const times = await verifyEvents(deps.duckdb, events, { rows, sums });
+  await verifyEvents(deps.duckdb, events, { rows, sums });
   if (copied.records > 0) await verifyRecords(deps.duckdb, records, copied);
   await deps.onStep?.("verified");
 
-  const described = { ...zoneDay, rows, ...times, hours: countHours(sums), format: ARCHIVE_FORMAT };
-  const publish = async (kind: ArchiveKind, file: string, sum: bigint): Promise<NewArchiveFile> => {
-    const hash = await hashFile(file, deps.signal);
-    const name = archivePath(kind, zoneId, day, hash.sha256);
-    await publishFile(file, path.join(deps.folder, name));
-    return { ...described, ...hash, kind, path: name, sum };
-  };
-  const files = [await publish("events", events, addSums(sums))];
-  if (copied.records > 0) files.push(await publish("records", records, copied.sum));
-  const statement = writeStatement({
+  const hasRecords = copied.records > 0;
+  const files = await publishDay(tx, deps, {
     ...zoneDay,
-    files: files.map(({ kind, path, sha256, bytes, rows, sum }) => ({
-      kind,
-      path,
-      sha256,
-      bytes,
-      rows,
-      sum: String(sum),
-    })),
-    eventsPerHour: countHours(sums),
-    eventsPerRule: countRules(sums),
-    records: copied.records,
+    events,
+    records: hasRecords ? records : null,
+    sums,
+    recordSum: copied,
     recordsWithoutEvent: copied.unmatched,
-    coverage: await readDayEvidence(tx, zoneDay),
+    signal: deps.signal,
   });
-  await replaceFile(path.join(deps.folder, statementPath(zoneId, day)), statement);
   await deps.onStep?.("published");
 
   await enterFiles(tx, files);
@@ -152,7 +130,7 @@ async function verifyEvents(
   duckdb: Duckdb,
   file: string,
   expected: { rows: number; sums: Awaited<ReturnType<typeof sumEvents>> },
-): Promise<{ firstAt: number | null; lastAt: number | null }> {
+): Promise<void> {
   const [different] = compareSums(expected.sums, await sumEventsFile(duckdb, file));
   if (different !== undefined) {
     const { hour, ruleId, one, other } = different;
@@ -160,12 +138,11 @@ async function verifyEvents(
       `the events file differs from Postgres in hour ${hour}, rule ${JSON.stringify(ruleId)}: ${one} events in Postgres, ${other} in the file`,
     );
   }
-  const { rows, isOrdered, ...times } = await measureEventsFile(duckdb, file);
+  const { rows, isOrdered } = await measureEventsFile(duckdb, file);
   if (rows !== expected.rows || !isOrdered)
     throw new ArchiveMismatchError(
       `the events file has ${rows} rows${isOrdered ? "" : " out of order"}, not ${expected.rows} in order`,
     );
-  return times;
 }
 
 async function verifyRecords(duckdb: Duckdb, file: string, expected: CopiedRecords): Promise<void> {

@@ -35,6 +35,7 @@ import { openAdminKey } from "./open-admin-key.ts";
 import { openAlerting } from "./open-alerting.ts";
 import { openArchive } from "./open-archive.ts";
 import { openArchiveFiles } from "./open-archive-files.ts";
+import { openArchiveStore, SEARCH_READS_FILES } from "./open-archive-store.ts";
 import { openClock } from "./open-clock.ts";
 import { openDatabaseWatch } from "./open-database-watch.ts";
 import { openHeartbeat } from "./open-heartbeat.ts";
@@ -185,6 +186,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
+  const archive = openArchiveStore(config.archive.folder, stack);
   const watchedEdge = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
   const jobs = createJobs({
     database,
@@ -195,6 +197,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     settings,
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
+    archive,
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     openKey: keyring.open,
@@ -276,7 +279,7 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
 
 /** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
 function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, lastProofMs, advicePerHour, retention, fallback } = config;
+  const { pollEveryMs, lastProofMs, advicePerHour, retention, archive, fallback } = config;
   return {
     pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
     // Every roll-up that the detector can use enqueues it. The tick makes up for a lost enqueue.
@@ -285,6 +288,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
     lastProofMs,
     advicePerHour,
     retention,
+    hotDays: SEARCH_READS_FILES ? archive.hotDays : null,
     fallback,
   };
 }

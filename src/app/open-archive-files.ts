@@ -13,7 +13,7 @@ import { DAY_MS } from "../lib/units.ts";
 export interface ArchiveFilesParts {
   /** Where damaged files are noted, for the alert. */
   readonly database: Database;
-  readonly config: Pick<Config, "http" | "dataDir">;
+  readonly config: Pick<Config, "http" | "dataDir" | "archive">;
   readonly log: Log;
 }
 
@@ -27,7 +27,7 @@ export async function openArchiveFiles(
   { config, log, database }: ArchiveFilesParts,
   stack: StopStack,
 ): Promise<ArchiveReader> {
-  const folder = path.join(config.dataDir, "archive");
+  const { folder } = config.archive;
   await mkdir(folder, { recursive: true });
   const scratch = await openScratch(path.join(config.dataDir, "scratch"));
   const duckdb = createDuckdb({

@@ -2,6 +2,7 @@
 const UNCONCERNED: ReadonlySet<string> = new Set([
   "pseudonymise-ips",
   "erase-leftovers",
+  "archive-days",
   "detect-spikes",
   "fetch-advice",
   "raise-alerts",

@@ -1,40 +1,41 @@
+import { z } from "zod";
 import { ARCHIVE_FORMAT, archiveFolder } from "../../model/archive-layout.ts";
 
-/** One file of an archive day. */
-export interface StatedFile {
-  readonly kind: "events" | "records";
-  /** Relative to the archive folder. */
-  readonly path: string;
-  readonly sha256: string;
-  readonly bytes: number;
-  readonly rows: number;
-  /** The verification sum, in decimal. */
-  readonly sum: string;
-}
+const wholeNumber = z.int().nonnegative();
+/** A sum in decimal. */
+const sum = z.string().regex(/^\d+$/);
+
+/** One file of an archive day. `path` is relative to the archive folder and stays in it. */
+const StatedFile = z.object({
+  kind: z.enum(["events", "records"]),
+  path: z.string().regex(/^(?:events|records)\/zone=\d+\/day=\d{4}-\d\d-\d\d\/[0-9a-f]{16}\.parquet$/),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: wholeNumber,
+  rows: wholeNumber,
+  sum,
+});
+export type StatedFile = z.infer<typeof StatedFile>;
 
 /**
  * What is claimed about an archive day, beside its events file, so that the proof travels with the data: the files with
  * their hashes, the events per hour and per rule, and the evidence of every hour.
  */
-export interface DayStatement {
-  readonly format: number;
-  readonly zoneId: number;
-  readonly day: string;
-  readonly files: readonly StatedFile[];
-  /** 24 numbers. */
-  readonly eventsPerHour: readonly number[];
+export const DayStatement = z.object({
+  format: z.literal(ARCHIVE_FORMAT),
+  zoneId: wholeNumber,
+  day: z.iso.date(),
+  files: z.array(StatedFile),
+  eventsPerHour: z.array(wholeNumber).length(24),
   /** By rule; '' if the rule is unknown or empty. */
-  readonly eventsPerRule: readonly {
-    readonly ruleId: string;
-    readonly events: number;
-    readonly sum: string;
-  }[];
-  /** Events with a record, and records of no stored event. */
-  readonly records: number;
-  readonly recordsWithoutEvent: number;
+  eventsPerRule: z.array(z.object({ ruleId: z.string(), events: wholeNumber, sum })),
+  /** Events with a record. */
+  records: wholeNumber,
+  /** Records of no stored event, which are not in the archive. */
+  recordsWithoutEvent: wholeNumber,
   /** The hours as coverage recorded them. */
-  readonly coverage: readonly unknown[];
-}
+  coverage: z.array(z.unknown()),
+});
+export type DayStatement = z.infer<typeof DayStatement>;
 
 /** Engines that read a folder ignore names that begin with an underscore. */
 const NAME = "_statement.json";
