@@ -63,8 +63,20 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   const damaged = new Set<string>();
   const pathOf = (file: ArchiveFile) => path.join(folder, ...file.path.split("/"));
 
-  async function check(file: ArchiveFile, signal?: AbortSignal): Promise<void> {
-    if (checked.get(file.path) === file.sha256) return;
+  const checking = new Map<string, Promise<void>>();
+
+  /** Searches that need the same file wait for one check of it. */
+  function check(file: ArchiveFile): Promise<void> | undefined {
+    if (checked.get(file.path) === file.sha256) return undefined;
+    const key = `${file.path} ${file.sha256}`;
+    const known = checking.get(key);
+    if (known !== undefined) return known;
+    const check = compare(file).finally(() => checking.delete(key));
+    checking.set(key, check);
+    return check;
+  }
+
+  async function compare(file: ArchiveFile): Promise<void> {
     const fail = (problem: string) => {
       const error = new ArchiveDamagedError(file, problem);
       damaged.add(file.path);
@@ -74,11 +86,9 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     const hash = createHash("sha256");
     try {
       for await (const chunk of createReadStream(pathOf(file), { highWaterMark: READ_BYTES })) {
-        signal?.throwIfAborted();
         hash.update(chunk as Buffer);
       }
     } catch (thrown) {
-      signal?.throwIfAborted();
       throw fail((thrown as NodeJS.ErrnoException).code === "ENOENT" ? "is missing" : "cannot be read");
     }
     if (hash.digest("hex") !== file.sha256) throw fail("does not have the content that was archived");
@@ -99,7 +109,10 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   return {
     pathOf,
     async read(files, statements, signal) {
-      for (const file of files) await check(file, signal);
+      for (const file of files) {
+        await check(file);
+        signal?.throwIfAborted();
+      }
       try {
         return await run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
       } catch (thrown) {
@@ -107,7 +120,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
         // A file has changed since it was checked: which one, its hash says.
         for (const file of files) {
           checked.delete(file.path);
-          await check(file, signal);
+          await check(file);
         }
         throw thrown;
       }

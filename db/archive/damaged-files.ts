@@ -27,7 +27,7 @@ export async function noteDamage(
 /** Returns the valid files that are missing or damaged, the longest known first. */
 export async function readDamagedFiles(db: Queryable): Promise<DamagedFile[]> {
   const { rows } = await db.execute<DamagedFile & Record<string, unknown>>(sql`
-    select zone_id as "zoneId", day::text, path, damage, (extract(epoch from damaged_at) * 1000)::float8 as "damagedAt"
+    select zone_id as "zoneId", day::text, path, damage, floor(extract(epoch from damaged_at) * 1000)::float8 as "damagedAt"
     from archive_files where damaged_at is not null and retired_at is null order by damaged_at, zone_id, day`);
   return rows;
 }

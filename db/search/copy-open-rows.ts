@@ -46,7 +46,8 @@ export async function copyOpenRows(
     where ${toCondition(zoneId, query, spans)}${isBehind}${order}`;
   // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost twice
   // as much.
-  if (part !== undefined && query.clauses.length === 0) await client.query("set local enable_sort = off");
+  if (part !== undefined && query.clauses.length === 0)
+    await client.query("set local enable_sort = off; set local max_parallel_workers_per_gather = 0");
   const copied = await copyQuery(client, select, "format csv");
   await pipeline(copied, createWriteStream(path));
   return copied.rowCount;

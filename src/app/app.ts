@@ -35,7 +35,7 @@ import { openAdminKey } from "./open-admin-key.ts";
 import { openAlerting } from "./open-alerting.ts";
 import { openArchive } from "./open-archive.ts";
 import { openArchiveFiles } from "./open-archive-files.ts";
-import { openArchiveStore, SEARCH_READS_FILES } from "./open-archive-store.ts";
+import { openArchiveStore } from "./open-archive-store.ts";
 import { openClock } from "./open-clock.ts";
 import { openDatabaseWatch } from "./open-database-watch.ts";
 import { openHeartbeat } from "./open-heartbeat.ts";
@@ -288,7 +288,7 @@ function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
     lastProofMs,
     advicePerHour,
     retention,
-    hotDays: SEARCH_READS_FILES ? archive.hotDays : null,
+    hotDays: archive.hotDays,
     fallback,
   };
 }

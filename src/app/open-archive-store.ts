@@ -4,12 +4,6 @@ import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
 import { temporaryFolder } from "../../jobs/archive/write-day.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
 
-/**
- * Whether a search reads the archive's files. While it does not, archive days stay in Postgres, whatever LONGWATCH_HOT_DAYS is.
- * This is the only switch.
- */
-export const SEARCH_READS_FILES = false;
-
 /** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */
 const MEMORY_BYTES = 160_000_000;
 const RESIDENT_BYTES = 400_000_000;

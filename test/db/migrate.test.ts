@@ -11,6 +11,7 @@ const TABLES = [
   "alert_transitions",
   "alerts",
   "api_keys",
+  "archive_files",
   "audit_entries",
   "backfills",
   "channel_states",

@@ -57,16 +57,19 @@ function cells(prefix: string): string[] {
 /** As in `escape-controls.ts`: control characters but for tab, line feed and carriage return, and bidirectional controls. */
 const CONTROL = String.raw`\x{1}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}`;
 const FORMULA = String.raw`^[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]`;
+/** Very few texts match: only these are looked at character by character. */
+const ESCAPED = String.raw`\\u|[${CONTROL}]`;
 /** Few texts match, so one test finds those that are written unchanged. */
-const SPECIAL = String.raw`[",\r\n]|${FORMULA}|\\u|[${CONTROL}]`;
+const SPECIAL = String.raw`[",\r\n]|${FORMULA}|${ESCAPED}`;
 
 const CSV_LINE = `concat(${[AT, ...cells("").map(toCell)].join(", ',', ")}, '\r')`;
 
 function toCell(text: string): string {
   const marked = `regexp_replace(${text}, '\\\\(u[0-9a-fA-F]{4})', '\\\\u005c\\1', 'g')`;
-  const escaped = `array_to_string(list_transform(regexp_extract_all(${marked}, '(?s).'), lambda c:
-    case when regexp_matches(c, '[${CONTROL}]') then printf('\\u%04x', unicode(c)) else c end), '')`;
-  const safe = `(case when regexp_matches(${text}, '${FORMULA}') then '''' else '' end) || ${escaped}`;
+  const escaped = `case when regexp_matches(${text}, '${ESCAPED}') then
+    array_to_string(list_transform(regexp_extract_all(${marked}, '(?s).'), lambda c:
+      case when regexp_matches(c, '[${CONTROL}]') then printf('\\u%04x', unicode(c)) else c end), '') else ${text} end`;
+  const safe = `(case when regexp_matches(${text}, '${FORMULA}') then '''' else '' end) || (${escaped})`;
   const quoted = `'"' || replace(${safe}, '"', '""') || '"'`;
   return `case when not regexp_matches(${text}, '${SPECIAL}') then ${text}
     when regexp_matches(${text}, '[",\\r\\n]') then ${quoted} else ${safe} end`;
