@@ -12,7 +12,7 @@ export function toMoment(ms: number): SQL {
 }
 
 /** As Postgres reads it. Times that nothing can be stored at are brought to the nearest that can. */
-export function momentOf(ms: number): string {
+function momentOf(ms: number): string {
   return new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString();
 }
 
