@@ -28,7 +28,7 @@ export function toCondition(zoneId: number, query: EventQuery, spans: readonly S
 }
 
 /** A clause over `e`, of any table that has these columns. */
-export function toClause({ columns, tests }: SearchClause): SQL {
+function toClause({ columns, tests }: SearchClause): SQL {
   return or(columns.flatMap((column) => tests.map((test) => toTest(column, test))));
 }
 
@@ -92,7 +92,7 @@ function toWithin(text: SQL, network: string): SQL {
   ]);
 }
 
-export function and(conditions: readonly SQL[]): SQL {
+function and(conditions: readonly SQL[]): SQL {
   return sql`(${sql.join([...conditions], sql` and `)})`;
 }
 
