@@ -8,8 +8,8 @@ import { partitionName } from "../postgres/partitions.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 import { type EventSum, rowSumIn } from "./row-sum.ts";
 
-/** A few megabytes: blocks are some tens of kilobytes. */
-const BLOCKS_PER_FETCH = 32;
+/** About a megabyte: blocks are some tens of kilobytes. */
+const BLOCKS_PER_FETCH = 8;
 
 /** A zone's UTC day, `yyyy-mm-dd`. */
 export interface ZoneDay {
