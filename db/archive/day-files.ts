@@ -44,7 +44,7 @@ export function eventFormat(rows: number): string {
 }
 
 /**
- * Returns the statement that writes a records file from a CSV file of row numbers and records in base64. A row without a
+ * Returns the statements that write a records file from CSV files of row numbers and records in base64. A row without a
  * record gets null.
  */
 export function writeRecordsFile(
@@ -52,24 +52,59 @@ export function writeRecordsFile(
   file: string,
   zoneDay: ZoneDay,
   rows: number,
-): DuckdbStatement {
-  return {
-    sql: `copy (select from_base64(record) as record from range(${rows}) r
-        left join ${readRecordsCsv(csv)} e on e.row = r.range
-        order by r.range)
-      to ${quote(file)} (${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)})`,
-  };
+): DuckdbStatement[] {
+  return writeInParts(
+    { file, rows, options: `${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)}` },
+    (from, to) => {
+      const part = csv.parts.get(partOf(from));
+      if (part === undefined) return `select null::blob as record from range(${from}, ${to})`;
+      return `select from_base64(record) as record from range(${from}, ${to}) r
+      left join ${readRecordsCsv(part, csv.longestLine)} e on e.row = r.range order by r.range`;
+    },
+  );
 }
 
-/** A CSV file of row numbers and records in base64. DuckDB's buffers are made for its longest line, in bytes. */
+/** CSV files of row numbers and records in base64. DuckDB's buffers are made for the longest line, in bytes. */
 export interface RecordsCsv {
-  readonly csv: string;
+  /** File by number of the part whose rows it holds. */
+  readonly parts: ReadonlyMap<number, string>;
   readonly longestLine: number;
 }
 
 /** Returns SQL that reads such a file. */
-export function readRecordsCsv({ csv, longestLine }: RecordsCsv): string {
+export function readRecordsCsv(csv: string, longestLine: number): string {
   return readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], longestLine + 1);
+}
+
+/** So many rows with their records are sorted in memory. DuckDB cannot sort a large day of records within its limit. */
+const ROWS_PER_PART = 16_384;
+
+/** Returns the number of the part that a row belongs to. */
+export function partOf(row: number): number {
+  return Math.floor(row / ROWS_PER_PART);
+}
+
+/**
+ * Returns the statements that write a file part by part and then join the parts. `select` returns SQL for the rows
+ * [from, to), in order. The parts lie beside the file.
+ */
+export function writeInParts(
+  { file, rows, options }: { file: string; rows: number; options: string },
+  select: (from: number, to: number) => string,
+): DuckdbStatement[] {
+  const copy = (query: string, to: string, how: string) => ({
+    sql: `copy (${query}) to ${quote(to)} (${how})`,
+  });
+  if (rows <= ROWS_PER_PART) return [copy(select(0, rows), file, options)];
+  const parts = Array.from({ length: Math.ceil(rows / ROWS_PER_PART) }, (_, part) => ({
+    name: `${file}.${part}`,
+    query: select(part * ROWS_PER_PART, Math.min(rows, (part + 1) * ROWS_PER_PART)),
+  }));
+  const names = parts.map(({ name }) => quote(name)).join(", ");
+  return [
+    ...parts.map(({ name, query }) => copy(query, name, "format parquet, compression snappy")),
+    copy(`select * from read_parquet([${names}], hive_partitioning = false)`, file, options),
+  ];
 }
 
 /** The options of COPY for a records file. */

@@ -4,11 +4,11 @@ import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import {
   eventFormat,
   metadata,
-  quote,
   RECORD_FORMAT,
   type RecordsCsv,
   readFile,
   readRecordsCsv,
+  writeInParts,
 } from "./day-files.ts";
 import type { ZoneDay } from "./day-source.ts";
 import { rowSumIn } from "./row-sum.ts";
@@ -91,12 +91,12 @@ export async function rewriteEvents(
   const results = await duckdb.run([
     ...bindReplacements(changes),
     { sql: `create temp table changed as select file_row_number as row ${changed(from, changes)}` },
-    {
-      sql: `copy (select ${columns.join(", ")} from ${readFile(from)} e
-          left join replaced r on r.ip = e.ip and epoch_ms(e.occurred_at) <= ${Math.trunc(changes.untilAt)}
-          order by e.file_row_number)
-        to ${quote(to)} (${eventFormat(rows)}, kv_metadata ${metadata("events", zoneDay)})`,
-    },
+    ...writeInParts(
+      { file: to, rows, options: `${eventFormat(rows)}, kv_metadata ${metadata("events", zoneDay)}` },
+      (first, end) => `select ${columns.join(", ")} from ${readFile(from)} e
+        left join replaced r on r.ip = e.ip and epoch_ms(e.occurred_at) <= ${Math.trunc(changes.untilAt)}
+        where e.file_row_number >= ${first} and e.file_row_number < ${end} order by e.file_row_number`,
+    ),
     { sql: `select count(*)::integer, ${others(from)} = ${others(to)} from changed` },
   ]);
   const [count, isIntact] = results.at(-1)?.[0] ?? [];
@@ -130,26 +130,28 @@ export async function* readChangedRecords(
 }
 
 /**
- * Writes a records file anew with the records of a CSV file (row and record in base64) instead of those in these rows.
- * Returns whether every other record is the same in both files.
+ * Writes a records file anew with the records of CSV files instead of those in these rows. Returns whether every other
+ * record is the same, in the same row, in both files.
  */
 export async function rewriteRecords(
   duckdb: Duckdb,
-  { from, to, csv }: { from: string; to: string; csv: RecordsCsv },
+  { from, to, csv, rows }: { from: string; to: string; csv: RecordsCsv; rows: number },
   zoneDay: ZoneDay,
 ): Promise<boolean> {
   const others = (file: string) =>
-    `(select count(*) || ' ' || count(record) || ' ' || coalesce(sum(('0x' || left(md5(record), 15))::ubigint), 0)
+    `(select count(*) || ' ' || count(record) || ' ' || coalesce(sum(('0x' || left(md5(encode(file_row_number || ':') || record), 15))::ubigint), 0)
       from ${readFile(file)} where file_row_number not in (select row from emptied))`;
   const results = await duckdb.run([
-    {
-      sql: `create temp table emptied as select row, from_base64(record) as record from ${readRecordsCsv(csv)}`,
-    },
-    {
-      sql: `copy (select coalesce(n.record, r.record) as record from ${readFile(from)} r
-          left join emptied n on n.row = r.file_row_number order by r.file_row_number)
-        to ${quote(to)} (${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)})`,
-    },
+    { sql: "create temp table emptied (row bigint, record blob)" },
+    ...Array.from(csv.parts.values(), (part) => ({
+      sql: `insert into emptied select row, from_base64(record) from ${readRecordsCsv(part, csv.longestLine)}`,
+    })),
+    ...writeInParts(
+      { file: to, rows, options: `${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)}` },
+      (first, end) => `select coalesce(n.record, r.record) as record from ${readFile(from)} r
+        left join emptied n on n.row = r.file_row_number
+        where r.file_row_number >= ${first} and r.file_row_number < ${end} order by r.file_row_number`,
+    ),
     { sql: `select ${others(from)} = ${others(to)}` },
   ]);
   return results.at(-1)?.[0]?.[0] === true;

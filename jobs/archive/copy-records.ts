@@ -12,13 +12,13 @@ export interface CopiedRecords extends RecordSum, RecordsCsv {
 }
 
 /**
- * Copies the records of a day into a CSV file of row numbers and records in base64, in no order. If an event has several
+ * Copies the records of a day into CSV files of row numbers and records in base64. If an event has several
  * records, the first one counts, as in a search. One block at a time is in memory.
  */
 export async function copyRecords(
   { tx, client }: Transaction,
   zoneDay: ZoneDay,
-  { rows, file }: { rows: number; file: string },
+  { rows, folder }: { rows: number; folder: string },
 ): Promise<CopiedRecords> {
   const places = createRecordRows(rows);
   for await (const hashes of readEventHashes(client, zoneDay)) places.add(hashes);
@@ -36,6 +36,6 @@ export async function copyRecords(
       yield found;
     }
   }
-  const written = await writeRecordsCsv(file, placed());
+  const written = await writeRecordsCsv(folder, placed());
   return { ...written, rows: places.rows, sum, unmatched };
 }

@@ -53,78 +53,86 @@ export async function rewriteDay(
   zoneDay: ZoneDay,
   change: DayChange,
 ): Promise<Rewritten> {
-  const { database, archive, signal } = deps;
+  const { folder } = deps.archive;
+  await mkdir(temporaryFolder(folder), { recursive: true });
+  return inTransaction(deps.database, async ({ tx }) => {
+    const work = await mkdtemp(path.join(temporaryFolder(folder), `${zoneDay.zoneId}-${zoneDay.day}-`));
+    try {
+      return await rewriteLocked(deps, tx, { zoneDay, change, work });
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  });
+}
+
+async function rewriteLocked(
+  { archive, signal }: RewriteDayDeps,
+  tx: Queryable,
+  { zoneDay, change, work }: { zoneDay: ZoneDay; change: DayChange; work: string },
+): Promise<Rewritten> {
   const { folder, duckdb } = archive;
   const { zoneId, day } = zoneDay;
-  await mkdir(temporaryFolder(folder), { recursive: true });
-  const work = await mkdtemp(path.join(temporaryFolder(folder), `${zoneId}-${day}-`));
-  try {
-    return await inTransaction(database, async ({ tx }) => {
-      await tx.execute("set local idle_in_transaction_session_timeout = 0");
-      await lockArchiveDay(tx, day);
-      const files = await readDayFiles(tx, zoneId, day);
-      const pathOf = (kind: string) => {
-        const found = files.find((file) => file.kind === kind);
-        return found === undefined ? null : path.join(folder, found.path);
-      };
-      const [oldEvents, oldRecords] = [pathOf("events"), pathOf("records")];
-      if (oldEvents === null) return NOTHING;
-      const addresses = new Map<string, string>();
-      for (const { ip } of await countFileAddresses(duckdb, oldEvents, change.untilAt)) {
-        const by = change.replace(ip);
-        if (by !== null && by !== ip) addresses.set(ip, by);
-      }
-      if (addresses.size === 0) return NOTHING;
-      const changes: Replacements = { ...change, addresses };
-
-      const events = path.join(work, "events.parquet");
-      const rows = files.find(({ kind }) => kind === "events")?.rows ?? 0;
-      const { changed, isIntact } = await rewriteEvents(
-        duckdb,
-        { from: oldEvents, to: events, rows },
-        zoneDay,
-        changes,
-      );
-      assertIntact(isIntact, "events");
-      let [records, emptied] = [oldRecords, 0];
-      if (change.isErasure && oldRecords !== null) {
-        const old = { events: oldEvents, records: oldRecords };
-        const erased = eraseEach(readChangedRecords(duckdb, old, changes));
-        const csv = await writeRecordsCsv(path.join(work, "records.csv"), erased);
-        emptied = csv.records;
-        if (emptied > 0) {
-          records = path.join(work, "records.parquet");
-          assertIntact(
-            await rewriteRecords(duckdb, { from: oldRecords, to: records, csv }, zoneDay),
-            "records",
-          );
-        }
-      }
-      const sums = await sumFiles(duckdb, events, records);
-      const [different] = compareSums(
-        withoutSums((await sumFiles(duckdb, oldEvents, null)).sums),
-        withoutSums(sums.sums),
-      );
-      assertIntact(different === undefined, "counts");
-      signal?.throwIfAborted();
-      // Unchanged records keep their file, so only their row of the manifest is written again.
-      const isSame = records !== null && records === oldRecords;
-      const published = await publishDay(tx, archive, {
-        ...zoneDay,
-        ...sums,
-        events,
-        records,
-        recordsWithoutEvent: await readRecordsWithoutEvent(folder, zoneDay),
-        signal,
-      });
-      await enterFiles(tx, isSame ? published.filter(({ kind }) => kind === "events") : published);
-      const rewritten = { events: changed, records: emptied };
-      await change.conclude?.(tx, rewritten);
-      return rewritten;
-    });
-  } finally {
-    await rm(work, { recursive: true, force: true });
+  await tx.execute("set local idle_in_transaction_session_timeout = 0");
+  await lockArchiveDay(tx, day);
+  const files = await readDayFiles(tx, zoneId, day);
+  const pathOf = (kind: string) => {
+    const found = files.find((file) => file.kind === kind);
+    return found === undefined ? null : path.join(folder, found.path);
+  };
+  const [oldEvents, oldRecords] = [pathOf("events"), pathOf("records")];
+  if (oldEvents === null) return NOTHING;
+  const addresses = new Map<string, string>();
+  for (const { ip } of await countFileAddresses(duckdb, oldEvents, change.untilAt)) {
+    const by = change.replace(ip);
+    if (by !== null && by !== ip) addresses.set(ip, by);
   }
+  if (addresses.size === 0) return NOTHING;
+  const changes: Replacements = { ...change, addresses };
+
+  const events = path.join(work, "events.parquet");
+  const rows = files.find(({ kind }) => kind === "events")?.rows ?? 0;
+  const { changed, isIntact } = await rewriteEvents(
+    duckdb,
+    { from: oldEvents, to: events, rows },
+    zoneDay,
+    changes,
+  );
+  assertIntact(isIntact, "events");
+  let [records, emptied] = [oldRecords, 0];
+  if (change.isErasure && oldRecords !== null) {
+    const old = { events: oldEvents, records: oldRecords };
+    const erased = eraseEach(readChangedRecords(duckdb, old, changes));
+    const csv = await writeRecordsCsv(work, erased);
+    emptied = csv.records;
+    if (emptied > 0) {
+      records = path.join(work, "records.parquet");
+      assertIntact(
+        await rewriteRecords(duckdb, { from: oldRecords, to: records, csv, rows }, zoneDay),
+        "records",
+      );
+    }
+  }
+  const sums = await sumFiles(duckdb, events, records);
+  const [different] = compareSums(
+    withoutSums((await sumFiles(duckdb, oldEvents, null)).sums),
+    withoutSums(sums.sums),
+  );
+  assertIntact(different === undefined, "counts");
+  signal?.throwIfAborted();
+  // Unchanged records keep their file, so only their row of the manifest is written again.
+  const isSame = records !== null && records === oldRecords;
+  const published = await publishDay(tx, archive, {
+    ...zoneDay,
+    ...sums,
+    events,
+    records,
+    recordsWithoutEvent: await readRecordsWithoutEvent(folder, zoneDay),
+    signal,
+  });
+  await enterFiles(tx, isSame ? published.filter(({ kind }) => kind === "events") : published);
+  const rewritten = { events: changed, records: emptied };
+  await change.conclude?.(tx, rewritten);
+  return rewritten;
 }
 
 const NOTHING: Rewritten = { events: 0, records: 0 };

@@ -52,12 +52,14 @@ export function temporaryFolder(folder: string): string {
  */
 export async function writeDay(deps: WriteDayDeps, zoneDay: ZoneDay): Promise<WrittenDay> {
   await mkdir(temporaryFolder(deps.folder), { recursive: true });
-  const work = await mkdtemp(path.join(temporaryFolder(deps.folder), `${zoneDay.zoneId}-${zoneDay.day}-`));
-  try {
-    return await inTransaction(deps.database, (transaction) => writeLocked(deps, transaction, zoneDay, work));
-  } finally {
-    await rm(work, { recursive: true, force: true });
-  }
+  return inTransaction(deps.database, async (transaction) => {
+    const work = await mkdtemp(path.join(temporaryFolder(deps.folder), `${zoneDay.zoneId}-${zoneDay.day}-`));
+    try {
+      return await writeLocked(deps, transaction, zoneDay, work);
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  });
 }
 
 async function writeLocked(
@@ -79,9 +81,9 @@ async function writeLocked(
     await recountHours(tx, zoneDay, differing);
     return { outcome: "counts-differ", differing };
   }
-  const [csv, recordsCsv] = [path.join(work, "events.csv"), path.join(work, "records.csv")];
+  const csv = path.join(work, "events.csv");
   const rows = await copyEvents(client, zoneDay, csv);
-  const copied = await copyRecords(transaction, zoneDay, { rows, file: recordsCsv });
+  const copied = await copyRecords(transaction, zoneDay, { rows, folder: work });
   await deps.onStep?.("copied");
   deps.signal?.throwIfAborted();
 
@@ -89,8 +91,8 @@ async function writeLocked(
   const run = { signal: deps.signal };
   await deps.duckdb.run([writeEventsFile(csv, events, zoneDay, rows)], run);
   await rm(csv);
-  if (copied.records > 0) await deps.duckdb.run([writeRecordsFile(copied, records, zoneDay, rows)], run);
-  await rm(recordsCsv);
+  if (copied.records > 0) await deps.duckdb.run(writeRecordsFile(copied, records, zoneDay, rows), run);
+  for (const part of copied.parts.values()) await rm(part);
   await deps.onStep?.("written");
 
   await verifyEvents(deps.duckdb, events, sums);

@@ -1,5 +1,6 @@
-import { open } from "node:fs/promises";
-import type { RecordsCsv } from "../../db/archive/day-files.ts";
+import { appendFile } from "node:fs/promises";
+import path from "node:path";
+import { partOf, type RecordsCsv } from "../../db/archive/day-files.ts";
 
 /** A record and the row of its event. */
 export interface PlacedRecord {
@@ -7,22 +8,22 @@ export interface PlacedRecord {
   readonly record: Buffer;
 }
 
-/** Writes records as CSV for DuckDB, part by part: one part is in memory at a time. */
+/** Writes records into CSV files in a folder of their own, for DuckDB. One batch is in memory at a time. */
 export async function writeRecordsCsv(
-  csv: string,
-  parts: AsyncIterable<readonly PlacedRecord[]>,
+  folder: string,
+  batches: AsyncIterable<readonly PlacedRecord[]>,
 ): Promise<RecordsCsv & { readonly records: number }> {
-  const handle = await open(csv, "w");
+  const parts = new Map<number, string>();
   let [records, longestLine] = [0, 0];
-  try {
-    for await (const part of parts) {
-      const lines = part.map(({ row, record }) => `${row},${record.toString("base64")}\n`);
+  for await (const batch of batches) {
+    for (const [part, ofPart] of Map.groupBy(batch, ({ row }) => partOf(row))) {
+      const lines = ofPart.map(({ row, record }) => `${row},${record.toString("base64")}\n`);
       for (const { length } of lines) longestLine = Math.max(longestLine, length);
       records += lines.length;
-      await handle.writeFile(lines.join(""), "latin1");
+      const file = path.join(folder, `records-${part}.csv`);
+      parts.set(part, file);
+      await appendFile(file, lines.join(""), "latin1");
     }
-  } finally {
-    await handle.close();
   }
-  return { csv, longestLine, records };
+  return { parts, longestLine, records };
 }

@@ -2,6 +2,7 @@ import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { enterFiles, readDayFiles } from "../../../db/archive/archive-files.ts";
+import { readFile } from "../../../db/archive/day-files.ts";
 import { readColdEnd } from "../../../db/archive/hot-days.ts";
 import { readOldestRows } from "../../../db/privacy/retention.ts";
 import { cleanArchive } from "../../../jobs/archive/clean-archive.ts";
@@ -214,6 +215,51 @@ test("an erasure empties the covered events and their records in new files, chan
   await clean();
   expect(before.map((name) => existsSync(name))).toEqual([false, false]);
   expect(after.map((name) => existsSync(name))).toEqual([true, true]);
+});
+
+test("a day of several parts keeps every record in the row of its event, also when a part of it is erased", async () => {
+  const from = DAY_START - 200 * DAY_MS;
+  const day = new Date(from).toISOString().slice(0, 10);
+  const events = Array.from({ length: 40_000 }, (_, index) =>
+    makeEvent({
+      occurredAt: from + index,
+      logId: `p${index}`,
+      ip: index % 9_000 === 7 ? "203.0.113.9" : "203.0.113.8",
+    }),
+  );
+  // No record in the whole second part.
+  await world.store(events, { zoneId: ZONE, hasRecord: (_, index) => index < 16_000 || index > 33_000 });
+  await writeDay(world, { zoneId: ZONE, day });
+  const change = {
+    replace: (ip: string) => (ip === "203.0.113.9" ? "erased" : null),
+    untilAt: from + DAY_MS,
+    isErasure: true,
+  };
+
+  const rewritten = await rewriteDay(
+    { database: world.database, archive: world },
+    { zoneId: ZONE, day },
+    change,
+  );
+
+  // Rows 7, 9,007, 18,007, 27,007 and 36,007, of which the third and the fourth have no record.
+  expect(rewritten).toEqual({ events: 5, records: 3 });
+  const rows = [0, 7, 9_007, 15_999, 16_000, 18_007, 33_000, 33_001, 36_007, 39_999];
+  const [found = []] = await world.duckdb.run([
+    {
+      sql: `select record from ${readFile(await fileOf(day, "records"))} where file_row_number in (${rows}) order by file_row_number`,
+    },
+  ]);
+  expect(
+    found.map(([record]) => (record === null ? null : String(Buffer.from(record as Uint8Array)))),
+  ).toEqual(
+    rows.map((row) => {
+      const event = events[row];
+      if (event === undefined || (row >= 16_000 && row <= 33_000)) return null;
+      const record = recordOf(event);
+      return String(event.ip === "203.0.113.9" ? eraseRecord(record) : record);
+    }),
+  );
 });
 
 test("pseudonyms replace addresses in the events file and leave the records file as it is", async () => {
