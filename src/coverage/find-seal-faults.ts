@@ -11,7 +11,7 @@ const Evidence = z.object({
 });
 
 /** A contradiction between a seal and the stored events. */
-export interface SealFault {
+interface SealFault {
   /** The number by the seal, and the number that contradicts it. */
   readonly expected: number;
   readonly found: number;

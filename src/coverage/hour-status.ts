@@ -20,7 +20,7 @@ export interface AssessedHour extends CoverageHour {
 /** Follows the reason of a gap that seal-windows has not stored yet. */
 const NOT_RECORDED = "Longwatch has not recorded this gap yet.";
 
-export interface AssessedSpan {
+interface AssessedSpan {
   readonly from: number;
   readonly to: number;
   /** Start of the zone's first known hour. */

@@ -42,7 +42,7 @@ export interface EarlierHour {
   readonly stored?: number;
 }
 
-export interface EarlierEvent extends OracleEvent {
+interface EarlierEvent extends OracleEvent {
   /** True if only the list has shown the event. */
   readonly isUnresolved?: boolean;
 }

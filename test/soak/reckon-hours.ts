@@ -13,7 +13,7 @@ export interface SoakHour extends CoveredHour {
   readonly gapReason: string | null;
 }
 
-export interface HourReckoning {
+interface HourReckoning {
   readonly sealed: number;
   readonly gaps: number;
   /** Undecided hours that have to wait for longer than the soak, and when the last of them is due. */
