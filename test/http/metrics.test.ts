@@ -161,11 +161,16 @@ test("the version and what became of every reload are shown", async () => {
   expect(await scrape(url)).toMatch(/^longwatch_config_last_reload_success_timestamp_seconds 1\d{9}/m);
 });
 
-test("/metrics takes a key as AccessKey or as a bearer token, other routes as AccessKey alone", async () => {
+test("own routes take a key as AccessKey or as a bearer token, the platform's routes as AccessKey alone", async () => {
   const authenticate: Authenticate = async (key) =>
     key === "lw_good" ? { ...READER, scopes: new Set(["read"] as const) } : null;
   const { url } = await startHttp({ areMetricsPublic: false, authenticate }, (app) => {
     app.get("/other", { config: { access: { scope: "read" } } }, async () => "other");
+    app.get(
+      "/platform",
+      { config: { access: { scope: "read" }, errorForm: "bare" } },
+      async () => "platform",
+    );
   });
   const ask = async (path: string, headers: Record<string, string>) =>
     (await fetch(`${url}${path}`, { headers })).status;
@@ -178,7 +183,9 @@ test("/metrics takes a key as AccessKey or as a bearer token, other routes as Ac
   // The platform's own header comes first: a wrong key is not mended by a right token.
   expect(await ask("/metrics", { AccessKey: "lw_bad", Authorization: "Bearer lw_good" })).toBe(401);
   expect(await ask("/other", { AccessKey: "lw_good" })).toBe(200);
-  expect(await ask("/other", { Authorization: "Bearer lw_good" })).toBe(401);
+  expect(await ask("/other", { Authorization: "Bearer lw_good" })).toBe(200);
+  expect(await ask("/platform", { AccessKey: "lw_good" })).toBe(200);
+  expect(await ask("/platform", { Authorization: "Bearer lw_good" })).toBe(401);
 });
 
 test("docs/deploy.md names no metric that there is none of", async () => {

@@ -1,6 +1,6 @@
 import type { HeldCounts } from "../../../db/ingest/held-pages.ts";
 import type { StatusAnswer } from "../../http/routes/v1/status.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { count, many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import type { ZoneCoverage } from "../../operations/read-zones.ts";
@@ -63,10 +63,10 @@ export function listAttention(
           ),
         ]),
     ...(keyProblem === null ? [] : [note("pseudonym-key", keyProblem)]),
-    ...held.map(({ zoneId, events }) =>
+    ...held.map((counts) =>
       note(
         "pseudonym-key",
-        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is present (docs/privacy.md)`,
+        `zone ${counts.zoneId}: ${describeHeld(counts)} held back until the pseudonym key is present (docs/privacy.md)`,
       ),
     ),
     ...zones.flatMap(({ zoneId, suspicions }) =>
@@ -112,6 +112,16 @@ export function listAttention(
 
 function note(kind: Attention["kind"], text: string, command: string | null = null): Attention {
   return { kind, text, command };
+}
+
+/** Names what is held back. A page may hold records of known events, or only entries that cannot be read. */
+function describeHeld({ events, blocks, entries }: HeldCounts): string {
+  const parts = [
+    ...(events > 0 ? [many(events, "event")] : []),
+    ...(blocks > 0 && events === 0 ? ["the records of events"] : []),
+    ...(entries > 0 ? [`${count(entries)} unreadable ${entries === 1 ? "entry" : "entries"}`] : []),
+  ];
+  return parts.join(" and ");
 }
 
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
