@@ -13,7 +13,7 @@ import { startWebhookReceiver } from "./webhook-receiver.ts";
 
 const ZONE = 101;
 const HISTORY_HOURS = 12;
-const LOOK = { timeout: 60_000, interval: 200 };
+const LOOK = { timeout: 200_000, interval: 200 };
 /** Every replica has a data folder of its own, and all need the same key. */
 const PSEUDONYM_KEY = "pseudonym-key-of-every-replica-in-this-test";
 
