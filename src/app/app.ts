@@ -8,6 +8,7 @@ import { createJobs, type JobSettings, listTicks } from "../../jobs/index.ts";
 import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
 import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/read-version.ts";
+import { planPeriods } from "../coverage/plan-periods.ts";
 import type { TerminalStream } from "../delivery/channels/terminal/terminal.ts";
 import { createEdgeClient, type EdgeClient } from "../edge/edge-client.ts";
 import { createEdgeTransport } from "../edge/transport/transport.ts";
@@ -22,7 +23,6 @@ import { messageOf } from "../lib/message-of.ts";
 import type { Secret } from "../lib/secret.ts";
 import { createStopStack, type StopStack } from "../lib/stop-stack.ts";
 import { explainTlsFailure } from "../lib/tls-failure-error.ts";
-import { planPeriods } from "../coverage/plan-periods.ts";
 import { createErasureGuard } from "../privacy/erasure-guard.ts";
 import { createBatch } from "../queue/batch.ts";
 import type { Enqueuer } from "../queue/enqueuer.ts";
@@ -273,10 +273,7 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
  * Returns the periods and limits of the jobs. The emulator is polled more often, because a demonstration should not
  * keep its audience waiting.
  */
-function readSettings(
-  config: Config,
-  { isEmulated, zoneIds, requestsPerSecond }: Platform,
-): JobSettings {
+function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
   const { lastProofMs, advicePerHour, retention, fallback } = config;
   const wished = isEmulated ? Math.min(config.pollEveryMs, EMULATED_POLL_MS) : config.pollEveryMs;
   return {

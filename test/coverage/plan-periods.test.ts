@@ -22,7 +22,11 @@ test("polls and short passes never take more than 70 % of the budget, and period
       fc.integer({ min: 1, max: 10_000 }),
       fc.double({ min: 1, max: 1_000, noNaN: true }),
       (zones, requestsPerSecond) => {
-        const { pollEveryMs, shortPassEveryMs } = planPeriods({ zones, requestsPerSecond, pollEveryMs: 1_000 });
+        const { pollEveryMs, shortPassEveryMs } = planPeriods({
+          zones,
+          requestsPerSecond,
+          pollEveryMs: 1_000,
+        });
         const rate = (zones * 1_000) / pollEveryMs + (zones * 1_000) / shortPassEveryMs;
         expect(rate).toBeLessThanOrEqual(0.7 * requestsPerSecond + 1e-9);
         expect(pollEveryMs % 1_000).toBe(0);

@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
-import { expectedRows, type IngestTest, openChangingPlatform, openIngest, storedRows } from "./ingest-support.ts";
+import {
+  expectedRows,
+  type IngestTest,
+  openChangingPlatform,
+  openIngest,
+  storedRows,
+} from "./ingest-support.ts";
 
 const PAGE_SIZE = 10;
 
