@@ -18,6 +18,7 @@ export const ZONE = 101;
 
 export const REPLICA_SETTINGS: JobSettings = {
   pollEveryMs: 30_000,
+  shortPassEveryMs: 90_000,
   detectEveryMs: 30_000,
   proveEveryMs: 300_000,
   lastProofMs: 66 * 3_600_000,
@@ -84,6 +85,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     database,
     zoneIds: [ZONE],
     edge: options.wrapEdge?.(edge) ?? edge,
+    patientEdge: options.wrapEdge?.(edge) ?? edge,
     clock,
     log: pino({ level: "silent" }),
     settings: REPLICA_SETTINGS,
