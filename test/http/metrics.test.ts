@@ -32,7 +32,7 @@ test("what was counted is shown with its labels, with the process's own numbers"
     'longwatch_events_total{zone="101",route="search",result="quarantined"} 3',
     'longwatch_edge_requests_total{operation="list-event-logs",outcome="ok"} 1',
     'longwatch_notifications_total{channel="slack",outcome="delivered"} 1',
-    "longwatch_queue_ring_failures_total 1",
+    "longwatch_queue_enqueue_failures_total 1",
     'longwatch_job_runs_total{job="poll-events",outcome="done"} 1',
     'longwatch_job_duration_seconds_sum{job="poll-events"} 1.5',
     'longwatch_job_last_success_timestamp_seconds{job="poll-events"} 1700000000',
@@ -243,8 +243,8 @@ test("two services in one process count apart", async () => {
   const [one, other] = [createMetrics(), createMetrics()];
   one.enqueueFailures.inc();
 
-  expect(await one.render()).toContain("queue_ring_failures_total 1");
-  expect(await other.render()).toContain("queue_ring_failures_total 0");
+  expect(await one.render()).toContain("queue_enqueue_failures_total 1");
+  expect(await other.render()).toContain("queue_enqueue_failures_total 0");
 });
 
 test("answers are counted by route and status, addresses that nobody serves under one name", async () => {
