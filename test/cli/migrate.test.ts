@@ -5,8 +5,9 @@ import { createTestDatabase } from "../support/database.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 test("migrate brings an empty database to this version, and a second run changes nothing", async () => {
-  const { url, drop } = await createTestDatabase();
-  onTestFinished(drop);
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const { url } = database;
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());

@@ -13,6 +13,9 @@ import { configFile } from "../../src/config/file/config-file-schema.ts";
 const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");
 const KINDS = { Deployment, Job, NetworkPolicy, PodDisruptionBudget, Service };
 
+/** Of every kind here, at least one of these fields has another type. */
+const WRONG = { replicas: "two", ports: 1, podSelector: 1, template: 1, selector: 1 };
+
 const read = (file: string) => readFileSync(path.join(FOLDER, file), "utf8");
 const { resources } = parse(read("kustomization.yaml")) as { resources: readonly string[] };
 const objects = resources.flatMap((file) => parseAllDocuments(read(file)).map((document) => document.toJS()));
@@ -22,12 +25,8 @@ test.each(objects.map((object) => [object.kind, object.metadata.name, object]))(
   "the Kubernetes %s %s is valid by the schema of its API version",
   (kind: keyof typeof KINDS, _name, object) => {
     expect(() => new KINDS[kind](object).validate()).not.toThrow();
-    expect(() =>
-      new KINDS[kind]({
-        ...object,
-        spec: { ...object.spec, replicas: "two", ports: 1, podSelector: 1, template: 1, selector: 1 },
-      }).validate(),
-    ).toThrow();
+    const wrong = { ...object, spec: { ...object.spec, ...WRONG } };
+    expect(() => new KINDS[kind](wrong).validate()).toThrow(/spec/);
   },
 );
 
