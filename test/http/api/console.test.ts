@@ -52,14 +52,11 @@ beforeAll(async () => {
     await db.insert(coverageWindows).values(
       Array.from({ length: 9 * 24 + 1 }, (_, hour) => {
         const startsAt = new Date(NOW - 30 * MINUTE - hour * HOUR);
-        const state = zoneId === ZONE && hour === 100 ? ("gap" as const) : ("sealed" as const);
-        return {
-          zoneId,
-          startsAt,
-          searchedThrough: new Date(startsAt.getTime() + HOUR),
-          storedCount: 5,
-          ...(hour === 0 ? {} : { state }),
-        };
+        const searchedThrough = new Date(startsAt.getTime() + HOUR);
+        const row = { zoneId, startsAt, searchedThrough, storedCount: 5 };
+        if (hour === 0) return row;
+        if (zoneId === ZONE && hour === 100) return { ...row, state: "gap" as const, gapReason: "lost" };
+        return { ...row, state: "sealed" as const, sealedAt: searchedThrough, evidence: {} };
       }),
     );
   ids.spike = await insertSpike(db, { zoneId: ZONE, ruleId: RULE, openedAt: new Date(BEGIN + 3 * MINUTE) });
@@ -93,23 +90,19 @@ beforeAll(async () => {
       matchers: { zone: [102] },
     },
   ]);
-  await db
-    .insert(advice)
-    .values({
-      zoneId: ZONE,
-      ruleId: RULE,
-      askedAt: new Date(BEGIN),
-      success: true,
-      text: "Block 198.51.100.7.",
-    });
-  await db
-    .insert(ruleMetrics)
-    .values({
-      zoneId: ZONE,
-      ruleId: RULE,
-      day: new Date(NOW - 24 * HOUR).toISOString().slice(0, 10),
-      total: 121,
-    });
+  await db.insert(advice).values({
+    zoneId: ZONE,
+    ruleId: RULE,
+    askedAt: new Date(BEGIN),
+    success: true,
+    text: "Block 198.51.100.7.",
+  });
+  await db.insert(ruleMetrics).values({
+    zoneId: ZONE,
+    ruleId: RULE,
+    day: new Date(NOW - 24 * HOUR).toISOString().slice(0, 10),
+    total: 121,
+  });
   await db.insert(channelStates).values({ channel: "gone" });
 });
 
@@ -264,7 +257,7 @@ test("the overview has the zones' events and hours, the rule that changed most, 
   const all = await get("");
   expect(all.stepSeconds).toBe(480);
   const [first] = all.zones;
-  expect(first?.points.reduce((sum, { blocked }) => sum + blocked, 0)).toBe(1_319);
+  expect(first?.points.reduce((sum, { blocked }) => sum + blocked, 0)).toBe(1_320);
   expect(first?.hours.length).toBeGreaterThanOrEqual(72);
   expect(all.rules.map(({ ruleId }) => ruleId)).toEqual([RULE, "canary-rule", "930100"]);
   expect(all.rules[0]?.sparkline.reduce((sum, count) => sum + count, 0)).toBe(all.rules[0]?.total);
