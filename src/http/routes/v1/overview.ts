@@ -159,7 +159,7 @@ export function addOverview(
         stepSeconds: stepMs / 1_000,
         zones: (await describeZones(archive, seen, { now, names: readNames() })).map((one) => ({
           ...one,
-          points: (points.get(one.id) ?? []).map(({ zoneId: _, startsAt, ...counts }) => ({
+          points: (points.get(one.id) ?? []).map(({ zoneId: _zoneId, startsAt, ...counts }) => ({
             startsAtMs: startsAt,
             ...counts,
           })),
