@@ -11,6 +11,7 @@ import { createReportServiceJob } from "../../jobs/alerting/report-service.ts";
 import { judgeHeld } from "../../jobs/ingest/judge-held.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
+import { listAttention } from "../../src/operations/list-attention.ts";
 import { statusCommand } from "../../src/cli/status/status.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 import { createSecret } from "../../src/lib/secret.ts";
@@ -326,6 +327,22 @@ test("status names the missing key and what is held back for want of it", async 
     },
   ]);
   expect(await held()).toEqual([{ zoneId: ZONE, events: 1, blocks: 0, entries: 0 }]);
+});
+
+test("status names held entries and records of a zone without held events", () => {
+  const quiet = { zones: [], status: { channels: [] }, service: { missingRoles: [] }, keyProblem: null };
+  const nothing = { ...quiet, givenUp: 0, selfAlerts: 0 };
+  const textOf = (counts: object) =>
+    listAttention(
+      { ...nothing, held: [{ zoneId: 7, events: 0, blocks: 0, entries: 0, ...counts }] } as never,
+      null,
+    )[0]?.text;
+  const until = "held back until the pseudonym key is present (docs/privacy.md)";
+  expect(textOf({ blocks: 2 })).toBe(`zone 7: the records of events ${until}`);
+  expect(textOf({ entries: 1 })).toBe(`zone 7: 1 unreadable entry ${until}`);
+  expect(textOf({ events: 2, blocks: 1, entries: 3 })).toBe(
+    `zone 7: 2 events and 3 unreadable entries ${until}`,
+  );
 });
 
 test("a missing key raises one alert that names the cause and what is held, and it ends when the key is back", async () => {
