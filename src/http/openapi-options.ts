@@ -73,6 +73,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       components: {
         securitySchemes: {
           AccessKey: { type: "apiKey", in: "header", name: "AccessKey" },
+          Session: { type: "apiKey", in: "cookie", name: "longwatch_session" },
           Bearer: { type: "http", scheme: "bearer" },
         },
       },
@@ -93,7 +94,8 @@ const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => 
   // Fastify serves the index of a prefix at both addresses and leaves the second one in its options.
   const url = given === "/docs/" ? "/docs" : given;
   const { access = { scope: "admin" }, errorForm } = route.config ?? {};
-  const schemes = errorForm === undefined ? [{ AccessKey: [] }, { Bearer: [] }] : [{ AccessKey: [] }];
+  const own = errorForm === undefined ? [{ Bearer: [] }] : [];
+  const schemes = [{ AccessKey: [] }, ...own, { Session: [] }];
   const described = toJson({
     ...document,
     route,

@@ -11,7 +11,6 @@ import { createReportServiceJob } from "../../jobs/alerting/report-service.ts";
 import { judgeHeld } from "../../jobs/ingest/judge-held.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
-import { listAttention } from "../../src/cli/status/list-attention.ts";
 import { statusCommand } from "../../src/cli/status/status.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 import { createSecret } from "../../src/lib/secret.ts";
@@ -20,6 +19,7 @@ import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "../../src/model/raw-block.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { eraseAddress } from "../../src/operations/erase-address.ts";
+import { listAttention } from "../../src/operations/list-attention.ts";
 import { createErasureGuard, PseudonymKeyError } from "../../src/privacy/erasure-guard.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
@@ -317,11 +317,13 @@ test("status names the missing key and what is held back for want of it", async 
   expect(attention.filter(({ kind }) => kind === "pseudonym-key")).toEqual([
     {
       kind: "pseudonym-key",
+      zoneId: null,
       text: "The pseudonym key 0a1b is missing: /x/pseudonym.key does not exist.",
       command: null,
     },
     {
       kind: "pseudonym-key",
+      zoneId: ZONE,
       text: `zone ${ZONE}: 1 event held back until the pseudonym key is present (docs/privacy.md)`,
       command: null,
     },
