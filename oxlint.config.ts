@@ -78,6 +78,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
   "drizzle-orm/*": ["db"],
+  "@duckdb/node-api": ["db"],
   undici: ["edge", "delivery"],
   nodemailer: ["delivery"],
   fastify: ["http", "app"],

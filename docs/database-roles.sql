@@ -36,4 +36,6 @@ begin
     platform_health, leases, replicas, sessions, sign_in_tokens, saved_views
     to longwatch_serve;
   grant delete on saved_views to longwatch_serve;
+  -- A search that finds a damaged file notes it.
+  grant update (damage, damaged_at) on archive_files to longwatch_serve;
 end $$;

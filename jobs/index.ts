@@ -18,8 +18,7 @@ import type { AnyJob } from "../src/queue/define-job.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
-import { createBuildCubesJob } from "./archive/build-cubes.ts";
-import { createCloseDaysJob } from "./archive/close-days.ts";
+import { type ArchiveStore, createArchiveDaysJob } from "./archive/archive-days.ts";
 import { createReconcileCountsJob } from "./coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "./coverage/repair-window.ts";
 import { createSealWindowsJob } from "./coverage/seal-windows.ts";
@@ -51,6 +50,8 @@ export interface JobSettings {
   readonly lastProofMs: number;
   readonly advicePerHour: number;
   readonly retention: Retention;
+  /** How many days Postgres keeps archive days. Null: as long as the events are kept. */
+  readonly hotDays: number | null;
   /** Null: messages for a failing channel are not copied to another one. */
   readonly fallback: Fallback | null;
 }
@@ -62,6 +63,8 @@ export interface JobsDeps {
   /** The same client for calls that let calls for the newest minutes go first. */
   readonly patientEdge: EdgeClient;
   readonly digestListPage: DigestListPage;
+  /** Null or left out: no day is archived. */
+  readonly archive?: ArchiveStore | null;
   /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
   /** @throws {PseudonymKeyError} if this process lacks the key in use. */
@@ -88,7 +91,7 @@ export interface JobsDeps {
 
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, enqueue, heartbeat = null } = deps;
+  const { settings, enqueue, heartbeat = null, archive = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
@@ -101,7 +104,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   const proof = { ...ingest, edge: deps.patientEdge };
   return [
-    createManagePartitionsJob({ ...deps, retention: settings.retention }),
+    createManagePartitionsJob({ ...deps, archive, retention: settings.retention, hotDays: settings.hotDays }),
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
@@ -122,8 +125,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
-    createCloseDaysJob({ ...deps, afterClosing: () => enqueue("build-cubes") }),
-    createBuildCubesJob(deps),
+    ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
@@ -168,8 +170,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
-    { job: "close-days", everyMs: 15 * MINUTE_MS, payloads: [{}] },
-    { job: "build-cubes", everyMs: 5 * MINUTE_MS, payloads: [{}] },
+    { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },

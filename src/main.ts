@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { readRuntimeFile } from "./app/runtime-file.ts";
 import { alertsCommand } from "./cli/alerts/alerts.ts";
+import { archiveCommand } from "./cli/archive/archive.ts";
 import { auditCommand } from "./cli/audit/audit.ts";
 import { backfillCommand } from "./cli/backfill/backfill.ts";
 import { backtestCommand } from "./cli/backtest/backtest.ts";
@@ -76,6 +77,7 @@ export const program = new Command("longwatch")
   .addCommand(gapsCommand(readConfig))
   .addCommand(verifyCommand(readConfig))
   .addCommand(backfillCommand(readConfig))
+  .addCommand(archiveCommand(readConfig))
   .commandsGroup("Access and personal data:")
   .addCommand(keysCommand(readConfig))
   .addCommand(signInCommand(readConfig))

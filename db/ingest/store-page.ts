@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
 import { readSqlState } from "../../src/lib/sql-state.ts";
+import { startOfDay } from "../../src/model/horizon.ts";
+import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
 import { inTransaction, type Transaction } from "../postgres/transaction.ts";
@@ -18,6 +20,7 @@ import {
 import { blankStaged, holdStaged, insertHeldBlocks } from "./hold-page.ts";
 import { type NewQuarantinedEntry, quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
+import { setAsideArchived } from "./set-aside-archived.ts";
 import {
   copyNewEvents,
   mergeEvents,
@@ -64,7 +67,8 @@ type Conclude<T> = (tx: Queryable, stored: StoredPage) => Promise<T>;
  * entries, and whatever `conclude` adds (ledger, cursor). Stores nothing if another process has taken the lease over.
  * With `expectNew` the events are copied straight into the table. They are staged in a second transaction only if one
  * of them is already stored. Pass it if the page before had only new events. Erased data is never stored again. While
- * the pseudonym key is missing, events that an erasure may cover are held back and the rest is stored.
+ * the pseudonym key is missing, events that an erasure may cover are held back and the rest is stored. Events and records
+ * of archive days are quarantined.
  * @throws {FenceLostError}
  */
 export async function storePage<T>(
@@ -88,6 +92,7 @@ export async function storePage<T>(
 function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
   return inTransaction(database, async ({ tx, client }) => {
     const { zoneId, events, lease, storedAt } = page;
+    if ((await readArchived({ tx, client }, page)).size > 0) return null;
     if ((await readCovering({ tx, client }, page)).length > 0) return null;
     if (await hasAliases(tx, zoneId, events)) return null;
     await copyNewEvents(client, events);
@@ -103,9 +108,11 @@ function copyPage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
   });
 }
 
-function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) {
+function mergePage<T>(database: Database, given: NewPage, conclude: Conclude<T>) {
   return inTransaction(database, async (transaction) => {
     const { tx, client } = transaction;
+    const archived = await readArchived(transaction, given);
+    const page = archived.size === 0 ? given : await setAsideArchived(given, archived);
     const { zoneId, lease } = page;
     const tombstones = await readCovering(transaction, page);
     const { merged, emptied, held, ...others } =
@@ -122,6 +129,16 @@ function mergePage<T>(database: Database, page: NewPage, conclude: Conclude<T>) 
     await enterEmptied(tx, emptied);
     return { stored, concluded };
   });
+}
+
+/**
+ * Returns the archive days among the page's days. Today is never one. Other days stay what they are until the transaction
+ * ends.
+ */
+async function readArchived({ tx, client }: Transaction, page: NewPage): Promise<ReadonlySet<string>> {
+  const { firstAt, lastAt } = page.events;
+  if (firstAt === null || lastAt === null || firstAt >= startOfDay(page.storedAt)) return new Set();
+  return holdDays(tx, client, { zoneId: page.zoneId, firstAt, lastAt });
 }
 
 /** Returns whether an event in the page's time span is stored under another time. Such a page has to be staged. */

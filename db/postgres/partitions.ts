@@ -80,7 +80,7 @@ async function addPartition(
   );
 }
 
-function partitionName(table: PartitionedTable, day: string): string {
+export function partitionName(table: PartitionedTable, day: string): string {
   return `${table}_${addDays(day, 0).replaceAll("-", "")}`;
 }
 

@@ -91,23 +91,43 @@ export async function readOldestRows(db: Queryable): Promise<OldestRows> {
   const isDay = (day: string) => sql`occurred_at >= ${day}::date and occurred_at < ${day}::date + 1`;
   const { rows: done } = await db.execute<{ day: string }>(sql`select day::text from pseudonymised_days`);
   const isDone = new Set(done.map(({ day }) => day));
+  // A file's addresses are not read: a day that is not done counts as one with full addresses.
+  const firstArchived = (kind: string, where: SQL = sql`true`) =>
+    first(
+      sql`select ${ms("first_at")} from archive_files where kind = ${kind} and retired_at is null and ${where}`,
+    );
   return {
-    raw: await firstDay(
-      "raw_blocks",
-      (day) => sql`select ${ms("first_at")} from raw_blocks where day = ${day}`,
+    raw: earliest(
+      await firstDay("raw_blocks", (day) => sql`select ${ms("first_at")} from raw_blocks where day = ${day}`),
+      await firstArchived("records"),
     ),
-    fullAddress: await firstDay("waf_events", (day) =>
-      isDone.has(day)
-        ? sql`select null as at`
-        : sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)} and ${IS_FULL_ADDRESS}`,
+    fullAddress: earliest(
+      await firstDay("waf_events", (day) =>
+        isDone.has(day)
+          ? sql`select null as at`
+          : sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)} and ${IS_FULL_ADDRESS}`,
+      ),
+      await firstArchived(
+        "events",
+        sql`to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is null
+          and not exists (select from pseudonymised_days p where p.day = archive_files.day)`,
+      ),
     ),
-    event: await firstDay(
-      "waf_events",
-      (day) => sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)}`,
+    event: earliest(
+      await firstDay(
+        "waf_events",
+        (day) => sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)}`,
+      ),
+      await firstArchived("events"),
     ),
     rollUp: await first(sql`select ${ms("starts_at")} from rule_buckets where width = 86400`),
     quarantined: await first(sql`select ${ms("received_at")} from quarantined_entries`),
   };
+}
+
+function earliest(...times: readonly (number | null)[]): number | null {
+  const known = times.filter((at) => at !== null);
+  return known.length === 0 ? null : Math.min(...known);
 }
 
 /** The condition of `isFullAddress` in src/privacy, in SQL. */

@@ -1,12 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import { SEARCH_COLUMNS, type SearchColumn } from "../../src/model/search-columns.ts";
 import type { Span } from "../../src/model/span.ts";
-import {
-  type EventQuery,
-  SEARCH_COLUMNS,
-  type SearchClause,
-  type SearchColumn,
-  type SearchTest,
-} from "./search-query.ts";
+import type { EventQuery, SearchClause, SearchTest } from "./search-query.ts";
 
 /** The end of the year 9999: later times are not what Postgres and JavaScript both can hold. */
 const LAST_MS = 253_402_300_799_999;
@@ -43,10 +38,7 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
     case "anything":
       return sql`true`;
     case "equals":
-      return and([
-        toEquals(isByteIndexed(column) ? sql`${text} collate "C"` : text, test.texts),
-        ...(column === "url" || column === "ua" ? toIndexedHint(text, test.texts) : []),
-      ]);
+      return toEquals(text, test.texts);
     case "within":
       return or(test.networks.map((network) => toWithin(text, network)));
     case "withinAny":
@@ -60,18 +52,6 @@ function toTest(column: SearchColumn, test: SearchTest): SQL {
   }
 }
 
-/** Closed days know URLs and User-Agents by their parts only: an equal text has all of them. */
-function toIndexedHint(text: SQL, [wanted = "", ...others]: readonly string[]): SQL[] {
-  if (wanted === "" || others.length > 0) return [];
-  const lower = wanted.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
-  return [sql`lower(${text} collate "C") like ${lower.replaceAll(/[\\%_]/g, String.raw`\$&`)}`];
-}
-
-/** Closed days have an index of these, which is the same whatever the database's locale. */
-function isByteIndexed(column: SearchColumn): boolean {
-  return column === "ip" || column === "ja4";
-}
-
 function toEquals(text: SQL, texts: readonly string[]): SQL {
   const known = texts.filter((wanted) => wanted !== "");
   const tests: SQL[] = [];
@@ -81,21 +61,18 @@ function toEquals(text: SQL, texts: readonly string[]): SQL {
   return or(tests);
 }
 
-/**
- * Ignores case: the "C" collation folds ASCII letters only, whatever the database's locale, and is what the closed days'
- * indexes are built of; other letters are folded by name. Texts that the indexed pattern finds are asked the exact one.
- */
-function toLike(text: SQL, test: Extract<SearchTest, { kind: "like" }>): SQL {
-  const lower = sql`lower(${text} collate "C")`;
-  const indexed = sql`${lower} like ${test.asciiPattern}`;
-  if (test.foldFrom === "") return indexed;
-  return and([indexed, sql`translate(${lower}, ${test.foldFrom}, ${test.foldTo}) like ${test.pattern}`]);
+/** Ignores case. The "C" collation folds ASCII letters only, whatever the database's locale; others are folded by name. */
+function toLike(text: SQL, { pattern, foldFrom, foldTo }: Extract<SearchTest, { kind: "like" }>): SQL {
+  return sql`${fold(text, foldFrom, foldTo)} like ${pattern}`;
 }
 
-function toLikeAny(text: SQL, test: Extract<SearchTest, { kind: "likeAny" }>): SQL {
+function toLikeAny(text: SQL, { patterns, foldFrom, foldTo }: Extract<SearchTest, { kind: "likeAny" }>): SQL {
+  return sql`${fold(text, foldFrom, foldTo)} like any(${sql.param([...patterns])}::text[])`;
+}
+
+function fold(text: SQL, foldFrom: string, foldTo: string): SQL {
   const lower = sql`lower(${text} collate "C")`;
-  const folded = test.foldFrom === "" ? lower : sql`translate(${lower}, ${test.foldFrom}, ${test.foldTo})`;
-  return sql`${folded} like any(${sql.param([...test.patterns])}::text[])`;
+  return foldFrom === "" ? lower : sql`translate(${lower}, ${foldFrom}, ${foldTo})`;
 }
 
 /** The text is looked at first: it rules most addresses out for a fraction of what reading them as addresses costs. */

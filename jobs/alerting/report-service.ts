@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { readNewestAlerts } from "../../db/alerting/alerts.ts";
+import { readDamagedFiles } from "../../db/archive/damaged-files.ts";
 import type { Database } from "../../db/client.ts";
 import { readHeldCounts } from "../../db/ingest/held-pages.ts";
 import { readKeyProblem } from "../../db/privacy/pseudonym-keys.ts";
@@ -7,6 +8,7 @@ import { type DailyGrowth, readDailyGrowth } from "../../db/service/daily-growth
 import { readZoneHealth, watchZones } from "../../db/service/platform-health.ts";
 import { toAlertRecord } from "../../src/alerting/alert-record.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
+import { archiveFingerprint, assessArchive } from "../../src/alerting/self/archive-alert.ts";
 import { assessDisk, diskFingerprint } from "../../src/alerting/self/disk-alert.ts";
 import { assessKey, keyFingerprint } from "../../src/alerting/self/key-alert.ts";
 import {
@@ -53,7 +55,8 @@ export interface ReportServiceDeps {
 
 /**
  * Raises, updates and resolves the alerts of Longwatch about its own operation: the platform refuses the access key,
- * a zone was not polled, a process lacks the pseudonym key, or the disk of the embedded Postgres is filling up.
+ * a zone was not polled, a process lacks the pseudonym key, a file of the archive is damaged, or the disk of the embedded
+ * Postgres is filling up.
  * Everything but the disk is read from rows, so any replica can run it, and several at once.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
@@ -83,7 +86,7 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
   const nowMs = clock();
   await watchZones(database.db, zoneIds, { nowMs, breakMs: BREAK_MS });
   const zones = await readZoneHealth(database.db, zoneIds);
-  const ofService = [credentialsFingerprint(), keyFingerprint(), diskFingerprint()];
+  const ofService = [credentialsFingerprint(), keyFingerprint(), diskFingerprint(), archiveFingerprint()];
   const fingerprints = [...ofService, ...zoneIds.map(quietFingerprint)];
   const rows = await readNewestAlerts(database.db, fingerprints);
   const seen = (fingerprint: string) => {
@@ -107,6 +110,9 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
     const news = assessQuiet(nowMs, quiet.alert, zone, quietLimit(deps.pollEveryMs));
     written += Number(await raiseSelfAlert(alerting, { about, ...quiet, zoneId: zone.zoneId, news }));
   }
+  const archive = seen(archiveFingerprint());
+  const damaged = assessArchive(nowMs, archive.alert, await readDamagedFiles(database.db));
+  written += Number(await raiseSelfAlert(alerting, { about, ...archive, zoneId: null, news: damaged }));
   const space = deps.readDisk?.() ?? null;
   if (space !== null) {
     const disk = seen(diskFingerprint());

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { listEventFiles, readFilesOfDay } from "../../db/archive/archive-files.ts";
 import type { Database } from "../../db/client.ts";
 import { holdLease } from "../../db/postgres/hold-lease.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
@@ -24,6 +25,8 @@ import type { PseudonymKey } from "../../src/privacy/pseudonym-key.ts";
 import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
 import { INGEST_DAYS, keptFrom } from "../../src/privacy/retention.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import type { ArchiveStore } from "../archive/archive-days.ts";
+import { rewriteDay } from "../archive/rewrite-day.ts";
 
 const LEASE_TTL_MS = 15_000;
 const EVENTS_PER_TRANSACTION = 5_000;
@@ -33,6 +36,8 @@ export interface PseudonymiseIpsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly ipDays: number;
+  /** Null or left out: no files, which is for databases without archive days. */
+  readonly archive?: ArchiveStore | null;
   /** @throws {PseudonymKeyError} if this process lacks the key in use. */
   readonly openKey: () => Promise<PseudonymKey>;
 }
@@ -60,7 +65,7 @@ export function createPseudonymiseIpsJob(deps: PseudonymiseIpsDeps): AnyJob {
 }
 
 async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Promise<void> {
-  const { database, clock, log, ipDays, openKey } = deps;
+  const { database, clock, log, ipDays, openKey, archive = null } = deps;
   const done = await readDoneDays(database.db);
   const now = clock();
   const due = (await listDueDays(database, keptFrom(now, ipDays))).filter((day) => !done.has(day));
@@ -69,8 +74,10 @@ async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Pro
   for (const day of due) {
     if (signal.aborted) return;
     if (await isDayWalked(database.db, day)) continue;
-    const events = await pseudonymiseDay(database, { key, day }, signal);
-    if (events === null) return;
+    const stored = await pseudonymiseDay(database, { key, day }, signal);
+    if (stored === null) return;
+    // After the events in Postgres: a day that was being archived meanwhile is in the manifest by now.
+    const events = Math.max(stored, await pseudonymiseFiles({ database, archive, signal }, { key, day }));
     if (events > 0) log.info({ day, events }, "addresses replaced by pseudonyms");
     const isSettled = Date.parse(day) < keptFrom(now, INGEST_DAYS);
     if (isSettled) await markDayDone(database.db, { day, events, keyId: key.id });
@@ -82,7 +89,8 @@ async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Pro
  * on them.
  */
 async function listDueDays({ db }: Database, before: number): Promise<string[]> {
-  const [first] = await listDays(db, "waf_events");
+  const stored = await listDays(db, "waf_events");
+  const [first] = [...stored, ...(await listEventFiles(db, null)).map(({ day }) => day)].sort();
   const days: string[] = [];
   if (first === undefined) return days;
   for (let start = Date.parse(first); start < before; start += DAY_MS) days.push(toDay(start));
@@ -122,6 +130,29 @@ async function pseudonymiseDay(
       events += await pseudonymiseSpan(database, key, { zoneId, from: start, to: end ?? to - 1 });
       at = end === null ? null : end + 1;
     }
+  }
+  return events;
+}
+
+/** Returns how many events of the day's files were changed. */
+async function pseudonymiseFiles(
+  { database, archive, signal }: { database: Database; archive: ArchiveStore | null; signal: AbortSignal },
+  { key, day }: DueDay,
+): Promise<number> {
+  let events = 0;
+  for (const { zoneId, kind } of await readFilesOfDay(database.db, day)) {
+    if (kind !== "events") continue;
+    if (archive === null) throw new Error("there are archive days, but no archive folder was given");
+    const rewritten = await rewriteDay(
+      { database, archive, signal },
+      { zoneId, day },
+      {
+        replace: (ip) => (isFullAddress(ip) ? toPseudonym(key, ip) : null),
+        untilAt: Date.parse(day) + DAY_MS,
+        isErasure: false,
+      },
+    );
+    events += rewritten.events;
   }
   return events;
 }

@@ -3,7 +3,6 @@ import type { Database } from "../../db/client.ts";
 import { forgetSessions } from "../../db/keys/sessions.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
 import { deleteExpired } from "../../db/privacy/retention.ts";
-import { deleteCubesBefore } from "../../db/search/search-cubes.ts";
 import { forgetReplicas } from "../../db/service/replicas.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -11,6 +10,8 @@ import { DAY_MS } from "../../src/lib/units.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import type { ArchiveStore } from "../archive/archive-days.ts";
+import { cleanArchive } from "../archive/clean-archive.ts";
 
 /**
  * The platform's three days. The days ahead are enough for a day's first event to find its partition even after a
@@ -28,13 +29,19 @@ export interface ManagePartitionsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly retention: Retention;
+  /** Null or left out: there is no archive. */
+  readonly archive?: ArchiveStore | null;
+  /** How long Postgres keeps a day that is in the archive. Null or left out: as long as the events. */
+  readonly hotDays?: number | null;
 }
 
 /**
  * Creates the partitions of coming days and drops those past retention. Events and records are dropped by whole
- * partitions; tables without partitions are deleted from in small batches. Several replicas may run this at once.
+ * partitions; tables without partitions are deleted from in small batches. Archive days are dropped earlier, and the
+ * archive's files are deleted like their events. Several replicas may run this at once.
  */
-export function createManagePartitionsJob({ database, clock, log, retention }: ManagePartitionsDeps): AnyJob {
+export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
+  const { database, clock, log, retention, archive = null, hotDays = null } = deps;
   return defineJob({
     name: "manage-partitions",
     queue: "derive",
@@ -57,7 +64,7 @@ export function createManagePartitionsJob({ database, clock, log, retention }: M
         eventsFrom: keptFrom(now, retention.eventDays),
         rollUpsFrom: keptFrom(now, retention.rollUpDays),
       });
-      await deleteCubesBefore(database.db, keptSince(retention.eventDays));
+      if (archive !== null) await cleanArchive({ database, log, retention, archive, hotDays }, now);
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
       await forgetSessions(database.db, SESSIONS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");

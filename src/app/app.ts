@@ -36,6 +36,8 @@ import { createFullDiskNotice } from "./notice-full-disk.ts";
 import { openAdminKey } from "./open-admin-key.ts";
 import { openAlerting } from "./open-alerting.ts";
 import { openArchive } from "./open-archive.ts";
+import { openArchiveFiles } from "./open-archive-files.ts";
+import { openArchiveStore } from "./open-archive-store.ts";
 import { openClock } from "./open-clock.ts";
 import { openDatabaseWatch } from "./open-database-watch.ts";
 import { openHeartbeat } from "./open-heartbeat.ts";
@@ -188,6 +190,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
+  const archive = openArchiveStore(config.archive.folder, stack);
   const recordHealth = recordPlatformHealth({ database, clock, log });
   const watchedEdge = watchEdge(edge, recordHealth);
   const jobs = createJobs({
@@ -200,6 +203,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     settings,
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
+    archive,
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     openKey: keyring.open,
@@ -239,14 +243,18 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const openKey = keyring.open;
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
-  const stores = () => ({ archive: openArchive(parts, stack), keys: openKeys(parts, stack) });
+  const openStores = async () => ({
+    archive: openArchive(parts, stack),
+    files: await openArchiveFiles(parts, stack),
+    keys: openKeys(parts, stack),
+  });
   const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
   const httpUrl = servesHttp
     ? await openHttp(
         {
           ...parts,
-          ...stores(),
+          ...(await openStores()),
           alerting: inUse,
           askAdvice,
           openKey,
@@ -281,7 +289,7 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
  * keep its audience waiting.
  */
 function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
-  const { lastProofMs, advicePerHour, retention, fallback } = config;
+  const { lastProofMs, advicePerHour, retention, archive, fallback } = config;
   const wished = isEmulated ? Math.min(config.pollEveryMs, EMULATED_POLL_MS) : config.pollEveryMs;
   return {
     ...planPeriods({ zones: zoneIds.length, requestsPerSecond, pollEveryMs: wished }),
@@ -291,6 +299,7 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
     lastProofMs,
     advicePerHour,
     retention,
+    hotDays: archive.hotDays,
     fallback,
   };
 }

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
 import type { Database } from "../../db/client.ts";
 import { areWritersAtWork } from "../../db/ingest/writers.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
@@ -25,6 +26,8 @@ const OPENED_BLOCKS_BYTES = 33_554_432;
 export interface RouteParts {
   /** What questions of clients are answered from. */
   readonly archive: Database;
+  /** The files of archive days. */
+  readonly files: ArchiveReader;
   /** What keys are kept in. */
   readonly keys: Database;
   readonly cursors: PageCursors;

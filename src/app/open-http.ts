@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
+import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
@@ -42,6 +43,8 @@ export interface HttpParts {
   readonly database: Database;
   /** What questions of clients are answered from. */
   readonly archive: Database;
+  /** The files of archive days. */
+  readonly files: ArchiveReader;
   readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
@@ -98,6 +101,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
     routes: listRoutes({
       archive,
+      files: parts.files,
       keys: keys.database,
       cursors,
       api: await openApi({

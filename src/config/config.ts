@@ -29,6 +29,12 @@ export interface Config {
   readonly redisCa: string | null;
   /** Absolute. */
   readonly dataDir: string;
+  readonly archive: {
+    /** Absolute. */
+    readonly folder: string;
+    /** How long Postgres keeps archive days. Null: as long as the events are kept. */
+    readonly hotDays: number | null;
+  };
   readonly roles: readonly Role[];
   readonly http: {
     readonly host: string;
@@ -322,6 +328,10 @@ function toConfig(
     redisUrl: secret(value.REDIS_URL),
     redisCa: value.LONGWATCH_REDIS_CA ?? null,
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
+    archive: {
+      folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
+      hotDays: value.LONGWATCH_HOT_DAYS,
+    },
     roles: value.LONGWATCH_ROLES,
     http: {
       host: value.LONGWATCH_HOST,

@@ -83,6 +83,11 @@ const certificates = z.string().transform((file, context) => {
   return z.NEVER;
 });
 
+/** Null: all. */
+const hotDays = z
+  .string()
+  .refine((text) => text === "all" || (/^\d+$/.test(text) && Number(text) >= 4 && Number(text) <= 36_500))
+  .transform((text) => (text === "all" ? null : Number(text)));
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
 const anyText = z.string();
 
@@ -125,6 +130,15 @@ export const Environment = z.object({
   LONGWATCH_DATA_DIR: withDefault(anyText, ".longwatch", {
     rule: "a folder",
     description: "folder for local state: the embedded Postgres, the emulator's history",
+  }),
+  LONGWATCH_ARCHIVE_DIR: optional(anyText, {
+    rule: "a folder",
+    description:
+      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder",
+  }),
+  LONGWATCH_HOT_DAYS: withDefault(hotDays, "7", {
+    rule: "a whole number of days from 4 to 36500, or all",
+    description: "how long Postgres keeps a day that is in the archive; all keeps every day in Postgres too",
   }),
   LONGWATCH_ROLES: withDefault(listOf(ROLES), ROLES.join(","), {
     rule: `a comma separated list of ${ROLES.join(", ")}`,

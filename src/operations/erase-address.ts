@@ -1,3 +1,6 @@
+import path from "node:path";
+import { listEventFiles } from "../../db/archive/archive-files.ts";
+import { countFileAddresses } from "../../db/archive/rewrite-files.ts";
 import type { Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
@@ -13,6 +16,8 @@ import { listDays } from "../../db/privacy/retention.ts";
 import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
 import { waitForIngest } from "../../db/privacy/tombstones.ts";
 import type { ErasedCounts } from "../../db/schema/erasures.ts";
+import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
+import { rewriteDay } from "../../jobs/archive/rewrite-day.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/units.ts";
 import { containsAddress, eraseUnreadable, recordEraser } from "../privacy/erasure-guard.ts";
@@ -27,6 +32,8 @@ export interface EraseAddressDeps {
   readonly database: Database;
   readonly key: PseudonymKey;
   readonly clock: Clock;
+  /** Null or left out: no files, which is for databases without archive days. */
+  readonly archive?: ArchiveStore | null;
   /** Called with the number of processed events and days. */
   readonly onProgress?: (progress: {
     readonly events: number;
@@ -51,18 +58,29 @@ export interface ErasableCounts extends Omit<ErasedCounts, "records"> {
 
 /** Counts the rows that an erasure would change. */
 export async function countErasable(
-  { database, key }: EraseAddressDeps,
+  { database, key, archive = null }: EraseAddressDeps,
   asked: AddressToErase,
   signal: AbortSignal,
 ): Promise<ErasableCounts> {
   const target = createErasureTarget(key, asked.network, asked);
   let events = 0;
   let maskedEvents = 0;
-  for (const span of await listSpans(database, asked.untilAt)) {
-    signal.throwIfAborted();
-    for (const { ip, events: ofIp } of await countAddresses(database.db, { ...span, zoneId: asked.zoneId })) {
+  const add = (counts: readonly { ip: string; events: number }[]) => {
+    for (const { ip, events: ofIp } of counts) {
       if (target.covers(ip)) events += ofIp;
       else if (target.mayBeMasked(ip)) maskedEvents += ofIp;
+    }
+  };
+  for (const span of await listSpans(database, asked.untilAt)) {
+    signal.throwIfAborted();
+    add(await countAddresses(database.db, { ...span, zoneId: asked.zoneId }));
+  }
+  if (archive !== null) {
+    const hot = new Set(await listDays(database.db, "waf_events"));
+    for (const { path: name, day } of await listEventFiles(database.db, asked.zoneId)) {
+      signal.throwIfAborted();
+      if (!hot.has(day) && Date.parse(day) <= asked.untilAt)
+        add(await countFileAddresses(archive.duckdb, path.join(archive.folder, name), asked.untilAt));
     }
   }
   return { events, maskedEvents, ...(await rewriteOthers(database, asked, { target, key, write: false })) };
@@ -121,6 +139,8 @@ export async function eraseAddress(
     return { id, untilAt, isResumed };
   });
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
+  // After the events in Postgres: a day that was being archived meanwhile is in the manifest by now.
+  await eraseArchived(deps, { ...opened, zoneId, target }, signal);
   const others = await rewriteOthers(database, asked, { target, key, write: true });
   const counts = await inTransaction(database, async ({ tx }) => {
     // A page that is being stored may erase more events. The receipt waits until that page is committed or rolled back.
@@ -175,6 +195,36 @@ async function eraseStored(
       after = keys.at(-1) ?? null;
       if (keys.length < EVENTS_PER_TRANSACTION) break;
     }
+  }
+}
+
+/**
+ * Erases from the archive's files, day by day. Events that are in Postgres too were counted there.
+ * @throws {Error} if there are archive days and no archive was given.
+ */
+async function eraseArchived(
+  { database, archive = null, onProgress }: EraseAddressDeps,
+  { id, untilAt, zoneId, target }: StoredToErase,
+  signal: AbortSignal,
+): Promise<void> {
+  const hot = new Set(await listDays(database.db, "waf_events"));
+  const days = (await listEventFiles(database.db, zoneId)).filter(({ day }) => Date.parse(day) <= untilAt);
+  if (days.length > 0 && archive === null)
+    throw new Error("there are archive days, but no archive folder was given");
+  let events = 0;
+  for (const [index, day] of days.entries()) {
+    signal.throwIfAborted();
+    onProgress?.({ events, day: index, days: days.length });
+    if (archive === null) return;
+    const rewritten = await rewriteDay({ database, archive, signal }, day, {
+      replace: (ip) => (target.covers(ip) ? ERASED : null),
+      untilAt,
+      isErasure: true,
+      conclude: async (tx, counts) => {
+        if (!hot.has(day.day)) await addErased(tx, id, counts);
+      },
+    });
+    events += rewritten.events;
   }
 }
 

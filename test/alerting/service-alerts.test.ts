@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import pino from "pino";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { noteDamage } from "../../db/archive/damaged-files.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { alerts } from "../../db/schema/alerts.ts";
 import { coverageWindows } from "../../db/schema/coverage-windows.ts";
@@ -331,4 +332,26 @@ test("a watcher that fails is told of without the secret, and an address that is
 
 test("without a watcher nothing is opened", () => {
   expect(openHeartbeat(parseConfig({}), clock)).toBeNull();
+});
+
+test("a damaged file of the archive is one alert that names its day, over when the file is whole", async () => {
+  const file = { path: "events/zone=101/day=2026-11-01/0123.parquet", sha256: "0".repeat(64) };
+  await database.pool.query(
+    `insert into archive_files (bytes, zone_id, day, rows, format, hours, sum, kind, sha256, path)
+     values (1, $1, '2026-11-01', 0, 1, array_fill(0, array[24]), 0, 'events', $2, $3)`,
+    [ZONE, file.sha256, file.path],
+  );
+  const teller = createTeller();
+  await poll(NOW);
+  await teller.look();
+  await noteDamage(database.db, file, "is missing");
+  for (let look = 0; look < 2; look++) await teller.look();
+  await noteDamage(database.db, file, null);
+  await teller.look();
+  const told = await teller.told();
+  expect(told.map((text) => text.split(":")[0])).toEqual([
+    "1 first The archive is damaged",
+    "2 resolved Every file of the archive that is in use is whole again",
+  ]);
+  expect(told[0]).toContain("2026-11-01 is missing");
 });

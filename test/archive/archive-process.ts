@@ -6,12 +6,14 @@ import { createMetrics } from "../../src/http/metrics.ts";
 import { createPageCursors } from "../../src/http/page-cursor.ts";
 import { addPlatform } from "../../src/http/routes/edge/add-platform.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";
 
 /** The archive's HTTP in a process of its own, so that its memory is its own: tells its URL, and its peak when asked. */
 const [databaseUrl = ""] = process.argv.slice(2);
 const options = { url: databaseUrl, max: 2, applicationName: "archive process", onError: () => undefined };
 const archive = createDatabase(options);
+const folder = await openFolder();
 const caller = { keyId: "1", name: "test", roles: ["exporter"], zoneIds: null, masked: false } as const;
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
 const app = await createHttp({
@@ -24,6 +26,7 @@ const app = await createHttp({
     (scope) =>
       addPlatform(scope, {
         archive,
+        files: folder.files,
         cursors: createPageCursors(randomBytes(32)),
         refuseCostly: () => undefined,
         clock: () => NOW,
@@ -46,5 +49,5 @@ const app = await createHttp({
   writeSecurityEvent: async () => undefined,
 });
 process.on("message", () => process.send?.({ peakBytes: process.resourceUsage().maxRSS * 1_024 }));
-process.on("disconnect", () => process.exit(0));
+process.on("disconnect", () => void folder.close().then(() => process.exit(0)));
 process.send?.({ url: await app.listen({ host: "127.0.0.1", port: 0 }) });

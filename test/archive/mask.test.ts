@@ -1,6 +1,4 @@
-import fc from "fast-check";
 import { expect, it } from "vitest";
-import { escapeCsvControls } from "../../db/search/escape-csv-controls.ts";
 import { toCsvLine } from "../../src/archive/csv/csv-line.ts";
 import { maskAddress, maskRecord } from "../../src/archive/mask/mask.ts";
 import { toListEntry } from "../../src/archive/records/to-list-entry.ts";
@@ -89,23 +87,6 @@ it("writes controls and what turns text around so that a terminal shows them, an
     .slice(0, -2)
     .replaceAll(/\\u([0-9a-f]{4})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   expect(decoded).toBe(cells.map((cell) => (cell.includes(",") ? `"${cell}"` : cell)).join(","));
-});
-
-it("escapes the bytes of lines that Postgres wrote as it escapes the cells of its own", () => {
-  const character = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 3 }),
-    fc.constantFrom("\u001b", "\u202e", "\u061c", String.raw`\u00aF`, "\u0085", "\\", "漢"),
-  );
-  fc.assert(
-    fc.property(fc.array(character, { maxLength: 12 }), (parts) => {
-      const text = parts
-        .join("")
-        .replaceAll(/[",\r\n]/g, "")
-        .toWellFormed();
-      const cell = `x${text}`;
-      expect(escapeCsvControls(Buffer.from(`1,${cell}\r\n`)).toString()).toBe(toCsvLine(["1", cell]));
-    }),
-  );
 });
 
 it("puts only an object into a row's log, whatever a record holds", () => {

@@ -2,7 +2,7 @@ import type { Spread } from "./spread.ts";
 import type { Verdict } from "./verdict.ts";
 
 export function toVerdictRow({ name, limit, spread, isMet }: Verdict): string[] {
-  const digits = limit.unit === "MB" ? 0 : 2;
+  const digits = limit.unit === "x" ? 2 : 0;
   const sign = limit.kind === "at-least" ? "≥" : "≤";
   const mark = isMet === null ? "not measured" : isMet ? "✓" : "✗ missed";
   const measured = spread === null ? "" : `${spread.median.toFixed(digits)} ${limit.unit}`;

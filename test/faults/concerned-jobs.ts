@@ -2,8 +2,7 @@
 const UNCONCERNED: ReadonlySet<string> = new Set([
   "pseudonymise-ips",
   "erase-leftovers",
-  "close-days",
-  "build-cubes",
+  "archive-days",
   "detect-spikes",
   "fetch-advice",
   "raise-alerts",

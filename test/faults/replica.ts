@@ -24,6 +24,7 @@ export const REPLICA_SETTINGS: JobSettings = {
   lastProofMs: 66 * 3_600_000,
   advicePerHour: 100,
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
+  hotDays: null,
   fallback: null,
 };
 

@@ -17,6 +17,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { createStopStack } from "../../src/lib/stop-stack.ts";
+import { openTestFolder } from "../archive/archive-folder.ts";
 import { SERVICE } from "./default-service.ts";
 import { startHttp } from "./start-http.ts";
 
@@ -40,6 +41,7 @@ export async function startArchive(
   const parts = { database: keys.database, archive, clock: systemClock, cursors, log, service: SERVICE };
   const routes = listRoutes({
     archive,
+    files: more.files ?? (await openTestFolder()).files,
     api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
     keys: keys.database,
     cursors,

@@ -40,6 +40,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   pg: ["db", "src/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
+  "@duckdb/node-api": ["db"],
   undici: ["src/edge", "src/delivery"],
   nodemailer: ["src/delivery"],
   fastify: ["src/http", "src/app"],

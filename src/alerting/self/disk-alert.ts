@@ -4,7 +4,7 @@ import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
-/** Counts, alerts and the indexes of closed days, beside events and records. */
+/** Counts and alerts, beside events and records. */
 const OTHER_TABLES = 1.25;
 /** The alert stays open until clearly more is free: a value that swings around the limit raises one alert. */
 const CLEARLY = 1.2;

@@ -1,5 +1,4 @@
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../../lib/clean-text.ts";
-import { bucketStarts } from "./bucket-starts.ts";
 import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";
 import type { Dimension, Filter, Search } from "./search.ts";
@@ -7,14 +6,6 @@ import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-tes
 
 /** Columns that free text searches. A rule's name is its message. */
 const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
-/** Dimensions with few enough values to count each in advance. */
-const COUNTED_DIMENSIONS: readonly (Dimension | "message")[] = [
-  "feature",
-  "ruleId",
-  "asn",
-  "country",
-  "action",
-];
 
 /** A condition that holds if at least one of the columns passes at least one of the tests. */
 interface Clause {
@@ -26,20 +17,8 @@ interface Clause {
 export interface SearchPlan
   extends Pick<Search, "from" | "to" | "groupBy" | "buckets" | "page" | "pageSize"> {
   readonly clauses: readonly Clause[];
-  /** The result of `bucketStarts`. */
-  readonly bucketStarts: readonly number[];
-  /** The requested rules if the search has no other condition; null for every rule, undefined for any other search. */
-  readonly rules: readonly string[] | null | undefined;
-  /**
-   * True if the counts of closed days hold the answer: groups by one dimension that they contain, with conditions on
-   * that one only.
-   */
-  readonly isCountable: boolean;
-  /**
-   * True if the noted values of closed days hold the answer: the conditions concern only such dimensions, each by
-   * itself.
-   */
-  readonly isCoded: boolean;
+  /** Where the first bucket begins. May be before 1970, unlike `from`. */
+  readonly bucketsFrom: number;
 }
 
 /**
@@ -59,8 +38,6 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
   const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
   const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
-  const [grouped] = groupBy;
-  const isCounted = (column: Dimension | "message") => COUNTED_DIMENSIONS.includes(column);
   return {
     from,
     to,
@@ -69,16 +46,7 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     page,
     pageSize,
     clauses,
-    bucketStarts: bucketStarts(search),
-    rules: readRules(clauses),
-    isCountable:
-      groupBy.length === 1 &&
-      groupBy.every(isCounted) &&
-      clauses.every((clause) => clause.columns.every((column) => column === grouped)),
-    isCoded:
-      groupBy.length > 0 &&
-      groupBy.every(isCounted) &&
-      clauses.every(({ columns }) => columns.length === 1 && columns.every(isCounted)),
+    bucketsFrom: search.from,
   };
 }
 
@@ -101,15 +69,4 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
 /** Returns the text as it was stored, so that a text that was cut is found by its full length as well. */
 function asKept(field: Dimension, text: string): string {
   return cleanText(text, field === "url" || field === "ua" ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS);
-}
-
-/** Returns the rules that pass every clause. */
-function readRules(clauses: readonly Clause[]): readonly string[] | null | undefined {
-  const asked = clauses.map(({ columns: [column], tests: [test] }) =>
-    column === "ruleId" && test?.kind === "equals" ? test.texts : undefined,
-  );
-  return asked.reduce<readonly string[] | null | undefined>((known, texts) => {
-    if (known === undefined || texts === undefined) return undefined;
-    return known === null ? texts : known.filter((rule) => texts.includes(rule));
-  }, null);
 }

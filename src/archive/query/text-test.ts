@@ -1,6 +1,8 @@
-/** A LIKE pattern. Its escape character is the default, the backslash. */
-interface LikeTest {
+/** Runs of characters in this order, with anything between them. The patterns are Postgres's, with a backslash to escape. */
+export interface LikeTest {
   readonly kind: "like";
+  /** Folded by `foldCase`. The first begins the text and the last ends it; either may be empty. */
+  readonly literals: readonly string[];
   /**
    * Matches a text with lower-case ASCII letters in which each letter of `foldFrom` was replaced by that of `foldTo`.
    */
@@ -8,16 +10,12 @@ interface LikeTest {
   /** Letters beyond ASCII that the pattern holds in lower case, and their replacements by position. */
   readonly foldFrom: string;
   readonly foldTo: string;
-  /**
-   * Matches whatever `pattern` matches and maybe more, in a text in which only ASCII letters are lower case, so that
-   * an index can answer it. Equals `pattern` if nothing beyond ASCII has to be folded.
-   */
-  readonly asciiPattern: string;
 }
 
-/** Any of many patterns, each as in `LikeTest`. No index can answer it. */
+/** Any of many. */
 interface LikeAnyTest {
   readonly kind: "likeAny";
+  readonly likes: readonly LikeTest[];
   readonly patterns: readonly string[];
   readonly foldFrom: string;
   readonly foldTo: string;
@@ -27,7 +25,6 @@ interface LikeAnyTest {
 export type TextTest =
   | { readonly kind: "anything" }
   | { readonly kind: "equals"; readonly texts: readonly string[] }
-  /** No index can answer `withinAny`. */
   | { readonly kind: "within" | "withinAny"; readonly networks: readonly string[] }
   | LikeTest
   | LikeAnyTest;
@@ -55,19 +52,11 @@ function likeTest(literals: readonly string[]): LikeTest {
   }
   return {
     kind: "like",
+    literals: folded,
     pattern: folded.map(escapeLike).join("%"),
     foldFrom: [...variants.keys()].join(""),
     foldTo: [...variants.values()].join(""),
-    asciiPattern: folded.map((text) => Array.from(text, toAsciiPattern).join("")).join("%"),
   };
-}
-
-/**
- * Returns a pattern in which a letter that texts may hold in another case matches anything. `_` would match it too,
- * but an index cannot use `_`.
- */
-function toAsciiPattern(character: string): string {
-  return UPPER_FORMS.has(character) ? "%" : escapeLike(character);
 }
 
 function escapeLike(text: string): string {
@@ -78,7 +67,7 @@ function escapeLike(text: string): string {
  * Returns lower case, character by character, like `toLowerCase` except for three letters. The sigma has one lower
  * case here: JavaScript makes it `ς` at the end of a word, so that half a word would not be found in the whole. The
  * Kelvin sign and the dotted capital I stay unchanged: their lower case is ASCII, and every search for a `k` or an
- * `i` would have to look for them in every text, without an index.
+ * `i` would have to look for them in every text.
  */
 export function foldCase(text: string): string {
   return Array.from(text, foldCharacter).join("");
@@ -116,6 +105,7 @@ export function joinTests(given: readonly TextTest[]): readonly TextTest[] {
   const folds = new Map(likes.flatMap(({ foldFrom, foldTo }) => pairUp(foldFrom, foldTo)));
   const joined: TextTest = {
     kind: "likeAny",
+    likes,
     patterns: [...new Set(likes.map(({ pattern }) => pattern))],
     // Folding a letter that one pattern does not hold is unnecessary for that pattern but harmless.
     foldFrom: [...folds.keys()].join(""),

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
 import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
 import { judgeHeld } from "../../../jobs/ingest/judge-held.ts";
+import { createArchiveStore } from "../../app/open-archive-store.ts";
 import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
 import type { Config } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -89,11 +90,12 @@ async function run(
   };
   const line = createProgressLine(io.stderr);
   const stopping = new AbortController();
+  const archive = createArchiveStore(config.archive.folder);
   const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
   process.once("SIGINT", stop).once("SIGTERM", stop);
   try {
     line.update("counting ...");
-    const found = await countErasable({ database, key, clock }, wanted, stopping.signal);
+    const found = await countErasable({ database, key, clock, archive }, wanted, stopping.signal);
     line.clear();
     if (flags.dryRun === true) return await report(io, flags, describeFound(found), { dryRun: true, found });
     if (flags.yes !== true) {
@@ -105,6 +107,7 @@ async function run(
       database,
       key,
       clock,
+      archive,
       onProgress: ({ events, day, days }) =>
         line.update(
           `${drawBar(days === 0 ? 1 : day / days)}  ${count(events)} of ${count(found.events)} events`,
@@ -115,6 +118,7 @@ async function run(
     await report(io, flags, describeErased(erased, wanted, found), { dryRun: false, found, ...erased });
   } finally {
     line.clear();
+    await archive.duckdb.close();
     process.off("SIGINT", stop).off("SIGTERM", stop);
   }
 }

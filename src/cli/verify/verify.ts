@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { readColdEnd } from "../../../db/archive/hot-days.ts";
 import type { Database } from "../../../db/client.ts";
 import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
 import type { Config } from "../../config/config.ts";
@@ -37,6 +38,7 @@ Runs these checks and changes nothing:
   seals             each sealed hour against its seal: the same events, each once, with every dimension
   roll-ups          the buckets of minutes, hours and days against the events
   raw records       each event that the list showed first has its record
+Days that are only in the archive are left out: archive verify checks them.
 The span is extended to whole hours and ends with the current hour. Without EDGE_API_URL the platform is not asked. Exit
 code 0; 1 if there is a difference or a check failed.
 
@@ -89,14 +91,22 @@ function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonl
   return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
 }
 
-/** Extends the span to whole hours, but not beyond the first known hour and the current hour. */
+/**
+ * Extends the span to whole hours, but not beyond the first known hour and the current hour, nor to days that Postgres no
+ * longer has.
+ */
 async function widen(
   { db }: Database,
   { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
 ): Promise<Span> {
   const [zone] = await listKnownZones(db, zoneId);
-  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0);
+  const coldEnd = (await readColdEnd(db, zoneId)) ?? 0;
+  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0, coldEnd);
   const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
+  if (first >= last && last <= coldEnd)
+    throw new UsageError([
+      `--to must be after ${toIso(coldEnd)}: earlier days are only in the archive, which archive verify checks`,
+    ]);
   if (zone === undefined || first >= last)
     throw new UsageError([`--zone ${zoneId} must be a zone with stored data in the span`]);
   return { from: first, to: last };

@@ -23,6 +23,25 @@ const QUERY_TOO_SLOW = new Refusal(503, {
     "The query took too long and was stopped. Choose a shorter time range, name the zone, or filter by rule or address.",
 });
 
+const SEARCH_TOO_LARGE = new Refusal(503, {
+  slug: "query-too-large",
+  detail:
+    "The query needs more memory than a search may have. Choose a shorter time range, fewer dimensions to group by, or filter by rule or address.",
+});
+
+const SEARCH_LOST = new Refusal(503, {
+  slug: "busy",
+  detail: "The process that answers searches ended. Try again in a few seconds.",
+  headers: { "retry-after": "5" },
+});
+
+/** By the code of an error of the archive's reader. */
+const ARCHIVE_ERRORS: Readonly<Record<string, Refusal>> = {
+  DUCKDB_TIMEOUT: QUERY_TOO_SLOW,
+  DUCKDB_MEMORY: SEARCH_TOO_LARGE,
+  DUCKDB_DIED: SEARCH_LOST,
+};
+
 const DATABASE_BUSY = new Refusal(503, {
   slug: "busy",
   detail: "The database is busy with other requests. Try again in a few seconds.",
@@ -33,6 +52,8 @@ export interface AnyError {
   readonly statusCode?: number | undefined;
   readonly code?: string;
   readonly message?: string;
+  /** Of a damaged file of the archive, `yyyy-mm-dd`. */
+  readonly day?: string;
 }
 
 /** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
@@ -41,7 +62,17 @@ export function toTold(error: AnyError): AnyError {
   const state = readSqlState(error);
   if (state === QUERY_CANCELED) return QUERY_TOO_SLOW;
   if (state === BAD_CHARACTER) return NUL_CHARACTER;
+  if (error.code === "ARCHIVE_DAMAGED") return toDamaged(error);
+  const ofArchive = ARCHIVE_ERRORS[error.code ?? ""];
+  if (ofArchive !== undefined) return ofArchive;
   return isOutOfConnections(error) ? DATABASE_BUSY : error;
+}
+
+function toDamaged({ day = "a day" }: AnyError): Refusal {
+  return new Refusal(503, {
+    slug: "archive-damaged",
+    detail: `The archive's file of ${day} is missing or damaged. Leave that day out of the time range, or ask the operator to restore the file.`,
+  });
 }
 
 /** The pool says so in words only. */

@@ -1,25 +1,29 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import { searchRows } from "../../../db/search/search-rows.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
 import { DIMENSIONS } from "../../../src/archive/query/search.ts";
 import { DAY_MS } from "../../../src/lib/units.ts";
+import { searchRows } from "../../../src/operations/search/search-rows.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
+import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, mustRead, ZONE } from "./world.ts";
 
 const WINDOW = { from: FIRST_DAY, to: FIRST_DAY + 10_000 };
 let database: MigratedDatabase;
+let folder: ArchiveFolder;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
+  [database, folder] = await Promise.all([createMigratedDatabase(), openFolder()]);
   await ensurePartitions(database, DAYS);
 });
 
-afterAll(() => database.drop());
+afterAll(() => Promise.all([database.drop(), folder.close()]));
+
+const deps = () => ({ archive: database, files: folder.files });
 
 const everywhere = (text: string, index: number) => {
   const fields = Object.fromEntries(DIMENSIONS.map((name) => [name, text]));
@@ -27,7 +31,12 @@ const everywhere = (text: string, index: number) => {
 };
 
 async function find(body: object): Promise<string[]> {
-  const { rows } = await searchRows(database, ZONE, planSearch(mustRead({ ...WINDOW, ...body })));
+  const { rows } = await searchRows(
+    deps(),
+    ZONE,
+    planSearch(mustRead({ ...WINDOW, ...body })),
+    new AbortController().signal,
+  );
   return rows.map(({ logId }) => logId);
 }
 
@@ -45,7 +54,8 @@ test("S6: no text of a request is ever read as anything but text, in any field, 
   ]);
   const ask = async () => {
     for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
-      await expectSame(database, naive, { ...WINDOW, to: FIRST_DAY + 1_000, pageSize: 5, ...body });
+      const asked = { ...WINDOW, to: FIRST_DAY + 1_000, pageSize: 5, ...body };
+      await expectSame(deps(), naive, asked, { hasExports: "query" in body });
     }
   };
   await Promise.all(Array.from({ length: 6 }, ask));
@@ -95,7 +105,7 @@ test("S17: a cell that a spreadsheet would compute is guarded, also the id; othe
     makeEvent({ occurredAt: FIRST_DAY + 9_000 + index, logId: `${text}${index}`, ua: text, action: text }),
   );
   await storeEvents(database, ZONE, events, { expectNew: true });
-  await expectSame(database, createNaiveSearch(events), {
+  await expectSame(deps(), createNaiveSearch(events), {
     from: FIRST_DAY + 9_000,
     to: FIRST_DAY + 10_000,
   });
@@ -111,7 +121,7 @@ test("an export goes on where its part ended, whatever the last id is", async ()
     }),
   );
   await storeEvents(database, ZONE, events, { expectNew: true });
-  await expectSame(database, createNaiveSearch(events), {
+  await expectSame(deps(), createNaiveSearch(events), {
     from: FIRST_DAY + DAY_MS,
     to: FIRST_DAY + 2 * DAY_MS,
   });

@@ -3,6 +3,7 @@ import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
+import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { DAYS, FIRST_DAY, HOSTILE } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, ZONE } from "./world.ts";
@@ -25,6 +26,7 @@ const URLS = [
 const IPS = ["198.51.100.7", "198.51.100.*", "198.51.*.*", "2001:db8:5::*", "2001:DB8:5::9", "nothing", ""];
 
 let database: MigratedDatabase;
+let folder: ArchiveFolder;
 const events = [...URLS, ...HOSTILE].map((url, index) =>
   makeEvent({
     occurredAt: FIRST_DAY + index,
@@ -37,11 +39,13 @@ const events = [...URLS, ...HOSTILE].map((url, index) =>
 const naive = createNaiveSearch(events);
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
+  [database, folder] = await Promise.all([createMigratedDatabase(), openFolder()]);
   await ensurePartitions(database, DAYS);
   await storeEvents(database, ZONE, events, { expectNew: true });
 });
-afterAll(() => database.drop());
+afterAll(() => Promise.all([database.drop(), folder.close()]));
+
+const deps = () => ({ archive: database, files: folder.files });
 
 const absent = Array.from({ length: 40 }, (_, index) => `absent${index}`);
 const networks = Array.from({ length: 40 }, (_, index) => `203.0.${index}.0/24`);
@@ -55,16 +59,16 @@ test.each([
 ])(
   "many values of $op on $field find what they find one by one, in pages, groups and exports",
   async (filter) => {
-    await expectSame(database, naive, { ...WINDOW, filters: [filter] });
-    await expectSame(database, naive, { ...WINDOW, filters: [filter], groupBy: ["url"], buckets: 4 });
-    await expectSame(database, naive, { ...WINDOW, filters: [filter], groupBy: ["country"] });
+    await expectSame(deps(), naive, { ...WINDOW, filters: [filter] });
+    await expectSame(deps(), naive, { ...WINDOW, filters: [filter], groupBy: ["url"], buckets: 4 });
+    await expectSame(deps(), naive, { ...WINDOW, filters: [filter], groupBy: ["country"] });
   },
 );
 
 test("the most tests that a request may ask make statements that Postgres takes", async () => {
   const many = (n: number) => Array.from({ length: 1_000 }, (_, index) => `${n}-${index}`);
   const filters = [0, 1, 2, 3, 4].map((n) => ({ field: "url", op: "contains", value: [...many(n), "/"] }));
-  expect(await expectSame(database, naive, { ...WINDOW, filters: filters.map(cut) })).toBe("events");
+  expect(await expectSame(deps(), naive, { ...WINDOW, filters: filters.map(cut) })).toBe("events");
 });
 
 const cut = ({ value, ...filter }: { field: string; op: string; value: string[] }) => ({

@@ -1,15 +1,13 @@
 import { expect } from "vitest";
-import { readCsvExport } from "../../../db/archive/archive-csv.ts";
-import { readExport } from "../../../db/archive/archive-export.ts";
-import type { Database } from "../../../db/client.ts";
-import { searchGroups } from "../../../db/search/search-groups.ts";
-import { MOST_ONE_BY_ONE } from "../../../db/search/search-one-by-one.ts";
-import { searchRows } from "../../../db/search/search-rows.ts";
 import { toCsvLine } from "../../../src/archive/csv/csv-line.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
 import { readSearch } from "../../../src/archive/query/read-search.ts";
 import { DIMENSIONS } from "../../../src/archive/query/search.ts";
 import { readSearch as readNaively } from "../../../src/emulator/query/request.ts";
+import { exportEvents } from "../../../src/operations/search/export-events.ts";
+import type { SearchDeps } from "../../../src/operations/search/search-deps.ts";
+import { searchGroups } from "../../../src/operations/search/search-groups.ts";
+import { searchRows } from "../../../src/operations/search/search-rows.ts";
 import type { createNaiveSearch } from "./naive-search.ts";
 
 export const ZONE = 101;
@@ -20,34 +18,41 @@ export function mustRead(body: unknown) {
   return read.search;
 }
 
-/** Asks both, and expects the same answer field by field; tells what the groups were made of. */
+/** Asks both, and expects the same answer field by field; returns whether the archive had a part in it. */
 export async function expectSame(
-  database: Database,
+  deps: SearchDeps,
   naive: ReturnType<typeof createNaiveSearch>,
   body: unknown,
-  options: Parameters<typeof searchGroups>[3] = MOST_ONE_BY_ONE,
-): Promise<"roll-up" | "events"> {
+  { hasExports = true } = {},
+): Promise<"archive" | "events"> {
   const read = readNaively(body, "search");
   if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
   const wanted = naive(read.search);
   const plan = planSearch(mustRead(body));
   const asked = JSON.stringify(body);
+  const { signal } = new AbortController();
   if (wanted.kind === "rows") {
-    const { rows, total } = await searchRows(database, ZONE, plan);
-    expect({ asked, total, rows }).toEqual({ asked, total: wanted.total, rows: wanted.page });
-    const { signal } = new AbortController();
-    const exported: string[] = [];
-    for await (const part of readExport(database, ZONE, plan, signal)) exported.push(...part.map(toCsvLine));
-    const lines = wanted.all.map(({ occurredAt, logId, fields }) =>
-      toCsvLine([String(occurredAt), logId, ...DIMENSIONS.map((name) => fields[name] ?? "")]),
-    );
-    expect({ asked, exported }).toEqual({ asked, exported: lines });
-    const csv: Buffer[] = [];
-    for await (const part of readCsvExport(database, ZONE, plan, signal)) csv.push(part);
-    expect({ asked, csv: Buffer.concat(csv).toString() }).toEqual({ asked, csv: lines.join("") });
-    return "events";
+    const { rows, total, source } = await searchRows(deps, ZONE, plan, signal);
+    const events = rows.map(({ archived: _archived, ...event }) => event);
+    expect({ asked, total, rows: events }).toEqual({ asked, total: wanted.total, rows: wanted.page });
+    if (!hasExports) return source;
+    const lines = wanted.all.map(({ occurredAt, logId, fields }) => [
+      String(occurredAt),
+      logId,
+      ...DIMENSIONS.map((name) => fields[name] ?? ""),
+    ]);
+    const read = async (form: "csv" | "json") => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of exportEvents(deps, ZONE, plan, { form, signal })) chunks.push(chunk);
+      return Buffer.concat(chunks).toString();
+    };
+    const csv = await read("csv");
+    expect({ asked, csv }).toEqual({ asked, csv: lines.map(toCsvLine).join("") });
+    const json = (await read("json")).split("\n").slice(0, -1);
+    expect({ asked, json: json.map((line) => JSON.parse(line) as unknown) }).toEqual({ asked, json: lines });
+    return source;
   }
-  const { groups, total, source } = await searchGroups(database, ZONE, plan, options);
+  const { groups, total, source } = await searchGroups(deps, ZONE, plan, signal);
   const page = wanted.page.map(({ sparkline, ...group }) => ({ ...group, sparkline: sparkline ?? null }));
   expect({ asked, total, groups }).toEqual({ asked, total: wanted.total, groups: page });
   return source;

@@ -11,6 +11,7 @@ import { createMetrics } from "../../../src/http/metrics.ts";
 import { createPageCursors } from "../../../src/http/page-cursor.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { SERVICE } from "../../http/default-service.ts";
+import { openFiles } from "./archive-days.ts";
 
 export interface ServedArchive {
   readonly url: string;
@@ -23,7 +24,7 @@ export interface ServerMemory {
 
 const NO_LIMIT = 1_000_000;
 const SAMPLE_MS = 10;
-const [databaseUrl = "", now = "0", ...zones] = process.argv.slice(2);
+const [databaseUrl = "", folder = "", now = "0", ...zones] = process.argv.slice(2);
 // A failed request fails the measurement; what is stopped at the end is no news.
 const log = createLog({ level: "error", stream: { write: () => undefined } });
 const onError = (err: Error) => log.error({ err }, "connection lost");
@@ -40,6 +41,7 @@ const app = await createHttp({
   authenticate,
   routes: listRoutes({
     archive,
+    files: openFiles(folder).files,
     keys: archive,
     api: await openApi({ database: archive, archive, cursors, clock, log, service: SERVICE }),
     cursors,

@@ -1,25 +1,21 @@
-import type { Database } from "../../../db/client.ts";
-import { searchGroups } from "../../../db/search/search-groups.ts";
-import { searchRows } from "../../../db/search/search-rows.ts";
 import { planSearch } from "../../../src/archive/query/plan-search.ts";
 import type { Search } from "../../../src/archive/query/search.ts";
+import type { SearchDeps } from "../../../src/operations/search/search-deps.ts";
+import { searchGroups } from "../../../src/operations/search/search-groups.ts";
+import { searchRows } from "../../../src/operations/search/search-rows.ts";
 import type { Answer } from "./answer.ts";
 
-/** The archive's answer, as its routes get it, and where it came from. */
-export async function askArchive(
-  database: Database,
-  zoneId: number,
-  search: Search,
-): Promise<{ answer: Answer; source: "roll-up" | "events" }> {
+/** The archive's answer, as its routes get it. */
+export async function askArchive(deps: SearchDeps, zoneId: number, search: Search): Promise<Answer> {
   const plan = planSearch(search);
+  const { signal } = new AbortController();
   if (search.groupBy.length === 0) {
-    const { rows, total } = await searchRows(database, zoneId, plan);
-    const shown = rows.map(({ logId, occurredAt, fields }) => ({ logId, at: occurredAt, fields }));
-    return { answer: { total, rows: shown }, source: "events" };
+    const { rows, total } = await searchRows(deps, zoneId, plan, signal);
+    return { total, rows: rows.map(({ logId, occurredAt, fields }) => ({ logId, at: occurredAt, fields })) };
   }
-  const { groups, total, source } = await searchGroups(database, zoneId, plan);
+  const { groups, total } = await searchGroups(deps, zoneId, plan, signal);
   const shown = groups.map(({ sparkline, ...group }) =>
     sparkline === null ? group : { ...group, sparkline },
   );
-  return { answer: { total, groups: shown }, source };
+  return { total, groups: shown };
 }

@@ -2,12 +2,14 @@ import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFi
 import path from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { type ArchiveFiles, archiveDays, openFiles } from "./archive-days.ts";
 import { createDayRenderer, planDays } from "./day-events.ts";
 import { type Duck, openDuck } from "./duck.ts";
 import { type ArchivePostgres, openPostgres } from "./postgres.ts";
 import { createWorld } from "./world.ts";
 
 const DAYS = 90;
+const ZONES = 4;
 const SEED = "bench";
 /** Raised when the generator changes: kept data of another one is made anew. */
 const GENERATOR = 4;
@@ -23,6 +25,7 @@ export interface DataSet {
   readonly folder: string;
   readonly postgres: ArchivePostgres;
   readonly duck: Duck;
+  readonly archive: ArchiveFiles;
   /** Stops both, and removes the folder unless it is to be kept. */
   close(): Promise<void>;
 }
@@ -43,28 +46,33 @@ export async function openDataSet({ events, folder, isKept, onProgress }: DataSe
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const postgres = await openPostgres(path.join(folder, "postgres"));
   const duck = await openDuck(path.join(folder, "events.duckdb"));
+  const archive = openFiles(folder);
   const close = async () => {
     duck.close();
+    await archive.duckdb.close();
     await postgres.stop();
     if (!isKept) rmSync(folder, { recursive: true, force: true });
   };
   try {
     if (!isThere) {
       await load({ events, folder, postgres, duck, onProgress });
-      writeFileSync(manifest, wanted);
     }
-    onProgress(0, "closing days");
-    let closed = 0;
-    await postgres.closeDays(SEARCH_NOW, () => onProgress(++closed / DAYS, "closing days"));
-    if (closed > 0) await postgres.finish(CHECKED_DAY);
+    if (!isThere) await postgres.finish(CHECKED_DAY);
+    onProgress(0, "archiving days");
+    let written = 0;
+    const onArchived = () => onProgress(++written / (DAYS * ZONES), "archiving days");
+    await archiveDays(postgres.database, archive, SEARCH_NOW, onArchived);
+    writeFileSync(manifest, wanted);
   } catch (thrown) {
     await close();
     throw thrown;
   }
-  return { events, folder, postgres, duck, close };
+  return { events, folder, postgres, duck, archive, close };
 }
 
-async function load(target: Omit<DataSet, "close"> & Pick<DataSetOptions, "onProgress">): Promise<void> {
+async function load(
+  target: Omit<DataSet, "close" | "archive"> & Pick<DataSetOptions, "onProgress">,
+): Promise<void> {
   const { events, folder, postgres, duck, onProgress } = target;
   const render = createDayRenderer(SEED, createWorld(SEED));
   const plans = planDays(SEARCH_NOW - DAYS * 86_400_000, SEARCH_NOW, events);

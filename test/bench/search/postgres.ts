@@ -6,10 +6,7 @@ import { createDatabase, type Database } from "../../../db/client.ts";
 import { compareBuckets } from "../../../db/detection/compare-buckets.ts";
 import { migrate } from "../../../db/migrate.ts";
 import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
-import { createBuildCubesJob } from "../../../jobs/archive/build-cubes.ts";
-import { createCloseDaysJob } from "../../../jobs/archive/close-days.ts";
 import { startEmbeddedPostgres } from "../../../src/embedded/postgres.ts";
-import { createLog } from "../../../src/lib/log.ts";
 
 /** Durable as in production; nothing falls on one contestant or the other by chance. */
 const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=1h", "autovacuum=off"];
@@ -19,8 +16,6 @@ export interface ArchivePostgres {
   readonly database: Database;
   /** Copies a day's file (CSV) into its partition and counts its hours and buckets. */
   addDay(day: string, file: string, nowMs: number): Promise<void>;
-  /** The service's own work on closed days, as of `nowMs`; quick where it has been done. */
-  closeDays(nowMs: number, onClosed: () => void): Promise<void>;
   /** What autovacuum would have done by then, and a check of the roll-ups against the project's own recount. */
   finish(checkedDay: string): Promise<void>;
   stop(): Promise<void>;
@@ -45,7 +40,6 @@ export async function openPostgres(folder: string): Promise<ArchivePostgres> {
       await keeper.withDays([day], () => copyFile(database, file));
       await countDay(database, day, nowMs);
     },
-    closeDays: (nowMs, onClosed) => closeDays(database, nowMs, onClosed),
     finish: async (checkedDay) => {
       await database.pool.query("vacuum (analyze)");
       const from = new Date(`${checkedDay}T00:00:00Z`);
@@ -61,14 +55,6 @@ export async function openPostgres(folder: string): Promise<ArchivePostgres> {
       await postgres.stop();
     },
   };
-}
-
-async function closeDays(database: Database, nowMs: number, onClosed: () => void): Promise<void> {
-  const log = createLog({ level: "warn", stream: process.stderr });
-  const closing = createCloseDaysJob({ database, log, clock: () => nowMs, afterClosing: onClosed });
-  const counting = createBuildCubesJob({ database, log });
-  const { signal } = new AbortController();
-  for (const job of [closing, counting]) await job.run({} as never, signal);
 }
 
 async function copyFile(database: Database, file: string): Promise<void> {

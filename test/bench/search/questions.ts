@@ -4,7 +4,7 @@ import { SEARCH_NOW } from "./data-set.ts";
 import { RARE_TEXT } from "./day-events.ts";
 
 /** Which promise a question belongs to. */
-export type QuestionKind = "roll-up" | "ad-hoc" | "page" | "rare-text" | "common-text";
+export type QuestionKind = "scan" | "page";
 
 export interface Question {
   readonly name: string;
@@ -15,22 +15,22 @@ export interface Question {
 /** What people ask an archive; `ip` is an address with some traffic. */
 export function listQuestions(ip: string): Question[] {
   return [
-    ask("last hour, newest 50", "ad-hoc", { from: SEARCH_NOW - HOUR_MS }),
-    ask("30 days by rule, 500 buckets", "roll-up", { ...days(30), groupBy: ["ruleId"], buckets: 500 }),
-    ask("90 days by country", "roll-up", { ...days(90), groupBy: ["country"] }),
-    ask("7 days by address", "ad-hoc", { ...days(7), groupBy: ["ip"] }),
-    ask("one address over 90 days", "ad-hoc", {
+    ask("last hour, newest 50", "scan", { from: SEARCH_NOW - HOUR_MS }),
+    ask("30 days by rule, 500 buckets", "scan", { ...days(30), groupBy: ["ruleId"], buckets: 500 }),
+    ask("90 days by country", "scan", { ...days(90), groupBy: ["country"] }),
+    ask("7 days by address", "scan", { ...days(7), groupBy: ["ip"] }),
+    ask("one address over 90 days", "scan", {
       ...days(90),
       filters: [{ field: "ip", op: "eq", value: [ip] }],
     }),
-    ask("rare text over 30 days", "rare-text", { ...days(30), query: RARE_TEXT }),
-    ask("common text over 30 days", "common-text", { ...days(30), query: "passwd" }),
-    ask("a network over 30 days by address", "ad-hoc", {
+    ask("rare text over 30 days", "scan", { ...days(30), query: RARE_TEXT }),
+    ask("common text over 30 days", "scan", { ...days(30), query: "passwd" }),
+    ask("a network over 30 days by address", "scan", {
       ...days(30),
       filters: [{ field: "ip", op: "cidr", value: ["5.12.0.0/16"] }],
       groupBy: ["ip"],
     }),
-    ask("wildcard on the URL, 7 days by rule", "ad-hoc", {
+    ask("wildcard on the URL, 7 days by rule", "scan", {
       ...days(7),
       filters: [{ field: "url", op: "wildcard", value: ["*/login?*union*"] }],
       groupBy: ["ruleId"],

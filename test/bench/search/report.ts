@@ -2,7 +2,7 @@ import type { SearchBenchResult } from "../search.ts";
 import { toSpread } from "../spread.ts";
 import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
 import type { Verdict } from "../verdict.ts";
-import { ratios } from "./judge.ts";
+import { percentile, ratios } from "./judge.ts";
 import type { TimedQuestion } from "./time-questions.ts";
 
 /** The verdicts and the figures behind them, for people. */
@@ -13,7 +13,7 @@ export function reportSearch(result: SearchBenchResult, verdicts: readonly Verdi
     `${result.events} events of 90 days, ${repeats} repeats; ratios are medians of our time to DuckDB's (min .. max)`,
     "",
     ...alignColumns([
-      ["", "found", "from", "p50 ms", "p95 ms", "DuckDB p50 ms", "p95 ms", "ratio"],
+      ["", "found", "p50 ms", "p95 ms", "DuckDB p50 ms", "p95 ms", "ratio"],
       ...result.questions.map(toQuestionRow),
     ]),
     "",
@@ -28,12 +28,11 @@ export function reportSearch(result: SearchBenchResult, verdicts: readonly Verdi
 }
 
 function toQuestionRow(timed: TimedQuestion): string[] {
-  const { question, archiveMs, duckMs, source, total } = timed;
+  const { question, archiveMs, duckMs, total } = timed;
   const times = [archiveMs, duckMs].flatMap((ms) => [percentile(ms, 0.5), percentile(ms, 0.95)]);
   return [
     question.name,
     String(total),
-    source,
     ...times.map((ms) => ms.toFixed(1)),
     showSpread(toSpread(ratios(timed)), 2),
   ];
@@ -41,10 +40,4 @@ function toQuestionRow(timed: TimedQuestion): string[] {
 
 function megabytes(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(0)} MB`;
-}
-
-/** Nearest rank. */
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
 }

@@ -8,7 +8,7 @@ import type { ServedArchive, ServerMemory } from "./archive-server.ts";
 import { type DataSet, SEARCH_NOW } from "./data-set.ts";
 import { ASKED_ZONE } from "./day-events.ts";
 
-/** A whole closed day, a few days back. */
+/** A whole archive day, a few days back, that Postgres still has. */
 const EXPORTED_FROM = SEARCH_NOW - (SEARCH_NOW % DAY_MS) - 5 * DAY_MS;
 /** The export that memory is looked at during: a month. */
 const LONG_DAYS = 30;
@@ -26,10 +26,10 @@ export interface TimedExport {
 
 /** A day as CSV: through the service's HTTP, and by Postgres's COPY of the same columns in the same order. */
 export async function timeExport(
-  { postgres }: DataSet,
+  { postgres, folder }: DataSet,
   { repeats, onProgress }: { repeats: number; onProgress: (done: number, what: string) => void },
 ): Promise<TimedExport> {
-  const args = [postgres.url, String(SEARCH_NOW), String(ASKED_ZONE)];
+  const args = [postgres.url, folder, String(SEARCH_NOW), String(ASKED_ZONE)];
   const child = startChild("search/archive-server.ts", args, LAUNCH);
   try {
     const { url } = await nextMessage<ServedArchive>(child);

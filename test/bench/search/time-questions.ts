@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { SearchDeps } from "../../../src/operations/search/search-deps.ts";
 import { askArchive } from "./ask-archive.ts";
 import type { DataSet } from "./data-set.ts";
 import { ASKED_ZONE } from "./day-events.ts";
@@ -10,14 +11,12 @@ export interface TimedQuestion {
   readonly question: Question;
   readonly archiveMs: readonly number[];
   readonly duckMs: readonly number[];
-  readonly source: "roll-up" | "events";
   readonly total: number;
 }
 
 interface Contestants {
   readonly question: Question;
   readonly form: DuckForm;
-  readonly source: "roll-up" | "events";
   readonly total: number;
   readonly archiveMs: number[];
   readonly duckMs: number[];
@@ -33,6 +32,7 @@ export async function timeQuestions(
   questions: readonly Question[],
   { repeats, onProgress }: { repeats: number; onProgress: (done: number, what: string) => void },
 ): Promise<TimedQuestion[]> {
+  const deps = toDeps(set);
   const turns = questions.length * (repeats + 1);
   let done = 0;
   const contestants: Contestants[] = [];
@@ -44,7 +44,7 @@ export async function timeQuestions(
     for (const { question, form, archiveMs, duckMs } of contestants) {
       onProgress(done++ / turns, `repeat ${repeat + 1} of ${repeats}: ${question.name}`);
       const askOurs = async () =>
-        archiveMs.push(await clock(() => askArchive(set.postgres.database, ASKED_ZONE, question.search)));
+        archiveMs.push(await clock(() => askArchive(deps, ASKED_ZONE, question.search)));
       const askTheirs = async () =>
         duckMs.push(await clock(() => askDuck(set.duck, ASKED_ZONE, question.search, form)));
       for (const ask of repeat % 2 === 0 ? [askOurs, askTheirs] : [askTheirs, askOurs]) await ask();
@@ -54,7 +54,8 @@ export async function timeQuestions(
 }
 
 async function meet(set: DataSet, { name, search }: Question) {
-  const { answer, source } = await askArchive(set.postgres.database, ASKED_ZONE, search);
+  const deps = toDeps(set);
+  const answer = await askArchive(deps, ASKED_ZONE, search);
   let best: { ms: number; form: DuckForm } | undefined;
   for (const form of listForms(search)) {
     const theirs = await askDuck(set.duck, ASKED_ZONE, search, form);
@@ -69,9 +70,13 @@ async function meet(set: DataSet, { name, search }: Question) {
     const ms = Math.min(...times);
     if (best === undefined || ms < best.ms) best = { ms, form };
   }
-  await askArchive(set.postgres.database, ASKED_ZONE, search);
+  await askArchive(deps, ASKED_ZONE, search);
   if (best === undefined) throw new Error(`${name}: no way to ask DuckDB`);
-  return { form: best.form, source, total: answer.total };
+  return { form: best.form, total: answer.total };
+}
+
+function toDeps({ postgres, archive }: DataSet): SearchDeps {
+  return { archive: postgres.database, files: archive.files };
 }
 
 async function clock(work: () => Promise<unknown>): Promise<number> {

@@ -1,8 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { z } from "zod";
-import { readCsvExport } from "../../../../db/archive/archive-csv.ts";
-import { type ExportedRow, readExport } from "../../../../db/archive/archive-export.ts";
 import { toCsvLine } from "../../../archive/csv/csv-line.ts";
 import { escapeControlsInJson } from "../../../archive/csv/escape-controls.ts";
 import { prefersNdjson } from "../../../archive/csv/prefers-ndjson.ts";
@@ -10,6 +8,7 @@ import { maskAddress } from "../../../archive/mask/mask.ts";
 import { DIMENSIONS } from "../../../archive/query/search.ts";
 import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
+import { exportEvents } from "../../../operations/search/export-events.ts";
 import { maySeeZone } from "../../keys/caller.ts";
 import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
@@ -54,12 +53,10 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     await deps.auditExport(request, wanted);
     const isNdjson = prefersNdjson(request.headers.accept);
     const gone = clientGone(reply);
-    const read = () => readExport(deps.archive, zoneId, plan, gone);
-    // Postgres writes what nothing is hidden of, several times as fast.
+    const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
+    // DuckDB writes the lines of which nothing is hidden, several times as fast.
     const all: AsyncGenerator<string | Buffer, void, undefined> =
-      isNdjson || isMasked
-        ? mapParts(read(), isMasked, isNdjson ? toLine : toCsvLine)
-        : readCsvExport(deps.archive, zoneId, plan, gone);
+      isNdjson || isMasked ? mapLines(read("json"), isMasked, isNdjson ? toLine : toCsvLine) : read("csv");
     const isAllowed = async () => {
       const now = await request.readCallerAgain();
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
@@ -83,14 +80,25 @@ function sendFile(reply: FastifyReply, body: Readable, name: string, isNdjson: b
     .send(body);
 }
 
-async function* mapParts(
-  parts: AsyncIterable<readonly ExportedRow[]>,
+const LINE_FEED = 0x0a;
+
+/** Each line is a JSON array of texts: the columns of the export. */
+async function* mapLines(
+  chunks: AsyncIterable<Buffer>,
   isMasked: boolean,
   toText: (row: readonly string[]) => string,
 ): AsyncGenerator<string, void, undefined> {
-  for await (const rows of parts) {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const end = bytes.lastIndexOf(LINE_FEED) + 1;
+    rest = bytes.subarray(end);
+    const lines = bytes.toString("utf8", 0, end).split("\n").slice(0, -1);
     let text = "";
-    for (const row of rows) text += toText(isMasked ? mask(row) : row);
+    for (const line of lines) {
+      const row = JSON.parse(line) as string[];
+      text += toText(isMasked ? mask(row) : row);
+    }
     yield text;
   }
 }

@@ -1,15 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { readDayPage } from "../../../../db/archive/archive-list.ts";
 import { toListEntry } from "../../../archive/records/to-list-entry.ts";
 import { EventLogListResponse } from "../../../edge/contract/event-log-list.ts";
 import { parseLogDay } from "../../../edge/log-day.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { startOfDay, toDay } from "../../../model/horizon.ts";
+import { listDay } from "../../../operations/search/list-day.ts";
+import { readRecords } from "../../../operations/search/read-records.ts";
+import { clientGone } from "./client-gone.ts";
 import { failureBlock, sendBareProblem, sendJson, shown } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { forAll, PLATFORM_TAGS, PROBLEM, ZONE_PARAM } from "./platform-schemas.ts";
-import { readRecords } from "./read-records.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
 const PAGE_SIZE = 1_000;
@@ -81,7 +82,11 @@ async function listEventLogs(deps: PlatformDeps, request: FastifyRequest, reply:
       400,
       "The continuation token is not valid for this zone and day, or has expired.",
     );
-  return sendJson(reply, 200, await readPage(deps, request, { zoneId, from, list, after }));
+  return sendJson(
+    reply,
+    200,
+    await readPage(deps, request, { zoneId, from, list, after, gone: clientGone(reply) }),
+  );
 }
 
 /** Days are dropped whole, so the first one kept is kept whole. */
@@ -109,21 +114,24 @@ interface Page {
   readonly from: number;
   readonly list: string;
   readonly after: After;
+  readonly gone: AbortSignal;
 }
 
-async function readPage(deps: PlatformDeps, request: FastifyRequest, { zoneId, from, list, after }: Page) {
-  const { archive, cursors } = deps;
+async function readPage(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  { zoneId, from, list, after, gone }: Page,
+) {
   const isMasked = request.caller?.masked ?? true;
-  const window = { from, to: from + DAY_MS };
-  const found = await readDayPage(archive.db, zoneId, { ...window, after, limit: PAGE_SIZE + 1 });
+  const found = await listDay(deps, zoneId, { from, after, limit: PAGE_SIZE + 1 }, gone);
   const shownEvents = found.slice(0, PAGE_SIZE);
-  const records = await readRecords(deps, zoneId, shownEvents);
+  const records = await readRecords(deps, zoneId, shownEvents, gone);
   const logs = shownEvents.map((event, index) => toListEntry(event, records[index], isMasked));
   const last = found.length > PAGE_SIZE ? shownEvents.at(-1) : undefined;
   const rest = JSON.stringify({
     hasMoreData: last !== undefined,
-    continuationToken: last === undefined ? "" : cursors.sign(list, [last.occurredAt, last.logId]),
-    startToken: cursors.sign(list, []),
+    continuationToken: last === undefined ? "" : deps.cursors.sign(list, [last.occurredAt, last.logId]),
+    startToken: deps.cursors.sign(list, []),
     errorResponse: null,
   });
   return `{"logs":[${logs.join(",")}],${rest.slice(1)}`;

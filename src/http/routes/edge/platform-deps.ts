@@ -1,3 +1,4 @@
+import type { ArchiveReader } from "../../../../db/archive/archive-reader.ts";
 import type { Database } from "../../../../db/client.ts";
 import type { OpenedBlocks } from "../../../archive/records/opened-blocks.ts";
 import type { Clock } from "../../../lib/clock.ts";
@@ -18,6 +19,8 @@ export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<As
 export interface PlatformDeps {
   /** What questions of clients are answered from. */
   readonly archive: Database;
+  /** The files of archive days. */
+  readonly files: ArchiveReader;
   readonly cursors: PageCursors;
   readonly clock: Clock;
   /** The zones that are copied. */

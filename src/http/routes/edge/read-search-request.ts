@@ -1,13 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { countStoredEvents } from "../../../../db/archive/archive-zones.ts";
-import { MOST_ONE_BY_ONE } from "../../../../db/search/search-one-by-one.ts";
+import { countArchived } from "../../../../db/archive/archived-days.ts";
 import { checkWindow } from "../../../archive/check-window.ts";
 import { refuseHidden } from "../../../archive/mask/refuse-hidden.ts";
 import { countTests, refuseManyTests } from "../../../archive/query/count-tests.ts";
 import { estimateCost, readsPageOnly } from "../../../archive/query/estimate-cost.ts";
 import { planSearch, type SearchPlan } from "../../../archive/query/plan-search.ts";
 import { readSearch } from "../../../archive/query/read-search.ts";
-import { firstListedDay } from "../../../model/horizon.ts";
 import { sendMistakes } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readJsonBody } from "./read-json-body.ts";
@@ -63,14 +62,10 @@ export async function refuseLarge(
 ): Promise<number> {
   // A page is less than any cap: to count first would take longer than the answer.
   if (readsPageOnly(plan)) return 0;
-  const { from, to } = plan;
-  const count = (window: { from: number; to: number }) => countStoredEvents(deps.archive.db, zoneId, window);
-  // Days that the platform still shows are not closed yet: neither counted in advance nor indexed.
-  const openFrom = Math.max(from, firstListedDay(deps.clock()));
-  const events = await count({ from, to });
-  const openEvents = openFrom < to ? await count({ from: openFrom, to }) : 0;
+  const events = await countStoredEvents(deps.archive.db, zoneId, plan);
+  const archivedEvents = await countArchived(deps.archive.db, zoneId, plan);
   const weight = Math.max(1, tests / TESTS_PER_READ);
-  const rows = Math.round(weight * estimateCost(plan, { events, openEvents }, MOST_ONE_BY_ONE));
+  const rows = Math.round(weight * estimateCost(plan, { events, archivedEvents }));
   deps.refuseCostly({ rows });
   return rows;
 }

@@ -1,22 +1,21 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { runCancellable } from "../../../../db/postgres/cancellable.ts";
-import { searchGroups } from "../../../../db/search/search-groups.ts";
-import { searchRows } from "../../../../db/search/search-rows.ts";
 import { toSearchRow } from "../../../archive/records/to-search-row.ts";
 import { EventLogsSearchRequest, EventLogsSearchResponse } from "../../../edge/contract/event-logs-search.ts";
+import { readRecords } from "../../../operations/search/read-records.ts";
+import { searchGroups } from "../../../operations/search/search-groups.ts";
+import { searchRows } from "../../../operations/search/search-rows.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readRecords } from "./read-records.ts";
 import { readSearchRequest, refuseLarge, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 const schema = {
   tags: PLATFORM_TAGS,
   summary: "Search events, as far back as Longwatch keeps them",
-  description: `${SEARCH_LIMITS} The header x-longwatch-source says whether the answer was computed from counts or from events.`,
+  description: `${SEARCH_LIMITS} The header x-longwatch-source says whether the answer was computed from files of the archive (archive) or from events in the database only (events).`,
   params: z.object(ZONE_PARAM),
   body: EventLogsSearchRequest.meta({ examples: [{ ...SEARCH_SPAN, groupBy: ["ruleId"], buckets: 24 }] }),
   response: { 200: EventLogsSearchResponse, ...searchRefusals(EventLogsSearchResponse) },
@@ -29,7 +28,7 @@ interface Answer {
   readonly rows: string;
   readonly groups: string;
   readonly total: number;
-  readonly source: "roll-up" | "events";
+  readonly source: "archive" | "events";
 }
 
 /** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
@@ -62,10 +61,10 @@ async function answerRows(
   signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
 ): Promise<Answer> {
-  const found = await runCancellable(deps.archive, signal, (database) => searchRows(database, zoneId, plan));
-  const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows);
+  const found = await searchRows(deps, zoneId, plan, signal);
+  const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows, signal);
   const rows = found.rows.map((event, index) => toSearchRow(event, records[index], isMasked));
-  return { rows: `[${rows.join(",")}]`, groups: "null", total: found.total, source: "events" };
+  return { rows: `[${rows.join(",")}]`, groups: "null", total: found.total, source: found.source };
 }
 
 async function answerGroups(
@@ -73,9 +72,7 @@ async function answerGroups(
   signal: AbortSignal,
   { zoneId, plan }: SearchRequest,
 ): Promise<Answer> {
-  const found = await runCancellable(deps.archive, signal, (database) =>
-    searchGroups(database, zoneId, plan),
-  );
+  const found = await searchGroups(deps, zoneId, plan, signal);
   const groups = found.groups.map(({ sparkline, ...group }) =>
     sparkline === null ? group : { ...group, sparkline },
   );

@@ -1,0 +1,161 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type { ArchiveKind } from "../../src/model/archive-layout.ts";
+import type { Queryable } from "../client.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
+
+export type ArchiveFile = typeof archiveFiles.$inferSelect;
+
+/** A file that has just been written and verified. */
+export interface NewArchiveFile {
+  readonly zoneId: number;
+  readonly day: string;
+  readonly kind: ArchiveKind;
+  readonly path: string;
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly rows: number;
+  /** Epoch ms; null in a file without rows. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  readonly hours: readonly number[];
+  readonly sum: bigint;
+  readonly format: number;
+}
+
+/**
+ * Makes these files the valid ones of their zone, day and kind. The files that they replace are retired. From the commit on
+ * searches read the new ones.
+ */
+export async function enterFiles(tx: Queryable, files: readonly NewArchiveFile[]): Promise<void> {
+  for (const { firstAt, lastAt, sum, hours, ...file } of files) {
+    await retireFiles(tx, file);
+    const values = {
+      ...file,
+      hours: [...hours],
+      firstAt: firstAt === null ? null : new Date(firstAt),
+      lastAt: lastAt === null ? null : new Date(lastAt),
+      sum: String(sum),
+    };
+    await tx
+      .insert(archiveFiles)
+      .values(values)
+      // A day that is written again may have the same content, and so the same name, as before.
+      .onConflictDoUpdate({
+        target: [archiveFiles.zoneId, archiveFiles.day, archiveFiles.kind, archiveFiles.sha256],
+        set: {
+          ...values,
+          writtenAt: sql`now()`,
+          checkedAt: sql`now()`,
+          retiredAt: null,
+          damagedAt: null,
+          damage: null,
+        },
+      });
+  }
+}
+
+/** Retires the valid file of a zone, day and kind. Returns whether there was one. */
+export async function retireFiles(
+  tx: Queryable,
+  { zoneId, day, kind }: Pick<ArchiveFile, "zoneId" | "day" | "kind">,
+): Promise<boolean> {
+  const retired = await tx
+    .update(archiveFiles)
+    .set({ retiredAt: sql`now()` })
+    .where(
+      and(
+        eq(archiveFiles.zoneId, zoneId),
+        eq(archiveFiles.day, day),
+        eq(archiveFiles.kind, kind),
+        isNull(archiveFiles.retiredAt),
+      ),
+    )
+    .returning({ path: archiveFiles.path });
+  return retired.length > 0;
+}
+
+/** Returns the valid files of a zone's day. */
+export async function readDayFiles(db: Queryable, zoneId: number, day: string): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(and(eq(archiveFiles.zoneId, zoneId), eq(archiveFiles.day, day), isNull(archiveFiles.retiredAt)));
+}
+
+export async function countValidFiles(db: Queryable): Promise<number> {
+  return db.$count(archiveFiles, isNull(archiveFiles.retiredAt));
+}
+
+/** Returns the valid files of a day, of every zone. */
+export async function readFilesOfDay(db: Queryable, day: string): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(and(eq(archiveFiles.day, day), isNull(archiveFiles.retiredAt)))
+    .orderBy(archiveFiles.zoneId, archiveFiles.kind);
+}
+
+/** Returns every valid file, oldest day first. */
+export async function listValidFiles(db: Queryable): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(isNull(archiveFiles.retiredAt))
+    .orderBy(archiveFiles.day, archiveFiles.zoneId, archiveFiles.kind);
+}
+
+/** Retires the files of days past their retention; days are `yyyy-mm-dd`. Returns how many. */
+export async function retireExpired(
+  db: Queryable,
+  { eventsBefore, recordsBefore }: { eventsBefore: string; recordsBefore: string },
+): Promise<number> {
+  const { rowCount } = await db.execute(sql`
+    update archive_files set retired_at = now()
+    where retired_at is null and (day < ${eventsBefore}::date or (kind = 'records' and day < ${recordsBefore}::date))`);
+  return rowCount ?? 0;
+}
+
+/** Returns the paths of files that were retired at least `ms` ago, so that no search reads them any more. */
+export async function listRetired(db: Queryable, ms: number): Promise<string[]> {
+  const rows = await db
+    .select({ path: archiveFiles.path })
+    .from(archiveFiles)
+    .where(sql`retired_at <= now() - ${ms}::float8 * interval '1 millisecond'`);
+  return rows.map(({ path }) => path);
+}
+
+/** Deletes the rows of retired files. A file that has become valid again meanwhile keeps its row. */
+export async function forgetFiles(db: Queryable, paths: readonly string[]): Promise<void> {
+  await db.execute(sql`
+    delete from archive_files where path = any(${sql.param(paths)}::text[]) and retired_at is not null`);
+}
+
+/** Notes that these files were compared with their hashes just now, and equal them. */
+export async function markChecked(db: Queryable, paths: readonly string[]): Promise<void> {
+  await db.execute(sql`
+    update archive_files set checked_at = now(), damaged_at = null, damage = null
+    where path = any(${sql.param(paths)}::text[])`);
+}
+
+/** The paths among these that a manifest row names, valid or retired. */
+export async function listNamed(db: Queryable, paths: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.execute<{ path: string }>(
+    sql`select path from archive_files where path = any(${sql.param(paths)}::text[])`,
+  );
+  return new Set(rows.map(({ path }) => path));
+}
+
+/** Returns the valid events files of a zone, or of all zones, oldest day first: one for each archive day. */
+export async function listEventFiles(db: Queryable, zoneId: number | null): Promise<ArchiveFile[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(
+      and(
+        isNull(archiveFiles.retiredAt),
+        eq(archiveFiles.kind, "events"),
+        zoneId === null ? undefined : eq(archiveFiles.zoneId, zoneId),
+      ),
+    )
+    .orderBy(archiveFiles.day, archiveFiles.zoneId);
+}

@@ -1,0 +1,77 @@
+import { sql } from "drizzle-orm";
+import { DAY_MS } from "../../src/lib/units.ts";
+import type { Span } from "../../src/model/span.ts";
+import type { Queryable } from "../client.ts";
+
+/** A valid file of the manifest. */
+export interface ArchiveFile {
+  /** UTC, `yyyy-mm-dd`. */
+  readonly day: string;
+  /** Relative to the archive folder. */
+  readonly path: string;
+  readonly sha256: string;
+}
+
+/** A day of a zone that its file answers for, whether or not Postgres still has its events. */
+export interface ArchivedDay extends Span {
+  readonly events: ArchiveFile;
+  readonly rows: number;
+  /** Null if the day's records are past their retention. Row n belongs to row n of the events. */
+  readonly records: ArchiveFile | null;
+}
+
+/** Returns the archive days of a zone that a span touches, oldest first, as this transaction sees the manifest. */
+export async function readArchivedDays(
+  tx: Queryable,
+  zoneId: number,
+  { from, to }: Span,
+): Promise<ArchivedDay[]> {
+  const last = 253_402_300_799_999;
+  const [first, end] = [Math.max(from, 0), Math.min(to, last)].map((ms) =>
+    new Date(ms).toISOString().slice(0, 10),
+  );
+  const found = await tx.execute<{
+    day: string;
+    path: string;
+    sha256: string;
+    rows: number;
+    records: string | null;
+    recordsSha256: string | null;
+  }>(sql`
+    select e.day::text, e.path, e.sha256, e.rows, r.path as records, r.sha256 as "recordsSha256"
+    from archive_files e
+      left join archive_files r on r.zone_id = e.zone_id and r.day = e.day and r.kind = 'records' and r.retired_at is null
+    where e.zone_id = ${zoneId}::integer and e.day between ${first}::date and ${end}::date and e.kind = 'events'
+      and e.retired_at is null
+    order by e.day`);
+  return found.rows.flatMap(({ day, path, sha256, rows, records, recordsSha256 }) => {
+    const startsAt = Date.parse(`${day}T00:00:00Z`);
+    if (startsAt >= to) return [];
+    return {
+      from: startsAt,
+      to: startsAt + DAY_MS,
+      rows,
+      events: { day, path, sha256 },
+      records:
+        records === null || recordsSha256 === null ? null : { day, path: records, sha256: recordsSha256 },
+    };
+  });
+}
+
+/** Returns how many archived events the days of a span have, whole days counted. */
+export async function countArchived(db: Queryable, zoneId: number, span: Span): Promise<number> {
+  const days = await readArchivedDays(db, zoneId, span);
+  return days.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+/** Returns what is left of a span without these parts of it. The parts are ascending and do not overlap. */
+export function cutOut({ from, to }: Span, parts: readonly Span[]): Span[] {
+  const spans: Span[] = [];
+  let start = from;
+  for (const part of parts) {
+    if (part.from > start) spans.push({ from: start, to: Math.min(part.from, to) });
+    start = Math.max(start, part.to);
+  }
+  if (to > start) spans.push({ from: start, to });
+  return spans;
+}

@@ -1,0 +1,150 @@
+import { ARCHIVE_FORMAT, EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
+import type { Duckdb } from "../duckdb/duckdb.ts";
+import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
+import type { ZoneDay } from "./day-source.ts";
+import { type EventSum, rowSumIn } from "./row-sum.ts";
+
+/**
+ * DuckDB evaluates `lower` and `contains` once per value of a dictionary, so all texts get one. A larger dictionary than
+ * the limit would be written plain, and a file whose every value is different would grow by it.
+ */
+const MOST_DICTIONARY_VALUES = 20_000;
+const DICTIONARY_SHARE = 0.6;
+const EVENTS_PER_GROUP = 32_768;
+/** A page of records reads few groups, each of which has to be decompressed. */
+const RECORDS_PER_GROUP = 2_048;
+/** The longest record as a line of CSV, in bytes. A buffer of DuckDB holds at least two. */
+const LONGEST_LINE = 33_554_432;
+
+/** Returns the statement that writes an events file from the CSV file of `copyEvents`. */
+export function writeEventsFile(
+  csv: string,
+  file: string,
+  { zoneId, day }: ZoneDay,
+  rows: number,
+): DuckdbStatement {
+  const read = EVENT_FILE_COLUMNS.filter(({ name }) => name !== "zone_id").map(
+    ({ name }) => `'${name}': '${name === "occurred_at" ? "BIGINT" : "VARCHAR"}'`,
+  );
+  const columns = EVENT_FILE_COLUMNS.map(({ name }) => {
+    if (name === "occurred_at") return "make_timestamptz(occurred_at * 1000) as occurred_at";
+    return name === "zone_id" ? `${Math.trunc(zoneId)}::integer as zone_id` : name;
+  });
+  return {
+    sql: `copy (select ${columns.join(", ")} from ${readCsv(csv, read, 2_097_152)})
+      to ${quote(file)} (${eventFormat(rows)}, kv_metadata ${metadata("events", { zoneId, day })})`,
+  };
+}
+
+/** Returns the options of COPY for an events file of so many rows. */
+export function eventFormat(rows: number): string {
+  const dictionary = Math.max(1, Math.min(MOST_DICTIONARY_VALUES, Math.floor(DICTIONARY_SHARE * rows)));
+  return `format parquet, parquet_version v2, compression zstd, compression_level 3, row_group_size ${EVENTS_PER_GROUP},
+    dictionary_size_limit ${dictionary}, string_dictionary_page_size_limit 16777216`;
+}
+
+/**
+ * Returns the statement that writes a records file from a CSV file of row numbers and records in base64. A row without a
+ * record gets null.
+ */
+export function writeRecordsFile(csv: string, file: string, zoneDay: ZoneDay, rows: number): DuckdbStatement {
+  return {
+    sql: `copy (select from_base64(record) as record from range(${rows}) r
+        left join ${readRecordsCsv(csv)} e on e.row = r.range
+        order by r.range)
+      to ${quote(file)} (${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)})`,
+  };
+}
+
+/** Returns SQL that reads a CSV file of row numbers and records in base64. */
+export function readRecordsCsv(csv: string): string {
+  return readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], LONGEST_LINE);
+}
+
+/** The options of COPY for a records file. */
+export const RECORD_FORMAT = `format parquet, parquet_version v2, compression zstd, compression_level 3,
+    row_group_size ${RECORDS_PER_GROUP}`;
+
+export function metadata(kind: string, { zoneId, day }: ZoneDay): string {
+  return `{longwatch_kind: '${kind}', longwatch_format: '${ARCHIVE_FORMAT}', longwatch_zone: '${Math.trunc(zoneId)}',
+    longwatch_day: ${quote(day)}}`;
+}
+
+/** Nothing is guessed: every line is read as it was written, or the statement fails. */
+function readCsv(file: string, columns: readonly string[], longestLine: number): string {
+  return `read_csv(${quote(file)}, auto_detect = false, header = false, delim = ',', quote = '"', escape = '"',
+    nullstr = '', allow_quoted_nulls = false, strict_mode = true, parallel = false, max_line_size = ${longestLine},
+    buffer_size = ${Math.max(8_388_608, 2 * longestLine)}, columns = {${columns.join(", ")}})`;
+}
+
+/** Returns a literal of DuckDB. For paths of this program only; texts of others are parameters. */
+export function quote(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** Returns SQL that reads one file as it is, without columns from the names of its folders. */
+export function readFile(file: string): string {
+  return `read_parquet(${quote(file)}, hive_partitioning = false, file_row_number = true)`;
+}
+
+/** What an events file holds, as `sumEvents` returns it for Postgres. */
+export async function sumEventsFile(duckdb: Duckdb, file: string): Promise<EventSum[]> {
+  const [rows = []] = await duckdb.run(
+    [
+      {
+        sql: `select hour(occurred_at)::integer as hour, encode(coalesce(rule_id, '')) as rule, count(*)::integer as events,
+            sum(${rowSumIn("duckdb")}) as sum
+          from ${readFile(file)} group by all order by hour, rule`,
+      },
+    ],
+    { maxRows: MOST_GROUPS },
+  );
+  return rows.map(([hour, rule, events, sum]) => ({
+    hour: Number(hour),
+    ruleId: Buffer.from(rule as Uint8Array).toString(),
+    events: Number(events),
+    sum: BigInt(sum as bigint),
+  }));
+}
+
+/** More than any zone has rules times hours. */
+const MOST_GROUPS = 2_000_000;
+
+/** Rows, first and last time (epoch ms) of an events file, and whether its rows are in order. */
+export async function measureEventsFile(duckdb: Duckdb, file: string) {
+  const [rows = []] = await duckdb.run([
+    {
+      sql: `select count(*)::integer, epoch_ms(min(occurred_at))::double, epoch_ms(max(occurred_at))::double,
+          coalesce(bool_and(is_behind), true)
+        from (select occurred_at, (occurred_at, log_id) > (lag((occurred_at, log_id)) over ()) as is_behind from ${readFile(file)})`,
+    },
+  ]);
+  const [count, firstAt, lastAt, isOrdered] = rows[0] ?? [];
+  return {
+    rows: Number(count),
+    firstAt: firstAt == null ? null : Number(firstAt),
+    lastAt: lastAt == null ? null : Number(lastAt),
+    isOrdered: isOrdered === true,
+  };
+}
+
+/** What a records file holds. */
+export interface RecordSum {
+  readonly rows: number;
+  /** Rows with a record. */
+  readonly records: number;
+  /** The sum of `hashRecord` over the records. */
+  readonly sum: bigint;
+}
+
+export async function sumRecordsFile(duckdb: Duckdb, file: string): Promise<RecordSum> {
+  const [rows = []] = await duckdb.run([
+    {
+      sql: `select count(*)::integer, count(record)::integer,
+          coalesce(sum(('0x' || left(md5(encode(file_row_number || ':') || record), 15))::ubigint), 0)
+        from ${readFile(file)}`,
+    },
+  ]);
+  const [count, records, sum] = rows[0] ?? [];
+  return { rows: Number(count), records: Number(records), sum: BigInt(sum as bigint) };
+}

@@ -1,0 +1,64 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import type { ZoneDay } from "./day-source.ts";
+
+/** Why a zone's day is not archived yet; null if it can be archived now. */
+export type WaitingFor = "open hours" | "missing hours" | "held events" | "stale minutes" | "an erasure";
+
+export interface DayToArchive extends ZoneDay {
+  readonly waitingFor: WaitingFor | null;
+}
+
+/**
+ * Returns the zones' days before `before` (`yyyy-mm-dd`) that are not in the archive, oldest first, with what each still waits for.
+ * An hour without a row is missing if the zone was watched before it: the rows of a long outage are yet to come. Zones that
+ * were never watched have no hours to wait for.
+ */
+export async function listDaysToArchive(db: Queryable, before: string): Promise<DayToArchive[]> {
+  const { rows } = await db.execute<DayToArchive & Record<string, unknown>>(sql`
+    with recursive partitions as (
+      select to_date(right(c.relname::text, 8), 'YYYYMMDD') as day
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'waf_events'::regclass),
+    zones as (
+      (select zone_id from waf_events order by zone_id limit 1)
+      union all
+      select (select e.zone_id from waf_events e where e.zone_id > z.zone_id order by e.zone_id limit 1)
+      from zones z where z.zone_id is not null),
+    watched as (select zone_id, min(starts_at) as since from coverage_windows group by zone_id),
+    days as (
+      select day, zone_id, day::timestamp at time zone 'UTC' as from_at, (day + 1)::timestamp at time zone 'UTC' as to_at,
+        w.since
+      from partitions cross join (select zone_id from zones where zone_id is not null union select zone_id from watched) z
+      left join watched w using (zone_id)
+      where day < ${before}::date
+        and not exists (select from archive_files f
+          where f.zone_id = z.zone_id and f.day = partitions.day and f.kind = 'events' and f.retired_at is null)
+        and (w.since < (day + 1)::timestamp at time zone 'UTC' or exists (select from waf_events e where e.zone_id = z.zone_id
+          and e.occurred_at >= day::timestamp at time zone 'UTC' and e.occurred_at < (day + 1)::timestamp at time zone 'UTC')))
+    select zone_id as "zoneId", day::text, case
+      when exists (select from coverage_windows c
+        where c.zone_id = d.zone_id and c.starts_at >= from_at and c.starts_at < to_at and c.state = 'open') then 'open hours'
+      when (select count(*) from coverage_windows c where c.zone_id = d.zone_id and c.starts_at >= from_at and c.starts_at < to_at)
+        < extract(epoch from to_at - greatest(from_at, least(d.since, to_at))) / 3600 then 'missing hours'
+      when exists (select from held_events h where h.zone_id = d.zone_id and h.occurred_at >= from_at and h.occurred_at < to_at)
+        then 'held events'
+      when exists (select from dirty_buckets b where b.zone_id = d.zone_id and b.minute >= from_at and b.minute < to_at)
+        then 'stale minutes'
+      when ${isBeingErased(sql`d.zone_id`, sql`from_at`)} then 'an erasure'
+      end as "waitingFor"
+    from days d order by day, zone_id`);
+  return rows;
+}
+
+/** Returns whether an erasure that covers the day is in progress. */
+export async function hasOpenErasure(db: Queryable, { zoneId, day }: ZoneDay): Promise<boolean> {
+  const { rows } = await db.execute<{ found: boolean }>(
+    sql`select ${isBeingErased(sql`${zoneId}`, sql`${day}::date::timestamp at time zone 'UTC'`)} as found`,
+  );
+  return rows[0]?.found ?? false;
+}
+
+function isBeingErased(zoneId: SQL, from: SQL): SQL {
+  return sql`exists (select from erasures r where r.ended_at is null and (r.zone_id is null or r.zone_id = ${zoneId})
+    and r.until_at >= ${from})`;
+}

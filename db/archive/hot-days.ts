@@ -1,0 +1,73 @@
+import { sql } from "drizzle-orm";
+import type { Database, Queryable } from "../client.ts";
+import { partitionName } from "../postgres/partitions.ts";
+import { inTransaction } from "../postgres/transaction.ts";
+import { lockArchiveDay } from "./day-lock.ts";
+
+/** A day of which Postgres holds more or less than the archive; it must not be dropped. */
+export interface UnarchivedRows {
+  readonly zoneId: number;
+  readonly stored: number;
+  /** Null: the zone's day is not in the archive. */
+  readonly archived: number | null;
+}
+
+/** Returns the UTC days before `before` that have a partition and are in the archive for at least one zone, oldest first. */
+export async function listHotDays(db: Queryable, before: string): Promise<string[]> {
+  const { rows } = await db.execute<{ day: string }>(sql`
+    select day::text from (
+      select distinct to_date(right(c.relname::text, 8), 'YYYYMMDD') as day
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid
+      where i.inhparent in ('waf_events'::regclass, 'raw_blocks'::regclass)) p
+    where day < ${before}::date and exists (select from archive_files f
+      where f.day = p.day and f.kind = 'events' and f.retired_at is null)
+    order by day`);
+  return rows.map(({ day }) => day);
+}
+
+/**
+ * Drops the partitions of a day whose every event is in the archive, by number. Returns the zones that differ; nothing is
+ * dropped then. Writers and readers wait for a moment; this waits for them for two seconds at most.
+ */
+export async function dropArchivedDay(database: Database, day: string): Promise<UnarchivedRows[]> {
+  return inTransaction(database, async ({ tx }) => {
+    await tx.execute(sql`set local lock_timeout = '2s'`);
+    await lockArchiveDay(tx, day);
+    const [events, blocks] = (["waf_events", "raw_blocks"] as const).map((table) =>
+      partitionName(table, day),
+    );
+    const countOf = async (name: string | undefined, count: string) => {
+      const { rows } = await tx.execute<{ name: string | null }>(
+        sql`select to_regclass(${name ?? ""})::text as name`,
+      );
+      if (rows[0]?.name == null) return null;
+      return sql.raw(`select zone_id, ${count} as stored from ${name} group by zone_id`);
+    };
+    const counts = [await countOf(events, "count(*)"), await countOf(blocks, "0")].filter(
+      (part) => part !== null,
+    );
+    if (counts.length === 0) return [];
+    const { rows: differing } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
+      select zone_id as "zoneId", sum(stored)::float8 as stored, max(f.rows)::float8 as archived
+      from (${sql.join(counts, sql` union all `)}) s
+      left join (select zone_id, rows from archive_files
+        where day = ${day}::date and kind = 'events' and retired_at is null) f using (zone_id)
+      group by zone_id having max(f.rows) is distinct from sum(stored) order by zone_id`);
+    if (differing.length > 0) return differing;
+    for (const name of [events, blocks])
+      await tx.execute(sql`drop table if exists ${sql.identifier(name ?? "")}`);
+    return [];
+  });
+}
+
+/**
+ * Returns the end of the last day of a zone that is in the archive only (epoch ms), null if there is none. Postgres has every
+ * later day that is stored.
+ */
+export async function readColdEnd(db: Queryable, zoneId: number): Promise<number | null> {
+  const { rows } = await db.execute<{ at: number | null }>(sql`
+    select (extract(epoch from (max(day) + 1)::timestamp at time zone 'UTC') * 1000)::float8 as at from archive_files
+    where zone_id = ${zoneId} and kind = 'events' and retired_at is null
+      and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is null`);
+  return rows[0]?.at ?? null;
+}

@@ -1,0 +1,153 @@
+import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
+import type { Duckdb } from "../duckdb/duckdb.ts";
+import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
+import { eventFormat, metadata, quote, RECORD_FORMAT, readFile, readRecordsCsv } from "./day-files.ts";
+import type { ZoneDay } from "./day-source.ts";
+import { rowSumIn } from "./row-sum.ts";
+
+/** More than a day has addresses. */
+const MOST_ADDRESSES = 20_000_000;
+/** Values of one statement. */
+const PER_STATEMENT = 20_000;
+/** Records are some kilobytes at most, and the process of the service holds these at once. */
+export const RECORDS_PER_READ = 1_000;
+
+/** Which events of a file change, and how. */
+export interface Replacements {
+  /** By address. */
+  readonly addresses: ReadonlyMap<string, string>;
+  /** Events up to here change; epoch ms. */
+  readonly untilAt: number;
+  /** Whether the other texts of a request are emptied as well. */
+  readonly isErasure: boolean;
+}
+
+const EMPTIED = new Set(["ja4", "ua", "url", "message"]);
+
+/** Returns the addresses of an events file up to a time (epoch ms), and the number of events of each. */
+export async function countFileAddresses(
+  duckdb: Duckdb,
+  file: string,
+  untilAt: number,
+): Promise<{ ip: string; events: number }[]> {
+  const [rows = []] = await duckdb.run(
+    [
+      {
+        sql: `select encode(ip), count(*)::integer from ${readFile(file)}
+          where ip not in ('', 'erased') and epoch_ms(occurred_at) <= $1::bigint group by ip`,
+        values: [untilAt],
+      },
+    ],
+    { maxRows: MOST_ADDRESSES },
+  );
+  return rows.map(([ip, events]) => ({
+    ip: Buffer.from(ip as Uint8Array).toString(),
+    events: Number(events),
+  }));
+}
+
+/** The temporary table `replaced` (ip, by): texts of requests are parameters, never part of a statement. */
+function bindReplacements({ addresses }: Replacements): DuckdbStatement[] {
+  const [ips, by] = [[...addresses.keys()], [...addresses.values()]];
+  const inserts: DuckdbStatement[] = [];
+  for (let at = 0; at < ips.length; at += PER_STATEMENT)
+    inserts.push({
+      sql: "insert into replaced select unnest($1), unnest($2)",
+      values: [ips.slice(at, at + PER_STATEMENT), by.slice(at, at + PER_STATEMENT)],
+    });
+  return [{ sql: "create temp table replaced (ip varchar primary key, new_ip varchar)" }, ...inserts];
+}
+
+function changed(file: string, { untilAt }: Replacements): string {
+  return `from ${readFile(file)} where ip in (select ip from replaced) and epoch_ms(occurred_at) <= ${Math.trunc(untilAt)}`;
+}
+
+/**
+ * Writes an events file anew, row by row in the same order. Returns the number of changed rows, and whether every other
+ * row is the same in both files.
+ */
+export async function rewriteEvents(
+  duckdb: Duckdb,
+  { from, to, rows }: { from: string; to: string; rows: number },
+  zoneDay: ZoneDay,
+  changes: Replacements,
+): Promise<{ changed: number; isIntact: boolean }> {
+  const columns = EVENT_FILE_COLUMNS.map(({ name }) => {
+    if (name === "ip") return "coalesce(r.new_ip, e.ip) as ip";
+    const isEmptied = changes.isErasure && EMPTIED.has(name);
+    return isEmptied ? `case when r.ip is null then e.${name} else '' end as ${name}` : `e.${name}`;
+  });
+  const others = (file: string) =>
+    `(select count(*) || ' ' || coalesce(sum(${rowSumIn("duckdb")}), 0) from ${readFile(file)}
+      where file_row_number not in (select row from changed))`;
+  const results = await duckdb.run([
+    ...bindReplacements(changes),
+    { sql: `create temp table changed as select file_row_number as row ${changed(from, changes)}` },
+    {
+      sql: `copy (select ${columns.join(", ")} from ${readFile(from)} e
+          left join replaced r on r.ip = e.ip and epoch_ms(e.occurred_at) <= ${Math.trunc(changes.untilAt)}
+          order by e.file_row_number)
+        to ${quote(to)} (${eventFormat(rows)}, kv_metadata ${metadata("events", zoneDay)})`,
+    },
+    { sql: `select count(*)::integer, ${others(from)} = ${others(to)} from changed` },
+  ]);
+  const [count, isIntact] = results.at(-1)?.[0] ?? [];
+  return { changed: Number(count), isIntact: isIntact === true };
+}
+
+export interface FileRecord {
+  readonly row: number;
+  readonly record: Buffer;
+}
+
+/** Yields the records of the events that change, in order, some at a time. `events` is the file before the change. */
+export async function* readChangedRecords(
+  duckdb: Duckdb,
+  { events, records }: { events: string; records: string },
+  changes: Replacements,
+): AsyncGenerator<FileRecord[]> {
+  for (let after = -1; ; ) {
+    const results = await duckdb.run([
+      ...bindReplacements(changes),
+      { sql: `create temp table changed as select file_row_number as row ${changed(events, changes)}` },
+      {
+        sql: `select file_row_number, record from ${readFile(records)}
+          where record is not null and file_row_number > ${after} and file_row_number in (select row from changed)
+          order by file_row_number limit ${RECORDS_PER_READ}`,
+      },
+    ]);
+    const found = (results.at(-1) ?? []).map(([row, record]) => ({
+      row: Number(row),
+      record: Buffer.from(record as Uint8Array),
+    }));
+    if (found.length > 0) yield found;
+    if (found.length < RECORDS_PER_READ) return;
+    after = found.at(-1)?.row ?? after;
+  }
+}
+
+/**
+ * Writes a records file anew with the records of a CSV file (row and record in base64) instead of those in these rows.
+ * Returns whether every other record is the same in both files.
+ */
+export async function rewriteRecords(
+  duckdb: Duckdb,
+  { from, to, csv }: { from: string; to: string; csv: string },
+  zoneDay: ZoneDay,
+): Promise<boolean> {
+  const others = (file: string) =>
+    `(select count(*) || ' ' || count(record) || ' ' || coalesce(sum(('0x' || left(md5(record), 15))::ubigint), 0)
+      from ${readFile(file)} where file_row_number not in (select row from emptied))`;
+  const results = await duckdb.run([
+    {
+      sql: `create temp table emptied as select row, from_base64(record) as record from ${readRecordsCsv(csv)}`,
+    },
+    {
+      sql: `copy (select coalesce(n.record, r.record) as record from ${readFile(from)} r
+          left join emptied n on n.row = r.file_row_number order by r.file_row_number)
+        to ${quote(to)} (${RECORD_FORMAT}, kv_metadata ${metadata("records", zoneDay)})`,
+    },
+    { sql: `select ${others(from)} = ${others(to)}` },
+  ]);
+  return results.at(-1)?.[0]?.[0] === true;
+}

@@ -1,0 +1,118 @@
+import { constants, setPriority } from "node:os";
+import { type DuckDBConnection, DuckDBInstance, LIST, listValue, VARCHAR } from "@duckdb/node-api";
+import { toError } from "../../src/lib/errors.ts";
+import { messageOf } from "../../src/lib/message-of.ts";
+import type {
+  DuckdbParameter,
+  DuckdbReply,
+  DuckdbRequest,
+  DuckdbSettings,
+  DuckdbStatement,
+  DuckdbValue,
+} from "./duckdb-messages.ts";
+
+/**
+ * DuckDB in a process of its own, because its memory cannot be bounded from within and the service's processor time comes
+ * first. `duckdb.ts` starts it. Runs each request on a connection of its own and ends when the service does.
+ */
+
+/** How often the process reports its memory while statements run. */
+const REPORT_MS = 100;
+
+const running = new Map<number, DuckDBConnection>();
+const interrupted = new Set<number>();
+let opening: Promise<DuckDBInstance> | undefined;
+
+setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+// Ctrl-C reaches the whole group of processes. The service decides when this one ends.
+process.on("SIGINT", () => undefined);
+process.on("disconnect", () => process.exit(0));
+process.on("message", (request: DuckdbRequest) => {
+  if (request.kind === "open") {
+    opening = open(request.settings);
+    // The requests report it.
+    opening.catch(() => undefined);
+  } else if (request.kind === "interrupt") interrupt(request.id);
+  else void answer(request);
+});
+
+function reply(message: DuckdbReply): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+}
+
+/** Nothing outside of the folders can be reached, no extension loaded, and no statement can change that. */
+async function open({ folders, spillFolder, memoryBytes, threads }: DuckdbSettings): Promise<DuckDBInstance> {
+  const instance = await DuckDBInstance.create(":memory:", {
+    threads: String(threads),
+    memory_limit: `${memoryBytes}B`,
+    temp_directory: spillFolder,
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+    allow_community_extensions: "false",
+  });
+  const connection = await instance.connect();
+  const allowed = folders.map((folder) => `'${folder.replaceAll("'", "''")}'`).join(", ");
+  for (const statement of [
+    "set global timezone = 'UTC'",
+    `set global allowed_directories = [${allowed}]`,
+    "set global enable_external_access = false",
+    "set global lock_configuration = true",
+  ])
+    await connection.run(statement);
+  connection.closeSync();
+  return instance;
+}
+
+async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind: "run" }>): Promise<void> {
+  const timer = setInterval(reportMemory, REPORT_MS);
+  try {
+    const connection = await (await opening)?.connect();
+    if (connection === undefined) throw new Error("not open");
+    running.set(id, connection);
+    try {
+      const results: (readonly DuckdbValue[])[][] = [];
+      for (const statement of statements) {
+        if (interrupted.has(id)) throw new Error("INTERRUPT Error: Interrupted!");
+        results.push(await run(connection, statement, maxRows));
+      }
+      reply({ kind: "done", id, results });
+    } finally {
+      connection.closeSync();
+    }
+  } catch (thrown) {
+    reply({ kind: "failed", id, message: messageOf(toError(thrown)) });
+  } finally {
+    clearInterval(timer);
+    running.delete(id);
+    interrupted.delete(id);
+  }
+}
+
+async function run(
+  connection: DuckDBConnection,
+  { sql, values = [] }: DuckdbStatement,
+  maxRows: number,
+): Promise<(readonly DuckdbValue[])[]> {
+  const reader = await connection.streamAndReadUntil(
+    sql,
+    maxRows + 1,
+    values.map(toValue),
+    values.map((value) => (Array.isArray(value) ? LIST(VARCHAR) : undefined)) as never,
+  );
+  if (reader.currentRowCount > maxRows) throw new Error(`Too many rows: more than ${maxRows}`);
+  return reader.getRowsJS() as (readonly DuckdbValue[])[];
+}
+
+function toValue(value: DuckdbParameter) {
+  return typeof value === "object" && value !== null ? listValue([...value]) : value;
+}
+
+/** A request that has not begun is remembered, so that it ends before its next statement. */
+function interrupt(id: number): void {
+  interrupted.add(id);
+  running.get(id)?.interrupt();
+}
+
+function reportMemory(): void {
+  reply({ kind: "memory", residentBytes: process.memoryUsage.rss() });
+}

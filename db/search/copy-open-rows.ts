@@ -1,0 +1,54 @@
+import { createWriteStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { sql } from "drizzle-orm";
+import type pg from "pg";
+import type { EventKey } from "../../src/model/event-key.ts";
+import type { Span } from "../../src/model/span.ts";
+import { copyQuery } from "../postgres/copy-query.ts";
+import { toCondition, toMoment } from "./search-condition.ts";
+import type { EventQuery } from "./search-query.ts";
+
+interface OpenPart {
+  readonly spans: readonly Span[];
+  readonly columns: readonly string[];
+  readonly path: string;
+  /** Only the newest `limit` events that come after `after` in the order from new to old. Default: all, in no order. */
+  readonly part?: { readonly after: EventKey | null; readonly limit: number };
+}
+
+/**
+ * Writes columns of the events that a query finds in some spans into a CSV file, and returns how many events that were.
+ * The time is written in epoch ms; no value is null. The connection must be in a transaction.
+ */
+export async function copyOpenRows(
+  client: pg.PoolClient,
+  zoneId: number,
+  query: EventQuery,
+  { spans, columns, path, part }: OpenPart,
+): Promise<number> {
+  if (spans.length === 0) return 0;
+  const selected = columns.map((column) =>
+    column === "occurred_at"
+      ? "(date_part('epoch', e.occurred_at) * 1000)::bigint"
+      : `coalesce(e.${column}, '')`,
+  );
+  // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The rest
+  // of the condition only orders events within that millisecond. Written as a row comparison, the planner would take it for
+  // rare and sort the rest of the day.
+  const after = part?.after ?? null;
+  const isBehind =
+    after === null
+      ? sql``
+      : sql` and (e.occurred_at < ${toMoment(after.occurredAt)} or e.log_id < ${after.logId})`;
+  const order =
+    part === undefined ? sql`` : sql` order by e.occurred_at desc, e.log_id desc limit ${part.limit}`;
+  const select = sql`select ${sql.raw(selected.join(", "))} from waf_events e
+    where ${toCondition(zoneId, query, spans)}${isBehind}${order}`;
+  // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost twice
+  // as much.
+  if (part !== undefined && query.clauses.length === 0)
+    await client.query("set local enable_sort = off; set local max_parallel_workers_per_gather = 0");
+  const copied = await copyQuery(client, select, "format csv");
+  await pipeline(copied, createWriteStream(path));
+  return copied.rowCount;
+}

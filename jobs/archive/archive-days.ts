@@ -1,0 +1,128 @@
+import { z } from "zod";
+import type { ZoneDay } from "../../db/archive/day-source.ts";
+import { listDaysToArchive } from "../../db/archive/days-to-archive.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import type { Duckdb } from "../../db/duckdb/duckdb.ts";
+import { FenceLostError } from "../../db/postgres/fence-lost-error.ts";
+import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
+import { assertFence } from "../../db/service/leases.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { toError } from "../../src/lib/errors.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { KEPT_MS, toDay } from "../../src/model/horizon.ts";
+import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { openArchiveFolder } from "./open-folder.ts";
+import { type WriteStep, writeDay } from "./write-day.ts";
+
+/** Whoever writes or deletes in the archive folder holds this lease. */
+export const ARCHIVE_LEASE = { name: "archive", ttlMs: 60_000 };
+/** Time after the platform's retention for what arrives late or is decided late. */
+const REST_MS = HOUR_MS;
+
+/** What the archive needs to be written. */
+export interface ArchiveStore {
+  /** Absolute. */
+  readonly folder: string;
+  readonly duckdb: Duckdb;
+}
+
+export interface ArchiveDaysDeps {
+  readonly database: Database;
+  readonly archive: ArchiveStore;
+  readonly clock: Clock;
+  readonly log: Record<"info" | "warn" | "error", (facts: object, event: string) => unknown>;
+  /** How long after its end a day can still change. Default: the platform's 72 hours and one more. */
+  readonly settledAfterMs?: number;
+  readonly onStep?: (step: WriteStep) => unknown;
+}
+
+/** Returns the first UTC day (`yyyy-mm-dd`) that can still change. */
+export function firstMovingDay(now: number, settledAfterMs = KEPT_MS + REST_MS): string {
+  return toDay(now - settledAfterMs);
+}
+
+/**
+ * Writes the days that can no longer change into the archive, oldest first, one at a time over all replicas. A day that
+ * fails does not keep the others waiting. A killed run has published nothing of its day, and the next run writes that day
+ * again.
+ */
+export function createArchiveDaysJob(deps: ArchiveDaysDeps): AnyJob {
+  return defineJob({
+    name: "archive-days",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 1,
+    timeoutMs: 50 * 60_000,
+    async run(_payload, signal) {
+      await archiveDays(deps, {}, signal);
+    },
+  });
+}
+
+export interface ArchiveScope {
+  /** Null or left out: every zone. */
+  readonly zoneId?: number | null;
+  /** Called before each day with the number of days before it and of all days. */
+  readonly onDay?: (day: ZoneDay, done: number, all: number) => void;
+}
+
+/**
+ * Archives every day that can be archived now. Returns the number of written days, null if another process is archiving.
+ * @throws the first failure, after every day was tried.
+ */
+export async function archiveDays(
+  deps: ArchiveDaysDeps,
+  { zoneId = null, onDay }: ArchiveScope,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const { database, archive, clock } = deps;
+  const before = firstMovingDay(clock(), deps.settledAfterMs);
+  const days = (await listDaysToArchive(database.db, before)).filter(
+    (day) => day.waitingFor === null && (zoneId === null || day.zoneId === zoneId),
+  );
+  if (days.length === 0) return 0;
+  return holdLease(database, ARCHIVE_LEASE, async (lease) => {
+    await openArchiveFolder(database.db, archive.folder);
+    const ends = AbortSignal.any([signal, lease.lost]);
+    const failures: Error[] = [];
+    let done = 0;
+    for (const [index, day] of days.entries()) {
+      if (ends.aborted) break;
+      onDay?.(day, index, days.length);
+      try {
+        if (await archiveDay(deps, day, lease, ends)) done++;
+      } catch (thrown) {
+        if (ends.aborted || thrown instanceof FenceLostError) break;
+        const error = toError(thrown);
+        deps.log.error({ zoneId: day.zoneId, day: day.day, err: error }, "day not archived");
+        failures.push(error);
+      }
+    }
+    if (failures[0] !== undefined) throw failures[0];
+    return done;
+  });
+}
+
+/** Returns whether the day was written. */
+async function archiveDay(
+  { archive, log, ...deps }: ArchiveDaysDeps,
+  { zoneId, day }: ZoneDay,
+  lease: HeldLease,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const startedAt = performance.now();
+  const conclude = (tx: Queryable) => assertFence(tx, lease.name, lease.fence);
+  const written = await writeDay({ ...deps, ...archive, signal, conclude }, { zoneId, day });
+  if (written.outcome === "nothing-to-do") return false;
+  if (written.outcome === "counts-differ") {
+    const [first] = written.differing;
+    log.warn({ zoneId, day, differing: written.differing.length, first }, "day recounted before archiving");
+    return false;
+  }
+  const bytes = written.files.reduce((total, file) => total + file.bytes, 0);
+  const ms = Math.round(performance.now() - startedAt);
+  log.info({ zoneId, day, events: written.files[0]?.rows, bytes, ms }, "day archived");
+  if (written.withoutEvent > 0)
+    log.warn({ zoneId, day, records: written.withoutEvent }, "records without event not archived");
+  return true;
+}

@@ -1,0 +1,144 @@
+import { readdir, rm, stat } from "node:fs/promises";
+import path from "node:path";
+import {
+  forgetFiles,
+  listNamed,
+  listRetired,
+  listValidFiles,
+  markChecked,
+  readFilesOfDay,
+  retireExpired,
+} from "../../db/archive/archive-files.ts";
+import { noteDamage } from "../../db/archive/damaged-files.ts";
+import { dropArchivedDay, listHotDays } from "../../db/archive/hot-days.ts";
+import type { Database } from "../../db/client.ts";
+import { holdLease } from "../../db/postgres/hold-lease.ts";
+import { listDays } from "../../db/privacy/retention.ts";
+import { checkFile } from "../../src/archive/files/check-file.ts";
+import { statementPath } from "../../src/archive/files/day-statement.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
+import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
+import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-days.ts";
+import { openArchiveFolder } from "./open-folder.ts";
+import { temporaryFolder } from "./write-day.ts";
+
+/** Longer than any search and any export of a day, which may still read a file that was replaced. */
+const STILL_READ_MS = 60 * 60_000;
+/** An unnamed file this old is not being written any more. */
+const LEFT_BEHIND_MS = DAY_MS;
+
+export interface CleanArchiveDeps {
+  readonly database: Database;
+  readonly archive: ArchiveStore;
+  readonly log: Log;
+  readonly retention: Retention;
+  /** Null: Postgres keeps every day. */
+  readonly hotDays: number | null;
+}
+
+/**
+ * Drops archive days from Postgres once they are old enough, deletes the files past retention and those that were
+ * replaced, and removes what killed writers left. Does nothing while a day is being written.
+ */
+export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise<void> {
+  const { database, archive } = deps;
+  await holdLease(database, ARCHIVE_LEASE, async () => {
+    await openArchiveFolder(database.db, archive.folder);
+    await dropHotDays(deps, now);
+    const { eventDays, rawDays } = deps.retention;
+    const before = (days: number) => toDay(keptFrom(now, days));
+    await retireExpired(database.db, { eventsBefore: before(eventDays), recordsBefore: before(rawDays) });
+    await deleteRetired(deps);
+    await sweepFolder(deps, now);
+  });
+}
+
+/** A day is dropped only after every one of its files was read and matched its hash. */
+async function dropHotDays(
+  { database, archive, log, hotDays }: CleanArchiveDeps,
+  now: number,
+): Promise<void> {
+  if (hotDays === null) return;
+  for (const day of await listHotDays(database.db, toDay(now - hotDays * DAY_MS))) {
+    const files = await readFilesOfDay(database.db, day);
+    const damaged: { path: string; wrong: string }[] = [];
+    for (const file of files) {
+      const wrong = await checkFile(archive.folder, file);
+      if (wrong === null) continue;
+      damaged.push({ path: file.path, wrong });
+      await noteDamage(database.db, file, wrong);
+    }
+    if (damaged.length > 0) {
+      log.error({ day, damaged: damaged.slice(0, 10) }, "day kept in Postgres, archive damaged");
+      continue;
+    }
+    await markChecked(
+      database.db,
+      files.map((file) => file.path),
+    );
+    const differing = await dropArchivedDay(database, day);
+    // A zone whose day is not in the archive yet is usual; one with other numbers is not.
+    const unequal = differing.filter(({ archived }) => archived !== null);
+    if (unequal.length > 0) log.error({ day, differing: unequal }, "day kept in Postgres, archive differs");
+    else if (differing.length === 0) log.info({ day }, "archive day dropped from Postgres");
+  }
+}
+
+async function deleteRetired({ database, archive }: CleanArchiveDeps): Promise<void> {
+  const retired = await listRetired(database.db, STILL_READ_MS);
+  if (retired.length === 0) return;
+  for (const name of retired) await rm(path.join(archive.folder, name), { force: true });
+  await forgetFiles(database.db, retired);
+  const days = new Set(
+    (await listValidFiles(database.db)).map(({ zoneId, day }) => statementPath(zoneId, day)),
+  );
+  for (const name of retired) {
+    const [, zone, day] = /zone=(\d+)\/day=([\d-]+)/.exec(name) ?? [];
+    if (zone === undefined || day === undefined) continue;
+    const statement = statementPath(Number(zone), day);
+    if (!days.has(statement)) await rm(path.join(archive.folder, statement), { force: true });
+  }
+}
+
+/**
+ * Removes what killed writers left: temporary files, and files that no manifest row names. A file of a day that is neither
+ * in the manifest nor in Postgres is left alone, because it may be the only copy: the database may have been restored from
+ * an older backup.
+ */
+async function sweepFolder({ database, archive, log }: CleanArchiveDeps, now: number): Promise<void> {
+  const { folder } = archive;
+  const isOld = async (file: string) => {
+    const found = await stat(file).catch(() => null);
+    return found !== null && now - found.mtimeMs > LEFT_BEHIND_MS;
+  };
+  for (const name of await readdir(temporaryFolder(folder)).catch(() => [])) {
+    const left = path.join(temporaryFolder(folder), name);
+    if (name !== "spill" && (await isOld(left))) await rm(left, { recursive: true, force: true });
+  }
+  const present = (
+    await Promise.all(
+      ["events", "records"].map(async (kind) =>
+        (
+          await readdir(path.join(folder, kind), { recursive: true }).catch(() => [])
+        )
+          .filter((name) => name.endsWith(".parquet"))
+          .map((name) => `${kind}/${name.split(path.sep).join("/")}`),
+      ),
+    )
+  ).flat();
+  const named = await listNamed(database.db, present);
+  const unnamed = present.filter((name) => !named.has(name));
+  if (unnamed.length === 0) return;
+  const safe = new Set([
+    ...(await listDays(database.db, "waf_events")),
+    ...(await listValidFiles(database.db)).map(({ zoneId, day }) => `${zoneId} ${day}`),
+  ]);
+  for (const name of unnamed) {
+    const [, zone, day] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
+    if (!(await isOld(path.join(folder, name)))) continue;
+    if (safe.has(day ?? "") || safe.has(`${zone} ${day}`)) await rm(path.join(folder, name), { force: true });
+    else log.warn({ path: name }, "archive file without manifest row");
+  }
+}

@@ -1,0 +1,86 @@
+import path from "node:path";
+import type { NewArchiveFile } from "../../db/archive/archive-files.ts";
+import { readDayEvidence } from "../../db/archive/day-evidence.ts";
+import {
+  measureEventsFile,
+  type RecordSum,
+  sumEventsFile,
+  sumRecordsFile,
+} from "../../db/archive/day-files.ts";
+import type { ZoneDay } from "../../db/archive/day-source.ts";
+import type { EventSum } from "../../db/archive/row-sum.ts";
+import type { Queryable } from "../../db/client.ts";
+import type { Duckdb } from "../../db/duckdb/duckdb.ts";
+import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
+import {
+  addSums,
+  countHours,
+  countRules,
+  statementPath,
+  writeStatement,
+} from "../../src/archive/files/day-statement.ts";
+import { hashFile } from "../../src/archive/files/file-hash.ts";
+import { publishFile, replaceFile } from "../../src/lib/publish-file.ts";
+import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "../../src/model/archive-layout.ts";
+
+export interface VerifiedDay extends ZoneDay {
+  /** Complete files under temporary names. */
+  readonly events: string;
+  readonly records: string | null;
+  readonly sums: readonly EventSum[];
+  readonly recordSum: RecordSum;
+  readonly recordsWithoutEvent: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Gives the verified files of a day their names and writes the day's statement. Nothing is visible to a search before the
+ * returned files are entered into the manifest.
+ */
+export async function publishDay(
+  tx: Queryable,
+  { folder, duckdb }: { readonly folder: string; readonly duckdb: Duckdb },
+  verified: VerifiedDay,
+): Promise<NewArchiveFile[]> {
+  const { zoneId, day, sums, recordSum, signal } = verified;
+  const { rows, firstAt, lastAt, isOrdered } = await measureEventsFile(duckdb, verified.events);
+  if (!isOrdered) throw new ArchiveMismatchError("the events file is not in the order of time and log id");
+  const described = { zoneId, day, rows, firstAt, lastAt, hours: countHours(sums), format: ARCHIVE_FORMAT };
+  const publish = async (kind: ArchiveKind, file: string, sum: bigint): Promise<NewArchiveFile> => {
+    const hash = await hashFile(file, signal);
+    const name = archivePath(kind, zoneId, day, hash.sha256);
+    await publishFile(file, path.join(folder, name));
+    return { ...described, ...hash, kind, path: name, sum };
+  };
+  const files = [await publish("events", verified.events, addSums(sums))];
+  if (verified.records !== null) files.push(await publish("records", verified.records, recordSum.sum));
+  const statement = writeStatement({
+    zoneId,
+    day,
+    files: files.map(({ kind, path, sha256, bytes, rows, sum }) => ({
+      kind,
+      path,
+      sha256,
+      bytes,
+      rows,
+      sum: String(sum),
+    })),
+    eventsPerHour: countHours(sums),
+    eventsPerRule: countRules(sums),
+    records: recordSum.records,
+    recordsWithoutEvent: verified.recordsWithoutEvent,
+    coverage: await readDayEvidence(tx, { zoneId, day }),
+  });
+  await replaceFile(path.join(folder, statementPath(zoneId, day)), statement);
+  return files;
+}
+
+/** What an events and a records file hold; no record without a records file. */
+export async function sumFiles(duckdb: Duckdb, events: string, records: string | null) {
+  return {
+    sums: await sumEventsFile(duckdb, events),
+    recordSum: records === null ? NO_RECORDS : await sumRecordsFile(duckdb, records),
+  };
+}
+
+const NO_RECORDS: RecordSum = { rows: 0, records: 0, sum: 0n };

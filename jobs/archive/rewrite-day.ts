@@ -1,0 +1,160 @@
+import { createWriteStream } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import path from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { enterFiles, readDayFiles } from "../../db/archive/archive-files.ts";
+import { lockArchiveDay } from "../../db/archive/day-lock.ts";
+import type { ZoneDay } from "../../db/archive/day-source.ts";
+import {
+  countFileAddresses,
+  type Replacements,
+  readChangedRecords,
+  rewriteEvents,
+  rewriteRecords,
+} from "../../db/archive/rewrite-files.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
+import { compareSums } from "../../src/archive/files/compare-sums.ts";
+import { statementPath } from "../../src/archive/files/day-statement.ts";
+import { eraseRecord } from "../../src/privacy/erase-record.ts";
+import type { ArchiveStore } from "./archive-days.ts";
+import { publishDay, sumFiles } from "./publish-day.ts";
+import { temporaryFolder } from "./write-day.ts";
+
+export interface RewriteDayDeps {
+  readonly database: Database;
+  readonly archive: ArchiveStore;
+  readonly signal?: AbortSignal;
+}
+
+export interface DayChange {
+  /** Returns what an address becomes; null if it stays. */
+  readonly replace: (ip: string) => string | null;
+  /** Events up to here change; epoch ms. */
+  readonly untilAt: number;
+  /** Whether the events' other texts and their records are emptied. */
+  readonly isErasure: boolean;
+  /** Runs in the transaction that makes the new files valid. */
+  readonly conclude?: (tx: Queryable, changed: Rewritten) => Promise<void>;
+}
+
+export interface Rewritten {
+  readonly events: number;
+  readonly records: number;
+}
+
+/**
+ * Replaces addresses in the files of an archive day. The new files become valid in one transaction; the old ones are retired
+ * and deleted when no search can read them any more. Writes nothing if no address changes, so a second call costs little.
+ * Everything that does not change is compared. No other process changes the day meanwhile.
+ */
+export async function rewriteDay(
+  deps: RewriteDayDeps,
+  zoneDay: ZoneDay,
+  change: DayChange,
+): Promise<Rewritten> {
+  const { database, archive, signal } = deps;
+  const { folder, duckdb } = archive;
+  const { zoneId, day } = zoneDay;
+  await mkdir(temporaryFolder(folder), { recursive: true });
+  const work = await mkdtemp(path.join(temporaryFolder(folder), `${zoneId}-${day}-`));
+  try {
+    return await inTransaction(database, async ({ tx }) => {
+      await tx.execute("set local idle_in_transaction_session_timeout = 0");
+      await lockArchiveDay(tx, day);
+      const files = await readDayFiles(tx, zoneId, day);
+      const pathOf = (kind: string) => {
+        const found = files.find((file) => file.kind === kind);
+        return found === undefined ? null : path.join(folder, found.path);
+      };
+      const [oldEvents, oldRecords] = [pathOf("events"), pathOf("records")];
+      if (oldEvents === null) return NOTHING;
+      const addresses = new Map<string, string>();
+      for (const { ip } of await countFileAddresses(duckdb, oldEvents, change.untilAt)) {
+        const by = change.replace(ip);
+        if (by !== null && by !== ip) addresses.set(ip, by);
+      }
+      if (addresses.size === 0) return NOTHING;
+      const changes: Replacements = { ...change, addresses };
+
+      const events = path.join(work, "events.parquet");
+      const rows = files.find(({ kind }) => kind === "events")?.rows ?? 0;
+      const { changed, isIntact } = await rewriteEvents(
+        duckdb,
+        { from: oldEvents, to: events, rows },
+        zoneDay,
+        changes,
+      );
+      assertIntact(isIntact, "events");
+      let [records, emptied] = [oldRecords, 0];
+      if (change.isErasure && oldRecords !== null) {
+        const csv = path.join(work, "records.csv");
+        emptied = await emptyRecords(
+          readChangedRecords(duckdb, { events: oldEvents, records: oldRecords }, changes),
+          csv,
+        );
+        if (emptied > 0) {
+          records = path.join(work, "records.parquet");
+          assertIntact(
+            await rewriteRecords(duckdb, { from: oldRecords, to: records, csv }, zoneDay),
+            "records",
+          );
+        }
+      }
+      const sums = await sumFiles(duckdb, events, records);
+      const [different] = compareSums(
+        withoutSums((await sumFiles(duckdb, oldEvents, null)).sums),
+        withoutSums(sums.sums),
+      );
+      assertIntact(different === undefined, "counts");
+      signal?.throwIfAborted();
+      // Unchanged records keep their file, so only their row of the manifest is written again.
+      const isSame = records !== null && records === oldRecords;
+      const published = await publishDay(tx, archive, {
+        ...zoneDay,
+        ...sums,
+        events,
+        records,
+        recordsWithoutEvent: await readRecordsWithoutEvent(folder, zoneDay),
+        signal,
+      });
+      await enterFiles(tx, isSame ? published.filter(({ kind }) => kind === "events") : published);
+      const rewritten = { events: changed, records: emptied };
+      await change.conclude?.(tx, rewritten);
+      return rewritten;
+    });
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+const NOTHING: Rewritten = { events: 0, records: 0 };
+
+function withoutSums(sums: readonly { hour: number; ruleId: string; events: number }[]) {
+  return sums.map(({ hour, ruleId, events }) => ({ hour, ruleId, events }));
+}
+
+function assertIntact(isIntact: boolean, what: string): void {
+  if (!isIntact)
+    throw new ArchiveMismatchError(`a rewritten day would have lost other ${what}; nothing was changed`);
+}
+
+/** Writes the records without personal data as CSV, for `rewriteRecords`. Returns their number. */
+async function emptyRecords(found: ReturnType<typeof readChangedRecords>, csv: string): Promise<number> {
+  let emptied = 0;
+  async function* lines() {
+    for await (const records of found) {
+      emptied += records.length;
+      yield records.map(({ row, record }) => `${row},${eraseRecord(record).toString("base64")}\n`).join("");
+    }
+  }
+  await pipeline(Readable.from(lines()), createWriteStream(csv));
+  return emptied;
+}
+
+async function readRecordsWithoutEvent(folder: string, { zoneId, day }: ZoneDay): Promise<number> {
+  const text = await readFile(path.join(folder, statementPath(zoneId, day)), "utf8").catch(() => "{}");
+  return Number((JSON.parse(text) as { recordsWithoutEvent?: number }).recordsWithoutEvent ?? 0);
+}

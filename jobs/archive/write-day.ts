@@ -1,0 +1,133 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import path from "node:path";
+import { enterFiles, type NewArchiveFile, readDayFiles } from "../../db/archive/archive-files.ts";
+import { readHourCounts, recountHours } from "../../db/archive/day-evidence.ts";
+import {
+  sumEventsFile,
+  sumRecordsFile,
+  writeEventsFile,
+  writeRecordsFile,
+} from "../../db/archive/day-files.ts";
+import { copyEvents, lockDay, sumEvents, type ZoneDay } from "../../db/archive/day-source.ts";
+import { hasOpenErasure } from "../../db/archive/days-to-archive.ts";
+import type { EventSum } from "../../db/archive/row-sum.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import type { Duckdb } from "../../db/duckdb/duckdb.ts";
+import { inTransaction, type Transaction } from "../../db/postgres/transaction.ts";
+import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
+import { compareSums, type DifferingSum } from "../../src/archive/files/compare-sums.ts";
+import { type CopiedRecords, copyRecords } from "./copy-records.ts";
+import { publishDay } from "./publish-day.ts";
+
+/** The steps of writing a day, for tests that end the process at each of them. */
+export type WriteStep = "locked" | "copied" | "written" | "verified" | "published" | "entered";
+
+export interface WriteDayDeps {
+  readonly database: Database;
+  readonly duckdb: Duckdb;
+  /** The archive folder, absolute. */
+  readonly folder: string;
+  /** Runs in the transaction after the manifest's rows; fails it if another process has taken over. */
+  readonly conclude?: (tx: Queryable) => Promise<void>;
+  readonly onStep?: (step: WriteStep) => unknown;
+  readonly signal?: AbortSignal;
+}
+
+export type WrittenDay =
+  | { readonly outcome: "written"; readonly files: readonly NewArchiveFile[]; readonly withoutEvent: number }
+  /** The roll-up had counted something else. Its minutes are marked; the next attempt finds them counted anew. */
+  | { readonly outcome: "counts-differ"; readonly differing: readonly DifferingSum[] }
+  /** The zone's day is already archived, or Postgres has no partition for it. */
+  | { readonly outcome: "nothing-to-do" };
+
+/** The folder for files that are being written. Everything in it may be deleted when nothing writes. */
+export function temporaryFolder(folder: string): string {
+  return path.join(folder, "tmp");
+}
+
+/**
+ * Writes one zone's day into the archive: files under temporary names, verified against Postgres, renamed, and entered into
+ * the manifest in the transaction that kept the day from changing all the while. A process that ends anywhere has changed
+ * nothing but files that no manifest row names.
+ */
+export async function writeDay(deps: WriteDayDeps, zoneDay: ZoneDay): Promise<WrittenDay> {
+  await mkdir(temporaryFolder(deps.folder), { recursive: true });
+  const work = await mkdtemp(path.join(temporaryFolder(deps.folder), `${zoneDay.zoneId}-${zoneDay.day}-`));
+  try {
+    return await inTransaction(deps.database, (transaction) => writeLocked(deps, transaction, zoneDay, work));
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+async function writeLocked(
+  deps: WriteDayDeps,
+  transaction: Transaction,
+  zoneDay: ZoneDay,
+  work: string,
+): Promise<WrittenDay> {
+  const { tx, client } = transaction;
+  const { zoneId, day } = zoneDay;
+  if (!(await lockDay(tx, day)) || (await readDayFiles(tx, zoneId, day)).length > 0)
+    return { outcome: "nothing-to-do" };
+  // An erasure that begins from now on waits for this transaction before it looks for the day's files.
+  if (await hasOpenErasure(tx, zoneDay)) return { outcome: "nothing-to-do" };
+  await deps.onStep?.("locked");
+  const sums = await sumEvents(tx, zoneDay);
+  const differing = compareSums(await readHourCounts(tx, zoneDay), sums);
+  if (differing.length > 0) {
+    await recountHours(tx, zoneDay, differing);
+    return { outcome: "counts-differ", differing };
+  }
+  const [csv, recordsCsv] = [path.join(work, "events.csv"), path.join(work, "records.csv")];
+  const rows = await copyEvents(client, zoneDay, csv);
+  const copied = await copyRecords(transaction, zoneDay, { rows, file: recordsCsv });
+  await deps.onStep?.("copied");
+  deps.signal?.throwIfAborted();
+
+  const [events, records] = [path.join(work, "events.parquet"), path.join(work, "records.parquet")];
+  const run = { signal: deps.signal };
+  await deps.duckdb.run([writeEventsFile(csv, events, zoneDay, rows)], run);
+  await rm(csv);
+  if (copied.records > 0) await deps.duckdb.run([writeRecordsFile(recordsCsv, records, zoneDay, rows)], run);
+  await rm(recordsCsv);
+  await deps.onStep?.("written");
+
+  await verifyEvents(deps.duckdb, events, sums);
+  if (copied.records > 0) await verifyRecords(deps.duckdb, records, copied);
+  await deps.onStep?.("verified");
+
+  const files = await publishDay(tx, deps, {
+    ...zoneDay,
+    events,
+    records: copied.records > 0 ? records : null,
+    sums,
+    recordSum: copied,
+    recordsWithoutEvent: copied.unmatched,
+    signal: deps.signal,
+  });
+  await deps.onStep?.("published");
+
+  await enterFiles(tx, files);
+  await deps.conclude?.(tx);
+  await deps.onStep?.("entered");
+  return { outcome: "written", files, withoutEvent: copied.unmatched };
+}
+
+async function verifyEvents(duckdb: Duckdb, file: string, expected: readonly EventSum[]): Promise<void> {
+  const [different] = compareSums(expected, await sumEventsFile(duckdb, file));
+  if (different !== undefined) {
+    const { hour, ruleId, one, other } = different;
+    throw new ArchiveMismatchError(
+      `the events file differs from Postgres in hour ${hour}, rule ${JSON.stringify(ruleId)}: ${one} events in Postgres, ${other} in the file`,
+    );
+  }
+}
+
+async function verifyRecords(duckdb: Duckdb, file: string, expected: CopiedRecords): Promise<void> {
+  const { rows, records, sum } = await sumRecordsFile(duckdb, file);
+  if (rows !== expected.rows || records !== expected.records || sum !== expected.sum)
+    throw new ArchiveMismatchError(
+      `the records file has ${records} records in ${rows} rows, not the ${expected.records} of Postgres in ${expected.rows}`,
+    );
+}

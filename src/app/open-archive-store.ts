@@ -1,0 +1,28 @@
+import path from "node:path";
+import { createDuckdb } from "../../db/duckdb/duckdb.ts";
+import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
+import { temporaryFolder } from "../../jobs/archive/write-day.ts";
+import type { StopStack } from "../lib/stop-stack.ts";
+
+/** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */
+const MEMORY_BYTES = 160_000_000;
+const RESIDENT_BYTES = 400_000_000;
+
+/** Returns the archive as its writers need it, with a DuckDB that starts on first use and can reach only the folder. */
+export function createArchiveStore(folder: string): ArchiveStore {
+  return {
+    folder,
+    duckdb: createDuckdb({
+      folders: [folder],
+      spillInto: path.join(temporaryFolder(folder), "spill"),
+      memoryBytes: MEMORY_BYTES,
+      residentBytes: RESIDENT_BYTES,
+    }),
+  };
+}
+
+export function openArchiveStore(folder: string, stack: StopStack): ArchiveStore {
+  const store = createArchiveStore(folder);
+  stack.defer("archive writer", () => store.duckdb.close());
+  return store;
+}

@@ -1,0 +1,86 @@
+import type { Command } from "commander";
+import { readZoneArchives, type ZoneArchive } from "../../../db/archive/archive-report.ts";
+import { type DayToArchive, listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
+import { firstMovingDay } from "../../../jobs/archive/archive-days.ts";
+import type { Config } from "../../config/config.ts";
+import { toIso } from "../../http/routes/v1/parts.ts";
+import { formatBytes } from "../../lib/disk-space.ts";
+import { count, many } from "../../lib/progress-bar.ts";
+import { showTime } from "../../lib/show-time.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+
+const MOST_WAITING = 20;
+
+const HELP = `
+Shows what each zone has in the archive, and the days that will be written next or what they wait for. The command reads
+only the database; archive verify reads the files.
+
+Examples:
+  npm run -s longwatch -- archive status
+  npm run -s longwatch -- archive status --json`;
+
+/** `longwatch archive status`. */
+export function statusCommand(readConfig: () => Config, io: StoreIo): Command {
+  return storeCommand("status", "Show what is in the archive, and what waits for it.", HELP, io)
+    .option("--json", "print JSON")
+    .action(
+      storeAction<{ readonly json?: true }>(io, async (flags, read) => {
+        read.finish();
+        const config = readConfig();
+        const { zones, waiting } = await withStore(config, async (database) => {
+          const clock = await readServiceClock(database, io.clock);
+          return {
+            zones: await readZoneArchives(database.db),
+            waiting: await listDaysToArchive(database.db, firstMovingDay(clock())),
+          };
+        });
+        const { folder, hotDays } = config.archive;
+        if (flags.json === true) {
+          const dated = zones.map((zone) => ({ ...zone, checkedAt: toIso(zone.checkedAt) }));
+          await writeJson(io.stdout, { folder, hotDays, zones: dated, waiting });
+        } else
+          await writeOut(
+            io.stdout,
+            `${describeZones(zones, io)}${describeWaiting(waiting)}folder: ${folder}\n`,
+          );
+      }),
+    );
+}
+
+function describeZones(zones: readonly ZoneArchive[], io: StoreIo): string {
+  if (zones.length === 0) return "no day is in the archive\n";
+  const rows = zones.map(
+    ({ zoneId, days, firstDay, lastDay, events, eventBytes, recordBytes, checkedAt }) => [
+      String(zoneId),
+      count(days),
+      `${firstDay} to ${lastDay}`,
+      count(events),
+      formatBytes(eventBytes),
+      formatBytes(recordBytes),
+      `${showTime(checkedAt)} UTC`,
+    ],
+  );
+  return drawTable(
+    ["zone", "days", "from", "events", "event files", "record files", "checked"],
+    rows,
+    pickPaint(io),
+  );
+}
+
+function describeWaiting(waiting: readonly DayToArchive[]): string {
+  if (waiting.length === 0) return "no day waits for the archive\n";
+  const shown = waiting
+    .slice(0, MOST_WAITING)
+    .map(
+      ({ zoneId, day, waitingFor }) =>
+        `  ${day}, zone ${zoneId}: ${waitingFor === null ? "next" : `waits for ${waitingFor}`}\n`,
+    );
+  const more = waiting.length > MOST_WAITING ? `  and ${count(waiting.length - MOST_WAITING)} more\n` : "";
+  return `${many(waiting.length, "day")} not in the archive yet:\n${shown.join("")}${more}`;
+}

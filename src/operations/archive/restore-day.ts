@@ -1,0 +1,85 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import path from "node:path";
+import { readDayFiles, retireFiles } from "../../../db/archive/archive-files.ts";
+import { lockArchiveDay } from "../../../db/archive/day-lock.ts";
+import type { ZoneDay } from "../../../db/archive/day-source.ts";
+import {
+  insertEvents,
+  isDayStored,
+  readFileRecords,
+  writeEventsCsv,
+} from "../../../db/archive/restore-files.ts";
+import type { Database } from "../../../db/client.ts";
+import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
+import { ensurePartitions } from "../../../db/postgres/partitions.ts";
+import { inTransaction } from "../../../db/postgres/transaction.ts";
+import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
+import { temporaryFolder } from "../../../jobs/archive/write-day.ts";
+import { checkFile } from "../../archive/files/check-file.ts";
+import { hashEventKey } from "../../model/log-id-hash.ts";
+import { packRawBlocks } from "../../model/raw-block.ts";
+
+export interface RestoredDay {
+  readonly events: number;
+  readonly records: number;
+  /** True if Postgres still had the day, so that nothing was copied. */
+  readonly wasStored: boolean;
+}
+
+/**
+ * Brings an archive day back into Postgres, after a check of its files. From the commit on searches read Postgres; the
+ * files are retired. archive-days writes the day again later.
+ * @throws {Error} if the zone has no such archive day, or a file is damaged.
+ */
+export async function restoreDay(
+  { database, archive }: { readonly database: Database; readonly archive: ArchiveStore },
+  zoneDay: ZoneDay,
+  onProgress: (share: number) => void,
+): Promise<RestoredDay> {
+  const { zoneId, day } = zoneDay;
+  const { folder, duckdb } = archive;
+  await ensurePartitions(database, [day]);
+  await mkdir(temporaryFolder(folder), { recursive: true });
+  const work = await mkdtemp(path.join(temporaryFolder(folder), `${zoneId}-${day}-`));
+  try {
+    return await inTransaction(database, async ({ tx, client }) => {
+      await tx.execute("set local statement_timeout = 0");
+      await tx.execute("set local idle_in_transaction_session_timeout = 0");
+      await lockArchiveDay(tx, day);
+      const files = await readDayFiles(tx, zoneId, day);
+      const events = files.find(({ kind }) => kind === "events");
+      if (events === undefined)
+        throw new Error(`${day} is not an archive day of zone ${zoneId}; see longwatch archive status`);
+      for (const file of files) {
+        const wrong = await checkFile(folder, file);
+        if (wrong !== null) throw new Error(`the archive file ${file.path} ${wrong}; nothing was restored`);
+      }
+      const wasStored = await isDayStored(tx, zoneDay);
+      let count = 0;
+      if (!wasStored) {
+        const csv = path.join(work, "events.csv");
+        await writeEventsCsv(duckdb, path.join(folder, events.path), csv);
+        await insertEvents(client, csv);
+        const records = files.find(({ kind }) => kind === "records");
+        const names = {
+          events: path.join(folder, events.path),
+          records: path.join(folder, records?.path ?? ""),
+        };
+        for await (const some of records === undefined ? [] : readFileRecords(duckdb, names, events.rows)) {
+          const entries = some.map(({ occurredAt, logId, record }) => ({
+            occurredAt,
+            logIdHash: hashEventKey({ occurredAt, logId }),
+            raw: record,
+          }));
+          await insertRawBlocks(tx, zoneId, await packRawBlocks(entries));
+          count += some.length;
+          onProgress(count / events.rows);
+        }
+      }
+      for (const { kind } of files) await retireFiles(tx, { zoneId, day, kind });
+      return { events: events.rows, records: count, wasStored };
+    });
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}

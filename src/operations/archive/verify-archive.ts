@@ -1,0 +1,215 @@
+import { readdir, readFile } from "node:fs/promises";
+import path from "node:path";
+import { type ArchiveFile, listValidFiles, markChecked } from "../../../db/archive/archive-files.ts";
+import { noteDamage } from "../../../db/archive/damaged-files.ts";
+import { readDayEvidence, readHourCounts } from "../../../db/archive/day-evidence.ts";
+import { measureEventsFile, sumEventsFile, sumRecordsFile } from "../../../db/archive/day-files.ts";
+import type { EventSum } from "../../../db/archive/row-sum.ts";
+import type { Queryable } from "../../../db/client.ts";
+import type { Duckdb } from "../../../db/duckdb/duckdb.ts";
+import { checkFile } from "../../archive/files/check-file.ts";
+import { compareSums } from "../../archive/files/compare-sums.ts";
+import {
+  addSums,
+  countHours,
+  countRules,
+  DayStatement,
+  type StatedFile,
+  statementPath,
+} from "../../archive/files/day-statement.ts";
+import { toError } from "../../lib/errors.ts";
+
+/** Something that is wrong with an archive day. */
+export interface ArchiveProblem {
+  readonly zoneId: number;
+  readonly day: string;
+  /** Relative to the archive folder. */
+  readonly path: string;
+  readonly problem: string;
+}
+
+export interface VerifiedArchive {
+  readonly days: number;
+  readonly files: number;
+  readonly events: number;
+  readonly bytes: number;
+  readonly problems: readonly ArchiveProblem[];
+}
+
+interface Verifying {
+  readonly folder: string;
+  readonly duckdb: Duckdb;
+  readonly onDay: (done: number, all: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/** One archive day as it is claimed, by its statement or by the manifest. */
+interface ClaimedDay {
+  readonly zoneId: number;
+  readonly day: string;
+  readonly files: readonly StatedFile[];
+  readonly statement: DayStatement | null;
+}
+
+/**
+ * Compares the files in a folder with the statements beside them: hashes, sums, and the events per hour and rule. Needs no
+ * database, so it also checks a copy.
+ */
+export async function verifyFolder(verifying: Verifying): Promise<VerifiedArchive> {
+  const { folder } = verifying;
+  const names = (await readdir(folder, { recursive: true })).filter(
+    (name) => path.basename(name) === "_statement.json",
+  );
+  const days: ClaimedDay[] = [];
+  const problems: ArchiveProblem[] = [];
+  for (const name of names.sort()) {
+    try {
+      const statement = DayStatement.parse(JSON.parse(await readFile(path.join(folder, name), "utf8")));
+      days.push({ zoneId: statement.zoneId, day: statement.day, files: statement.files, statement });
+    } catch (thrown) {
+      problems.push({
+        zoneId: 0,
+        day: "",
+        path: name,
+        problem: `cannot be read: ${toError(thrown).message.slice(0, 200)}`,
+      });
+    }
+  }
+  return verifyDays(verifying, days, problems);
+}
+
+/** Compares the files with the manifest, with their statements, with the roll-up and with coverage. */
+export async function verifyArchive(db: Queryable, verifying: Verifying): Promise<VerifiedArchive> {
+  const rows = await listValidFiles(db);
+  const days = [...Map.groupBy(rows, ({ zoneId, day }) => `${zoneId} ${day}`).values()].map(toClaimed);
+  const problems: ArchiveProblem[] = [];
+  const claimed: ClaimedDay[] = [];
+  for (const day of days) {
+    const name = statementPath(day.zoneId, day.day);
+    const text = await readFile(path.join(verifying.folder, name), "utf8").catch(() => null);
+    const read = text === null ? null : DayStatement.safeParse(parse(text));
+    const statement = read?.success === true ? read.data : null;
+    const isSame =
+      statement !== null && JSON.stringify(hashes(statement.files)) === JSON.stringify(hashes(day.files));
+    if (!isSame)
+      problems.push({
+        ...keyOf(day),
+        path: name,
+        problem: "is missing, unreadable, or names other files than the manifest",
+      });
+    claimed.push({ ...day, statement: isSame ? statement : null });
+  }
+  const verified = await verifyDays(verifying, claimed, problems, (day, sums) =>
+    compareWithDatabase(db, day, sums),
+  );
+  const wrong = new Set(verified.problems.map(({ path }) => path));
+  await markChecked(
+    db,
+    rows.flatMap(({ path }) => (wrong.has(path) ? [] : [path])),
+  );
+  return verified;
+}
+
+function toClaimed(files: readonly ArchiveFile[]): ClaimedDay {
+  const [first] = files;
+  return {
+    zoneId: first?.zoneId ?? 0,
+    day: first?.day ?? "",
+    files: files.map(({ kind, path, sha256, bytes, rows, sum }) => ({
+      kind,
+      path,
+      sha256,
+      bytes,
+      rows,
+      sum,
+    })),
+    statement: null,
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const hashes = (files: readonly StatedFile[]) => files.map(({ sha256 }) => sha256).sort();
+const keyOf = ({ zoneId, day }: { zoneId: number; day: string }) => ({ zoneId, day });
+
+async function verifyDays(
+  { folder, duckdb, onDay, signal }: Verifying,
+  days: readonly ClaimedDay[],
+  problems: ArchiveProblem[],
+  compare?: (day: ClaimedDay, sums: readonly EventSum[]) => Promise<string[]>,
+): Promise<VerifiedArchive> {
+  for (const [index, day] of days.entries()) {
+    signal.throwIfAborted();
+    onDay(index, days.length);
+    for (const file of day.files) {
+      const found =
+        (await checkFile(folder, file, signal)) ?? (await checkContent(duckdb, folder, day, file, compare));
+      for (const problem of typeof found === "string" ? [found] : found)
+        problems.push({ ...keyOf(day), path: file.path, problem });
+    }
+  }
+  const files = days.flatMap((day) => day.files);
+  return {
+    days: days.length,
+    files: files.length,
+    events: files.reduce((sum, { kind, rows }) => sum + (kind === "events" ? rows : 0), 0),
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    problems,
+  };
+}
+
+async function checkContent(
+  duckdb: Duckdb,
+  folder: string,
+  day: ClaimedDay,
+  file: StatedFile,
+  compare?: (day: ClaimedDay, sums: readonly EventSum[]) => Promise<string[]>,
+): Promise<string[]> {
+  const name = path.join(folder, file.path);
+  if (file.kind === "records") {
+    const { rows, sum, records } = await sumRecordsFile(duckdb, name);
+    const isSame =
+      rows === file.rows && String(sum) === file.sum && records === (day.statement?.records ?? records);
+    return isSame ? [] : ["holds other records than claimed"];
+  }
+  const sums = await sumEventsFile(duckdb, name);
+  const { rows, isOrdered } = await measureEventsFile(duckdb, name);
+  const found: string[] = [];
+  if (rows !== file.rows || String(addSums(sums)) !== file.sum || !isOrdered)
+    found.push("holds other events than claimed");
+  const { statement } = day;
+  if (statement !== null && JSON.stringify(statement.eventsPerHour) !== JSON.stringify(countHours(sums)))
+    found.push("holds other events per hour than its statement");
+  if (statement !== null && JSON.stringify(statement.eventsPerRule) !== JSON.stringify(countRules(sums)))
+    found.push("holds other events per rule than its statement");
+  return [...found, ...((await compare?.(day, sums)) ?? [])];
+}
+
+/** The roll-up and the hours outlive the events, so they tell whether an archive day is still complete. */
+async function compareWithDatabase(
+  db: Queryable,
+  day: ClaimedDay,
+  sums: readonly EventSum[],
+): Promise<string[]> {
+  const counted = await readHourCounts(db, day);
+  const [different] = counted.length === 0 ? [] : compareSums(counted, sums);
+  const found =
+    different === undefined
+      ? []
+      : [
+          `has ${different.other} events of rule ${JSON.stringify(different.ruleId)} in hour ${different.hour}, the roll-up ${different.one}`,
+        ];
+  const hours = countHours(sums);
+  for (const { startsAt, events, state } of await readDayEvidence(db, day)) {
+    const hour = Number(startsAt.slice(11, 13));
+    if (state === "sealed" && events > 0 && events !== hours[hour])
+      found.push(`has ${hours[hour]} events in hour ${hour}, the sealed hour ${events}`);
+  }
+  return found;
+}

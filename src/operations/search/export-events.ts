@@ -1,0 +1,166 @@
+import { createReadStream } from "node:fs";
+import type { ScratchFile } from "../../../db/archive/archive-reader.ts";
+import { type ArchivedDay, readArchivedDays } from "../../../db/archive/archived-days.ts";
+import { runCancellable } from "../../../db/postgres/cancellable.ts";
+import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
+import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
+import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import {
+  EXPORT_COLUMNS,
+  type ExportForm,
+  exportEvents as toStatements,
+} from "../../archive/sql/export-events.ts";
+import { countBefore } from "../../archive/sql/find-rows.ts";
+import type { EventKey } from "../../model/event-key.ts";
+import type { SearchDeps } from "./search-deps.ts";
+
+/** So many open rows are copied and written in some tens of milliseconds. */
+const OPEN_ROWS = 12_000;
+/** Four row groups of a file. */
+const FILE_ROWS = 131_072;
+const CHUNK_BYTES = 262_144;
+
+/** What is left of an export: the events before `to`. */
+interface Rest {
+  readonly to: number;
+  /** The last event that was exported, if others of its day may follow. */
+  readonly after: EventKey | null;
+  /** If the last part came from the file of the day: the number of its first row. */
+  readonly endRow: number | null;
+}
+
+interface Part {
+  /** Null if the part has no events. */
+  readonly lines: ScratchFile | null;
+  readonly rest: Rest | null;
+}
+
+interface Export extends SearchDeps {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  readonly form: ExportForm;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Yields all events that a search finds as lines of text, newest first; those of one millisecond by log id, the greatest
+ * first. Each part is read on its own, so a slow reader holds neither a connection nor a snapshot, and days may move into
+ * the archive meanwhile. The next part is written while one is sent. The export may include events that arrive meanwhile.
+ */
+export async function* exportEvents(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  { form, signal }: { form: ExportForm; signal: AbortSignal },
+): AsyncGenerator<Buffer, void, undefined> {
+  const wanted = { ...deps, zoneId, plan, form, signal };
+  const begin = (rest: Rest | null) => {
+    if (rest === null) return null;
+    const part = writePart(wanted, rest);
+    // The part may fail while the one before is still being sent, before anything awaits it.
+    part.catch(() => undefined);
+    return part;
+  };
+  let next = begin({ to: plan.to, after: null, endRow: null });
+  try {
+    while (next !== null) {
+      const { lines, rest }: Part = await next;
+      next = begin(rest);
+      if (lines !== null) yield* readAndRemove(lines);
+    }
+  } finally {
+    await next?.then(({ lines }) => lines?.remove()).catch(() => undefined);
+  }
+}
+
+async function* readAndRemove({ path, remove }: ScratchFile): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) yield chunk as Buffer;
+  } finally {
+    await remove();
+  }
+}
+
+async function writePart(wanted: Export, rest: Rest): Promise<Part> {
+  const copied = wanted.files.scratchFile();
+  const lines = wanted.files.scratchFile();
+  try {
+    const found = await copyNext(wanted, rest, copied.path);
+    const part =
+      "day" in found
+        ? await writeArchived(wanted, rest, found.day, lines)
+        : await writeOpen(wanted, found, copied.path, lines);
+    if (part.lines === null) await lines.remove();
+    return part;
+  } catch (thrown) {
+    await lines.remove();
+    throw thrown;
+  } finally {
+    await copied.remove();
+  }
+}
+
+interface OpenPart {
+  readonly from: number;
+  readonly rows: number;
+}
+
+/** Copies the newest open rows of the rest, unless an archive day is newer. */
+function copyNext(
+  { archive, zoneId, plan, signal }: Export,
+  { to, after, endRow }: Rest,
+  path: string,
+): Promise<OpenPart | { readonly day: ArchivedDay }> {
+  return runCancellable(archive, signal, (database) =>
+    inSearchTransaction(database, async (tx, client) => {
+      const day = (await readArchivedDays(tx, zoneId, { from: plan.from, to })).at(-1);
+      if (day !== undefined && day.to >= to) return { day };
+      if (endRow !== null) throw new Error("a day left the archive during its export");
+      const from = Math.max(day?.to ?? plan.from, plan.from);
+      const part = { after, limit: OPEN_ROWS };
+      const spans = [{ from, to }];
+      return {
+        from,
+        rows: await copyOpenRows(client, zoneId, plan, { spans, columns: EXPORT_COLUMNS, path, part }),
+      };
+    }),
+  );
+}
+
+async function writeOpen(
+  { files, plan, form, signal }: Export,
+  { from, rows }: OpenPart,
+  path: string,
+  lines: ScratchFile,
+): Promise<Part> {
+  const older = from > plan.from ? { to: from, after: null, endRow: null } : null;
+  if (rows === 0) return { lines: null, rest: older };
+  const source = { openRows: { path, columns: EXPORT_COLUMNS } };
+  const [last = "[]"] = await files.read(
+    [],
+    toStatements(source, plan, { form, target: lines.path }),
+    signal,
+  );
+  if (rows < OPEN_ROWS) return { lines, rest: older };
+  const [occurredAt, logId] = JSON.parse(last) as [number, string];
+  return { lines, rest: { to: occurredAt + 1, after: { occurredAt, logId }, endRow: null } };
+}
+
+async function writeArchived(
+  { files, plan, form, signal }: Export,
+  { to, after, endRow }: Rest,
+  day: ArchivedDay,
+  lines: ScratchFile,
+): Promise<Part> {
+  const file = files.pathOf(day.events);
+  let end = endRow ?? day.rows;
+  if (after !== null) {
+    const [row = "[0]"] = await files.read([day.events], [countBefore(file, after)], signal);
+    [end] = JSON.parse(row) as [number];
+  }
+  const first = Math.max(0, end - FILE_ROWS);
+  const target = { form, target: lines.path };
+  await files.read([day.events], toStatements({ file, first, end }, plan, target), signal);
+  const older = day.from > plan.from ? { to: day.from, after: null, endRow: null } : null;
+  return { lines, rest: first > 0 ? { to, after: null, endRow: first } : older };
+}

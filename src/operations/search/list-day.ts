@@ -1,0 +1,45 @@
+import { readDayPage } from "../../../db/archive/archive-list.ts";
+import { readArchivedDays } from "../../../db/archive/archived-days.ts";
+import { countUpTo } from "../../archive/sql/find-rows.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import type { SearchDeps } from "./search-deps.ts";
+import { type FoundEvent, readArchivedRows } from "./search-rows.ts";
+
+interface DayPage {
+  /** Start of the UTC day, epoch ms. */
+  readonly from: number;
+  /** The last event of the previous page; null for the first page. */
+  readonly after: { readonly occurredAt: number; readonly logId: string } | null;
+  readonly limit: number;
+}
+
+/**
+ * Returns the next events of a day after a position, oldest first; those of one millisecond by log id, byte by byte. A
+ * position is an event, so a page stays the same when its day moves into the archive.
+ */
+export async function listDay(
+  { archive, files }: SearchDeps,
+  zoneId: number,
+  { from, after, limit }: DayPage,
+  signal: AbortSignal,
+): Promise<FoundEvent[]> {
+  const window = { from, to: from + DAY_MS };
+  const [day] = await readArchivedDays(archive.db, zoneId, window);
+  if (day === undefined) {
+    const events = await readDayPage(archive.db, zoneId, { ...window, after, limit });
+    return events.map((event) => ({ ...event, archived: null }));
+  }
+  const first = after === null ? 0 : await skipTo(files, day.events, after, signal);
+  const count = Math.min(limit, day.rows - first);
+  return count <= 0 ? [] : readArchivedRows(files, [{ day, rows: { first, count } }], signal);
+}
+
+async function skipTo(
+  files: SearchDeps["files"],
+  file: Parameters<SearchDeps["files"]["pathOf"]>[0],
+  after: NonNullable<DayPage["after"]>,
+  signal: AbortSignal,
+): Promise<number> {
+  const [row = "[0]"] = await files.read([file], [countUpTo(files.pathOf(file), after)], signal);
+  return (JSON.parse(row) as [number])[0];
+}

@@ -1,0 +1,8 @@
+import type { ArchiveReader } from "../../../db/archive/archive-reader.ts";
+import type { Database } from "../../../db/client.ts";
+
+/** What a search is answered from: the events in Postgres and the files of archive days. */
+export interface SearchDeps {
+  readonly archive: Database;
+  readonly files: ArchiveReader;
+}

@@ -1,0 +1,43 @@
+import { cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
+import { runCancellable } from "../../../db/postgres/cancellable.ts";
+import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
+import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
+import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import { type FoundGroups, groupColumns, groupEvents, readGroups } from "../../archive/sql/group-events.ts";
+import type { SearchDeps } from "./search-deps.ts";
+
+interface AnsweredGroups extends FoundGroups {
+  /** Whether files of the archive had a part in the answer. */
+  readonly source: "archive" | "events";
+}
+
+/**
+ * Returns one page of groups. Events that are not in files are copied out of Postgres as far as they pass the search, and
+ * one statement of DuckDB reads both. The manifest and the copied events are of one view of the data.
+ */
+export async function searchGroups(
+  { archive, files: reader }: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<AnsweredGroups> {
+  const columns = groupColumns(plan);
+  const { path, remove } = reader.scratchFile();
+  try {
+    const { days, copied } = await runCancellable(archive, signal, (database) =>
+      inSearchTransaction(database, async (tx, client) => {
+        const days = await readArchivedDays(tx, zoneId, plan);
+        const spans = cutOut(plan, days);
+        return { days, copied: await copyOpenRows(client, zoneId, plan, { spans, columns, path }) };
+      }),
+    );
+    const source = days.length > 0 ? "archive" : "events";
+    if (days.length === 0 && copied === 0) return { groups: [], total: 0, source };
+    const files = days.map(({ events }) => events);
+    const openRows = copied === 0 ? null : { path, columns };
+    const statements = groupEvents({ files: files.map(reader.pathOf), openRows }, plan);
+    return { ...readGroups(await reader.read(files, statements, signal), plan), source };
+  } finally {
+    await remove();
+  }
+}

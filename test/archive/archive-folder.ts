@@ -1,0 +1,79 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import type { ArchiveDamagedError } from "../../db/archive/archive-damaged-error.ts";
+import { type ArchiveReader, createArchiveReader } from "../../db/archive/archive-reader.ts";
+import type { Database } from "../../db/client.ts";
+import { rollUpBatch } from "../../db/detection/roll-up.ts";
+import { createDuckdb, type Duckdb } from "../../db/duckdb/duckdb.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { writeDay } from "../../jobs/archive/write-day.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
+
+export interface ArchiveFolder {
+  readonly folder: string;
+  readonly duckdb: Duckdb;
+  readonly files: ArchiveReader;
+  /** The files that were found missing or damaged. */
+  readonly damaged: ArchiveDamagedError[];
+  close(): Promise<void>;
+}
+
+/** A folder for archive files, and a DuckDB that may read and write there. */
+export async function openFolder(): Promise<ArchiveFolder> {
+  const folder = await mkdtemp(path.join(tmpdir(), "longwatch-archive-"));
+  const scratch = path.join(folder, "scratch");
+  await mkdir(scratch);
+  const duckdb = createDuckdb({
+    folders: [folder],
+    spillInto: scratch,
+    memoryBytes: 256_000_000,
+    residentBytes: 1_000_000_000,
+  });
+  const damaged: ArchiveDamagedError[] = [];
+  const onDamaged = (error: ArchiveDamagedError) => void damaged.push(error);
+  const files = createArchiveReader({ duckdb, folder, scratch, timeoutMs: 60_000, onDamaged });
+  const close = async () => {
+    await duckdb.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { folder, duckdb, files, damaged, close };
+}
+
+/** As `openFolder`, for the running test. */
+export async function openTestFolder(): Promise<ArchiveFolder> {
+  const folder = await openFolder();
+  onTestFinished(() => folder.close());
+  return folder;
+}
+
+/**
+ * Writes a zone's day (`yyyy-mm-dd`) into the archive, records included, and removes its events and records from Postgres
+ * unless they are kept there.
+ */
+export async function archiveDay(
+  database: Database,
+  { folder, duckdb }: Pick<ArchiveFolder, "folder" | "duckdb">,
+  day: string,
+  { zoneId = 101, isKept = false } = {},
+): Promise<void> {
+  const write = () => writeDay({ database, duckdb, folder }, { zoneId, day });
+  let { outcome } = await write();
+  // Minutes that are not rolled up yet are marked. Rolled up, they agree.
+  if (outcome === "counts-differ") {
+    const rollUp = () => inTransaction(database, ({ tx }) => rollUpBatch(tx, { zoneId, limit: 5_000 }));
+    while ((await rollUp()).counted > 0);
+    ({ outcome } = await write());
+  }
+  if (outcome !== "written") throw new Error(`${day} was not archived: ${outcome}`);
+  if (isKept) return;
+  await inTransaction(database, async ({ client }) => {
+    const span = [zoneId, `${day}T00:00:00Z`, new Date(Date.parse(`${day}T00:00:00Z`) + DAY_MS)];
+    await client.query(
+      "delete from waf_events where zone_id = $1 and occurred_at >= $2 and occurred_at < $3",
+      span,
+    );
+    await client.query("delete from raw_blocks where zone_id = $1 and day = $2", [zoneId, day]);
+  });
+}

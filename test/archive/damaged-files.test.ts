@@ -1,0 +1,58 @@
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { type ArchiveFolder, archiveDay, openTestFolder } from "./archive-folder.ts";
+import { type Ask, NOW, openArchive, post } from "./support.ts";
+
+const WINDOW = { from: NOW - 30 * HOUR_MS, to: NOW };
+const SEARCH = "/shield/event-logs/101/search";
+const DAMAGED = "The archive's file of 2026-11-19 is missing or damaged.";
+
+async function findEventsFile({ folder }: ArchiveFolder): Promise<string> {
+  const day = path.join(folder, "events/zone=101/day=2026-11-19");
+  const [name = ""] = (await readdir(day)).filter((name) => name.endsWith(".parquet"));
+  return path.join(day, name);
+}
+
+async function expectDamaged(ask: Ask): Promise<void> {
+  for (const body of [WINDOW, { ...WINDOW, query: "a" }, { ...WINDOW, groupBy: ["country"] }]) {
+    const answer = await ask(SEARCH, post({ ...body, page: 30 }));
+    expect(answer.status).toBe(503);
+    expect(answer.text).toContain(DAMAGED);
+  }
+  expect(
+    (await ask("/shield/event-logs/101/export", post({ ...WINDOW, to: WINDOW.from + HOUR_MS }))).text,
+  ).toContain(DAMAGED);
+  expect((await ask("/shield/event-logs/101/11-19-2026")).text).toContain(DAMAGED);
+  const open = await ask(SEARCH, post({ ...WINDOW, from: NOW - HOUR_MS, groupBy: ["country"] }));
+  expect(open.status).toBe(200);
+}
+
+it("answers 503 with the day while a file is missing or damaged, and answers again when the file is whole", async () => {
+  const folder = await openTestFolder();
+  const { ask, database } = await openArchive({ parts: { files: folder.files } });
+  await archiveDay(database, folder, "2026-11-19");
+  const file = await findEventsFile(folder);
+  const whole = await readFile(file);
+  const wanted = { ...WINDOW, groupBy: ["country"] };
+
+  // Nothing in Parquet notices a changed byte.
+  const changed = Buffer.from(whole);
+  changed[1_000] = (changed[1_000] ?? 0) ^ 1;
+  await writeFile(file, changed);
+  await expectDamaged(ask);
+  expect(folder.damaged.at(-1)?.damage).toBe("does not have the content that was archived");
+
+  await rename(file, `${file}.away`);
+  await expectDamaged(ask);
+  expect(folder.damaged.at(-1)?.damage).toBe("is missing");
+
+  await writeFile(file, whole);
+  const answer = await ask(SEARCH, post(wanted));
+  expect(answer.status).toBe(200);
+
+  // The file was found whole before: DuckDB notices that it is gone.
+  await rename(file, `${file}.away`);
+  await expectDamaged(ask);
+});

@@ -1,0 +1,177 @@
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { readDayFiles } from "../../../db/archive/archive-files.ts";
+import { archiveCommand } from "../../../src/cli/archive/archive.ts";
+import { eraseCommand } from "../../../src/cli/erase/erase.ts";
+import { runStoreCommand } from "../../cli/run-store-command.ts";
+import { environment } from "../../privacy/erasure-world.ts";
+import { personalEvent } from "../../privacy/some-events.ts";
+import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
+import {
+  type ArchiveWorld,
+  DAY,
+  hostileEvents,
+  inFileOrder,
+  listFiles,
+  NOW,
+  openArchiveWorld,
+  readEventsFile,
+  readRecordsFile,
+  recordOf,
+  ZONE,
+} from "./archive-world.ts";
+
+const EVENTS = hostileEvents();
+let world: ArchiveWorld;
+
+beforeAll(async () => {
+  world = await openArchiveWorld();
+  await world.store(EVENTS);
+  await run("write");
+});
+
+const run = (line: string) =>
+  runStoreCommand(
+    archiveCommand,
+    { ...environment(world.database), LONGWATCH_ARCHIVE_DIR: world.folder },
+    line.split(" "),
+    { now: NOW },
+  );
+
+const files = () => readDayFiles(world.database.db, ZONE, DAY);
+
+/** A copy of the archive folder whose events file is changed by one byte. */
+function damagedCopy(): string {
+  const copy = path.join(makeTemporaryFolder("copy"), "archive");
+  cpSync(world.folder, copy, { recursive: true });
+  const name = path.join(
+    copy,
+    listFiles(copy).find((file) => file.startsWith(`events/zone=${ZONE}/`) && file.endsWith(".parquet")) ??
+      "",
+  );
+  const bytes = readFileSync(name);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+  writeFileSync(name, bytes);
+  return copy;
+}
+
+test("archive status shows what is archived and how large it is", async () => {
+  const shown = await run("status");
+  const json = JSON.parse((await run("status --json")).out);
+
+  expect(shown.out).toContain(`${DAY} to ${DAY}`);
+  expect(shown.out).toContain("no day waits for the archive");
+  const [events, records] = await files();
+  expect(json).toMatchObject({
+    folder: world.folder,
+    hotDays: 7,
+    zones: [
+      {
+        zoneId: ZONE,
+        days: 1,
+        events: EVENTS.length,
+        eventBytes: events?.bytes,
+        recordBytes: records?.bytes,
+      },
+    ],
+    waiting: [],
+  });
+});
+
+test("archive verify finds nothing in an intact archive, with and without the database", async () => {
+  const copy = path.join(makeTemporaryFolder("copy"), "archive");
+  cpSync(world.folder, copy, { recursive: true });
+
+  for (const line of ["verify", `verify --offline ${copy}`]) {
+    const { out, code } = await run(line);
+    expect(out).toMatch(/^\d days?, \d files, .*nothing differs\n$/);
+    expect(code).toBe(0);
+  }
+});
+
+test("archive verify --offline names a damaged file and exits with 1", async () => {
+  const { out, code } = await run(`verify --offline ${damagedCopy()}`);
+
+  expect(out).toMatch(
+    /1 problem:\n {2}events\/zone=101\/day=2026-11-18\/[0-9a-f]{16}\.parquet has another SHA-256/,
+  );
+  expect(code).toBe(1);
+});
+
+test("archive verify finds an archive day that is not what the roll-up counted", async () => {
+  const { pool } = world.database;
+  await pool.query(
+    "update rule_buckets set total = total + 1, other = other + 1 where width = 3600 and rule_id = '942100'",
+  );
+
+  const { out, code } = await run("verify");
+
+  expect(out).toMatch(/has \d+ events of rule "942100" in hour \d+, the roll-up \d+/);
+  expect(code).toBe(1);
+  await pool.query(
+    "update rule_buckets set total = total - 1, other = other - 1 where width = 3600 and rule_id = '942100'",
+  );
+});
+
+test("archive restore brings a dropped day back, byte for byte, and the day is archived to the same files again", async () => {
+  const { pool } = world.database;
+  const before = await files();
+  await pool.query(`drop table waf_events_20261118, raw_blocks_20261118`);
+
+  const { out, code } = await run(`restore --zone ${ZONE} --day ${DAY}`);
+
+  expect(out).toContain(`${EVENTS.length} events; ${EVENTS.length} records copied`);
+  expect(code).toBe(0);
+  expect(await files()).toEqual([]);
+  expect((await run("write")).out).toBe("1 day written\n");
+  const after = await files();
+  expect(after.map(({ sha256 }) => sha256).sort()).toEqual(before.map(({ sha256 }) => sha256).sort());
+  const pathOf = (kind: string) =>
+    path.join(world.folder, after.find((file) => file.kind === kind)?.path ?? "");
+  expect(await readEventsFile(world, pathOf("events"))).toEqual(inFileOrder(EVENTS));
+  expect(await readRecordsFile(world, pathOf("records"))).toEqual(inFileOrder(EVENTS).map(recordOf));
+});
+
+test("erase finds and empties events that are only in the archive, and counts them", async () => {
+  const day = "2026-11-10";
+  const at = Date.parse(day);
+  const ip = "198.51.100.23";
+  await world.store([personalEvent("theirs", at, ip), personalEvent("other", at + 1, "198.51.100.24")], {
+    zoneId: 105,
+  });
+  await run("write");
+  await world.database.pool.query("drop table waf_events_20261110, raw_blocks_20261110");
+  const erase = (line: string) =>
+    runStoreCommand(
+      eraseCommand,
+      { ...environment(world.database), LONGWATCH_ARCHIVE_DIR: world.folder },
+      line.split(" "),
+      { now: NOW },
+    );
+
+  const counted = JSON.parse((await erase(`--ip ${ip} --dry-run --json`)).out);
+  const erased = JSON.parse((await erase(`--ip ${ip} --yes --json`)).out);
+
+  expect(counted.found.events).toBe(1);
+  expect(erased.counts).toMatchObject({ events: 1, records: 1 });
+  const [file] = (await readDayFiles(world.database.db, 105, day)).filter(({ kind }) => kind === "events");
+  const events = await readEventsFile(world, path.join(world.folder, file?.path ?? ""));
+  expect(events.map(({ ip, ua, url, message, ruleId }) => [ip, ua, url, message, ruleId])).toEqual([
+    ["erased", "", "", "", "942100"],
+    [
+      "198.51.100.24",
+      "Mozilla of a person",
+      "https://shop.example.test/me?mail=a@b.test",
+      "matched a@b.test",
+      "942100",
+    ],
+  ]);
+});
+
+test("archive restore refuses a day that is not in the archive", async () => {
+  const { err, code } = await run(`restore --zone ${ZONE} --day 2026-01-01`);
+
+  expect(err).toContain(`2026-01-01 is not an archive day of zone ${ZONE}`);
+  expect(code).toBe(1);
+});

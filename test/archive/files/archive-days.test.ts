@@ -1,0 +1,195 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { readDayFiles } from "../../../db/archive/archive-files.ts";
+import { listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
+import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
+import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
+import type { WriteStep } from "../../../jobs/archive/write-day.ts";
+import { makeEvent } from "../../detection/trend-support.ts";
+import { silent } from "../../ingest/ingest-support.ts";
+import { mountSmallDisk } from "../../support/small-disk.ts";
+import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
+import {
+  type ArchiveWorld,
+  DAY,
+  DAY_START,
+  hostileEvents,
+  inFileOrder,
+  listFiles,
+  NOW,
+  openArchiveWorld,
+  readEventsFile,
+} from "./archive-world.ts";
+
+const DAY_MS = 86_400_000;
+const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
+let world: ArchiveWorld;
+
+beforeAll(async () => {
+  world = await openArchiveWorld();
+});
+
+const eventsOn = (day: number, count = 3) =>
+  Array.from({ length: count }, (_, index) =>
+    makeEvent({ occurredAt: DAY_START + day * DAY_MS + index * 3_600_000, logId: `d${day}-${index}` }),
+  );
+
+const run = (over: Partial<Parameters<typeof createArchiveDaysJob>[0]> = {}) =>
+  createArchiveDaysJob({
+    database: world.database,
+    archive: world,
+    clock: () => NOW,
+    log: silent,
+    ...over,
+  }).run({} as never, new AbortController().signal);
+
+const archived = async (zoneId: number) => {
+  const { rows } = await world.database.pool.query<{ day: string }>(
+    "select day::text from archive_files where zone_id = $1 and kind = 'events' and retired_at is null order by day",
+    [zoneId],
+  );
+  return rows.map(({ day }) => day);
+};
+
+test("archive-days writes the days that can no longer change and leaves those that can", async () => {
+  await world.store([...eventsOn(-1), ...eventsOn(0), ...eventsOn(1)], { zoneId: 201 });
+
+  await run();
+
+  // The day after DAY ended less than 72 hours before NOW.
+  expect(await archived(201)).toEqual(["2026-11-17", DAY]);
+});
+
+test("a day waits for open hours, held events, stale minutes and erasures, and is archived once they are gone", async () => {
+  const { pool, db } = world.database;
+  await world.store(eventsOn(0), { zoneId: 202 });
+  const waitingFor = async () =>
+    (await listDaysToArchive(db, "2026-11-19")).find(({ zoneId, day }) => zoneId === 202 && day === DAY)
+      ?.waitingFor;
+  const hour = `${DAY}T05:00:00Z`;
+
+  await pool.query(
+    "update coverage_windows set state = 'open', sealed_at = null, evidence = null where zone_id = 202 and starts_at = $1",
+    [hour],
+  );
+  expect(await waitingFor()).toBe("open hours");
+  await pool.query("delete from coverage_windows where zone_id = 202 and starts_at = $1", [hour]);
+  expect(await waitingFor()).toBe("missing hours");
+  await pool.query(
+    "insert into coverage_windows (zone_id, starts_at, state, gap_reason) values (202, $1, 'gap', 'x')",
+    [hour],
+  );
+  await pool.query(
+    "insert into held_events (occurred_at, zone_id, log_id, route) values ($1, 202, 'held', 'list')",
+    [hour],
+  );
+  expect(await waitingFor()).toBe("held events");
+  await pool.query("delete from held_events");
+  await pool.query("insert into dirty_buckets (zone_id, rule_id, minute) values (202, 'x', $1)", [hour]);
+  expect(await waitingFor()).toBe("stale minutes");
+  await run();
+  expect(await archived(202)).toEqual([]);
+  await pool.query("delete from dirty_buckets");
+  expect(await waitingFor()).toBeNull();
+  await run();
+  expect(await archived(202)).toEqual([DAY]);
+});
+
+test("two runs at once archive a day once", async () => {
+  await world.store(eventsOn(0), { zoneId: 203 });
+
+  await Promise.all([run(), run()]);
+  await run();
+
+  expect(await archived(203)).toEqual([DAY]);
+});
+
+test("archive-days refuses the folder of another database, and one that lacks the manifest's files", async () => {
+  await world.store(eventsOn(-1), { zoneId: 204 });
+  await run();
+  await world.store(eventsOn(0), { zoneId: 204 });
+  const foreign = makeTemporaryFolder("foreign");
+  writeFileSync(path.join(foreign, "archive.json"), JSON.stringify({ format: 1, id: "0".repeat(32) }));
+
+  await expect(run({ archive: { ...world, folder: foreign } })).rejects.toThrow(
+    "belongs to another Longwatch database",
+  );
+  await expect(run({ archive: { ...world, folder: makeTemporaryFolder("empty") } })).rejects.toThrow(
+    /is empty, but the manifest names \d+ files/,
+  );
+  expect(await archived(204)).toEqual(["2026-11-17"]);
+});
+
+test.each<WriteStep>(["locked", "copied", "written", "verified", "published", "entered"])(
+  "a process that is killed once a day is %s leaves nothing visible, and the next run archives the day",
+  async (step) => {
+    const zoneId = 210 + ["locked", "copied", "written", "verified", "published", "entered"].indexOf(step);
+    const events = hostileEvents();
+    await world.store(events, { zoneId });
+
+    expect(await live(step)).toBe("SIGKILL");
+
+    expect(await readDayFiles(world.database.db, zoneId, DAY)).toEqual([]);
+    expect(await live("")).toBeNull();
+    const [file] = (await readDayFiles(world.database.db, zoneId, DAY)).filter(
+      ({ kind }) => kind === "events",
+    );
+    expect(await readEventsFile(world, path.join(world.folder, file?.path ?? ""))).toEqual(
+      inFileOrder(events),
+    );
+    const named = listFiles(world.folder).filter(
+      (name) => name.includes(`zone=${zoneId}/`) && name.endsWith(".parquet"),
+    );
+    expect(named).toHaveLength(2);
+  },
+);
+
+async function live(step: string): Promise<string | null> {
+  const child = fork(PROGRAM, [world.database.url, world.folder, String(NOW), step], {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [, signal] = (await once(child, "close")) as [number | null, string | null];
+  return signal;
+}
+
+const disk = mountSmallDisk(3);
+
+test.skipIf(disk === null)(
+  "a full disk leaves the day in Postgres and nothing half written, and the day is archived once there is room",
+  async () => {
+    if (disk === null) return;
+    onTestFinished(() => disk.remove());
+    const full = await openArchiveWorld();
+    const folder = path.join(disk.folder, "archive");
+    const duckdb = createDuckdb({
+      folders: [folder],
+      spillInto: path.join(folder, "tmp"),
+      memoryBytes: 128e6,
+      residentBytes: 400e6,
+    });
+    onTestFinished(() => duckdb.close());
+    const events = Array.from({ length: 6_000 }, (_, index) =>
+      makeEvent({ occurredAt: DAY_START + index, logId: `f${index}`, url: `/${"x".repeat(500)}${index}` }),
+    );
+    await full.store(events);
+    const runFull = () =>
+      createArchiveDaysJob({
+        database: full.database,
+        archive: { folder, duckdb },
+        clock: () => NOW,
+        log: silent,
+      }).run({} as never, new AbortController().signal);
+
+    await expect(runFull()).rejects.toThrow(/No space left|ENOSPC/);
+
+    expect(listFiles(folder)).toEqual(["archive.json"]);
+    disk.enlarge(64);
+    await runFull();
+    expect(listFiles(folder).filter((name) => name.endsWith(".parquet"))).toHaveLength(2);
+  },
+);

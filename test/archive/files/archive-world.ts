@@ -1,0 +1,177 @@
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { afterAll } from "vitest";
+import { readFile } from "../../../db/archive/day-files.ts";
+import { createDuckdb, type Duckdb } from "../../../db/duckdb/duckdb.ts";
+import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
+import { ensurePartitions } from "../../../db/postgres/partitions.ts";
+import { hashEventKey } from "../../../src/model/log-id-hash.ts";
+import { packRawBlocks } from "../../../src/model/raw-block.ts";
+import type { WafEvent } from "../../../src/model/waf-event.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
+import { storeEvents } from "../../db/new-events.ts";
+import { makeEvent } from "../../detection/trend-support.ts";
+import { rollUp } from "../../privacy/erasure-world.ts";
+import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
+import { HOSTILE } from "../query/draw.ts";
+
+export const DAY = "2026-11-18";
+export const DAY_START = Date.parse(DAY);
+/** Early enough on the fifth day after that the day can no longer change. */
+export const NOW = DAY_START + 4 * 86_400_000 + 3_600_000 * 2;
+export const ZONE = 101;
+
+/** Texts that a file could change: line ends, quotes, what CSV and COPY treat as special, and what decoders drop. */
+const SPECIAL = [
+  "",
+  null,
+  "\u{FEFF}begins with a byte order mark",
+  "line\nline\r\nline\r",
+  '"quoted", and "" doubled',
+  "\\N",
+  "\\.",
+  "=1+1",
+  "\u{1F4A9}\u{10FFFF}\u{FFFF}",
+  "a\u0001\u001f\u007f\u0085\u2028",
+  "x".repeat(8_192),
+  "NULL",
+  "null",
+];
+
+/** Events with each special text in every column, two of each, over the whole day. */
+export function hostileEvents(): WafEvent[] {
+  const texts = [...SPECIAL, ...HOSTILE];
+  return texts.flatMap((text, index) => {
+    const fields = {
+      feature: text,
+      ip: text,
+      ja4: text,
+      ua: text,
+      url: text,
+      asn: text,
+      country: text,
+      message: text,
+    };
+    const occurredAt = DAY_START + Math.floor((index * 86_399_999) / texts.length);
+    const more = { ruleId: index % 3 === 0 ? text : "942100", action: index % 5 === 0 ? text : "block" };
+    return ["b", "a"].map((prefix) =>
+      makeEvent({ ...fields, ...more, occurredAt, logId: `${prefix}${text?.slice(0, 20) ?? ""}${index}` }),
+    );
+  });
+}
+
+/** A record for an event, with bytes that are no UTF-8. */
+export function recordOf({ logId, occurredAt }: WafEvent): Buffer {
+  const text = JSON.stringify({ logId, timestamp: occurredAt, log: "\u{FEFF}x" });
+  return Buffer.concat([Buffer.from(text), Buffer.from([0, 0xff, 0xfe, 0xc3, 0x28])]);
+}
+
+export interface ArchiveWorld {
+  readonly database: MigratedDatabase;
+  readonly duckdb: Duckdb;
+  readonly folder: string;
+  /** Stores events of a day and their records, with the roll-up done. `records` is false for those without one. */
+  store(events: readonly WafEvent[], options?: StoreOptions): Promise<void>;
+}
+
+interface StoreOptions {
+  readonly zoneId?: number;
+  readonly hasRecord?: (event: WafEvent, index: number) => boolean;
+  /** Default: every hour of the events' days. */
+  readonly isSealed?: boolean;
+}
+
+/** A database, an archive folder and a DuckDB, for one test file. */
+export async function openArchiveWorld(): Promise<ArchiveWorld> {
+  const database = await createMigratedDatabase();
+  const folder = makeTemporaryFolder("archive");
+  const duckdb = createDuckdb({
+    folders: [folder],
+    spillInto: path.join(folder, "tmp"),
+    memoryBytes: 192_000_000,
+    residentBytes: 500_000_000,
+  });
+  afterAll(async () => {
+    await duckdb.close();
+    await database.drop();
+  });
+  const store = async (events: readonly WafEvent[], options: StoreOptions = {}) => {
+    const { zoneId = ZONE, hasRecord = () => true, isSealed = true } = options;
+    const days = [
+      ...new Set(events.map(({ occurredAt }) => new Date(occurredAt).toISOString().slice(0, 10))),
+    ];
+    await ensurePartitions(database, days);
+    await storeEvents(database, zoneId, events, { expectNew: false });
+    const entries = events.filter(hasRecord).map((event) => ({
+      occurredAt: event.occurredAt,
+      logIdHash: hashEventKey(event),
+      raw: recordOf(event),
+    }));
+    await insertRawBlocks(database.db, zoneId, await packRawBlocks(entries));
+    await rollUp(database);
+    if (isSealed) for (const day of days) await sealDay(database, zoneId, day);
+  };
+  return { database, duckdb, folder, store };
+}
+
+/** Every hour of the day sealed. */
+export async function sealDay({ pool }: MigratedDatabase, zoneId: number, day: string): Promise<void> {
+  await pool.query(
+    `insert into coverage_windows (zone_id, starts_at, state, sealed_at, evidence)
+     select $1, hour, 'sealed', hour + interval '1 day', '{"looks": 2}'
+     from generate_series($2::timestamptz, $2::timestamptz + interval '23 hours', interval '1 hour') hour
+     on conflict (zone_id, starts_at) do update set state = 'sealed', sealed_at = excluded.sealed_at, evidence = excluded.evidence`,
+    [zoneId, `${day}T00:00:00Z`],
+  );
+}
+
+const TEXTS = ["feature", "rule_id", "ip", "ja4", "ua", "url", "asn", "country", "action", "message"];
+
+/** The events of a file, every text by its bytes. */
+export async function readEventsFile({ duckdb }: ArchiveWorld, file: string): Promise<WafEvent[]> {
+  const columns = ["log_id", "route", ...TEXTS].map((name) => `encode(${name})`);
+  const [rows = []] = await duckdb.run([
+    {
+      sql: `select epoch_ms(occurred_at), ${columns.join(", ")} from ${readFile(file)} order by file_row_number`,
+    },
+  ]);
+  const text = (value: unknown) => (value === null ? null : Buffer.from(value as Uint8Array).toString());
+  return rows.map(([at, logId, route, feature, ruleId, ip, ja4, ua, url, asn, country, action, message]) => ({
+    occurredAt: Number(at),
+    logId: text(logId) ?? "",
+    route: text(route) as "search",
+    feature: text(feature),
+    ruleId: text(ruleId),
+    ip: text(ip),
+    ja4: text(ja4),
+    ua: text(ua),
+    url: text(url),
+    asn: text(asn),
+    country: text(country),
+    action: text(action),
+    message: text(message),
+  }));
+}
+
+export async function readRecordsFile({ duckdb }: ArchiveWorld, file: string): Promise<(Buffer | null)[]> {
+  const [rows = []] = await duckdb.run([
+    { sql: `select record from ${readFile(file)} order by file_row_number` },
+  ]);
+  return rows.map(([record]) => (record === null ? null : Buffer.from(record as Uint8Array)));
+}
+
+/** Ascending by time and bytes of the id, as a file has them. */
+export function inFileOrder(events: readonly WafEvent[]): WafEvent[] {
+  return events.toSorted(
+    (one, other) =>
+      one.occurredAt - other.occurredAt || Buffer.compare(Buffer.from(one.logId), Buffer.from(other.logId)),
+  );
+}
+
+/** The names of all files in a folder, relative to it. */
+export function listFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .sort();
+}

@@ -1,0 +1,256 @@
+import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { enterFiles, readDayFiles } from "../../../db/archive/archive-files.ts";
+import { readColdEnd } from "../../../db/archive/hot-days.ts";
+import { readOldestRows } from "../../../db/privacy/retention.ts";
+import { cleanArchive } from "../../../jobs/archive/clean-archive.ts";
+import { openArchiveFolder } from "../../../jobs/archive/open-folder.ts";
+import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
+import { writeDay } from "../../../jobs/archive/write-day.ts";
+import { eraseRecord } from "../../../src/privacy/erase-record.ts";
+import { storeEvents } from "../../db/new-events.ts";
+import { makeEvent } from "../../detection/trend-support.ts";
+import { silent } from "../../ingest/ingest-support.ts";
+import {
+  type ArchiveWorld,
+  DAY_START,
+  inFileOrder,
+  listFiles,
+  openArchiveWorld,
+  readEventsFile,
+  readRecordsFile,
+  recordOf,
+} from "./archive-world.ts";
+
+const DAY_MS = 86_400_000;
+const ZONE = 301;
+let world: ArchiveWorld;
+let nextDay = 0;
+
+beforeAll(async () => {
+  world = await openArchiveWorld();
+  await openArchiveFolder(world.database.db, world.folder);
+});
+
+/** A day of its own for each test, a month before the others. */
+async function archiveDay(events = 4) {
+  const from = DAY_START - (60 + nextDay++) * DAY_MS;
+  const day = new Date(from).toISOString().slice(0, 10);
+  const stored = Array.from({ length: events }, (_, index) =>
+    makeEvent({
+      occurredAt: from + index * 3_600_000,
+      logId: `${day}-${index}`,
+      ip: `203.0.113.${index % 2}`,
+      ua: "a browser",
+      url: "/me?mail=a@b.test",
+      ja4: "t13",
+      message: "matched a@b.test",
+    }),
+  );
+  await world.store(stored, { zoneId: ZONE });
+  await writeDay(world, { zoneId: ZONE, day });
+  return { day, events: stored };
+}
+
+const RETENTION = { rawDays: 400, ipDays: 400, eventDays: 400, rollUpDays: 800 };
+
+const clean = (over: Partial<Parameters<typeof cleanArchive>[0]> = {}, now = DAY_START) =>
+  cleanArchive(
+    { database: world.database, archive: world, log: silent, retention: RETENTION, hotDays: null, ...over },
+    now,
+  );
+
+const partitions = async () => {
+  const { rows } = await world.database.pool.query<{ name: string }>(
+    "select inhrelid::regclass::text as name from pg_inherits where inhparent = any(array['waf_events', 'raw_blocks']::regclass[])",
+  );
+  return rows.map(({ name }) => name);
+};
+const partitionsOf = async (day: string) =>
+  (await partitions()).filter((name) => name.endsWith(day.replaceAll("-", "")));
+
+const fileOf = async (day: string, kind: string) => {
+  const file = (await readDayFiles(world.database.db, ZONE, day)).find((one) => one.kind === kind);
+  return path.join(world.folder, file?.path ?? "");
+};
+
+test("a day is dropped from Postgres after its hot days, and not before", async () => {
+  const { day } = await archiveDay();
+
+  await clean({ hotDays: 7 }, Date.parse(day) + 7 * DAY_MS);
+  expect(await partitionsOf(day)).toHaveLength(2);
+  await clean({ hotDays: null });
+  expect(await partitionsOf(day)).toHaveLength(2);
+  await clean({ hotDays: 7 }, Date.parse(day) + 8 * DAY_MS);
+  expect(await partitionsOf(day)).toEqual([]);
+  // What commands say of stored data includes the files.
+  expect(await readColdEnd(world.database.db, ZONE)).toBeGreaterThanOrEqual(Date.parse(day) + DAY_MS);
+  const oldest = await readOldestRows(world.database.db);
+  for (const at of [oldest.event, oldest.raw, oldest.fullAddress])
+    expect(at).toBeLessThanOrEqual(Date.parse(day));
+});
+
+test("a day stays in Postgres while a file is damaged, an event is not in its file, or a zone is not archived", async () => {
+  const [damaged, more, other] = [await archiveDay(), await archiveDay(), await archiveDay()];
+  writeFileSync(await fileOf(damaged.day, "records"), "not Parquet");
+  await world.database.pool.query(
+    "insert into waf_events (occurred_at, zone_id, log_id, route) values ($1, $2, 'more', 'list')",
+    [`${more.day}T01:00:00Z`, ZONE],
+  );
+  await world.store([makeEvent({ occurredAt: Date.parse(other.day), logId: "x" })], {
+    zoneId: 302,
+    isSealed: false,
+  });
+
+  await clean({ hotDays: 7 });
+
+  for (const { day } of [damaged, more, other]) expect(await partitionsOf(day)).toHaveLength(2);
+  rmSync(await fileOf(damaged.day, "records"));
+});
+
+test("an event that arrives for an archive day is quarantined with its reason, and its file and Postgres stay the same", async () => {
+  const { day, events } = await archiveDay();
+  const known = await partitionsOf(day);
+  const late = makeEvent({ occurredAt: Date.parse(day) + 5, logId: "late", url: "/a\tb\n" });
+  const today = makeEvent({ occurredAt: DAY_START, logId: "today" });
+  await world.store([today], { zoneId: 303 });
+
+  const stored = await storeEvents(world.database, ZONE, [late, { ...today, logId: "today2" }], {
+    expectNew: true,
+  });
+
+  expect(stored.inserted).toBe(1);
+  expect(await partitionsOf(day)).toEqual(known);
+  const { rows } = await world.database.pool.query(
+    "select day::text, route, reason, convert_from(raw, 'UTF8') as raw from quarantined_entries where zone_id = $1",
+    [ZONE],
+  );
+  expect(rows).toEqual([
+    {
+      day,
+      route: "search",
+      reason: `${day} is an archive day, which does not change any more`,
+      raw: expect.stringContaining(String.raw`/a\tb\n`),
+    },
+  ]);
+  const { rows: counted } = await world.database.pool.query(
+    "select count(*)::integer as events from waf_events where zone_id = $1 and occurred_at >= $2::timestamptz and occurred_at < $2::timestamptz + interval '1 day'",
+    [ZONE, day],
+  );
+  expect(counted[0].events).toBe(events.length);
+});
+
+test("files past retention are deleted, the records before the events", async () => {
+  const { day } = await archiveDay();
+  const [events, records] = [await fileOf(day, "events"), await fileOf(day, "records")];
+  const at = Date.parse(day) + 100 * DAY_MS;
+  const age = () =>
+    world.database.pool.query("update archive_files set retired_at = retired_at - interval '2 hours'");
+
+  await clean({ retention: { ...RETENTION, rawDays: 90 } }, at);
+  expect([existsSync(events), existsSync(records)]).toEqual([true, true]);
+  await age();
+  await clean({ retention: { ...RETENTION, rawDays: 90 } }, at);
+  expect([existsSync(events), existsSync(records)]).toEqual([true, false]);
+  await clean({ retention: { ...RETENTION, rawDays: 90, eventDays: 90 } }, at);
+  await age();
+  await clean({ retention: { ...RETENTION, rawDays: 90, eventDays: 90 } }, at);
+  expect(listFiles(world.folder).filter((name) => name.includes(day))).toEqual([]);
+});
+
+test("what killed writers left is removed after a day, but not a file that may be the only copy", async () => {
+  const { day } = await archiveDay();
+  const file = await fileOf(day, "events");
+  const named = [
+    path.join(path.dirname(file), "0123456789abcdef.parquet"),
+    path.join(world.folder, "tmp", "101-left"),
+  ];
+  const only = path.join(world.folder, "events", "only.parquet");
+  for (const name of [...named, only]) {
+    writeFileSync(name, "x");
+    utimesSync(name, 1, 1);
+  }
+  const fresh = path.join(path.dirname(file), "ffffffffffffffff.parquet");
+  writeFileSync(fresh, "x");
+
+  await clean({}, Date.now());
+
+  expect(named.map((name) => existsSync(name))).toEqual([false, false]);
+  expect([file, only, fresh].map((name) => existsSync(name))).toEqual([true, true, true]);
+  rmSync(only);
+  rmSync(fresh);
+});
+
+test("an erasure empties the covered events and their records in new files, changes nothing else, and is safe to repeat", async () => {
+  const { day, events } = await archiveDay(6);
+  const before = [await fileOf(day, "events"), await fileOf(day, "records")];
+  const change = {
+    replace: (ip: string) => (ip === "203.0.113.1" ? "erased" : null),
+    untilAt: events[3]?.occurredAt ?? 0,
+    isErasure: true,
+  };
+  const rewrite = () =>
+    rewriteDay({ database: world.database, archive: world }, { zoneId: ZONE, day }, change);
+
+  // The fifth is covered by its address, but later.
+  expect(await rewrite()).toEqual({ events: 2, records: 2 });
+  expect(await rewrite()).toEqual({ events: 0, records: 0 });
+
+  const after = [await fileOf(day, "events"), await fileOf(day, "records")];
+  expect(after).not.toEqual(before);
+  const isErased = (index: number) => index === 1 || index === 3;
+  expect(await readEventsFile(world, after[0] ?? "")).toEqual(
+    inFileOrder(events).map((event, index) =>
+      isErased(index) ? { ...event, ip: "erased", ua: "", url: "", ja4: "", message: "" } : event,
+    ),
+  );
+  expect(await readRecordsFile(world, after[1] ?? "")).toEqual(
+    inFileOrder(events).map((event, index) =>
+      isErased(index) ? eraseRecord(recordOf(event)) : recordOf(event),
+    ),
+  );
+  await world.database.pool.query("update archive_files set retired_at = retired_at - interval '2 hours'");
+  await clean();
+  expect(before.map((name) => existsSync(name))).toEqual([false, false]);
+  expect(after.map((name) => existsSync(name))).toEqual([true, true]);
+});
+
+test("pseudonyms replace addresses in the events file and leave the records file as it is", async () => {
+  const { day, events } = await archiveDay(4);
+  const records = await fileOf(day, "records");
+
+  const rewritten = await rewriteDay(
+    { database: world.database, archive: world },
+    { zoneId: ZONE, day },
+    { replace: (ip) => `anon-${ip}`, untilAt: Date.parse(day) + DAY_MS, isErasure: false },
+  );
+
+  expect(rewritten).toEqual({ events: 4, records: 0 });
+  expect(await fileOf(day, "records")).toBe(records);
+  expect((await readEventsFile(world, await fileOf(day, "events"))).map(({ ip, url }) => [ip, url])).toEqual(
+    events.map(({ ip, url }) => [`anon-${ip}`, url]),
+  );
+});
+
+test("a file that becomes valid again keeps its row and is not deleted", async () => {
+  const { day } = await archiveDay();
+  const [file] = (await readDayFiles(world.database.db, ZONE, day)).filter(({ kind }) => kind === "events");
+  if (file === undefined) throw new Error("no file");
+  const again = {
+    ...file,
+    sum: BigInt(file.sum),
+    firstAt: file.firstAt?.getTime() ?? null,
+    lastAt: file.lastAt?.getTime() ?? null,
+  };
+  await world.database.pool.query(
+    "update archive_files set retired_at = now() - interval '2 hours' where path = $1",
+    [file.path],
+  );
+  await enterFiles(world.database.db, [again]);
+
+  await clean();
+
+  expect(existsSync(path.join(world.folder, file.path))).toBe(true);
+  expect(await readDayFiles(world.database.db, ZONE, day)).toHaveLength(2);
+});

@@ -1,0 +1,155 @@
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { toCsvLine } from "../../../src/archive/csv/csv-line.ts";
+import { planSearch } from "../../../src/archive/query/plan-search.ts";
+import { DIMENSIONS } from "../../../src/archive/query/search.ts";
+import type { EventSource } from "../../../src/archive/sql/event-source.ts";
+import { EXPORT_COLUMNS, exportEvents } from "../../../src/archive/sql/export-events.ts";
+import { fetchRows, findMatches, readMatches, readRows } from "../../../src/archive/sql/find-rows.ts";
+import { groupColumns, groupEvents, readGroups } from "../../../src/archive/sql/group-events.ts";
+import type { Piece } from "../../../src/archive/sql/piece.ts";
+import { readSearch as readNaively } from "../../../src/emulator/query/request.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
+import { createFractions } from "../../detection/support/histories.ts";
+import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
+import { createDraw, DAYS, drawBody, drawEvents, FIRST_DAY, HOSTILE } from "../query/draw.ts";
+import { createNaiveSearch } from "../query/naive-search.ts";
+import { mustRead } from "../query/world.ts";
+import { writeEventsFile } from "./write-events-file.ts";
+
+const draw = createDraw(createFractions(20_261_122));
+const events = drawEvents(draw, 1_000, "");
+const naive = createNaiveSearch(events);
+let archive: ArchiveFolder;
+let files: string[];
+
+beforeAll(async () => {
+  archive = await openFolder();
+  files = DAYS.map((day) => path.join(archive.folder, `${day}.parquet`));
+  for (const [index, file] of files.entries()) {
+    const ofDay = events.filter(({ occurredAt }) => Math.floor((occurredAt - FIRST_DAY) / DAY_MS) === index);
+    await writeEventsFile(archive.duckdb, file, ofDay);
+  }
+});
+afterAll(() => archive.close());
+
+async function run(statements: readonly Piece[]): Promise<string[]> {
+  const results = await archive.duckdb.run(statements, {});
+  return (results.at(-1) ?? []).map(([row]) => String(row));
+}
+
+function ask(body: object) {
+  const read = readNaively(body, "search");
+  if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
+  return { search: read.search, plan: planSearch(mustRead(body)) };
+}
+
+/** The first days are files, and of the last `open` ones the rows that pass are in a CSV file. */
+async function openSource(body: object, columns: readonly string[], open: number): Promise<EventSource> {
+  const inFiles = files.slice(0, files.length - open);
+  const found = naive(ask({ ...body, groupBy: [], page: 0 }).search);
+  if (found.kind !== "rows") throw new Error("no rows");
+  const rest = found.all.filter(({ occurredAt }) => occurredAt >= FIRST_DAY + inFiles.length * DAY_MS);
+  if (rest.length === 0) return { files: inFiles, openRows: null };
+  const lines = rest.map(({ occurredAt, fields }) =>
+    columns
+      .map((column) => {
+        if (column === "occurred_at") return String(occurredAt);
+        const text = fields[column === "rule_id" ? "ruleId" : column] ?? "";
+        return `"${text.replaceAll('"', '""')}"`;
+      })
+      .join(","),
+  );
+  const csv = path.join(archive.folder, "open.csv");
+  await writeFile(csv, lines.map((line) => `${line}\n`).join(""));
+  return { files: inFiles, openRows: { path: csv, columns } };
+}
+
+test("DuckDB's groups are the naive ones, from files, from open rows and from both", async () => {
+  for (let round = 0; round < 60; round++) {
+    const body = { ...drawBody(draw, events), groupBy: [draw.one(DIMENSIONS), draw.one(DIMENSIONS)] };
+    const { search, plan } = ask(body);
+    const source = await openSource(body, groupColumns(plan), draw.below(files.length));
+    const wanted = naive(search);
+    if (wanted.kind !== "groups") throw new Error("no groups");
+    const found = readGroups(await run(groupEvents(source, plan)), plan);
+    const groups = wanted.page.map(({ sparkline, ...group }) => ({ ...group, sparkline: sparkline ?? null }));
+    expect({ body, ...found }).toEqual({ body, total: wanted.total, groups });
+  }
+}, 120_000);
+
+test("DuckDB's pages are the naive ones", async () => {
+  for (let round = 0; round < 60; round++) {
+    const body = { ...drawBody(draw, events), groupBy: [] };
+    const { search, plan } = ask(body);
+    const wanted = naive(search);
+    if (wanted.kind !== "rows") throw new Error("no rows");
+    const [offset, limit] = [plan.page * plan.pageSize, plan.pageSize];
+    const newerOpen = files.map(() => 0);
+    const matches = readMatches(await run([findMatches(files, plan, { offset, limit, newerOpen })]));
+    const total = matches.reduce((sum, one) => sum + one.total, 0);
+    const places = matches
+      .filter(({ rows }) => rows.length > 0)
+      .sort((one, other) => one.file - other.file)
+      .map(({ file, rows }) => ({ path: files[file] ?? "", rows }));
+    const rows = places.length === 0 ? [] : readRows(await run([fetchRows(places)])).reverse();
+    const page = rows.map(({ file: _file, row: _row, ...event }) => event);
+    expect({ body, total, page }).toEqual({ body, total: wanted.total, page: wanted.page });
+  }
+}, 120_000);
+
+test("DuckDB writes the lines of CSV that toCsvLine writes, whatever the texts", async () => {
+  const character = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 3 }),
+    fc.constantFrom(
+      "\u001b",
+      "\u202e",
+      "\u061c",
+      "\uFEFF",
+      String.raw`\u00aF`,
+      "\u0085",
+      "\\",
+      "漢",
+      '"',
+      ",",
+      "\r\n",
+      "=",
+      "\uFF1D",
+    ),
+  );
+  const text = fc
+    .array(character, { maxLength: 8 })
+    .map((parts) => parts.join("").replaceAll("\0", "").toWellFormed());
+  const rows = fc.sample(fc.array(text, { minLength: 10, maxLength: 10 }), 400);
+  const path = `${archive.folder}/any.csv`;
+  const quoted = rows.map((cells, at) =>
+    [at, ...cells.map((cell) => `"${cell.replaceAll('"', '""')}"`)].join(","),
+  );
+  await writeFile(path, quoted.map((line) => `${line}\n`).join(""));
+  const target = `${archive.folder}/lines.csv`;
+  const openRows = { path, columns: EXPORT_COLUMNS };
+  await run(
+    exportEvents({ openRows }, planSearch(mustRead({ from: 0, to: 1_000 })), { form: "csv", target }),
+  );
+  const wanted = rows.map((cells, at) => toCsvLine([String(at), ...cells])).reverse();
+  expect((await readFile(target, "utf8")).split("\r\n")).toEqual(wanted.join("").split("\r\n"));
+});
+
+test("a text that is asked for is never SQL nor a pattern", async () => {
+  for (const text of HOSTILE) {
+    for (const op of ["eq", "in", "contains", "wildcard"]) {
+      const body = {
+        from: FIRST_DAY,
+        to: FIRST_DAY + 5 * DAY_MS,
+        filters: [{ field: draw.one(DIMENSIONS), op, value: [text, "' or '1'='1"] }],
+        groupBy: ["feature"],
+      };
+      const { search, plan } = ask(body);
+      const wanted = naive(search);
+      const found = readGroups(await run(groupEvents({ files, openRows: null }, plan)), plan);
+      expect({ body, total: found.total }).toEqual({ body, total: wanted.total });
+    }
+  }
+}, 120_000);

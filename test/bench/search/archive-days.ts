@@ -1,0 +1,59 @@
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { type ArchiveReader, createArchiveReader } from "../../../db/archive/archive-reader.ts";
+import type { Database } from "../../../db/client.ts";
+import { createDuckdb, type Duckdb } from "../../../db/duckdb/duckdb.ts";
+import { dropPartitionsBefore } from "../../../db/postgres/partitions.ts";
+import { writeDay } from "../../../jobs/archive/write-day.ts";
+import { DAY_MS } from "../../../src/lib/units.ts";
+import { toDay } from "../../../src/model/horizon.ts";
+
+/** Days of the platform and one more are not archived yet, as in the service. */
+const OPEN_DAYS = 3;
+/** Postgres keeps archived days for so long. */
+const HOT_DAYS = 7;
+const MEMORY_BYTES = 256_000_000;
+const RESIDENT_BYTES = 1_000_000_000;
+
+export interface ArchiveFiles {
+  readonly duckdb: Duckdb;
+  readonly files: ArchiveReader;
+  readonly folder: string;
+}
+
+/** The archive's files in a folder, with the bounds of the service. */
+export function openFiles(parent: string): ArchiveFiles {
+  const [folder, scratch] = [path.join(parent, "archive"), path.join(parent, "scratch")];
+  for (const one of [folder, scratch]) mkdirSync(one, { recursive: true });
+  const duckdb = createDuckdb({
+    folders: [folder, scratch],
+    spillInto: scratch,
+    memoryBytes: MEMORY_BYTES,
+    residentBytes: RESIDENT_BYTES,
+  });
+  return { duckdb, folder, files: createArchiveReader({ duckdb, folder, scratch }) };
+}
+
+/** Writes every day that gains no more events into the archive, as of `nowMs`; quick where it has been done. */
+export async function archiveDays(
+  database: Database,
+  { duckdb, folder }: ArchiveFiles,
+  nowMs: number,
+  onArchived: () => void,
+): Promise<number> {
+  const last = toDay(nowMs - OPEN_DAYS * DAY_MS);
+  const { rows } = await database.pool.query<{ zoneId: number; day: string }>(
+    `select zone_id as "zoneId", d.day::text from (
+       select distinct zone_id, (starts_at at time zone 'UTC')::date as day from coverage_windows where stored_count > 0) d
+     where day < $1::date and not exists (select from archive_files f where f.zone_id = d.zone_id and f.day = d.day)
+     order by day, zone_id`,
+    [last],
+  );
+  for (const zoneDay of rows) {
+    const { outcome } = await writeDay({ database, duckdb, folder }, zoneDay);
+    if (outcome !== "written") throw new Error(`${zoneDay.day} of zone ${zoneDay.zoneId}: ${outcome}`);
+    onArchived();
+  }
+  await dropPartitionsBefore(database, "waf_events", toDay(nowMs - HOT_DAYS * DAY_MS));
+  return rows.length;
+}
