@@ -28,7 +28,7 @@ export interface ArchiveReaderOptions {
 }
 
 export interface ArchiveReader {
-  pathOf(file: ArchiveFile): string;
+  readonly pathOf: (file: ArchiveFile) => string;
   /**
    * Runs statements that read these files, and returns the first column of the last one's rows. Compares each file with
    * its hash before its first use.
@@ -103,7 +103,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       if (thrown instanceof DuckdbError && thrown.code === "DUCKDB_DIED") return attempt();
       throw thrown;
     });
-    return (results.at(-1) ?? []).map(([text]) => String(text));
+    return (results.at(-1) ?? []).map(([text]) => (typeof text === "string" ? text : ""));
   }
 
   return {

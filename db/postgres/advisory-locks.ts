@@ -3,7 +3,6 @@ export const ADVISORY_LOCKS = {
   migrate: 7_603_001,
   partitions: 7_603_002,
   erasures: 7_603_003,
-  closedDays: 7_603_011,
   /** Locked by the trigger that numbers alert transitions. */
   alertTransitions: 7_603_012,
 } as const;

@@ -12,7 +12,7 @@ export function toMoment(ms: number): SQL {
 }
 
 /** As Postgres reads it. Times that nothing can be stored at are brought to the nearest that can. */
-export function momentOf(ms: number): string {
+function momentOf(ms: number): string {
   return new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString();
 }
 
@@ -28,7 +28,7 @@ export function toCondition(zoneId: number, query: EventQuery, spans: readonly S
 }
 
 /** A clause over `e`, of any table that has these columns. */
-export function toClause({ columns, tests }: SearchClause): SQL {
+function toClause({ columns, tests }: SearchClause): SQL {
   return or(columns.flatMap((column) => tests.map((test) => toTest(column, test))));
 }
 
@@ -92,7 +92,7 @@ function toWithin(text: SQL, network: string): SQL {
   ]);
 }
 
-export function and(conditions: readonly SQL[]): SQL {
+function and(conditions: readonly SQL[]): SQL {
   return sql`(${sql.join([...conditions], sql` and `)})`;
 }
 

@@ -12,7 +12,7 @@ const MOST_MB = 64;
 type Asked = Pick<Database, "client" | "pool" | "parallelWorkers">;
 
 /**
- * Runs the statements of one search on one view of the data, so that rows, totals and counts made in advance agree
+ * Runs the statements of one search on one view of the data, so that rows, totals and the manifest agree
  * while ingest goes on. Scans of many events are worth several processes and memory; compiling them never was.
  */
 export function inSearchTransaction<T>(
@@ -39,7 +39,7 @@ export function inSearchTransaction<T>(
 }
 
 /** Once more where retention dropped a day that the search had seen a moment before: then it sees none. */
-export async function againWithoutTable<T>(search: () => Promise<T>): Promise<T> {
+async function againWithoutTable<T>(search: () => Promise<T>): Promise<T> {
   try {
     return await search();
   } catch (thrown) {

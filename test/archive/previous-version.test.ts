@@ -34,8 +34,9 @@ async function copyMigrations(): Promise<string> {
 }
 
 test("a day that the version before has closed is searched in Postgres, and then archived", async () => {
-  const { url, drop } = await createTestDatabase();
-  onTestFinished(drop);
+  const empty = await createTestDatabase();
+  const { url } = empty;
+  onTestFinished(() => empty.drop());
   const database = createDatabase({ url, max: 4, applicationName: "test", onError: () => undefined });
   onTestFinished(() => database.close());
   await applyMigrations(drizzle(database.pool), { migrationsFolder: await copyMigrations() });

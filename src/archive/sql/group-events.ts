@@ -8,7 +8,7 @@ import { duck, type Piece, raw } from "./piece.ts";
 /** What a group's context is made of. Few values each, so that their combinations are few. */
 const CONTEXT = ["feature", "rule_id", "asn", "country", "action"];
 
-export interface FoundGroup {
+interface FoundGroup {
   /** In the order of `groupBy`. */
   readonly key: Readonly<Record<string, string>>;
   readonly count: number;

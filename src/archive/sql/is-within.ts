@@ -50,7 +50,7 @@ function isWithinIpv6(column: string, address: string, bits: number): Piece {
   const hex = (number: bigint) => number.toString(16).padStart(32, "0");
   const last = value + 2n ** BigInt(128 - bits) - 1n;
   const lower = raw(`lower(${column})`);
-  const known = raw(groupsOf(`${withoutMask(column)}`, 1));
+  const known = raw(groupsOf(withoutMask(column), 1));
   return and([
     duck`contains(${raw(column)}, ':')`,
     duck`(regexp_full_match(${lower}, ${bound(IPV6)}) or (regexp_full_match(${lower}, ${bound(MASKED_IPV6)})

@@ -194,10 +194,10 @@ function drawFilter(draw: Draw, events: readonly WafEvent[]) {
   return { field, op, value };
 }
 
-/** Dimensions whose counts are made in advance. */
-export const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
+/** Dimensions with few values each, which groups are counted by at once. */
+const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
 
-/** A question about whole days that counts made in advance may answer: of one dimension, or of any of them together. */
+/** A question about such dimensions only: of one of them, or of several together. */
 export function drawCountedBody(draw: Draw, events: readonly WafEvent[]) {
   const first = draw.below(3);
   const field = draw.one(COUNTED);

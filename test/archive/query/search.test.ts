@@ -5,7 +5,7 @@ import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated
 import { storeEvents } from "../../db/new-events.ts";
 import { createFractions } from "../../detection/support/histories.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive-folder.ts";
-import { createDraw, DAYS, drawBody, drawEvents } from "./draw.ts";
+import { createDraw, DAYS, drawBody, drawCountedBody, drawEvents } from "./draw.ts";
 import { createNaiveSearch } from "./naive-search.ts";
 import { expectSame, ZONE } from "./world.ts";
 
@@ -25,7 +25,9 @@ afterAll(() => Promise.all([database.drop(), folder.close()]));
 /** Asks `count` random questions about these events; returns how many answers the archive had a part in. */
 async function askAtRandom(events: readonly WafEvent[], count: number): Promise<number> {
   const naive = createNaiveSearch(events);
-  const bodies: object[] = Array.from({ length: count }, () => drawBody(draw, events));
+  const bodies: object[] = Array.from({ length: count }, () =>
+    draw.chance(0.3) ? drawCountedBody(draw, events) : drawBody(draw, events),
+  );
   let archived = 0;
   const ask = async () => {
     for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {

@@ -37,7 +37,7 @@ afterAll(() => archive.close());
 
 async function run(statements: readonly Piece[]): Promise<string[]> {
   const results = await archive.duckdb.run(statements, {});
-  return (results.at(-1) ?? []).map(([row]) => String(row));
+  return (results.at(-1) ?? []).map(([row]) => (typeof row === "string" ? row : ""));
 }
 
 function ask(body: object) {
