@@ -31,6 +31,7 @@ const complain = (text) => process.stderr.write(`${text}\n`);
 
 const GATE = [
   ["tsc", "--noEmit"],
+  ["tsc", "--noEmit", "--project", "src/console"],
   ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "jobs", "test"],
   ["biome", "check"],
   ["knip"],
