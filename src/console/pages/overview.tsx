@@ -1,3 +1,22 @@
-export default function Page() {
-  return <p>soon</p>;
+import classes from "./overview/overview.module.css";
+import { Attention } from "./overview/attention.tsx";
+import { ChangedRules } from "./overview/changed-rules.tsx";
+import { EventChart } from "./overview/event-chart.tsx";
+import { RecentCoverage } from "./overview/recent-coverage.tsx";
+import { IngestLine } from "./overview/ingest-line.tsx";
+
+/** Is anything wrong, and is the record whole? */
+export default function OverviewPage() {
+  return (
+    <div className={classes["page"]}>
+      <h1 className="lw-unseen">Overview</h1>
+      <Attention />
+      <EventChart />
+      <div className={classes["columns"]}>
+        <ChangedRules />
+        <RecentCoverage />
+      </div>
+      <IngestLine />
+    </div>
+  );
 }

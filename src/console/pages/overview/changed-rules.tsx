@@ -1,0 +1,102 @@
+import { Link } from "wouter";
+import { type RuleItem, useRules } from "../../api/rules.ts";
+import { useTrend } from "../../api/trend.ts";
+import { Ago } from "../../components/ago.tsx";
+import { FilterValue } from "../../components/filter-value.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Sparkline } from "../../components/sparkline.tsx";
+import { Empty, QueryView } from "../../components/states.tsx";
+import { formatNumber } from "../../../lib/format.ts";
+import { formatCount, formatLength } from "../../look/words.ts";
+import { useSpan } from "../../state/span.ts";
+import { usePageLink } from "../../state/url-state.ts";
+import { useZones, useZoneTitle } from "../../state/zones.ts";
+import classes from "./overview.module.css";
+
+const SHOWN = 8;
+/** Below it a change is chance. */
+const LEAST_EVENTS = 10;
+
+/** How far a rule is above its usual count, in units of chance: 10 against 2 counts less than 1,000 against 200. */
+function changeOf({ total, baseline }: RuleItem): number {
+  if (baseline === null || total < LEAST_EVENTS) return 0;
+  return (total - baseline) / Math.sqrt(baseline + 10);
+}
+
+/** The rules whose count differs most from the usual one. */
+export function ChangedRules() {
+  const { only, zones } = useZones();
+  const span = useSpan();
+  const query = useRules({ zone: only?.id ?? null, ...span }, 200);
+  const ids = new Set(zones.map(({ id }) => id));
+  return (
+    <Panel title="Rules that changed most" about={`${formatLength(span.toMs - span.fromMs)} against the 28 days before`} flush>
+      <QueryView query={query} rows={SHOWN} asking="the counts of every rule">
+        {({ items }) => {
+          const rules = items
+            .filter(({ zoneId }) => ids.has(zoneId))
+            .sort((one, other) => changeOf(other) - changeOf(one) || other.total - one.total)
+            .slice(0, SHOWN);
+          if (rules.length === 0) return <Empty>No rule had an event in this span.</Empty>;
+          return (
+            <table className={classes["rules"]}>
+              <thead>
+                <tr>
+                  <th>rule</th>
+                  <th className={classes["number"]}>usual</th>
+                  <th className={classes["number"]}>now</th>
+                  <th className={classes["trend"]}>trend</th>
+                  <th className={classes["number"]}>last</th>
+                </tr>
+              </thead>
+              <tbody>
+                {rules.map((rule) => (
+                  <RuleRow key={`${rule.zoneId} ${rule.ruleId}`} rule={rule} hasZone={only === null} />
+                ))}
+              </tbody>
+            </table>
+          );
+        }}
+      </QueryView>
+    </Panel>
+  );
+}
+
+function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone: boolean }) {
+  const { zoneId, ruleId, title, total, baseline, lastSeen, openSpikeId } = rule;
+  const { all } = useZones();
+  const span = useSpan();
+  const zoneName = useZoneTitle();
+  const link = usePageLink();
+  const trend = useTrend(all.filter(({ id }) => id === zoneId), span, ruleId);
+  const times = baseline === null || baseline < 1 ? null : total / baseline;
+  return (
+    <tr>
+      <td>
+        <FilterValue field="ruleId" value={ruleId}>
+          <b>{ruleId === "" ? "(none)" : ruleId}</b> {title ?? ""}
+        </FilterValue>
+        {openSpikeId === null ? null : <span className="lw-fire"> ● spike</span>}
+        <div className="lw-dim" style={{ fontSize: 12.5 }}>
+          {hasZone ? `${zoneName(zoneId)} · ` : ""}
+          <Link href={link(`/rules/${zoneId}/${encodeURIComponent(ruleId)}`)}>rule page</Link>
+        </div>
+      </td>
+      <td className={classes["number"]}>{baseline === null ? "unknown" : formatNumber(baseline)}</td>
+      <td className={classes["number"]}>
+        <b>{formatCount(total)}</b>
+        <div className="lw-dim" style={{ fontSize: 12.5 }}>
+          {times === null ? "" : `${formatNumber(times)}x`}
+        </div>
+      </td>
+      <td className={classes["trend"]}>
+        {trend.data === undefined ? null : (
+          <Sparkline values={trend.data.counts.total.slice(-60)} label={`Events of rule ${ruleId} over time`} />
+        )}
+      </td>
+      <td className={classes["number"]}>
+        <Ago at={lastSeen} />
+      </td>
+    </tr>
+  );
+}
