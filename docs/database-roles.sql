@@ -33,5 +33,5 @@ begin
   -- Without update: a process that only answers cannot change an audit entry.
   grant insert on audit_entries, server_secrets, pseudonym_keys to longwatch_serve;
   grant insert, update on api_keys, alerts, alert_transitions, notifications, silences, spikes, advice, request_budgets,
-    platform_health, leases, replicas to longwatch_serve;
+    platform_health, leases, replicas, sessions, sign_in_tokens to longwatch_serve;
 end $$;

@@ -15,6 +15,7 @@ import { eraseCommand } from "./cli/erase/erase.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
 import { privacyCommand } from "./cli/privacy/privacy.ts";
+import { signInCommand } from "./cli/sign-in.ts";
 import { silencesCommand } from "./cli/silences/silences.ts";
 import { startCommand } from "./cli/start/start.ts";
 import { statusCommand } from "./cli/status/status.ts";
@@ -75,6 +76,7 @@ export const program = new Command("longwatch")
   .addCommand(backfillCommand(readConfig))
   .commandsGroup("Access and personal data:")
   .addCommand(keysCommand(readConfig))
+  .addCommand(signInCommand(readConfig))
   .addCommand(privacyCommand(readConfig))
   .addCommand(eraseCommand(readConfig))
   .addCommand(auditCommand(readConfig))

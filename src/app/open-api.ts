@@ -15,7 +15,7 @@ import { addSilence, endSilence, planSilence } from "../operations/act-on-silenc
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
 
-export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "authenticate"> {
+export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors"> {
   readonly database: Database;
   readonly archive: Database;
   readonly log: Log;

@@ -31,6 +31,7 @@ import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
+import { openSessions } from "./open-sessions.ts";
 
 export interface HttpParts {
   readonly config: Pick<Config, "http" | "retention" | "dataDir">;
@@ -82,6 +83,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     readBacklog: () => readBacklog(parts),
     areMetricsPublic: config.http.areMetricsPublic,
     authenticate: keys.authenticate,
+    sessions: openSessions(keys.database, log),
     knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),
     trustedProxies: config.http.trustedProxies,
     limits: toLimits(config.http),
@@ -97,7 +99,6 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
-        authenticate: keys.authenticate,
       }),
       refuseCostly: createRefuseCostly(config.http.queryMaxRows),
       clock: parts.clock,

@@ -42,6 +42,8 @@ export interface Config {
     /** Null means that the first start makes a key. */
     readonly adminKey: Secret | null;
     readonly areMetricsPublic: boolean;
+    /** The address that people use, without a slash at its end. Null means that none is known. */
+    readonly publicUrl: string | null;
   };
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
@@ -326,6 +328,7 @@ function toConfig(
       trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
       adminKey: secret(value.LONGWATCH_ADMIN_KEY),
       areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
+      publicUrl: value.LONGWATCH_PUBLIC_URL?.replace(/\/+$/, "") ?? null,
     },
     logLevel: value.LONGWATCH_LOG_LEVEL,
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,

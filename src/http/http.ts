@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyError, type FastifyInstance } from "fastify";
 import { serializerCompiler } from "fastify-type-provider-zod";
+import { readVersion } from "../config/read-version.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { toError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
@@ -10,8 +11,10 @@ import { sendProblem, toTold } from "./errors/send-problem.ts";
 import { validatorCompiler } from "./errors/validate.ts";
 import { MAX_PARAM_CHARS } from "./errors/word-framework-error.ts";
 import type { Authenticate } from "./keys/caller.ts";
+import { createFailedKeys } from "./keys/failed-keys.ts";
 import { addGuard, addPermissions } from "./keys/guard.ts";
 import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
+import type { Sessions } from "./keys/sessions.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
 import { type ConnectionLimits, type Connections, createConnections } from "./limits/limit-connections.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
@@ -25,6 +28,7 @@ import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
 import { addOpenApi, openDocsRoutes } from "./routes/openapi.ts";
 import { addReadyz } from "./routes/readyz.ts";
+import { addSession } from "./routes/session.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
 
 export interface HttpOptions {
@@ -36,6 +40,10 @@ export interface HttpOptions {
   readonly authenticate: Authenticate;
   /** Hashes of keys that were good before the start, the ones used last first: no wrong key of others locks them out. */
   readonly knownKeys?: readonly Buffer[];
+  /** Sign-in to the console. Default: nobody signs in. */
+  readonly sessions?: Sessions;
+  /** The address that people use. Default: none is known. */
+  readonly publicUrl?: string | null;
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
   readonly limits: RequestLimits & ConcurrencyLimits;
@@ -85,7 +93,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
     refuseTwoHosts(request.raw);
   });
   app.addHook("onRoute", openDocsRoutes);
-  protect(app, options, connections);
+  const guarding = protect(app, options, connections);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
@@ -109,12 +117,15 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   addReadyz(app, readReadiness);
   const { metrics, readBacklog, areMetricsPublic: isPublic } = options;
   addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
+  const { sessions, authenticate, publicUrl = null } = options;
+  if (sessions !== undefined)
+    addSession(app, { ...guarding, sessions, authenticate, publicUrl, version: readVersion() });
   for (const addRoutes of options.routes) addRoutes(app);
   return app;
 }
 
 /** In this order: what costs least to refuse comes first. */
-function protect(app: FastifyInstance, options: HttpOptions, connections: Connections): void {
+function protect(app: FastifyInstance, options: HttpOptions, connections: Connections) {
   const clock = options.clock ?? systemClock;
   const note = createSecurityEvents({
     write: options.writeSecurityEvent,
@@ -122,11 +133,14 @@ function protect(app: FastifyInstance, options: HttpOptions, connections: Connec
   });
   const limits = { limits: options.limits, clock, note };
   limitAddresses(app, limits);
-  addGuard(app, { authenticate: options.authenticate, clock, note, knownKeys: options.knownKeys });
+  const { authenticate, sessions = null } = options;
+  const failed = createFailedKeys(options.knownKeys);
+  addGuard(app, { authenticate, clock, note, failed, sessions });
   app.addHook("onRequest", async ({ raw, caller }, reply) => {
     if (connections.noteRequest(raw.socket, caller !== null)) void reply.header("connection", "close");
   });
   limitKeys(app, limits);
   addPermissions(app, { clock, note });
   addConcurrencyLimit(app, options.limits);
+  return { clock, note, failed };
 }

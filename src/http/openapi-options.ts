@@ -71,7 +71,10 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       servers: [{ url: ORIGIN_PLACE }],
       tags: TAGS.map((name) => ({ name })),
       components: {
-        securitySchemes: { AccessKey: { type: "apiKey", in: "header", name: "AccessKey" } },
+        securitySchemes: {
+          AccessKey: { type: "apiKey", in: "header", name: "AccessKey" },
+          Session: { type: "apiKey", in: "cookie", name: "longwatch_session" },
+        },
       },
     },
     convertConstToEnum: false,
@@ -97,7 +100,7 @@ const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => 
     schema: {
       ...schema,
       operationId: toOperationId(String(route.method), url),
-      security: access === "public" ? [] : [{ AccessKey: [] }],
+      security: access === "public" ? [] : [{ AccessKey: [] }, { Session: [] }],
       response: describeResponses(route),
       "x-scope": access === "public" ? "public" : access.scope,
     },

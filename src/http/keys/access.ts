@@ -2,6 +2,7 @@ import type { ErrorForm } from "../errors/error-form.ts";
 import type { HeavyWork } from "../limits/concurrency-limit.ts";
 import type { Caller } from "./caller.ts";
 import type { Scope } from "./roles.ts";
+import type { Session } from "./sessions.ts";
 
 /**
  * Who may use a route. `zone` names the path parameter or query member with the zone's id: a key for some zones is
@@ -25,6 +26,10 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Null on public routes. */
     caller: Caller | null;
+    /** Null where the request came with a key, and on public routes. */
+    session: Session | null;
+    /** For answers that last: a revoked key or session gets no more of them. Not set on public routes. */
+    readCallerAgain: () => Promise<Caller | null>;
     /** Gives back the place of a heavy request before its end; null where it has none. */
     leavePlace: (() => void) | null;
   }

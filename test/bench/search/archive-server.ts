@@ -40,7 +40,7 @@ const app = await createHttp({
   routes: listRoutes({
     archive,
     keys: archive,
-    api: await openApi({ database: archive, archive, cursors, authenticate, clock, log }),
+    api: await openApi({ database: archive, archive, cursors, clock, log }),
     cursors,
     refuseCostly: () => undefined,
     clock,

@@ -5,7 +5,6 @@ import type { Matchers } from "../../../alerting/silence.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Zones } from "../../../model/zones.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
-import type { Authenticate } from "../../keys/caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
 interface Act {
@@ -64,8 +63,6 @@ export interface ApiDeps {
   readonly cursors: PageCursors;
   readonly acts: ApiActs;
   readonly hub: RowHub<FeedRow>;
-  /** Asked again while a stream lasts, so that a revoked key hears no more. */
-  readonly authenticate: Authenticate;
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   /** The same on all replicas of this installation, and on no other. */
