@@ -31,8 +31,11 @@ export function estimateCost(
   if (plan.isCountable) return openEvents + closedEvents * INDEXED_SHARE;
   if (plan.isCoded && openEvents <= most.looseEvents && closedEvents <= most.codedEvents)
     return openEvents + closedEvents * CODED_SHARE;
-  const shares = plan.clauses.map(({ columns, tests }) =>
-    Math.max(INDEXED_SHARE, ...columns.flatMap((column) => tests.map((test) => shareOf(column, test)))),
+  const shares = plan.clauses.map(({ columns, tests, isNegated }) =>
+    Math.max(
+      isNegated === true ? 1 : INDEXED_SHARE,
+      ...columns.flatMap((column) => tests.map((test) => shareOf(column, test))),
+    ),
   );
   return openEvents + closedEvents * Math.min(1, ...shares);
 }

@@ -20,6 +20,8 @@ const COUNTED_DIMENSIONS: readonly (Dimension | "message")[] = [
 interface Clause {
   readonly columns: readonly (Dimension | "message")[];
   readonly tests: readonly TextTest[];
+  /** The condition holds if no column passes a test. */
+  readonly isNegated?: true;
 }
 
 /** A search in the form in which it runs: every clause must hold. */
@@ -55,10 +57,13 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
   const asked: Clause[] = filters.map((filter) => ({
     columns: [filter.field],
     tests: isMany ? joinTests(toTests(filter)) : toTests(filter),
+    ...(filter.not === true ? { isNegated: true } : {}),
   }));
   const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
-  const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
+  const clauses = asked.filter(
+    ({ tests, isNegated }) => isNegated === true || !tests.some(({ kind }) => kind === "anything"),
+  );
   const [grouped] = groupBy;
   const isCounted = (column: Dimension | "message") => COUNTED_DIMENSIONS.includes(column);
   return {
@@ -105,8 +110,8 @@ function asKept(field: Dimension, text: string): string {
 
 /** Returns the rules that pass every clause. */
 function readRules(clauses: readonly Clause[]): readonly string[] | null | undefined {
-  const asked = clauses.map(({ columns: [column], tests: [test] }) =>
-    column === "ruleId" && test?.kind === "equals" ? test.texts : undefined,
+  const asked = clauses.map(({ columns: [column], tests: [test], isNegated }) =>
+    column === "ruleId" && test?.kind === "equals" && isNegated !== true ? test.texts : undefined,
   );
   return asked.reduce<readonly string[] | null | undefined>((known, texts) => {
     if (known === undefined || texts === undefined) return undefined;

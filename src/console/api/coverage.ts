@@ -7,7 +7,15 @@ import type { Page } from "./page.ts";
 const MAX_PAGES = 20;
 
 /** Every hour of a span, of one zone or of all that the reader may see. */
-export function useCoverageHours({ zone, fromMs, toMs }: { readonly zone: number | null; readonly fromMs: number; readonly toMs: number }) {
+export function useCoverageHours({
+  zone,
+  fromMs,
+  toMs,
+}: {
+  readonly zone: number | null;
+  readonly fromMs: number;
+  readonly toMs: number;
+}) {
   const from = Math.floor(fromMs / HOUR_MS) * HOUR_MS;
   const to = Math.ceil(toMs / HOUR_MS) * HOUR_MS;
   return useQuery({

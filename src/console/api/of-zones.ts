@@ -1,5 +1,5 @@
-import type { Zone } from "./status.ts";
 import { type ApiProblem, toProblem } from "./problem.ts";
+import type { Zone } from "./status.ts";
 
 /** The answers of several zones, and the zones that did not answer. */
 export interface OfZones<Answer> {

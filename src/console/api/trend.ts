@@ -1,8 +1,8 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { TrendAnswer } from "../../http/routes/v1/trends.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
-import type { ActionName } from "../look/words.ts";
 import type { HourState } from "../components/coverage-strip.tsx";
+import type { ActionName } from "../look/words.ts";
 import { bucketWidth, type Span } from "../state/span.ts";
 import { call } from "./client.ts";
 import { askZones, type OfZones } from "./of-zones.ts";
@@ -38,8 +38,14 @@ export function useTrend(zones: readonly Zone[], span: Pick<Span, "fromMs" | "to
     queryFn: async ({ signal }) => {
       const width = pickSource(toMs - fromMs);
       const widthMs = Math.max(bucketWidth(toMs - fromMs), WIDTHS[width]);
-      const query = { width, from: startOf(fromMs, widthMs), to: Math.ceil(toMs), ...(rule === undefined ? {} : { rule }) };
-      const ask = ({ id }: Zone) => call<TrendAnswer>("/api/v1/trends", { query: { zone: id, ...query }, signal });
+      const query = {
+        width,
+        from: startOf(fromMs, widthMs),
+        to: Math.ceil(toMs),
+        ...(rule === undefined ? {} : { rule }),
+      };
+      const ask = ({ id }: Zone) =>
+        call<TrendAnswer>("/api/v1/trends", { query: { zone: id, ...query }, signal });
       return sumUp(await askZones(zones, ask, signal), widthMs);
     },
     enabled: zones.length > 0,
@@ -53,12 +59,18 @@ function startOf(atMs: number, widthMs: number): number {
 }
 
 function sumUp({ answers, failed }: OfZones<TrendAnswer>, widthMs: number): Trend {
-  const buckets = new Map<number, { counts: Record<(typeof COUNTED)[number], number>; isIncomplete: boolean }>();
+  const buckets = new Map<
+    number,
+    { counts: Record<(typeof COUNTED)[number], number>; isIncomplete: boolean }
+  >();
   const hours = new Map<string, HourState>();
   for (const { zone, answer } of answers)
     for (const point of answer.points) {
       const at = startOf(point.startsAtMs, widthMs);
-      const bucket = buckets.get(at) ?? { counts: { total: 0, blocked: 0, challenged: 0, logged: 0, other: 0 }, isIncomplete: false };
+      const bucket = buckets.get(at) ?? {
+        counts: { total: 0, blocked: 0, challenged: 0, logged: 0, other: 0 },
+        isIncomplete: false,
+      };
       for (const name of COUNTED) bucket.counts[name] += point[name];
       bucket.isIncomplete ||= point.coverage === "gap" || point.coverage === "open";
       buckets.set(at, bucket);

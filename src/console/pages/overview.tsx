@@ -1,9 +1,9 @@
-import classes from "./overview/overview.module.css";
 import { Attention } from "./overview/attention.tsx";
 import { ChangedRules } from "./overview/changed-rules.tsx";
 import { EventChart } from "./overview/event-chart.tsx";
-import { RecentCoverage } from "./overview/recent-coverage.tsx";
 import { IngestLine } from "./overview/ingest-line.tsx";
+import classes from "./overview/overview.module.css";
+import { RecentCoverage } from "./overview/recent-coverage.tsx";
 
 /** Is anything wrong, and is the record whole? */
 export default function OverviewPage() {

@@ -81,7 +81,12 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
       </div>
       <Ago at={firedAt} />
       <div className={classes["open"]}>
-        <Button component={Link} href={link(`/alerts/${id}`)} variant="default" aria-label={`Open alert ${id}`}>
+        <Button
+          component={Link}
+          href={link(`/alerts/${id}`)}
+          variant="default"
+          aria-label={`Open alert ${id}`}
+        >
           Open
         </Button>
       </div>
@@ -105,7 +110,15 @@ function ConcernRow({ text, path, action }: ReturnType<typeof listConcerns>[numb
   );
 }
 
-function More({ hidden, taken, isCut }: { readonly hidden: number; readonly taken: number; readonly isCut: boolean }) {
+function More({
+  hidden,
+  taken,
+  isCut,
+}: {
+  readonly hidden: number;
+  readonly taken: number;
+  readonly isCut: boolean;
+}) {
   const link = usePageLink();
   if (hidden <= 0 && taken === 0) return null;
   const parts = [

@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { formatNumber } from "../../../lib/format.ts";
 import { type RuleItem, useRules } from "../../api/rules.ts";
 import { useTrend } from "../../api/trend.ts";
 import { Ago } from "../../components/ago.tsx";
@@ -6,7 +7,6 @@ import { FilterValue } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
-import { formatNumber } from "../../../lib/format.ts";
 import { formatCount, formatLength } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { usePageLink } from "../../state/url-state.ts";
@@ -30,7 +30,11 @@ export function ChangedRules() {
   const query = useRules({ zone: only?.id ?? null, ...span }, 200);
   const ids = new Set(zones.map(({ id }) => id));
   return (
-    <Panel title="Rules that changed most" about={`${formatLength(span.toMs - span.fromMs)} against the 28 days before`} flush>
+    <Panel
+      title="Rules that changed most"
+      about={`${formatLength(span.toMs - span.fromMs)} against the 28 days before`}
+      flush
+    >
       <QueryView query={query} rows={SHOWN} asking="the counts of every rule">
         {({ items }) => {
           const rules = items
@@ -68,7 +72,11 @@ function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone:
   const span = useSpan();
   const zoneName = useZoneTitle();
   const link = usePageLink();
-  const trend = useTrend(all.filter(({ id }) => id === zoneId), span, ruleId);
+  const trend = useTrend(
+    all.filter(({ id }) => id === zoneId),
+    span,
+    ruleId,
+  );
   const times = baseline === null || baseline < 1 ? null : total / baseline;
   return (
     <tr>
@@ -91,7 +99,10 @@ function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone:
       </td>
       <td className={classes["trend"]}>
         {trend.data === undefined ? null : (
-          <Sparkline values={trend.data.counts.total.slice(-60)} label={`Events of rule ${ruleId} over time`} />
+          <Sparkline
+            values={trend.data.counts.total.slice(-60)}
+            label={`Events of rule ${ruleId} over time`}
+          />
         )}
       </td>
       <td className={classes["number"]}>

@@ -19,7 +19,13 @@ export function EventChart() {
   const span = useSpan();
   const trend = useTrend(zones, span);
   const alerts = useAlerts(
-    { since: Math.floor(span.fromMs), until: Math.ceil(span.toMs), kind: ["spike", "new-rule", "group"], limit: 200, ...(only === null ? {} : { zone: only.id }) },
+    {
+      since: Math.floor(span.fromMs),
+      until: Math.ceil(span.toMs),
+      kind: ["spike", "new-rule", "group"],
+      limit: 200,
+      ...(only === null ? {} : { zone: only.id }),
+    },
     "chart",
   );
   const filter = useFilterLink();
@@ -31,25 +37,34 @@ export function EventChart() {
       .filter(({ zoneId }) => zoneId !== null && ids.has(zoneId))
       .flatMap(({ firedAt, resolvedAt, headline, id }) => [
         { atMs: Date.parse(firedAt), kind: "opened" as const, label: headline ?? `alert ${id}` },
-        ...(resolvedAt === null ? [] : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const, label: `alert ${id}` }]),
+        ...(resolvedAt === null
+          ? []
+          : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const, label: `alert ${id}` }]),
       ]);
   }, [alerts.data, zones]);
   const about =
     data === undefined ? null : (
       <>
-        per {formatLength(data.widthMs).replace(/^1 (?=\w)/, "")} · {formatLength(span.toMs - span.fromMs)} · <Completeness of={data.completeness} />
+        per {formatLength(data.widthMs).replace(/^1 (?=\w)/, "")} · {formatLength(span.toMs - span.fromMs)} ·{" "}
+        <Completeness of={data.completeness} />
       </>
     );
   return (
     <Panel title="Events by action" about={about} flush>
-      <QueryView query={trend} rows={6} asking={`${formatLength(span.toMs - span.fromMs)} of ${zones.length} zones`}>
+      <QueryView
+        query={trend}
+        rows={6}
+        asking={`${formatLength(span.toMs - span.fromMs)} of ${zones.length} zones`}
+      >
         {(found) => {
           const total = found.counts.total.reduce((sum, count) => sum + count, 0);
           return (
             <>
               {found.failed.length > 0 ? (
                 <Partial>
-                  {found.failed.map(({ zone, problem }) => `${zoneTitle(zone)} is missing: ${problem.message}`).join(" ")}
+                  {found.failed
+                    .map(({ zone, problem }) => `${zoneTitle(zone)} is missing: ${problem.message}`)
+                    .join(" ")}
                 </Partial>
               ) : null}
               {total === 0 ? <Empty>No event in this span. Choose a longer span in the header.</Empty> : null}
@@ -77,7 +92,8 @@ export function EventChart() {
 }
 
 function toSeries({ counts }: Trend) {
-  const isShown = (name: (typeof ACTIONS)[number]) => name !== "other" || counts.other.some((count) => count > 0);
+  const isShown = (name: (typeof ACTIONS)[number]) =>
+    name !== "other" || counts.other.some((count) => count > 0);
   return ACTIONS.filter(isShown).map((name) => ({
     id: name,
     label: name,

@@ -1,9 +1,9 @@
+import { formatDuration } from "../../../lib/format.ts";
+import { HOUR_MS } from "../../../lib/units.ts";
 import { useStatus } from "../../api/status.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
-import { formatDuration } from "../../../lib/format.ts";
-import { HOUR_MS } from "../../../lib/units.ts";
 import { formatCount } from "../../look/words.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
@@ -21,7 +21,8 @@ export function IngestLine() {
               <div key={zone.id} className={classes["ingest"]}>
                 <b>{zoneTitle(zone)}</b>
                 <span>
-                  last poll <b>{zone.searchedThrough === null ? "never" : <Ago at={zone.searchedThrough} />}</b>
+                  last poll{" "}
+                  <b>{zone.searchedThrough === null ? "never" : <Ago at={zone.searchedThrough} />}</b>
                 </span>
                 <span>
                   newest event <b>{zone.newestEventAt === null ? "none" : <Ago at={zone.newestEventAt} />}</b>

@@ -1,7 +1,7 @@
 import type { StatusAnswer } from "../../../http/routes/v1/status.ts";
-import type { Zone } from "../../api/status.ts";
 import { formatDuration } from "../../../lib/format.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../lib/units.ts";
+import type { Zone } from "../../api/status.ts";
 import { zoneTitle } from "../../state/zones.ts";
 
 export interface Concern {
@@ -20,7 +20,12 @@ export function listConcerns({ now, channels, service }: StatusAnswer, zones: re
   return [
     ...zones.flatMap((zone) => listZoneConcerns(zone, nowMs)),
     ...(channels ?? []).flatMap(({ name, circuit, dead, lastError }) => {
-      const problem = circuit === "open" ? `Channel ${name} fails` : dead > 0 ? `Channel ${name} has ${dead} dead letters` : null;
+      const problem =
+        circuit === "open"
+          ? `Channel ${name} fails`
+          : dead > 0
+            ? `Channel ${name} has ${dead} dead letters`
+            : null;
       const why = lastError === null ? "" : `: ${lastError}`;
       return problem === null ? [] : [{ text: `${problem}${why}`, path: "/operations", action: "Why" }];
     }),
@@ -39,10 +44,18 @@ function listZoneConcerns(zone: Zone, nowMs: number): Concern[] {
   const lateMs = searchedThrough === null ? 0 : nowMs - Date.parse(searchedThrough);
   return [
     ...(hoursToLoss !== null && hoursToLoss < WARN_HOURS
-      ? [at(`${name}: the platform deletes the oldest open hour in ${formatDuration(hoursToLoss * HOUR_MS)}, unless it is proven before.`)]
+      ? [
+          at(
+            `${name}: the platform deletes the oldest open hour in ${formatDuration(hoursToLoss * HOUR_MS)}, unless it is proven before.`,
+          ),
+        ]
       : []),
-    ...suspicions.map(({ route, reason }) => at(`${name}: the platform's route ${route} shows less than before: ${reason}`)),
+    ...suspicions.map(({ route, reason }) =>
+      at(`${name}: the platform's route ${route} shows less than before: ${reason}`),
+    ),
     ...(lateMs > LATE_MS ? [at(`${name}: the last poll was ${formatDuration(lateMs)} ago.`)] : []),
-    ...(quarantined > 0 ? [at(`${name}: ${quarantined} entries could not become events and are in quarantine.`)] : []),
+    ...(quarantined > 0
+      ? [at(`${name}: ${quarantined} entries could not become events and are in quarantine.`)]
+      : []),
   ];
 }

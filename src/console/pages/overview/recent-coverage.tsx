@@ -1,12 +1,12 @@
 import { Link } from "wouter";
 import type { CoverageHour } from "../../../http/routes/v1/coverage.ts";
+import { HOUR_MS } from "../../../lib/units.ts";
 import { useCoverageHours } from "../../api/coverage.ts";
 import type { Zone } from "../../api/status.ts";
-import { CoverageStrip, countStates } from "../../components/coverage-strip.tsx";
 import { Moment } from "../../components/ago.tsx";
+import { CoverageStrip, countStates } from "../../components/coverage-strip.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
-import { HOUR_MS } from "../../../lib/units.ts";
 import { formatCount } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { usePageLink } from "../../state/url-state.ts";
@@ -19,11 +19,19 @@ const HOURS = 72;
 export function RecentCoverage() {
   const { zones, only } = useZones();
   const nowMs = useNow();
-  const query = useCoverageHours({ zone: only?.id ?? null, fromMs: nowMs - (HOURS - 1) * HOUR_MS, toMs: nowMs });
+  const query = useCoverageHours({
+    zone: only?.id ?? null,
+    fromMs: nowMs - (HOURS - 1) * HOUR_MS,
+    toMs: nowMs,
+  });
   return (
     <Panel title="Coverage" about={`last ${HOURS} hours, one mark per hour`} flush>
       <QueryView query={query} asking="the hours of every zone">
-        {(hours) => zones.map((zone) => <ZoneStrip key={zone.id} zone={zone} hours={hours.filter(({ zoneId }) => zoneId === zone.id)} />)}
+        {(hours) =>
+          zones.map((zone) => (
+            <ZoneStrip key={zone.id} zone={zone} hours={hours.filter(({ zoneId }) => zoneId === zone.id)} />
+          ))
+        }
       </QueryView>
     </Panel>
   );
@@ -42,7 +50,11 @@ function ZoneStrip({ zone, hours }: { readonly zone: Zone; readonly hours: reado
   }));
   return (
     <div className={classes["zone"]}>
-      <Link href={link("/coverage", { zone: String(zone.id) })} className={classes["zoneName"] ?? ""} title={name}>
+      <Link
+        href={link("/coverage", { zone: String(zone.id) })}
+        className={classes["zoneName"] ?? ""}
+        title={name}
+      >
         {name}
       </Link>
       <CoverageStrip cells={cells} label={name} />
