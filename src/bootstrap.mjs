@@ -5,10 +5,11 @@
  * Usage: node src/bootstrap.mjs gate
  *        node src/bootstrap.mjs start [arguments of `longwatch start`]
  *        node src/bootstrap.mjs longwatch [command] [its arguments]
+ *        node src/bootstrap.mjs build-console
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -66,6 +67,43 @@ function run(command, args, stdio = "inherit") {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio, env: environment() });
   if (error) complain(`${command} did not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
+}
+
+const consoleSources = path.join(root, "src", "console");
+const builtConsole = path.join(root, "dist", "console");
+/** The hash of the sources that the built console was made of. */
+const builtStamp = path.join(builtConsole, ".sources");
+
+/** Returns the hash of the console's sources and of the lock file: the bundle contains packages. */
+function digestConsole() {
+  const hash = createHash("sha256").update(digest());
+  const files = readdirSync(consoleSources, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
+    .sort();
+  for (const file of files) hash.update(path.relative(root, file)).update("\0").update(readFileSync(file));
+  return hash.digest("hex");
+}
+
+/** Builds the console if its sources have changed. A failure does not stop the service, which works without a console. */
+function buildConsoleIfStale() {
+  const vite = path.join(bin, "vite");
+  if (!existsSync(path.join(consoleSources, "vite.config.ts")) || !existsSync(vite)) return;
+  if (existsSync(builtStamp) && readFileSync(builtStamp, "utf8") === digestConsole()) return;
+  process.stderr.write("Building the console ...\n");
+  const { status } = buildConsole(["ignore", "ignore", "inherit"]);
+  if (status !== 0) complain("The console was not built. `npm run build:console` shows why.");
+}
+
+function buildConsole(stdio) {
+  const sources = digestConsole();
+  const built = spawnSync(node, [path.join(root, "src", "build-console.mjs")], {
+    cwd: root,
+    stdio,
+    env: environment(),
+  });
+  if (built.status === 0) writeFileSync(builtStamp, sources);
+  return built;
 }
 
 /**
@@ -133,13 +171,19 @@ switch (process.argv[2]) {
       run(path.join(bin, tool), args);
     }
     break;
+  case "build-console":
+    process.exitCode = buildConsole("inherit").status ?? 1;
+    break;
   case "start":
+    buildConsoleIfStale();
     start(process.argv.slice(3));
     break;
   case "longwatch":
     runCommand(process.argv.slice(3));
     break;
   default:
-    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate, start or longwatch`);
+    complain(
+      `unknown argument ${JSON.stringify(process.argv[2])}: must be gate, start, longwatch or build-console`,
+    );
     process.exit(2);
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
@@ -52,6 +53,9 @@ export interface HttpParts {
   readonly askAdvice: AskAdvice | null;
 }
 
+/** Where `npm run build:console` builds to. */
+const CONSOLE_FOLDER = fileURLToPath(new URL("../../dist/console", import.meta.url));
+
 /** Of gaps in the metrics: what an alert rule is still about, and few enough rows to read at every scrape. */
 const GAP_DAYS = 30;
 
@@ -83,6 +87,8 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     readBacklog: () => readBacklog(parts),
     areMetricsPublic: config.http.areMetricsPublic,
     authenticate: keys.authenticate,
+    consoleFolder: CONSOLE_FOLDER,
+    publicUrl: config.http.publicUrl,
     sessions: openSessions(keys.database, log),
     knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),
     trustedProxies: config.http.trustedProxies,

@@ -5,6 +5,8 @@ import { readVersion } from "../config/read-version.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { toError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
+import { type AnswerPage, addConsole } from "./console/add-console.ts";
+import { addCspReports } from "./console/csp-reports.ts";
 import { answerUnknown } from "./errors/answer-unknown.ts";
 import { readNativeJson } from "./errors/read-native-json.ts";
 import { sendProblem, toTold } from "./errors/send-problem.ts";
@@ -26,7 +28,7 @@ import type { Backlog, Metrics } from "./metrics.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
-import { addOpenApi, openDocsRoutes } from "./routes/openapi.ts";
+import { addOpenApi, addRedirectToDocs, openDocsRoutes } from "./routes/openapi.ts";
 import { addReadyz } from "./routes/readyz.ts";
 import { addSession } from "./routes/session.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
@@ -42,6 +44,8 @@ export interface HttpOptions {
   readonly knownKeys?: readonly Buffer[];
   /** Sign-in to the console. Default: nobody signs in. */
   readonly sessions?: Sessions;
+  /** Where the built console is. Default: none is served, and `/` leads to the documentation. */
+  readonly consoleFolder?: string;
   /** The address that people use. Default: none is known. */
   readonly publicUrl?: string | null;
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
@@ -101,7 +105,8 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   app.addHook("preParsing", async (request) => refuseEncodedBody(request));
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   readNativeJson(app);
-  answerUnknown(app);
+  let answerPage: AnswerPage = () => null;
+  answerUnknown(app, (request, reply) => answerPage(request, reply));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const told = toTold(error);
     if ((told.statusCode ?? 500) >= 500) {
@@ -112,6 +117,11 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   });
 
   await addOpenApi(app);
+  if (options.consoleFolder === undefined) addRedirectToDocs(app);
+  else {
+    answerPage = await addConsole(app, options.consoleFolder);
+    addCspReports(app, { ...guarding, log: options.log, onReport: () => options.metrics.cspReports.inc() });
+  }
   const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
   addLivez(app);
   addReadyz(app, readReadiness);

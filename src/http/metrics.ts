@@ -114,6 +114,10 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",
       ["channel"],
     ),
+    cspReports: counter(
+      "console_csp_reports_total",
+      "Reports of browsers that refused to run or load something for the console.",
+    ),
     enqueueFailures: counter(
       "queue_ring_failures_total",
       "Jobs that could not be enqueued because the queue's store did not accept them.",
