@@ -46,7 +46,7 @@ export function useSessionQuery() {
       }
     },
     staleTime: 60_000,
-    refetchInterval: 300_000,
+    refetchInterval: ({ state }) => (state.status === "error" ? 5_000 : 300_000),
   });
 }
 

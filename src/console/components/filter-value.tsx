@@ -10,13 +10,15 @@ interface Props {
   readonly value: string;
   /** What is shown instead of the value itself. */
   readonly children?: ReactNode;
+  /** In dense rows: the buttons are shown to a mouse and the keyboard only. */
+  readonly dense?: boolean;
 }
 
 /**
  * A value that can be filtered for and filtered out, the same on every page. A click on the value includes it, a click
  * with Alt excludes it. On the explorer the filter changes the address; elsewhere it opens the explorer.
  */
-export function FilterValue({ field, value, children }: Props) {
+export function FilterValue({ field, value, children, dense = false }: Props) {
   const filter = useFilterLink();
   const name = `${DIMENSIONS[field]} ${value === "" ? NO_VALUE : value}`;
   const stop = (act: () => void) => (event: { stopPropagation: () => void; preventDefault: () => void }) => {
@@ -25,7 +27,7 @@ export function FilterValue({ field, value, children }: Props) {
     act();
   };
   return (
-    <span className={classes["value"]}>
+    <span className={classes["value"]} data-dense={dense || undefined}>
       <button
         type="button"
         className={classes["text"]}

@@ -17,13 +17,16 @@ export function Payload({
   text,
   mark = "",
   none = "(none)",
+  prose = false,
 }: {
   readonly text: string;
   readonly mark?: string;
   readonly none?: string;
+  /** The text is a sentence and not a payload. */
+  readonly prose?: boolean;
 }) {
   if (text === "") return <span className={classes["none"]}>{none}</span>;
-  return <bdi className={classes["text"]}>{markParts(text, mark)}</bdi>;
+  return <bdi className={prose ? classes["prose"] : classes["text"]}>{markParts(text, mark)}</bdi>;
 }
 
 function markParts(text: string, mark: string): ReactNode {

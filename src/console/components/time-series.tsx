@@ -214,7 +214,7 @@ function toOptions(
       y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 64, size: 26 },
+      { ...axis, grid: { show: false }, space: 72, size: 24, values: (_, splits) => nameTimes(splits) },
       {
         ...axis,
         size: 46,
@@ -247,6 +247,17 @@ function toOptions(
       ],
     },
   };
+}
+
+/** The time of day; where a new day begins, the day instead. */
+function nameTimes(splits: readonly number[]): string[] {
+  const days = splits.map((seconds) => formatMoment(seconds * 1_000).slice(5, 10));
+  const isWide = (splits.at(-1) ?? 0) - (splits[0] ?? 0) > 5 * 86_400;
+  return splits.map((seconds, index) =>
+    isWide || (index > 0 && days[index] !== days[index - 1])
+      ? (days[index] ?? "")
+      : formatMoment(seconds * 1_000).slice(11),
+  );
 }
 
 function toRange({ timesMs, widthMs }: TimeSeriesProps): [number, number] {

@@ -7,6 +7,7 @@ import { Ignored } from "./ignored.tsx";
 import { Navigation, TabBar } from "./navigation.tsx";
 import classes from "./shell.module.css";
 import { ShellKeys } from "./shell-keys.tsx";
+import { Unreachable } from "./unreachable.tsx";
 
 /** Header and navigation around a page. On narrow screens the navigation is a bar at the bottom. */
 export function Shell({ children }: { readonly children: ReactNode }) {
@@ -30,6 +31,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <Navigation />
       </AppShell.Navbar>
       <AppShell.Main id="page" tabIndex={-1} className={classes["main"]}>
+        <Unreachable />
         <Ignored />
         {children}
       </AppShell.Main>

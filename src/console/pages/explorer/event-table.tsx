@@ -169,20 +169,20 @@ function Row({ row, top, height, mark, hasDay, isChosen, onOpen }: RowProps) {
         {time}
       </button>
       <span>
-        <FilterValue field="action" value={fields.action}>
+        <FilterValue dense field="action" value={fields.action}>
           <ActionWord action={fields.action} />
         </FilterValue>
       </span>
       <span>
-        <FilterValue field="ruleId" value={fields.ruleId} />
+        <FilterValue dense field="ruleId" value={fields.ruleId} />
       </span>
       <span className={classes["from"]}>
-        <FilterValue field="ip" value={fields.ip}>
+        <FilterValue dense field="ip" value={fields.ip}>
           <Payload text={fields.ip} mark={mark} none="(none)" />
         </FilterValue>
       </span>
       <span className={classes["country"]}>
-        <FilterValue field="country" value={fields.country} />
+        <FilterValue dense field="country" value={fields.country} />
       </span>
       <span className={`${classes["country"]} lw-dim`} title={message}>
         {message}

@@ -73,7 +73,7 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
     <li className={classes["item"]} data-firing="true">
       <Severity severity={severity} />
       <div className={classes["what"]}>
-        <Payload text={headline ?? `alert ${id}`} />
+        <Payload prose text={headline ?? `alert ${id}`} />
         <span className={classes["where"]}>
           {title(zoneId)}
           {rule} {ruleTitle ?? ""}

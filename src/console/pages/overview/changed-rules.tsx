@@ -2,7 +2,6 @@ import { Link } from "wouter";
 import { formatNumber } from "../../../lib/format.ts";
 import { type RuleItem, useRules } from "../../api/rules.ts";
 import { useTrend } from "../../api/trend.ts";
-import { Ago } from "../../components/ago.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
@@ -47,10 +46,9 @@ export function ChangedRules() {
               <thead>
                 <tr>
                   <th>rule</th>
-                  <th className={classes["number"]}>usual</th>
-                  <th className={classes["number"]}>now</th>
+                  <th className={classes["number"]}>usual → now</th>
+                  <th className={classes["number"]}>change</th>
                   <th className={classes["trend"]}>trend</th>
-                  <th className={classes["number"]}>last</th>
                 </tr>
               </thead>
               <tbody>
@@ -67,7 +65,7 @@ export function ChangedRules() {
 }
 
 function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone: boolean }) {
-  const { zoneId, ruleId, title, total, baseline, lastSeen, openSpikeId } = rule;
+  const { zoneId, ruleId, title, total, baseline, openSpikeId } = rule;
   const { all } = useZones();
   const span = useSpan();
   const zoneName = useZoneTitle();
@@ -82,21 +80,17 @@ function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone:
     <tr>
       <td>
         <FilterValue field="ruleId" value={ruleId}>
-          <b>{ruleId === "" ? "(none)" : ruleId}</b> {title ?? ""}
-        </FilterValue>
+          <b>{ruleId === "" ? "(none)" : ruleId}</b>
+        </FilterValue>{" "}
+        <Link href={link(`/rules/${zoneId}/${encodeURIComponent(ruleId)}`)}>{title ?? "rule page"}</Link>
+        {hasZone ? <span className="lw-dim"> · {zoneName(zoneId)}</span> : null}
         {openSpikeId === null ? null : <span className="lw-fire"> ● spike</span>}
-        <div className="lw-dim" style={{ fontSize: 12.5 }}>
-          {hasZone ? `${zoneName(zoneId)} · ` : ""}
-          <Link href={link(`/rules/${zoneId}/${encodeURIComponent(ruleId)}`)}>rule page</Link>
-        </div>
       </td>
-      <td className={classes["number"]}>{baseline === null ? "unknown" : formatNumber(baseline)}</td>
       <td className={classes["number"]}>
+        <span className="lw-dim">{baseline === null ? "unknown" : formatNumber(baseline)} →</span>{" "}
         <b>{formatCount(total)}</b>
-        <div className="lw-dim" style={{ fontSize: 12.5 }}>
-          {times === null ? "" : `${formatNumber(times)}x`}
-        </div>
       </td>
+      <td className={classes["number"]}>{times === null ? "" : `${formatNumber(times)}x`}</td>
       <td className={classes["trend"]}>
         {trend.data === undefined ? null : (
           <Sparkline
@@ -104,9 +98,6 @@ function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone:
             label={`Events of rule ${ruleId} over time`}
           />
         )}
-      </td>
-      <td className={classes["number"]}>
-        <Ago at={lastSeen} />
       </td>
     </tr>
   );
