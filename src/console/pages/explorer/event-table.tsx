@@ -57,7 +57,11 @@ export function EventTable({ scope, newer, onNewer, opened, onOpen }: Props) {
   return (
     <Panel
       title="Events"
-      about={`newest first · ${formatCount(rows.length)} read${hasNextPage ? ", scroll for older ones" : ", all"}`}
+      about={
+        data === undefined
+          ? "newest first"
+          : `newest first · ${formatCount(rows.length)} read${hasNextPage ? ", scroll for older ones" : ", all"}`
+      }
       flush
     >
       {failed.length > 0 ? (

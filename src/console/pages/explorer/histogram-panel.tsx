@@ -33,14 +33,12 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
     () =>
       data === undefined
         ? []
-        : ACTIONS.filter((name) => name !== "other" || data.counts.other.some((count) => count > 0)).map(
-            (name) => ({
-              id: name,
-              label: name,
-              colour: ACTION_COLOURS[name],
-              values: data.counts[name],
-            }),
-          ),
+        : ACTIONS.filter((name) => data.counts[name].some((count) => count > 0)).map((name) => ({
+            id: name,
+            label: name,
+            colour: ACTION_COLOURS[name],
+            values: data.counts[name],
+          })),
     [data],
   );
   const length = formatLength(scope.toMs - scope.fromMs);
