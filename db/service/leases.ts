@@ -109,3 +109,13 @@ export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean>
     .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
   return held.length > 0;
 }
+
+const TICK = "tick.";
+
+/** Returns when each tick is due next, epoch ms, by name: `poll-events.101`. */
+export async function listTickTimes(db: Queryable): Promise<{ name: string; dueAt: number }[]> {
+  const { rows } = await db.execute<{ name: string; dueAt: number }>(sql`
+    select substr(name, ${TICK.length + 1}) as name, (extract(epoch from due_at) * 1000)::float8 as "dueAt"
+    from leases where starts_with(name, ${TICK}) and due_at is not null order by name limit 2000`);
+  return rows;
+}

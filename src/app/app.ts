@@ -238,7 +238,14 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
   const httpUrl = servesHttp
     ? await openHttp(
-        { ...parts, ...stores(), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        {
+          ...parts,
+          ...stores(),
+          alerting: inUse,
+          askAdvice,
+          openKey,
+          zones: () => inUse.current().routing.zones ?? {},
+        },
         stack,
       )
     : null;

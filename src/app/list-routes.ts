@@ -14,6 +14,7 @@ import type { AskAdvice } from "../http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
+import { addSavedViews } from "../http/routes/v1/saved-views.ts";
 import { addSessions } from "../http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { openCostlyGate } from "./open-costly-gate.ts";
@@ -55,6 +56,7 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addSessions(app, { keys }),
+    (app) => addSavedViews(app, { keys, cursors }),
     (app) => addNativeApi(app, api),
   ];
 }

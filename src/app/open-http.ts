@@ -28,6 +28,7 @@ import type { Zones } from "../model/zones.ts";
 import { explainListenFailure } from "./check-port.ts";
 import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
+import type { OpenAlerting } from "./open-alerting.ts";
 import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
@@ -35,7 +36,7 @@ import { toRequestBudget } from "./open-request-gate.ts";
 import { openSessions } from "./open-sessions.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention" | "dataDir">;
+  readonly config: Pick<Config, "http" | "retention" | "dataDir" | "settings">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -44,6 +45,7 @@ export interface HttpParts {
   readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
+  readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
   /** Names and labels as they are now. */
   readonly zones: () => Zones;
   /** Rejects where this process lacks the key that the database's pseudonyms are made with. */
@@ -105,6 +107,14 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
+        service: {
+          alerting: parts.alerting.current,
+          notifiers: parts.alerting.notifiers,
+          settings: config.settings,
+          retention: config.retention,
+          requestBudget: toRequestBudget(parts.requestsPerSecond),
+          readJobRuns: () => metrics.readJobRuns(),
+        },
       }),
       refuseCostly: createRefuseCostly(config.http.queryMaxRows),
       clock: parts.clock,

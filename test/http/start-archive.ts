@@ -17,6 +17,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { createStopStack } from "../../src/lib/stop-stack.ts";
+import { SERVICE } from "./default-service.ts";
 import { startHttp } from "./start-http.ts";
 
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
@@ -24,7 +25,7 @@ export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
   api: Partial<
-    Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey" | "zones"> & { feedPollMs: number }
+    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> & { feedPollMs: number }
   > = {},
   more: Partial<RouteParts> = {},
 ) {
@@ -36,7 +37,7 @@ export async function startArchive(
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
-  const parts = { database: keys.database, archive, clock: systemClock, cursors, log };
+  const parts = { database: keys.database, archive, clock: systemClock, cursors, log, service: SERVICE };
   const routes = listRoutes({
     archive,
     api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
