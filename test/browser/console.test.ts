@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
 import { makeHostile } from "./hostile.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
@@ -19,7 +19,7 @@ describe.skipIf(CHROMIUM === null)(
     beforeAll(async () => {
       world = await openWorld();
       // The tests look at an attack that was noticed.
-      await expect.poll(() => countAlerts(world), { timeout: 120_000 }).toBeGreaterThan(0);
+      await vi.waitFor(async () => expect(await countAlerts(world)).toBeGreaterThan(0), { timeout: 120_000, interval: 500 });
     });
     afterAll(() => world?.close());
     afterEach(async () => {

@@ -17,6 +17,7 @@ import { useUrlState } from "../../state/url-state.ts";
 import { CopyMenu } from "./copy-menu.tsx";
 import classes from "./explorer.module.css";
 import { ExportMenu } from "./export-menu.tsx";
+import { ViewsMenu } from "./views-menu.tsx";
 
 /** The search text, the filters, and what can be done with what they find. */
 export function FilterBar({ scope }: { readonly scope: EventScope }) {
@@ -48,6 +49,7 @@ export function FilterBar({ scope }: { readonly scope: EventScope }) {
         </Button>
       ) : null}
       <div className={classes["tools"]}>
+        <ViewsMenu />
         {mayExport ? <ExportMenu scope={scope} /> : null}
         <CopyMenu scope={scope} />
       </div>

@@ -12,7 +12,11 @@ import { usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
-const SHOWN = 8;
+const SHOWN = 7;
+/** So many rules are shown even if nothing changed much. */
+const LEAST_SHOWN = 4;
+/** In units of chance. */
+const CHANGED = 3;
 /** Below it a change is chance. */
 const LEAST_EVENTS = 10;
 
@@ -39,6 +43,9 @@ export function ChangedRules() {
           const rules = items
             .filter(({ zoneId }) => ids.has(zoneId))
             .sort((one, other) => changeOf(other) - changeOf(one) || other.total - one.total)
+            .filter(
+              (rule, index) => index < LEAST_SHOWN || changeOf(rule) > CHANGED || rule.openSpikeId !== null,
+            )
             .slice(0, SHOWN);
           if (rules.length === 0) return <Empty>No rule had an event in this span.</Empty>;
           return (

@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { CoverageHour } from "../../../http/routes/v1/coverage.ts";
 import { HOUR_MS } from "../../../lib/units.ts";
-import { useCoverageHours } from "../../api/coverage.ts";
+import { type CoverageDay, useCoverageDays, useCoverageHours } from "../../api/coverage.ts";
 import type { Zone } from "../../api/status.ts";
 import { Moment } from "../../components/ago.tsx";
 import { CoverageStrip, countStates } from "../../components/coverage-strip.tsx";
@@ -19,17 +19,20 @@ const HOURS = 72;
 export function RecentCoverage() {
   const { zones, only } = useZones();
   const nowMs = useNow();
-  const query = useCoverageHours({
-    zone: only?.id ?? null,
-    fromMs: nowMs - (HOURS - 1) * HOUR_MS,
-    toMs: nowMs,
-  });
+  const zone = only?.id ?? null;
+  const query = useCoverageHours({ zone, fromMs: nowMs - (HOURS - 1) * HOUR_MS, toMs: nowMs });
+  const days = useCoverageDays(zone).data?.items ?? [];
   return (
-    <Panel title="Coverage" about={`last ${HOURS} hours, one mark per hour`} flush>
+    <Panel title="Coverage" about={`last ${HOURS} hours, one mark per hour; below, every kept day`} flush>
       <QueryView query={query} asking="the hours of every zone">
         {(hours) =>
-          zones.map((zone) => (
-            <ZoneStrip key={zone.id} zone={zone} hours={hours.filter(({ zoneId }) => zoneId === zone.id)} />
+          zones.map((shown) => (
+            <ZoneStrip
+              key={shown.id}
+              zone={shown}
+              hours={hours.filter(({ zoneId }) => zoneId === shown.id)}
+              days={days.filter(({ zoneId }) => zoneId === shown.id)}
+            />
           ))
         }
       </QueryView>
@@ -37,7 +40,20 @@ export function RecentCoverage() {
   );
 }
 
-function ZoneStrip({ zone, hours }: { readonly zone: Zone; readonly hours: readonly CoverageHour[] }) {
+/** The state of a day is that of its worst hour. */
+function toDayCell({ day, sealed, open, gap, stored }: CoverageDay) {
+  const state = gap > 0 ? "gap" : open > 0 ? "open" : sealed > 0 ? "sealed" : "unwatched";
+  const hours = `${sealed} hours sealed, ${open} open, ${gap} lost`;
+  return { startsAtMs: Date.parse(day), state, note: `${hours}; ${formatCount(stored)} events` } as const;
+}
+
+interface ZoneProps {
+  readonly zone: Zone;
+  readonly hours: readonly CoverageHour[];
+  readonly days: readonly CoverageDay[];
+}
+
+function ZoneStrip({ zone, hours, days }: ZoneProps) {
   const link = usePageLink();
   const name = zoneTitle(zone);
   const cells = hours.map(({ startsAt, state, storedCount, upstreamCount, gapReason }) => ({
@@ -59,7 +75,9 @@ function ZoneStrip({ zone, hours }: { readonly zone: Zone; readonly hours: reado
       </Link>
       <CoverageStrip cells={cells} label={name} />
       <div className={classes["zoneNote"]}>
-        {countStates(cells)}. Kept since <Moment at={zone.firstHour} />.
+        <CoverageStrip cells={days.map(toDayCell)} label={`${name}, by day`} height={8} />
+        {countStates(cells)}. {formatCount(days.reduce((sum, { stored }) => sum + stored, 0))} events kept
+        since <Moment at={zone.firstHour} />.
       </div>
     </div>
   );
