@@ -1,6 +1,6 @@
 import { Loader } from "@mantine/core";
 import { Suspense } from "react";
-import { Route, Switch } from "wouter";
+import { Redirect, Route, Switch } from "wouter";
 import { hasScope, useSessionQuery } from "./api/session.ts";
 import { ProblemBox } from "./components/states.tsx";
 import { ROUTES } from "./routes.tsx";
@@ -33,6 +33,9 @@ export function App() {
             </Route>
           ),
         )}
+        <Route path="/sign-in">
+          <Redirect to="/" replace />
+        </Route>
         <Route>
           <PageMissing />
         </Route>

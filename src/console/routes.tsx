@@ -33,4 +33,5 @@ export const ROUTES: readonly PageRoute[] = [
     nav: { icon: "alerts", key: "a" },
     page: lazy(() => import("./pages/alerts.tsx")),
   },
+  { path: "/alerts/:id", title: "Alert", page: lazy(() => import("./pages/alert.tsx")) },
 ];

@@ -19,7 +19,10 @@ describe.skipIf(CHROMIUM === null)(
     beforeAll(async () => {
       world = await openWorld();
       // The tests look at an attack that was noticed.
-      await vi.waitFor(async () => expect(await countAlerts(world)).toBeGreaterThan(0), { timeout: 120_000, interval: 500 });
+      await vi.waitFor(async () => expect(await countAlerts(world)).toBeGreaterThan(0), {
+        timeout: 120_000,
+        interval: 500,
+      });
     });
     afterAll(() => world?.close());
     afterEach(async () => {
@@ -171,13 +174,15 @@ describe.skipIf(CHROMIUM === null)(
         const json = body.startsWith("{") ? JSON.stringify(makeHostile(JSON.parse(body))) : body;
         await route.fulfill({ response: answer, body: json });
       });
-      for (const path of ["/", "/explorer", "/alerts?state=all"]) {
+      for (const path of ["/", "/alerts?state=all", "/alerts/1"]) {
         await page.goto(path);
         await settle(page);
       }
       await page.goto(
-        "/explorer?q=%3Cimg%20src%3Dx%20onerror%3Dtripped(1)%3E&is=url:%3Cscript%3Etripped(1)%3C/script%3E&by=url",
+        "/explorer?q=%3Cimg%20src%3Dx%20onerror%3Dtripped(1)%3E&is=url:%3Cscript%3Etripped(1)%3C/script%3E",
       );
+      await page.getByText("No event matches").waitFor();
+      await page.goto("/explorer?by=url");
       await settle(page);
       await page
         .getByRole("button", { name: /^Open the event of/ })

@@ -10,6 +10,7 @@ import { createEmulator } from "../../src/emulator/emulator.ts";
 import { createSignInLink } from "../../src/operations/create-sign-in-link.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openBrowser } from "./open-browser.ts";
+import { signIn } from "./sign-in.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..");
 
@@ -56,11 +57,7 @@ export async function openWorld(): Promise<BrowserWorld> {
   const running = await app.start();
   const origin = running.httpUrl ?? "";
   const browser = await openBrowser();
-  const context = await browser.newContext({ baseURL: origin });
-  const signedIn = await context.request.post("/session", { data: { key: adminKey }, headers: { origin } });
-  if (!signedIn.ok()) throw new Error(`the key was refused: ${signedIn.status()} ${await signedIn.text()}`);
-  const { cookies } = await context.storageState();
-  await context.close();
+  const cookies = await signIn(browser, origin, adminKey);
   return {
     running,
     origin,

@@ -24,6 +24,15 @@ export const PAGES: readonly ShownPage[] = [
     },
   },
   { name: "alerts", path: "/alerts?state=all" },
+  { name: "alert", path: "/alerts/1" },
+  {
+    name: "silence",
+    path: "/alerts/1",
+    act: async (page) => {
+      await page.keyboard.press("s");
+      await page.getByText("In the last week it would have").waitFor();
+    },
+  },
   {
     name: "palette",
     path: "/alerts",

@@ -115,17 +115,14 @@ export function useHistogram(scope: EventScope) {
   return useQuery({
     queryKey: ["search", "histogram", ...keyOf(scope)],
     queryFn: async ({ signal }) => {
-      const widthMs = bucketWidth(scope.toMs - scope.fromMs);
-      const firstMs = Math.floor(scope.fromMs / widthMs) * widthMs;
-      const buckets = Math.ceil((scope.toMs - firstMs) / widthMs);
-      const body = {
-        ...toBody(scope),
-        from: firstMs,
-        to: firstMs + buckets * widthMs,
-        groupBy: ["action"],
-        buckets,
-        pageSize: 50,
-      };
+      // The buckets divide the span itself, so that their sum is the count of exactly the events that the page shows.
+      const buckets = Math.max(
+        1,
+        Math.round((scope.toMs - scope.fromMs) / bucketWidth(scope.toMs - scope.fromMs)),
+      );
+      const firstMs = Math.floor(scope.fromMs);
+      const widthMs = (Math.ceil(scope.toMs) - firstMs) / buckets;
+      const body = { ...toBody(scope), groupBy: ["action"], buckets, pageSize: 50 };
       const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
       const zeros = () => Array.from({ length: buckets }, () => 0);
       const counts = { blocked: zeros(), challenged: zeros(), logged: zeros(), other: zeros() };

@@ -26,6 +26,24 @@ export default function Palette({ onClose, onHelp }: Props) {
   useEffect(() => palette.open(), []);
   const typed = query.trim();
   const actions: SpotlightActionData[] = [
+    ...ROUTES.flatMap(({ nav, path, title }) =>
+      nav === undefined ? [] : [{ id: path, label: `Go to ${title}`, onClick: () => navigate(link(path)) }],
+    ),
+    ...all.map((zone) => ({
+      id: `zone ${zone.id}`,
+      label: `Show only ${zoneTitle(zone)}`,
+      keywords: String(zone.id),
+      onClick: () => choose(String(zone.id)),
+    })),
+    { id: "all", label: "Show all zones", onClick: () => choose("") },
+    ...(Object.keys(SPANS) as SpanName[]).map((name) => ({
+      id: name,
+      label: `Show the last ${name}`,
+      onClick: () => span.choose(name),
+    })),
+    { id: "theme", label: "Change between dark and light", onClick: () => toggleColorScheme() },
+    { id: "help", label: "Show the keys", onClick: () => setTimeout(onHelp) },
+    // Last: the name of a command is more likely meant.
     ...(typed === ""
       ? []
       : [
@@ -46,23 +64,6 @@ export default function Palette({ onClose, onHelp }: Props) {
           },
         ]
       : []),
-    ...ROUTES.flatMap(({ nav, path, title }) =>
-      nav === undefined ? [] : [{ id: path, label: `Go to ${title}`, onClick: () => navigate(link(path)) }],
-    ),
-    ...all.map((zone) => ({
-      id: `zone ${zone.id}`,
-      label: `Show only ${zoneTitle(zone)}`,
-      keywords: String(zone.id),
-      onClick: () => choose(String(zone.id)),
-    })),
-    { id: "all", label: "Show all zones", onClick: () => choose("") },
-    ...(Object.keys(SPANS) as SpanName[]).map((name) => ({
-      id: name,
-      label: `Show the last ${name}`,
-      onClick: () => span.choose(name),
-    })),
-    { id: "theme", label: "Change between dark and light", onClick: () => toggleColorScheme() },
-    { id: "help", label: "Show the keys", onClick: () => setTimeout(onHelp) },
   ];
   return (
     <Spotlight

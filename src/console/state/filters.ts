@@ -60,7 +60,7 @@ export function addFilter(filters: readonly EventFilter[], added: EventFilter): 
 const EXPLORER = "/explorer";
 
 /** Filters for a value or filters it out: in place on the explorer, else by opening the explorer. */
-export function useFilterLink(): (field: Dimension, value: string, kind: "is" | "not") => void {
+export function useFilterLink(): (field: Dimension, value: string, kind: FilterKind) => void {
   const [path, navigate] = useLocation();
   const link = usePageLink();
   const { params, change } = useUrlState();

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
 import { type EventScope, useEventCount, useHistogram, withoutFilter } from "../../api/search.ts";
-import { useTrend } from "../../api/trend.ts";
+import { type Trend, useTrend } from "../../api/trend.ts";
 import { Completeness } from "../../components/completeness.tsx";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -42,10 +42,11 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
     [data],
   );
   const length = formatLength(scope.toMs - scope.fromMs);
-  const incomplete =
-    trend.data !== undefined && data !== undefined && trend.data.timesMs[0] === data.timesMs[0]
-      ? trend.data.incomplete
-      : undefined;
+  const incomplete = useMemo(
+    () =>
+      data === undefined || trend.data === undefined ? undefined : findIncomplete(data.timesMs, trend.data),
+    [data, trend.data],
+  );
   const about = (
     <>
       {span.name === null ? `${formatMoment(scope.fromMs)} to ${formatMoment(scope.toMs)}` : `last ${length}`}
@@ -89,6 +90,12 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
       </QueryView>
     </Panel>
   );
+}
+
+/** The buckets of the histogram that begin in an hour that is not proven. */
+function findIncomplete(timesMs: readonly number[], trend: Trend): boolean[] {
+  const first = trend.timesMs[0] ?? 0;
+  return timesMs.map((at) => trend.incomplete[Math.floor((at - first) / trend.widthMs)] ?? false);
 }
 
 /** Says which filter to remove, and how many events there would be. */
