@@ -5,7 +5,7 @@ import { inTransaction } from "../../db/postgres/transaction.ts";
 import { createSecret, type Secret } from "../lib/secret.ts";
 import { createToken } from "../model/session-token.ts";
 
-export const LINK_LASTS_MS = 10 * 60_000;
+const LINK_LASTS_MS = 10 * 60_000;
 
 export type SignInLink =
   | { readonly kind: "made"; readonly link: Secret; readonly keyId: string }

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { AnswerPage } from "../console/add-console.ts";
+import type { AnswerPage } from "../page/add-console.ts";
 import { learnMethods } from "./allowed-methods.ts";
 import { Refusal } from "./refusal.ts";
 import { sendProblem } from "./send-problem.ts";

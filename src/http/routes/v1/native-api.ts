@@ -8,10 +8,12 @@ import type { ApiDeps } from "./api-deps.ts";
 import { addAudit } from "./audit.ts";
 import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
+import { addCoverageDays } from "./coverage-days.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
+import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
 import { addRuleSeries } from "./rule-series.ts";
 import { addRules } from "./rules.ts";
@@ -37,6 +39,8 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addDeliveries,
   addZones,
   addStatus,
+  addOverview,
+  addCoverageDays,
   addAlertContext,
   addSilencePreview,
   addRuleSeries,

@@ -25,6 +25,8 @@ export const SavedViewBody = z.strictObject({
     .string()
     .max(MAX_STATE_CHARS)
     .regex(/^[^\p{Cc}\p{Cs}]*$/u, "must be one line")
+    // So that an erasure finds an IPv6 address in it.
+    .transform((state) => state.replaceAll(/%3a/gi, ":"))
     .describe("The query part of the page's URL, without the question mark."),
   isShared: z
     .boolean()
