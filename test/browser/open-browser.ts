@@ -13,6 +13,12 @@ export async function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
+/** Runs in the page, whose types the tests do not have. */
+const WATCH = `
+  document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
+    globalThis.violated(violatedDirective + " " + blockedURI + " " + sample));
+  globalThis.alert = (text) => globalThis.tripped(String(text));`;
+
 export interface Watched {
   readonly context: BrowserContext;
   readonly page: Page;
@@ -43,14 +49,9 @@ export async function openWatchedPage(
   const faults: string[] = [];
   await context.exposeFunction("tripped", (what: string) => void faults.push(`script ran: ${what}`));
   await context.exposeFunction("violated", (what: string) => void faults.push(`content policy: ${what}`));
-  await context.addInitScript((scheme) => {
-    localStorage.setItem("mantine-color-scheme-value", scheme);
-    const { violated, tripped } = globalThis as unknown as Record<string, (what: string) => void>;
-    document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
-      violated?.(`${violatedDirective} ${blockedURI} ${sample}`),
-    );
-    globalThis.alert = (text: unknown) => tripped?.(String(text));
-  }, theme);
+  await context.addInitScript({
+    content: `localStorage.setItem("mantine-color-scheme-value", "${theme}");${WATCH}`,
+  });
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(`script failed: ${error.message}`));
   page.on("request", (request) => {
@@ -61,13 +62,11 @@ export async function openWatchedPage(
   return { context, page, faults };
 }
 
+const IS_SETTLED = `
+  document.querySelector("main section, main form, main [role=alert]") !== null &&
+  document.querySelector("[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root") === null`;
+
 /** Waits until the page shows its data: no skeleton, nothing awaited. */
 export async function settle(page: Page): Promise<void> {
-  await page.waitForFunction(
-    () =>
-      document.querySelector("main section, main form, main [role=alert]") !== null &&
-      document.querySelector("[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root") === null,
-    undefined,
-    { timeout: 60_000 },
-  );
+  await page.waitForFunction(IS_SETTLED, undefined, { timeout: 60_000 });
 }

@@ -43,7 +43,10 @@ export async function readProblem(response: Response): Promise<ApiProblem> {
   };
   const body = (await response.json().catch(() => null)) as Record<string, unknown> | null;
   if (body === null || typeof body !== "object") return new ApiProblem(response.status, about);
-  const text = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : "");
+  const text = (name: string) => {
+    const value = body[name];
+    return typeof value === "string" ? value : "";
+  };
   const mistakes = Array.isArray(body["mistakes"]) ? body["mistakes"] : readErrors(body["errors"]);
   return new ApiProblem(response.status, {
     ...about,

@@ -55,6 +55,8 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
+    Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
+    Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Button: { defaultProps: { size: "compact-sm" } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 360 } },
     Table: { defaultProps: { verticalSpacing: 4, horizontalSpacing: 8 } },

@@ -68,6 +68,7 @@ export default function Palette({ onClose, onHelp }: Props) {
   return (
     <Spotlight
       store={store}
+      attributes={{ content: { "aria-label": "Command palette" } }}
       actions={actions}
       shortcut={null}
       query={query}

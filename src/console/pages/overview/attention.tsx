@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link } from "wouter";
 import { type Alert, useAlerts } from "../../api/alerts.ts";
-import { useStatus } from "../../api/status.ts";
+import { type Overview, useOverview } from "../../api/overview.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -10,7 +10,6 @@ import { QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
-import { listConcerns } from "./list-concerns.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;
@@ -20,7 +19,7 @@ const RANK = ["critical", "error", "warning", "info"];
 export function Attention() {
   const { zones, chosen } = useZones();
   const alerts = useAlerts({ state: ["firing", "acknowledged"], limit: 200 }, "open");
-  const status = useStatus();
+  const overview = useOverview();
   const ids = new Set(zones.map(({ id }) => id));
   const isShown = ({ zoneId }: Alert) => chosen === "" || (zoneId !== null && ids.has(zoneId));
   return (
@@ -29,7 +28,7 @@ export function Attention() {
         {({ items, next }) => {
           const open = items.filter(isShown);
           const firing = open.filter(({ state }) => state === "firing").sort(byUrgency);
-          const concerns = status.data === undefined ? [] : listConcerns(status.data, zones);
+          const concerns = overview.data?.attention ?? [];
           const taken = open.length - firing.length;
           return (
             <>
@@ -94,17 +93,16 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
   );
 }
 
-function ConcernRow({ text, path, action }: ReturnType<typeof listConcerns>[number]) {
-  const link = usePageLink();
+type Concern = Overview["attention"][number];
+
+function ConcernRow({ kind, zoneId, text }: Concern) {
+  const zoneName = useZoneTitle();
   return (
-    <li className={classes["item"]}>
+    <li className={classes["item"]} data-kind={kind}>
       <Severity severity="warning" />
-      <div className={classes["what"]}>{text}</div>
-      <span />
-      <div className={classes["open"]}>
-        <Button component={Link} href={link(path)} variant="default">
-          {action}
-        </Button>
+      <div className={classes["what"]}>
+        <Payload prose text={text} />
+        {zoneId === null ? null : <span className={classes["where"]}>{zoneName(zoneId)}</span>}
       </div>
     </li>
   );

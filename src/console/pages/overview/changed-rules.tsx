@@ -1,9 +1,10 @@
 import { Link } from "wouter";
-import { formatNumber } from "../../../lib/format.ts";
-import { type RuleItem, useRules } from "../../api/rules.ts";
-import { useTrend } from "../../api/trend.ts";
+import { formatDecimal, formatNumber } from "../../../lib/format.ts";
+import { type Overview, useOverview } from "../../api/overview.ts";
+import { Ago } from "../../components/ago.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
 import { formatCount, formatLength } from "../../look/words.ts";
@@ -13,41 +14,39 @@ import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 7;
-/** So many rules are shown even if nothing changed much. */
-const LEAST_SHOWN = 4;
-/** In units of chance. */
-const CHANGED = 3;
 /** Below it a change is chance. */
 const LEAST_EVENTS = 10;
+/** So many rules are shown even if nothing changed much. */
+const LEAST_SHOWN = 4;
+const CHANGED_TIMES = 1.2;
+const ADVICE_CHARS = 110;
 
-/** How far a rule is above its usual count, in units of chance: 10 against 2 counts less than 1,000 against 200. */
-function changeOf({ total, baseline }: RuleItem): number {
-  if (baseline === null || total < LEAST_EVENTS) return 0;
-  return (total - baseline) / Math.sqrt(baseline + 10);
+type Rule = Overview["rules"][number];
+
+function timesOf({ perMinute, usualPerMinute }: Rule): number | null {
+  return usualPerMinute === null || usualPerMinute === 0 ? null : perMinute / usualPerMinute;
 }
 
 /** The rules whose count differs most from the usual one. */
 export function ChangedRules() {
-  const { only, zones } = useZones();
+  const { only } = useZones();
   const span = useSpan();
-  const query = useRules({ zone: only?.id ?? null, ...span }, 200);
-  const ids = new Set(zones.map(({ id }) => id));
+  const overview = useOverview();
+  const about = `events per minute over ${formatLength(span.toMs - span.fromMs)}, usual: the 28 days before`;
   return (
-    <Panel
-      title="Rules that changed most"
-      about={`${formatLength(span.toMs - span.fromMs)} against the 28 days before`}
-      flush
-    >
-      <QueryView query={query} rows={SHOWN} asking="the counts of every rule">
-        {({ items }) => {
-          const rules = items
-            .filter(({ zoneId }) => ids.has(zoneId))
-            .sort((one, other) => changeOf(other) - changeOf(one) || other.total - one.total)
-            .filter(
-              (rule, index) => index < LEAST_SHOWN || changeOf(rule) > CHANGED || rule.openSpikeId !== null,
-            )
+    <Panel title="Rules that changed most" about={about} flush>
+      <QueryView query={overview} rows={SHOWN} asking="the counts of every rule">
+        {({ rules }) => {
+          const shown = rules
+            .filter(({ total, openSpikeId }) => total >= LEAST_EVENTS || openSpikeId !== null)
+            .filter((rule, index) => {
+              const times = timesOf(rule);
+              return (
+                index < LEAST_SHOWN || times === null || times > CHANGED_TIMES || rule.openSpikeId !== null
+              );
+            })
             .slice(0, SHOWN);
-          if (rules.length === 0) return <Empty>No rule had an event in this span.</Empty>;
+          if (shown.length === 0) return <Empty>No rule had an event in this span.</Empty>;
           return (
             <table className={classes["rules"]}>
               <thead>
@@ -59,7 +58,7 @@ export function ChangedRules() {
                 </tr>
               </thead>
               <tbody>
-                {rules.map((rule) => (
+                {shown.map((rule) => (
                   <RuleRow key={`${rule.zoneId} ${rule.ruleId}`} rule={rule} hasZone={only === null} />
                 ))}
               </tbody>
@@ -71,41 +70,48 @@ export function ChangedRules() {
   );
 }
 
-function RuleRow({ rule, hasZone }: { readonly rule: RuleItem; readonly hasZone: boolean }) {
-  const { zoneId, ruleId, title, total, baseline, openSpikeId } = rule;
-  const { all } = useZones();
-  const span = useSpan();
+function RuleRow({ rule, hasZone }: { readonly rule: Rule; readonly hasZone: boolean }) {
+  const { zoneId, ruleId, title, total, perMinute, usualPerMinute, sparkline, openSpikeId, advice } = rule;
   const zoneName = useZoneTitle();
   const link = usePageLink();
-  const trend = useTrend(
-    all.filter(({ id }) => id === zoneId),
-    span,
-    ruleId,
-  );
-  const times = baseline === null || baseline < 1 ? null : total / baseline;
+  const times = timesOf(rule);
   return (
     <tr>
       <td>
         <FilterValue field="ruleId" value={ruleId}>
-          <b>{ruleId === "" ? "(none)" : ruleId}</b>
+          <b>
+            <Payload prose text={ruleId} />
+          </b>
         </FilterValue>{" "}
-        <Link href={link(`/rules/${zoneId}/${encodeURIComponent(ruleId)}`)}>{title ?? "rule page"}</Link>
+        <Link href={link("/explorer", { is: `ruleId:${ruleId}`, zone: String(zoneId) })}>
+          {title ?? "its events"}
+        </Link>
         {hasZone ? <span className="lw-dim"> · {zoneName(zoneId)}</span> : null}
         {openSpikeId === null ? null : <span className="lw-fire"> ● spike</span>}
+        {advice === null ? null : (
+          <div className={classes["where"]} title={advice.text}>
+            Advice <Ago at={advice.askedAt} />: <Payload prose text={shorten(advice.text)} />
+          </div>
+        )}
       </td>
       <td className={classes["number"]}>
-        <span className="lw-dim">{baseline === null ? "unknown" : formatNumber(baseline)} →</span>{" "}
-        <b>{formatCount(total)}</b>
+        <span className="lw-dim">
+          {usualPerMinute === null ? "unknown" : formatDecimal(usualPerMinute)} →
+        </span>{" "}
+        <b>{formatDecimal(perMinute)}</b>
+        <div className={classes["where"]}>{formatCount(total)} events</div>
       </td>
       <td className={classes["number"]}>{times === null ? "" : `${formatNumber(times)}x`}</td>
       <td className={classes["trend"]}>
-        {trend.data === undefined ? null : (
-          <Sparkline
-            values={trend.data.counts.total.slice(-60)}
-            label={`Events of rule ${ruleId} over time`}
-          />
-        )}
+        <Sparkline values={sparkline} label={`Events of rule ${ruleId} over the span`} />
       </td>
     </tr>
   );
+}
+
+/** The recommendation alone, where the platform marks it: what comes before repeats the counts. */
+function shorten(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  const said = line.split("**Recommendation:**").at(-1)?.trim() ?? line;
+  return said.length > ADVICE_CHARS ? `${said.slice(0, ADVICE_CHARS)} ...` : said;
 }

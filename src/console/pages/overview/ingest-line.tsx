@@ -1,5 +1,6 @@
 import { formatDuration } from "../../../lib/format.ts";
 import { HOUR_MS } from "../../../lib/units.ts";
+import { useOverview } from "../../api/overview.ts";
 import { useStatus } from "../../api/status.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -12,6 +13,7 @@ import classes from "./overview.module.css";
 export function IngestLine() {
   const status = useStatus();
   const { zones } = useZones();
+  const budget = useOverview().data?.requestBudget ?? null;
   return (
     <Panel title="Ingest" flush>
       <QueryView query={status} rows={1}>
@@ -41,13 +43,20 @@ export function IngestLine() {
                 </span>
               </div>
             ))}
-            {notificationsPending > 0 ? (
-              <div className={classes["ingest"]}>
+            <div className={classes["ingest"]}>
+              {budget === null ? null : (
+                <span>
+                  requests to the platform{" "}
+                  <b>{budget.isPaused ? "paused" : `${formatCount(Math.floor(budget.tokens))} left`}</b>, at
+                  most <b>{formatCount(budget.ratePerSecond)}</b> per second
+                </span>
+              )}
+              {notificationsPending > 0 ? (
                 <span>
                   <b>{formatCount(notificationsPending)}</b> notifications wait
                 </span>
-              </div>
-            ) : null}
+              ) : null}
+            </div>
           </>
         )}
       </QueryView>

@@ -1,38 +1,24 @@
-import { Link } from "wouter";
-import type { CoverageHour } from "../../../http/routes/v1/coverage.ts";
-import { HOUR_MS } from "../../../lib/units.ts";
-import { type CoverageDay, useCoverageDays, useCoverageHours } from "../../api/coverage.ts";
-import type { Zone } from "../../api/status.ts";
+import { type CoverageDay, useCoverageDays } from "../../api/coverage.ts";
+import { type Overview, useOverview } from "../../api/overview.ts";
 import { Moment } from "../../components/ago.tsx";
 import { CoverageStrip, countStates } from "../../components/coverage-strip.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
-import { useNow } from "../../state/now.tsx";
-import { usePageLink } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
-const HOURS = 72;
-
 /** Whether the hours that the platform still has are proven, zone by zone. */
 export function RecentCoverage() {
-  const { zones, only } = useZones();
-  const nowMs = useNow();
-  const zone = only?.id ?? null;
-  const query = useCoverageHours({ zone, fromMs: nowMs - (HOURS - 1) * HOUR_MS, toMs: nowMs });
-  const days = useCoverageDays(zone).data?.items ?? [];
+  const { only } = useZones();
+  const overview = useOverview();
+  const days = useCoverageDays(only?.id ?? null).data?.items ?? [];
   return (
-    <Panel title="Coverage" about={`last ${HOURS} hours, one mark per hour; below, every kept day`} flush>
-      <QueryView query={query} asking="the hours of every zone">
-        {(hours) =>
-          zones.map((shown) => (
-            <ZoneStrip
-              key={shown.id}
-              zone={shown}
-              hours={hours.filter(({ zoneId }) => zoneId === shown.id)}
-              days={days.filter(({ zoneId }) => zoneId === shown.id)}
-            />
+    <Panel title="Coverage" about="last 72 hours, one mark per hour; below, every kept day" flush>
+      <QueryView query={overview} asking="the hours of every zone">
+        {({ zones }) =>
+          zones.map((zone) => (
+            <ZoneStrip key={zone.id} zone={zone} days={days.filter(({ zoneId }) => zoneId === zone.id)} />
           ))
         }
       </QueryView>
@@ -48,31 +34,22 @@ function toDayCell({ day, sealed, open, gap, stored }: CoverageDay) {
 }
 
 interface ZoneProps {
-  readonly zone: Zone;
-  readonly hours: readonly CoverageHour[];
+  readonly zone: Overview["zones"][number];
   readonly days: readonly CoverageDay[];
 }
 
-function ZoneStrip({ zone, hours, days }: ZoneProps) {
-  const link = usePageLink();
+function ZoneStrip({ zone, days }: ZoneProps) {
   const name = zoneTitle(zone);
-  const cells = hours.map(({ startsAt, state, storedCount, upstreamCount, gapReason }) => ({
-    startsAtMs: Date.parse(startsAt),
+  const cells = zone.hours.map(({ startsAtMs, state, stored }) => ({
+    startsAtMs,
     state,
-    note: [
-      `${formatCount(storedCount)} stored${upstreamCount === null ? "" : `, the platform counts ${formatCount(upstreamCount)}`}`,
-      ...(gapReason === null ? [] : [gapReason]),
-    ].join("\n"),
+    note: `${formatCount(stored)} events stored`,
   }));
   return (
     <div className={classes["zone"]}>
-      <Link
-        href={link("/coverage", { zone: String(zone.id) })}
-        className={classes["zoneName"] ?? ""}
-        title={name}
-      >
+      <span className={classes["zoneName"]} title={name}>
         {name}
-      </Link>
+      </span>
       <CoverageStrip cells={cells} label={name} />
       <div className={classes["zoneNote"]}>
         <CoverageStrip cells={days.map(toDayCell)} label={`${name}, by day`} height={8} />

@@ -60,8 +60,6 @@ const Hour = z
   })
   .meta({ id: "CoverageHour" });
 
-export type CoverageHour = z.infer<typeof Hour>;
-
 type ZoneHour = AssessedHour & { readonly zoneId: number };
 
 /** `GET /api/v1/coverage`: where every hour of every zone stands. */

@@ -52,8 +52,6 @@ const Answer = pageOf(Rule).extend({
   to: IsoTime.describe("The counted span is the requested span, extended to whole minutes, hours or days."),
 });
 
-export type RulesAnswer = z.infer<typeof Answer>;
-
 /** `GET /api/v1/rules`: which rules are triggered most. */
 export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
