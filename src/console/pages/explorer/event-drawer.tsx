@@ -12,7 +12,7 @@ import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { toCurl } from "./copy-menu.tsx";
 import classes from "./explorer.module.css";
-import { readRecord } from "./read-record.ts";
+import { decodeUrl, readRecord } from "./read-record.ts";
 
 const AROUND_MS = 5 * MINUTE_MS;
 
@@ -52,6 +52,7 @@ function Content({
   const zoneName = useZoneTitle();
   const { timestamp, fields, log, logId, zoneId } = event;
   const record = readRecord(log);
+  const decoded = decodeUrl(fields.url);
   // From the event itself to a few seconds later: a search that finds it first.
   const own = { fromMs: timestamp, toMs: timestamp + 1 };
   const mine = {
@@ -87,6 +88,12 @@ function Content({
         <h3>Request</h3>
         <div className={classes["request"]}>
           <Payload text={fields.url} mark={record.matched} />
+          {decoded === fields.url ? null : (
+            <div>
+              <span className="lw-dim">decoded </span>
+              <Payload text={decoded} mark={record.matched} />
+            </div>
+          )}
           {record.body === "" ? null : (
             <div>
               <span className="lw-dim">body </span>

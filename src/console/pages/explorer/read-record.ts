@@ -36,3 +36,14 @@ function toText(value: unknown): string {
   if (value === null || value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
+
+/** Decodes the percent signs of an address as far as they are valid: attacks often are not. */
+export function decodeUrl(url: string): string {
+  return url.replaceAll(/(?:%[0-9a-f]{2})+/gi, (encoded) => {
+    try {
+      return decodeURIComponent(encoded);
+    } catch {
+      return encoded;
+    }
+  });
+}
