@@ -20,7 +20,7 @@ describe.skipIf(CHROMIUM === null)(
       world = await openWorld();
       // The tests look at an attack that was noticed.
       await vi.waitFor(async () => expect(await countAlerts(world)).toBeGreaterThan(0), {
-        timeout: 120_000,
+        timeout: 220_000,
         interval: 500,
       });
     });
