@@ -109,7 +109,7 @@ function buildConsole(stdio) {
 /**
  * Starts the service in the same process group, so that Ctrl-C and kill -9 of the group reach the service too. For a signal
  * to this process alone (npm forwards SIGTERM, and SIGINT a second time), "stop" is sent over the channel. If this process
- * is killed, the channel closes. SIGHUP is forwarded if it means to reload. "stop" is sent once, because a second signal
+ * is killed, the channel closes. For a SIGHUP that means to reload, "reload" is sent. "stop" is sent once, because a second signal
  * makes the service stop at once.
  */
 function start(args) {
@@ -121,7 +121,9 @@ function start(args) {
   };
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, stop);
   // With a configuration file, SIGHUP makes the service read it again. Without one, it means that the terminal is gone.
-  process.on("SIGHUP", () => (process.env.LONGWATCH_CONFIG ? child.kill("SIGHUP") : stop()));
+  // A message waits for the service to listen; a signal would end a service that is still loading.
+  const reload = () => child.connected && child.send("reload", () => {});
+  process.on("SIGHUP", () => (process.env.LONGWATCH_CONFIG ? reload() : stop()));
   // npm runs this in a shell, which does not forward SIGTERM, and npm itself may be killed.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && stop(), 1_000).unref();

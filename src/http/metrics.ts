@@ -110,6 +110,13 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "1 while the shared request budget does not answer. This process then uses a quarter of the rate.",
     ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
+    notificationDuration: new Histogram({
+      name: "longwatch_notification_duration_seconds",
+      help: "Duration of an attempt to notify a channel.",
+      labelNames: ["channel"],
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers: [registry],
+    }),
     digested: counter(
       "notifications_digested_total",
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",
@@ -120,7 +127,7 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "Reports of browsers that refused to run or load something for the console.",
     ),
     enqueueFailures: counter(
-      "queue_ring_failures_total",
+      "queue_enqueue_failures_total",
       "Jobs that could not be enqueued because the queue's store did not accept them.",
     ),
     jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {

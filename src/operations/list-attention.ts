@@ -1,5 +1,5 @@
 import type { HeldCounts } from "../../db/ingest/held-pages.ts";
-import { many } from "../lib/progress-bar.ts";
+import { count, many } from "../lib/progress-bar.ts";
 import { showTime } from "../lib/show-time.ts";
 import { HOUR_MS } from "../lib/units.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
@@ -68,12 +68,12 @@ export function listAttention(
           ),
         ]),
     ...(keyProblem === null ? [] : [note("pseudonym-key", keyProblem)]),
-    ...held.map(({ zoneId, events }) =>
+    ...held.map((counts) =>
       note(
         "pseudonym-key",
-        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is present (docs/privacy.md)`,
+        `zone ${counts.zoneId}: ${describeHeld(counts)} held back until the pseudonym key is present (docs/privacy.md)`,
         null,
-        zoneId,
+        counts.zoneId,
       ),
     ),
     ...zones.flatMap(({ zoneId, suspicions }) =>
@@ -132,6 +132,16 @@ function note(
   zoneId: number | null = null,
 ): Attention {
   return { kind, zoneId, text, command };
+}
+
+/** Names what is held back. A page may hold records of known events, or only entries that cannot be read. */
+function describeHeld({ events, blocks, entries }: HeldCounts): string {
+  const parts = [
+    ...(events > 0 ? [many(events, "event")] : []),
+    ...(blocks > 0 && events === 0 ? ["the records of events"] : []),
+    ...(entries > 0 ? [`${count(entries)} unreadable ${entries === 1 ? "entry" : "entries"}`] : []),
+  ];
+  return parts.join(" and ");
 }
 
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {

@@ -100,21 +100,21 @@ async function run(config: Config, isJson: boolean): Promise<void> {
   };
   process.on("SIGINT", () => onSignal("Ctrl-C"));
   process.on("SIGTERM", () => onSignal("SIGTERM"));
-  followParent((reason) => void stop(reason));
+  // A reload that is asked for during the start follows the start.
+  let reloadNow: (() => void) | null = null;
+  let isReloadDue = false;
+  const reload = () => {
+    isReloadDue = true;
+    reloadNow?.();
+  };
+  // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
+  if (config.hasFile) process.on("SIGHUP", reload);
+  followParent((reason) => void stop(reason), reload);
 
   try {
-    const starting = app.start();
-    // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
-    if (config.hasFile)
-      process.on(
-        "SIGHUP",
-        () =>
-          void starting.then(
-            ({ reload }) => reload(),
-            () => undefined,
-          ),
-      );
-    const running = await starting;
+    const running = await app.start();
+    reloadNow = running.reload;
+    if (isReloadDue) reloadNow();
     // Printed before the history is copied, because this is the only time that the key is shown.
     if (isJson) await writeJson(process.stdout, toJson(running, config));
     else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));

@@ -14,12 +14,10 @@ export type Access = "public" | { readonly scope: Scope; readonly zone?: string 
 declare module "fastify" {
   interface FastifyContextConfig {
     access?: Access;
-    /** How the route says that it refuses; problem+json of our own where it is left out. */
+    /** The form of the platform's errors on the platform's routes; left out on Longwatch's own routes. */
     errorForm?: ErrorForm;
     /** Of such routes only so many requests are worked on at once. */
     heavy?: HeavyWork;
-    /** Whether the key may also come as `Authorization: Bearer`. */
-    takesBearer?: true;
     /** Asked by balancers and supervisors, as often as they like. */
     isProbe?: true;
   }

@@ -110,14 +110,17 @@ export function refuseWaiting(waitMs: number): void {
 }
 
 function hasKey({ headers, routeOptions }: FastifyRequest): boolean {
-  const takesBearer = routeOptions.config.takesBearer === true;
+  const takesBearer = routeOptions.config.errorForm === undefined;
   return headers.accesskey !== undefined || (takesBearer && headers.authorization !== undefined);
 }
 
-/** The header AccessKey comes first. Prometheus before 3.0 and other scrapers can only send a bearer token. */
+/**
+ * Returns the key of the request. The header AccessKey comes first. Longwatch's own routes also take a bearer token,
+ * because scrapers and dashboards may have no other header. The platform's routes do not, like the platform.
+ */
 function readKey({ headers, routeOptions }: FastifyRequest): string {
   if (headers.accesskey !== undefined) return String(headers.accesskey);
-  if (routeOptions.config.takesBearer !== true) throw unauthorized("The header AccessKey is missing.");
+  if (routeOptions.config.errorForm !== undefined) throw unauthorized("The header AccessKey is missing.");
   const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
   if (token !== undefined) return token;
   throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");
