@@ -267,9 +267,9 @@ interface Violation {
 
 async function runAxe(page: Page): Promise<string[]> {
   await page.evaluate(axe);
-  const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
-    violations: Violation[];
-  };
+  const { violations } = await page.evaluate<{ violations: Violation[] }>(
+    "axe.run(document, { resultTypes: ['violations'] })",
+  );
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(

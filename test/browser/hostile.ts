@@ -1,5 +1,5 @@
 /** Texts of attacks. Each that became markup or a script would call `tripped`, or break the content policy. */
-export const HOSTILE = [
+const HOSTILE = [
   '<img src=x onerror="tripped(1)">',
   "<script>tripped(2)</script>",
   '"><svg onload=tripped(3)>',
@@ -27,7 +27,11 @@ const MEANINGFUL = new Set([
     "sessionId",
     "publicUrl",
   ],
-  ...["keyId", "roles", "expiresAt", "version", "width"],
+  "keyId",
+  "roles",
+  "expiresAt",
+  "version",
+  "width",
 ]);
 const IS_TIME = /^\d{4}-\d\d-\d\dT/;
 

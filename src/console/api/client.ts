@@ -1,6 +1,6 @@
 import { ApiProblem, readProblem, toProblem } from "./problem.ts";
 
-export type QueryValue = string | number | boolean | readonly string[] | null | undefined;
+type QueryValue = string | number | boolean | readonly string[] | null | undefined;
 
 export interface ApiRequest {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -10,7 +10,7 @@ export interface ApiRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export function toPath(path: string, query: ApiRequest["query"] = {}): string {
+function toPath(path: string, query: ApiRequest["query"] = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === null || value === undefined) continue;

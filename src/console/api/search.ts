@@ -25,7 +25,7 @@ export interface EventRow {
   readonly fields: Readonly<Record<Dimension, string>>;
 }
 
-export interface EventGroup {
+interface EventGroup {
   readonly value: string;
   readonly count: number;
   readonly sparkline: readonly number[];
@@ -78,9 +78,11 @@ export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones
 const AT_ONCE = 3;
 let running = 0;
 const waiting: (() => void)[] = [];
+const isFull = () => running >= AT_ONCE;
 
 async function takeTurn<Answer>(signal: AbortSignal, work: () => Promise<Answer>): Promise<Answer> {
-  while (running >= AT_ONCE) {
+  // Another search may take the place before this one wakes up.
+  for (; isFull(); ) {
     await new Promise<void>((resolve) => waiting.push(resolve));
     if (signal.aborted) waiting.shift()?.();
     signal.throwIfAborted();
@@ -102,7 +104,7 @@ function keyOf({ zones, ...scope }: EventScope) {
   return [zones.map(({ id }) => id), scope] as const;
 }
 
-export interface Histogram {
+interface Histogram {
   readonly widthMs: number;
   readonly timesMs: readonly number[];
   readonly counts: Readonly<Record<ActionName, readonly number[]>>;
@@ -145,7 +147,7 @@ export function useHistogram(scope: EventScope) {
 const TOP_LIMIT = 50;
 const TOP_BUCKETS = 24;
 
-export interface TopList {
+interface TopList {
   readonly groups: readonly EventGroup[];
   /** How many values there are; a lower bound with several zones. */
   readonly values: number;

@@ -9,7 +9,7 @@ export function ActionWord({ action }: { readonly action: string }) {
   );
 }
 
-export function ColourWord({ colour, children }: { readonly colour: string; readonly children: string }) {
+function ColourWord({ colour, children }: { readonly colour: string; readonly children: string }) {
   return (
     <span style={{ whiteSpace: "nowrap" }}>
       <Swatch colour={colour} /> {children}

@@ -1,11 +1,11 @@
 import { formatMoment } from "../look/words.ts";
 import classes from "./coverage-strip.module.css";
 
-export const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
+const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
 export type HourState = (typeof HOUR_STATES)[number];
 
 /** What each state means, for a person. */
-export const STATE_WORDS: Readonly<Record<HourState, string>> = {
+const STATE_WORDS: Readonly<Record<HourState, string>> = {
   sealed: "sealed: proven complete",
   searched: "searched: read once, not proven yet",
   open: "open: still being read",

@@ -6,7 +6,7 @@ import { formatCount, formatMoment } from "../look/words.ts";
 import { Swatch } from "./action-word.tsx";
 import classes from "./time-series.module.css";
 
-export interface Series {
+interface Series {
   readonly id: string;
   readonly label: string;
   /** A CSS colour or `var(--...)`. */
@@ -14,7 +14,7 @@ export interface Series {
   readonly values: readonly number[];
 }
 
-export interface Marker {
+interface Marker {
   readonly atMs: number;
   readonly label: string;
   readonly kind: "opened" | "resolved";

@@ -67,10 +67,6 @@ export function formatLength(ms: number): string {
     : `${formatNumber(ms / MINUTE_MS)} minutes`;
 }
 
-export interface Action {
-  readonly name: ActionName;
-  readonly colour: string;
-}
 export const ACTIONS = ["blocked", "challenged", "logged", "other"] as const;
 export type ActionName = (typeof ACTIONS)[number];
 export const ACTION_COLOURS: Readonly<Record<ActionName, string>> = {

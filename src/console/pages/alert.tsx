@@ -12,7 +12,7 @@ import { Timeline } from "./alert/timeline.tsx";
 
 /** The story of one alert, from top to bottom. */
 export default function AlertPage() {
-  const { id = "" } = useParams<{ id: string }>();
+  const { id } = useParams<{ id: string }>();
   const alert = useAlert(id);
   return (
     <div className={classes["page"]}>

@@ -3,7 +3,7 @@ import { DIMENSIONS, type Dimension } from "../look/words.ts";
 import { usePageLink, useUrlState } from "./url-state.ts";
 
 /** The kinds of filter, each a parameter of the address: `is=country:DE&not=ruleId:942100&has=url:login`. */
-export const FILTER_KINDS = ["is", "not", "has", "like", "net"] as const;
+const FILTER_KINDS = ["is", "not", "has", "like", "net"] as const;
 export type FilterKind = (typeof FILTER_KINDS)[number];
 export const KIND_WORDS: Readonly<Record<FilterKind, string>> = {
   is: "is",

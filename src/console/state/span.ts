@@ -23,7 +23,7 @@ export interface Span {
   readonly ignored: string | null;
 }
 
-export function readSpan(params: URLSearchParams, nowMs: number): Span {
+function readSpan(params: URLSearchParams, nowMs: number): Span {
   const [from, to, name] = [params.get("from"), params.get("to"), params.get("span")];
   const fixed = { fromMs: readTime(from), toMs: to === null ? nowMs : readTime(to) };
   const isFixed = from !== null && fixed.fromMs < fixed.toMs;

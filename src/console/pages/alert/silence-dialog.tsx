@@ -52,7 +52,7 @@ export function SilenceDialog({
               { value: "zone", label: `every rule in zone ${zoneId ?? ""}` },
             ]}
             value={scope}
-            onChange={(value) => setScope(value as "rule" | "zone")}
+            onChange={(value) => setScope(value)}
           />
           <SegmentedControl
             size="xs"

@@ -1,6 +1,6 @@
 import { Button, useMatches } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { DAY_MS } from "../../../lib/units.ts";
 import { type EventRow, type EventScope, useEventCount, useEventRows } from "../../api/search.ts";
 import { ActionWord } from "../../components/action-word.tsx";

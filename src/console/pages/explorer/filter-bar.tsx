@@ -151,7 +151,7 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
               comboboxProps={{ withinPortal: false }}
               data={DIMENSION_NAMES.map((name) => ({ value: name, label: DIMENSIONS[name] }))}
               value={field}
-              onChange={(name) => setField((name ?? "ruleId") as Dimension)}
+              onChange={(name) => setField(name ?? "ruleId")}
             />
             <SegmentedControl
               size="xs"
@@ -159,7 +159,7 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
               aria-label="Kind of filter"
               data={kinds.map((one) => ({ value: one, label: KIND_WORDS[one] }))}
               value={kinds.includes(kind) ? kind : "is"}
-              onChange={(one) => setKind(one as FilterKind)}
+              onChange={(one) => setKind(one)}
             />
             <TextInput
               size="xs"
