@@ -13,26 +13,11 @@ const HOSTILE = [
 ] as const;
 
 /** Members whose text decides what the page does; replacing them would test something else. */
-const MEANINGFUL = new Set([
-  ...[
-    "state",
-    "severity",
-    "kind",
-    "coverage",
-    "action",
-    "next",
-    "type",
-    "reason",
-    "circuit",
-    "sessionId",
-    "publicUrl",
-  ],
-  "keyId",
-  "roles",
-  "expiresAt",
-  "version",
-  "width",
-]);
+const MEANINGFUL = new Set(
+  "state severity kind coverage action next type reason circuit sessionId publicUrl keyId roles expiresAt version width".split(
+    " ",
+  ),
+);
 const IS_TIME = /^\d{4}-\d\d-\d\dT/;
 
 /** Returns the answer with every free text replaced by hostile text, and the texts of `logs` too. */
