@@ -32,6 +32,7 @@ const complain = (text) => process.stderr.write(`${text}\n`);
 
 const GATE = [
   ["tsc", "--noEmit"],
+  ["tsc", "--noEmit", "--project", "src/console"],
   ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "jobs", "test"],
   ["biome", "check"],
   ["knip"],

@@ -27,7 +27,7 @@ type Reader = ReturnType<typeof createReader>;
 /**
  * Reads a search or export body (platform API spec 2.3 and 2.6). `pageSize` is clamped to 1..500 (50 when unset),
  * `buckets` to 0..500 and `page` to 0 or more. An empty `groupBy` means flat rows, and a repeated dimension counts
- * once. All other mistakes are reported together. The caller checks how far back a window may reach.
+ * once. A filter with `not: true` is ours, not the platform's. All other mistakes are reported together. The caller checks how far back a window may reach.
  */
 export function readSearch(
   body: unknown,
@@ -75,8 +75,8 @@ function readFilter(reader: Reader, path: string, value: unknown): Filter[] {
     reader.wrong(path, value, "must be an object with field, op and value");
     return [];
   }
-  reader.refuseOthers(value, ["field", "op", "value"], `${path}.`);
-  const { field } = value;
+  reader.refuseOthers(value, ["field", "op", "value", "not"], `${path}.`);
+  const { field, not } = value;
   const op = OPERATORS.find((known) => known === value["op"]);
   if (!isDimension(field)) reader.wrong(`${path}.field`, field, `must be one of ${DIMENSIONS.join(", ")}`);
   if (op === undefined) {
@@ -84,8 +84,12 @@ function readFilter(reader: Reader, path: string, value: unknown): Filter[] {
   } else if (op === "cidr" && field !== "ip") {
     reader.wrong(`${path}.op`, op, "cidr applies to the field ip only");
   }
+  if (not !== undefined && typeof not !== "boolean")
+    reader.wrong(`${path}.not`, not, "must be true or false");
   const texts = readValues(reader, `${path}.value`, value["value"], op === "cidr");
-  return isDimension(field) && op !== undefined ? [{ field, op, value: texts }] : [];
+  return isDimension(field) && op !== undefined
+    ? [{ field, op, value: texts, ...(not === true ? { not } : {}) }]
+    : [];
 }
 
 function readValues(reader: Reader, path: string, value: unknown, areNetworks: boolean): string[] {
