@@ -1,36 +1,32 @@
 import type { SpikeSeverity } from "./episode.ts";
 
-/** A rule that so few addresses trigger is one client's affair. */
-const FEW_ADDRESSES = 2;
-/** From this many addresses on, a spike is graded by its score alone. */
-const MANY_ADDRESSES = 20;
+/** A spike needs this many different addresses to page anyone. */
+const MANY_ADDRESSES = 12;
+/** A spike needs a score this far above z to page anyone. */
+const FAR_ABOVE_Z = 3;
 
-export interface SpikeSources {
-  /** Different addresses in the window of the spike. */
-  readonly addresses: number;
+export interface SpikeStrength {
+  /** Different addresses in the window of the spike; null if they are not known. */
+  readonly addresses: number | null;
   readonly score: number;
+  readonly z: number;
 }
 
-/** `sources`: the number of addresses has lowered the severity. */
-export type GradedBy = "sources" | "score";
+/**
+ * What decided the severity of a rule's spike: the number of addresses kept it low, its distance from the usual kept
+ * it low, or both were high enough for the graded severity.
+ */
+export type GradedBy = "addresses" | "score" | "both";
 
 /**
- * Lowers the severity of a rule's spike that comes from few addresses: a broken client that repeats one request is
- * worth a line, not a page.
+ * Keeps a spike that comes from few addresses, or is not far above the usual, from paging anyone. One broken client
+ * that repeats a request is one address. A rise of all rules together is a matter of the source series.
  */
 export function gradeBySources(
   graded: SpikeSeverity,
-  { addresses }: SpikeSources,
-): { severity: SpikeSeverity; decidedBy: GradedBy } {
-  const cap = capOf(addresses);
-  if (cap === null || ORDER.indexOf(graded) <= ORDER.indexOf(cap))
-    return { severity: graded, decidedBy: "score" };
-  return { severity: cap, decidedBy: "sources" };
-}
-
-const ORDER: readonly SpikeSeverity[] = ["warning", "error", "critical"];
-
-function capOf(addresses: number): SpikeSeverity | null {
-  if (addresses <= FEW_ADDRESSES) return "warning";
-  return addresses < MANY_ADDRESSES ? "error" : null;
+  { addresses, score, z }: SpikeStrength,
+): { readonly severity: SpikeSeverity; readonly gradedBy: GradedBy } {
+  if (addresses !== null && addresses < MANY_ADDRESSES) return { severity: "warning", gradedBy: "addresses" };
+  if (score < z + FAR_ABOVE_Z) return { severity: "warning", gradedBy: "score" };
+  return { severity: graded, gradedBy: "both" };
 }

@@ -43,7 +43,7 @@ for (const seed of seeds) {
     const zone = drawZone(seed, index, values.hard);
     events += zone.events.length;
     const alerts = judge(zone);
-    for (const score of Object.values(scores)) score.add(zone.attacks, alerts);
+    for (const score of Object.values(scores)) score.add(zone.attacks, zone.nuisances, alerts);
   }
 }
 
@@ -75,7 +75,14 @@ function describe(read: Record<string, SourceScore>): string {
     ].join(" "),
   );
   const facts = `${zones} zones of ten days, seeds ${seeds.join()}${values.hard ? ", hard" : ""}: ${events} events, ${read["everything that pages"]?.attacks} attacks, judged in ${(judgingMs / 1_000).toFixed(1)} s of ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`;
-  return `${[facts, "", head, ...rows].join("\n")}\n`;
+  const causes = Object.entries(read).map(
+    ([name, { causes }]) =>
+      `false ${name}: ${Object.entries(causes)
+        .slice(0, 12)
+        .map(([cause, n]) => `${n} ${cause}`)
+        .join(", ")}`,
+  );
+  return `${[facts, "", head, ...rows, "", ...causes].join("\n")}\n`;
 }
 
 /** Writes the events of the first seed as the file that `longwatch backtest --events` reads. */

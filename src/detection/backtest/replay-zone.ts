@@ -44,6 +44,9 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
   const sources = createSourceWatch();
   const rules = new Map<string, FollowedRule>();
   const alerts: ReplayedAlert[] = [];
+  // As in the service, a zone without a day of history is not judged.
+  const learning = { ...policy, floor: Number.POSITIVE_INFINITY };
+  let isLearning = true;
   let counts = new Map<string, number>();
   let current: number | null = null;
   let firstMinute = 0;
@@ -71,9 +74,12 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
   }
 
   function closeMinute(minute: number): void {
-    // As in the service, a zone without a day of history is not judged.
-    const isQuiet = minute < firstMinute + QUIET_MINUTES;
-    const judged = isQuiet ? { ...policy, floor: Number.POSITIVE_INFINITY } : policy;
+    const judgedFrom = firstMinute + QUIET_MINUTES;
+    if (isLearning && minute >= judgedFrom) {
+      isLearning = false;
+      for (const { watch } of rules.values()) passMinutes(watch, judgedFrom, learning, () => undefined);
+    }
+    const judged = isLearning ? learning : policy;
     for (const [ruleId, count] of counts) {
       const rule = rules.get(ruleId) ?? follow(ruleId);
       takeMinute(rule.watch, minute, count, judged, (episode) => close(rule, episode));
@@ -110,7 +116,8 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
       rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
       rule.companions = Math.max(rule.companions, rising(episode));
       const raised = raiseSeverity(gradeSeverity(episode.score, policy.z), rule.companions);
-      const { severity } = gradeBySources(raised, { addresses: rule.addresses, ...episode });
+      const { addresses } = rule;
+      const { severity } = gradeBySources(raised, { addresses, score: episode.score, z: policy.z });
       rule.severity = raiseSeverity(severity, 0, rule.severity);
     }
   }

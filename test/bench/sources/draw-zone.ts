@@ -20,8 +20,16 @@ export interface DrawnAttack {
 
 export type DrawnEvent = SourceEvent & { readonly minute: number };
 
+/** Something harmless that may look like an attack. Epoch minutes. */
+export interface Nuisance {
+  readonly name: string;
+  readonly from: number;
+  readonly to: number;
+}
+
 export interface DrawnZone {
   readonly events: readonly DrawnEvent[];
+  readonly nuisances: readonly Nuisance[];
   readonly attacks: readonly DrawnAttack[];
 }
 
@@ -46,7 +54,7 @@ export function drawZone(seed: number, index: number, isHard = false): DrawnZone
   const events = zone.events.filter(
     ({ minute }) => minute >= START_MINUTE && minute < START_MINUTE + DAYS * DAY,
   );
-  return { events: events.toSorted((a, b) => a.minute - b.minute), attacks: zone.attacks };
+  return { events: events.toSorted((a, b) => a.minute - b.minute), attacks: zone.attacks, nuisances: zone.nuisances };
 }
 
 type Zone = ReturnType<typeof createZone>;
@@ -67,6 +75,7 @@ function createZone(draw: Draw) {
   let nextIp = 0;
   const events: DrawnEvent[] = [];
   const attacks: DrawnAttack[] = [];
+  const nuisances: Nuisance[] = [];
   const known: Sender[] = [];
   const rate = (minute: number): number => {
     const day = Math.floor((minute - START_MINUTE) / DAY);
@@ -97,7 +106,7 @@ function createZone(draw: Draw) {
   const add = (minute: number, sender: Sender, ruleId: string, path: string) =>
     void events.push({ minute: Math.floor(minute), ruleId, url: path, ...sender });
   const time = () => START_MINUTE + Math.floor(draw.unit() * DAYS * DAY);
-  return { draw, perDay, rate, newIp, visitor, rule, anyRule, url, add, time, events, attacks, known };
+  return { draw, perDay, rate, newIp, visitor, rule, anyRule, url, add, time, events, attacks, nuisances, known };
 }
 
 /** Adds one visit: one to a few events of one address, mostly on one rule. */
@@ -175,6 +184,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
     const bigger = draw.poisson(draw.between(0.5, 3) * DAYS);
     for (let i = 0; i < bigger; i += 1) {
       const from = zone.time();
+      zone.nuisances.push({ name: "bigger scanner", from, to: from + 60 });
       scan(zone, from, {
         minutes: draw.logBetween(3, 60),
         count: draw.integer(30, 120),
@@ -190,6 +200,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
     const since = c === crawlers ? START_MINUTE + draw.integer(2, 8) * DAY : START_MINUTE;
     const [base, size] = [tool(zone, since), draw.integer(4, 40)];
     const fleet = Array.from({ length: size }, () => ({ ...base, ip: zone.newIp() }));
+    if (c === crawlers) zone.nuisances.push({ name: "new crawler", from: since, to: since + DAY });
     const [phase, perHour, rules] = [
       draw.between(0, DAY),
       draw.logBetween(2, 40),
@@ -213,6 +224,8 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
     const [ip, asn, daily] = [zone.newIp(), `AS${draw.integer(3_000, 3_020)}`, draw.logBetween(30, 300)];
     for (let day = 0; day < DAYS; day += 1) {
       const busy = draw.chance(0.12) ? draw.between(1.5, 3) : 1;
+      const from = START_MINUTE + day * DAY;
+      if (busy > 1) zone.nuisances.push({ name: "busy shared address", from, to: from + DAY });
       for (let n = draw.poisson(daily * busy); n > 0; n -= 1) {
         const minute = START_MINUTE + day * DAY + DAY / 3 + draw.between(0, DAY / 2.5);
         zone.add(minute, { ...zone.visitor(minute), ip, asn }, zone.rule(), zone.url());
@@ -223,8 +236,11 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
   if (draw.chance(0.35)) {
     const [sender, at] = [tool(zone, START_MINUTE), draw.between(0, DAY - 60)];
     const [rules, count] = [draw.integer(10, 35), draw.integer(60, 250)];
-    for (let day = 0; day < DAYS; day += 1)
-      scan(zone, START_MINUTE + day * DAY + at + draw.between(0, 10), { minutes: 20, count, rules, sender });
+    for (let day = 0; day < DAYS; day += 1) {
+      const from = Math.floor(START_MINUTE + day * DAY + at + draw.between(0, 10));
+      zone.nuisances.push({ name: "the owner's scan", from, to: from + 60 });
+      scan(zone, from, { minutes: 20, count, rules, sender });
+    }
   }
   // Small campaigns.
   for (let n = draw.poisson(0.5 * DAYS); n > 0; n -= 1) {
@@ -232,6 +248,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
     const base = tool(zone, from);
     const rules = Array.from({ length: draw.integer(1, 4) }, () => zone.anyRule());
     const minutes = draw.between(20, 120);
+    zone.nuisances.push({ name: "small campaign", from, to: from + minutes });
     for (let a = draw.integer(5, 30); a > 0; a -= 1) {
       const sender = { ...base, ip: zone.newIp() };
       for (let e = draw.integer(1, 3); e > 0; e -= 1)
@@ -241,6 +258,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
   // Broken clients.
   for (let n = draw.poisson(0.8 * DAYS); n > 0; n -= 1) {
     const from = zone.time();
+    zone.nuisances.push({ name: "broken client", from, to: from + 90 });
     scan(zone, from, { minutes: draw.logBetween(5, 90), count: draw.integer(80, 300), rules: 2 });
   }
   // Marketing pushes: many people, mostly on one page.
@@ -251,6 +269,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
       draw.between(1, 3),
       zone.url(),
     ];
+    zone.nuisances.push({ name: "marketing push", from, to: from + minutes });
     for (let minute = from; minute < from + minutes; minute += 1) {
       const ramp = Math.min(1, (minute - from) / 30);
       for (let v = draw.poisson((zone.rate(minute) * times * ramp) / 1.9); v > 0; v -= 1)
@@ -265,6 +284,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
       draw.between(0.2, 1.2),
       zone.anyRule(),
     ];
+    zone.nuisances.push({ name: "noisy deployment", from, to: from + minutes });
     for (let minute = from; minute < from + minutes; minute += 1)
       for (let v = draw.poisson((zone.rate(minute) * times) / 1.9); v > 0; v -= 1) visit(zone, minute, { rule });
   }
