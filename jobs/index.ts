@@ -26,6 +26,7 @@ import { createSealWindowsJob } from "./coverage/seal-windows.ts";
 import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
 import { createAfterRollUp } from "./detection/after-roll-up.ts";
+import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
@@ -89,7 +90,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
     deps.clock,
-    coalesceCalls(() => enqueue("detect-spikes"), 1_000),
+    coalesceCalls(
+      async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")])),
+      1_000,
+    ),
   );
   const afterSpikes = async () =>
     void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
@@ -121,6 +125,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createCloseDaysJob({ ...deps, afterClosing: () => enqueue("build-cubes") }),
     createBuildCubesJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes }),
+    createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
@@ -167,6 +172,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "close-days", everyMs: 15 * MINUTE_MS, payloads: [{}] },
     { job: "build-cubes", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
+    { job: "detect-sources", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },

@@ -49,11 +49,16 @@ export function createManagePartitionsJob({ database, clock, log, retention }: M
         ...(await dropPartitionsBefore(database, "waf_events", keptSince(retention.eventDays))),
         ...(await dropPartitionsBefore(database, "raw_blocks", keptSince(retention.rawDays))),
       ];
-      await deleteExpired(database.db, {
-        rawFrom: keptFrom(now, retention.rawDays),
-        eventsFrom: keptFrom(now, retention.eventDays),
-        rollUpsFrom: keptFrom(now, retention.rollUpDays),
-      });
+      await deleteExpired(
+        database.db,
+        {
+          rawFrom: keptFrom(now, retention.rawDays),
+          eventsFrom: keptFrom(now, retention.eventDays),
+          rollUpsFrom: keptFrom(now, retention.rollUpDays),
+          addressesFrom: keptFrom(now, retention.ipDays),
+        },
+        now,
+      );
       await deleteCubesBefore(database.db, keptSince(retention.eventDays));
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");

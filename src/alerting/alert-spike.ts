@@ -1,4 +1,5 @@
 import type { Severity } from "../model/severity.ts";
+import type { StoredSources } from "../model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "../model/zones.ts";
 
 type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
@@ -8,7 +9,7 @@ export interface StoredSpike {
   readonly id: number;
   readonly zoneId: number;
   readonly ruleId: string;
-  readonly kind: "spike" | "new-rule";
+  readonly kind: "spike" | "new-rule" | "sources";
   readonly severity: Exclude<Severity, "info">;
   readonly openedAt: Date;
   readonly closedAt: Date | null;
@@ -20,6 +21,11 @@ export interface StoredSpike {
   readonly peak: number;
   /** Other rules of the zone that rose in the same minutes. */
   readonly companions?: number;
+  /** Different addresses in the window, and what decided the severity; null or left out if it did not depend on them. */
+  readonly addresses?: number | null;
+  readonly gradedBy?: "addresses" | "score" | "both" | null;
+  /** Of kind `sources`. */
+  readonly sources?: StoredSources | null;
   readonly evidence: {
     readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;
     readonly sparkline: readonly number[];

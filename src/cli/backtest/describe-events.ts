@@ -24,7 +24,14 @@ export function describeEvents({ zones, zoneDays, rows, alerts }: EventsReport):
   return `${summary}\nthe newest that page:\n${shown.join("")}`;
 }
 
-function describeAlert({ zone, kind, key, severity, openedAt, lastActiveAt }: EventsReport["alerts"][number]) {
+function describeAlert({
+  zone,
+  kind,
+  key,
+  severity,
+  openedAt,
+  lastActiveAt,
+}: EventsReport["alerts"][number]) {
   const lasted = many(lastActiveAt - openedAt + 1, "minute");
   const names = [zone, kind, key].map((text) => shortenText(text, MAX_KEY_CHARS));
   return `${showTime(openedAt * MINUTE_MS)}  ${severity.padEnd(8)}  ${names.join("  ")}, ${lasted}`;

@@ -96,7 +96,8 @@ function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): Backte
 }
 
 function readStored(read: FlagReader, flags: BacktestFlags): BacktestSource | undefined {
-  if (flags.zone === undefined) return read.wrong("counts", undefined, "a CSV file, unless --events or --zone is given");
+  if (flags.zone === undefined)
+    return read.wrong("counts", undefined, "a CSV file, unless --events or --zone is given");
   for (const other of ["start", "end"] as const)
     if (flags[other] !== undefined) read.wrong(other, flags[other], "left out with --zone; use --days");
   const zoneId = readZone(read, { zone: flags.zone }, true);

@@ -1,4 +1,8 @@
-import { createZoneReplay, type ReplayedAlert, type ZoneReplay } from "../../detection/backtest/replay-zone.ts";
+import {
+  createZoneReplay,
+  type ReplayedAlert,
+  type ZoneReplay,
+} from "../../detection/backtest/replay-zone.ts";
 import type { SpikePolicy } from "../../detection/policy.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readEvents } from "./read-events.ts";

@@ -37,7 +37,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--zone <ids>", "mute alerts of these shield zones", gather)
     .option("--rule <id>", "mute alerts of this rule or family (942*); repeatable", gather)
     .option("--severity <names>", "mute alerts of these severities: info, warning, error, critical", gather)
-    .option("--kind <names>", "mute alerts of these kinds: spike, new-rule, self", gather)
+    .option("--kind <names>", "mute alerts of these kinds: spike, new-rule, sources, self", gather)
     .option("--alert <id>", "mute the zone and rule of this alert; for a flood of rules, its zone")
     .option("--for <duration>", "duration from now, such as 30m, 2h or 7d (required)")
     .option("--reason <text>", "reason (required)")

@@ -6,7 +6,7 @@ import { readRulePattern, readWords, readZones } from "../options/read-list.ts";
 import { readRowId } from "../options/read-row-id.ts";
 
 /** The kinds of alerts. Only a matcher for the kind `self` mutes Longwatch's own alerts. */
-const KINDS = ["spike", "new-rule", "self"] as const;
+const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";

@@ -32,6 +32,8 @@ export interface OutlineCaps {
 }
 
 const DIGEST_LINE_CHARS = 300;
+const MAX_DETAILS = 7;
+const DETAIL_CHARS = 300;
 
 export const FULL_CAPS: OutlineCaps = {
   title: 200,
@@ -81,6 +83,7 @@ function outlineFacts(message: AlertMessage): string[] {
     phrase === null ? "" : `${phrase.count} ${phrase.against}${times}`,
     describeCourse(message),
     describeActions(message),
+    ...(message.details ?? []).slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS)),
   ];
   return lines.filter((line) => line !== "");
 }

@@ -1,14 +1,14 @@
-import { type Episode, gradeSeverity } from "../episode.ts";
-import { gradeBySources } from "../grade-by-sources.ts";
+import type { Severity } from "../../model/severity.ts";
+import type { Episode } from "../episode.ts";
+import { gradeSpike, isGradedByAddresses } from "../grade-spike.ts";
 import type { SpikePolicy } from "../policy.ts";
-import { createRiseCounter, raiseSeverity } from "../raise-severity.ts";
+import { createRiseCounter } from "../raise-severity.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import { type SourceEpisode } from "../sources/source-episode.ts";
 import type { SourceEvent } from "../sources/source-event.ts";
 import type { SourceKind } from "../sources/source-kinds.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
 import { WINDOWS } from "../thresholds/windows.ts";
-import type { Severity } from "../../model/severity.ts";
 
 /** One alert of a replay. Times are the ends of minutes since the epoch. */
 export interface ReplayedAlert {
@@ -112,13 +112,14 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
     );
     const rising = createRiseCounter(open.map(({ episode }) => episode));
     for (const { rule, episode } of open) {
-      const byWindow = sources.counter.addressesOfRule(rule.ruleId, minute);
-      rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
       rule.companions = Math.max(rule.companions, rising(episode));
-      const raised = raiseSeverity(gradeSeverity(episode.score, policy.z), rule.companions);
-      const { addresses } = rule;
-      const { severity } = gradeBySources(raised, { addresses, score: episode.score, z: policy.z });
-      rule.severity = raiseSeverity(severity, 0, rule.severity);
+      const strength = { score: episode.score, z: policy.z, companions: rule.companions };
+      if (isGradedByAddresses(strength)) {
+        const byWindow = sources.counter.addressesOfRule(rule.ruleId, minute);
+        rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
+      }
+      const addresses = rule.addresses === 0 ? null : rule.addresses;
+      rule.severity = gradeSpike({ ...strength, addresses, before: rule.severity }).severity;
     }
   }
 

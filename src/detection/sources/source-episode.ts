@@ -4,8 +4,7 @@ import type { Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOWS } from "../thresholds/windows.ts";
 import type { Leader } from "./distinct-members.ts";
 import type { SourceMinute } from "./source-counter.ts";
-import { SOURCE_KINDS, type SourceKind } from "./source-kinds.ts";
-import { zOf } from "./source-thresholds.ts";
+import { SOURCE_KINDS, SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 
 /** An episode ends when no series has fired for this many minutes. */
 const QUIET_MINUTES = 30;
@@ -106,5 +105,5 @@ function gradeSources(findings: readonly SourceFinding[]): SpikeSeverity {
 }
 
 function overZ({ kind, score }: SourceFinding): number {
-  return score - zOf(kind);
+  return score - SOURCE_Z[kind];
 }

@@ -1,7 +1,7 @@
 import { advanceHours, type HourHistory, slotOf } from "../thresholds/hour-history.ts";
 import { computeThresholds, type Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
-import { SOURCE_SERIES, type SourceKind } from "./source-kinds.ts";
+import { SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 
 /** A series never fires below this count, however quiet the zone is. */
 export const SOURCE_FLOOR = 15;
@@ -29,7 +29,7 @@ export function computeSourceThresholds(
   hour: number,
   { extraZ = 0, isUnknownHour = () => false }: SourcePolicy = {},
 ): Thresholds {
-  const z = zOf(kind) + extraZ;
+  const z = SOURCE_Z[kind] + extraZ;
   const found = computeThresholds(history, hour, { z, floor: SOURCE_FLOOR, isUnknownHour, isSteady: true });
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
     found.usual[i] = Math.max(Math.exp(found.level[i] as number) - 1, 0);
@@ -37,10 +37,6 @@ export function computeSourceThresholds(
     found.threshold[i] = Math.max(found.threshold[i] as number, habitOf(history, hour, i));
   }
   return found;
-}
-
-export function zOf(kind: SourceKind): number {
-  return SOURCE_SERIES.find((series) => series.kind === kind)?.z ?? 0;
 }
 
 /**
@@ -53,7 +49,8 @@ function habitOf(history: HourHistory, hour: number, window: number): number {
   const days = Array.from({ length: HABIT_DAYS }, (_, day) => {
     let peak = 0;
     for (let h = newest - day * 24; h > newest - (day + 1) * 24; h -= 1)
-      if (h >= history.firstHour) peak = Math.max(peak, history.peaks[slotOf(h) * WINDOW_COUNT + window] as number);
+      if (h >= history.firstHour)
+        peak = Math.max(peak, history.peaks[slotOf(h) * WINDOW_COUNT + window] as number);
     return peak;
   });
   const usual = days.sort((a, b) => b - a)[HABIT_PLACE] as number;

@@ -1,4 +1,4 @@
-import { createHourHistory, addMinute, type HourHistory } from "../thresholds/hour-history.ts";
+import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
 import { followSources, isSourceOver, type SourceEpisode } from "./source-episode.ts";
@@ -23,6 +23,8 @@ export interface SourceMemory {
   readonly usual: UsualRules;
   /** The minute of the zone's first event; null before it. */
   readonly firstMinute: number | null;
+  /** The first minute to close; null: that of the first event. */
+  readonly nextMinute: number | null;
   readonly episode: SourceEpisode | null;
 }
 
@@ -45,6 +47,7 @@ export function emptyMemory(): SourceMemory {
     histories: histories as Record<SourceKind, HourHistory>,
     usual: createUsualRules(),
     firstMinute: null,
+    nextMinute: null,
     episode: null,
   };
 }
@@ -55,9 +58,8 @@ export function createSourceWatch(
 ): SourceWatch {
   const counter = createSourceCounter();
   const thresholds = new Map<SourceKind, Thresholds>();
-  let { firstMinute, episode } = before;
+  let { firstMinute, episode, nextMinute: next } = before;
   let thresholdsHour = -1;
-  let next: number | null = null;
 
   function take(event: SourceEvent, minute: number): void {
     if (firstMinute === null) {

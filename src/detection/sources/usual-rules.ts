@@ -30,10 +30,11 @@ export function createUsualRules(): UsualRules {
   const peaks = new Map<string, Map<number, Int32Array>>();
   let computed = { day: -1, usual: new Map<string, Int32Array>() };
 
+  // Days that are too old for every later day are forgotten; a recount may ask for a day of the week before.
   function computeUsual(day: number) {
     const usual = new Map<string, Int32Array>();
     for (const [address, days] of peaks) {
-      for (const on of days.keys()) if (on < day - DAYS) days.delete(on);
+      for (const on of days.keys()) if (on < day - 2 * DAYS) days.delete(on);
       if (days.size === 0) peaks.delete(address);
       const found = usualOnDay(days, day);
       if (found !== undefined) usual.set(address, found);

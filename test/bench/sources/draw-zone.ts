@@ -54,7 +54,11 @@ export function drawZone(seed: number, index: number, isHard = false): DrawnZone
   const events = zone.events.filter(
     ({ minute }) => minute >= START_MINUTE && minute < START_MINUTE + DAYS * DAY,
   );
-  return { events: events.toSorted((a, b) => a.minute - b.minute), attacks: zone.attacks, nuisances: zone.nuisances };
+  return {
+    events: events.toSorted((a, b) => a.minute - b.minute),
+    attacks: zone.attacks,
+    nuisances: zone.nuisances,
+  };
 }
 
 type Zone = ReturnType<typeof createZone>;
@@ -89,9 +93,7 @@ function createZone(draw: Draw) {
   const usualJa4 = (minute: number) => {
     const place = draw.zipf(40, ja4Shape);
     const isMoved =
-      switchDay !== null &&
-      place === 0 &&
-      draw.unit() * DAY < minute - START_MINUTE - switchDay * DAY;
+      switchDay !== null && place === 0 && draw.unit() * DAY < minute - START_MINUTE - switchDay * DAY;
     return isMoved ? "t13d1516h2_new" : `t13d15${place}h2_usual`;
   };
   const visitor = (minute: number): Sender => ({
@@ -106,7 +108,22 @@ function createZone(draw: Draw) {
   const add = (minute: number, sender: Sender, ruleId: string, path: string) =>
     void events.push({ minute: Math.floor(minute), ruleId, url: path, ...sender });
   const time = () => START_MINUTE + Math.floor(draw.unit() * DAYS * DAY);
-  return { draw, perDay, rate, newIp, visitor, rule, anyRule, url, add, time, events, attacks, nuisances, known };
+  return {
+    draw,
+    perDay,
+    rate,
+    newIp,
+    visitor,
+    rule,
+    anyRule,
+    url,
+    add,
+    time,
+    events,
+    attacks,
+    nuisances,
+    known,
+  };
 }
 
 /** Adds one visit: one to a few events of one address, mostly on one rule. */
@@ -143,7 +160,12 @@ function drawVisitors(zone: Zone): void {
 function scan(
   zone: Zone,
   from: number,
-  { minutes, count, rules, sender = zone.visitor(from) }: {
+  {
+    minutes,
+    count,
+    rules,
+    sender = zone.visitor(from),
+  }: {
     minutes: number;
     count: number;
     rules: number;
@@ -263,12 +285,7 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
   }
   // Marketing pushes: many people, mostly on one page.
   for (let n = draw.poisson(0.07 * DAYS); n > 0; n -= 1) {
-    const [from, minutes, times, path] = [
-      zone.time(),
-      draw.between(60, 360),
-      draw.between(1, 3),
-      zone.url(),
-    ];
+    const [from, minutes, times, path] = [zone.time(), draw.between(60, 360), draw.between(1, 3), zone.url()];
     zone.nuisances.push({ name: "marketing push", from, to: from + minutes });
     for (let minute = from; minute < from + minutes; minute += 1) {
       const ramp = Math.min(1, (minute - from) / 30);
@@ -286,7 +303,8 @@ function drawNuisances(zone: Zone, isHard: boolean): void {
     ];
     zone.nuisances.push({ name: "noisy deployment", from, to: from + minutes });
     for (let minute = from; minute < from + minutes; minute += 1)
-      for (let v = draw.poisson((zone.rate(minute) * times) / 1.9); v > 0; v -= 1) visit(zone, minute, { rule });
+      for (let v = draw.poisson((zone.rate(minute) * times) / 1.9); v > 0; v -= 1)
+        visit(zone, minute, { rule });
   }
 }
 

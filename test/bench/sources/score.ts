@@ -31,7 +31,11 @@ export function createSourceScore({ isCounted, kinds }: Question) {
   const causes = new Map<string, number>();
   let [zones, trueAlerts, falseAlerts] = [0, 0, 0];
 
-  function add(attacks: readonly DrawnAttack[], nuisances: readonly Nuisance[], alerts: readonly ReplayedAlert[]): void {
+  function add(
+    attacks: readonly DrawnAttack[],
+    nuisances: readonly Nuisance[],
+    alerts: readonly ReplayedAlert[],
+  ): void {
     zones += 1;
     const counted = alerts.filter(isCounted);
     const isIn = ({ from, to }: DrawnAttack, { openedAt }: ReplayedAlert) =>
@@ -46,7 +50,9 @@ export function createSourceScore({ isCounted, kinds }: Question) {
       if (attacks.some((one) => isIn(one, alert))) trueAlerts += 1;
       else {
         falseAlerts += 1;
-        const during = nuisances.filter(({ from, to }) => alert.openedAt >= from && alert.openedAt <= to + 60);
+        const during = nuisances.filter(
+          ({ from, to }) => alert.openedAt >= from && alert.openedAt <= to + 60,
+        );
         // The rarer ones say more.
         const cause = `${alert.kind}: ${during.map(({ name }) => name).sort(byRarity)[0] ?? "none"}`;
         causes.set(cause, (causes.get(cause) ?? 0) + 1);

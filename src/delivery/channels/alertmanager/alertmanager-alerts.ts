@@ -23,6 +23,7 @@ export interface AlertmanagerAlert {
 const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   spike: "LongwatchSpike",
   "new-rule": "LongwatchNewRule",
+  sources: "LongwatchSources",
   self: "LongwatchSelf",
 };
 const LABEL_CHARS = 200;
