@@ -4,7 +4,7 @@ import type { PartitionKeeper } from "../db/postgres/partition-keeper.ts";
 import type { Routing } from "../src/alerting/routing/routing.ts";
 import { SETTLE_MS } from "../src/coverage/settle.ts";
 import type { Notifier } from "../src/delivery/notifier.ts";
-import type { Sensitivity } from "../src/detection/detection-settings.ts";
+import type { Sensitivity, SourceMode } from "../src/detection/detection-settings.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { Clock } from "../src/lib/clock.ts";
@@ -71,6 +71,7 @@ export interface JobsDeps {
   readonly routing: () => Routing;
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
+  readonly sourceMode: () => SourceMode;
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;

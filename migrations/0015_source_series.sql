@@ -24,6 +24,7 @@ CREATE TABLE "source_usual" (
 ALTER TABLE "spikes" DROP CONSTRAINT "spikes_kind";--> statement-breakpoint
 ALTER TABLE "spikes" ADD COLUMN "addresses" integer;--> statement-breakpoint
 ALTER TABLE "spikes" ADD COLUMN "graded_by" text;--> statement-breakpoint
+ALTER TABLE "spikes" ADD COLUMN "is_shadow" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "spikes" ADD COLUMN "sources" jsonb;--> statement-breakpoint
 ALTER TABLE "spikes" ADD CONSTRAINT "spikes_sources" CHECK (("spikes"."kind" = 'sources') = ("spikes"."sources" is not null));--> statement-breakpoint
 ALTER TABLE "spikes" ADD CONSTRAINT "spikes_graded_by" CHECK ("spikes"."graded_by" in ('addresses', 'score', 'both'));--> statement-breakpoint

@@ -36,7 +36,7 @@ export async function readSpikesToAdvise(db: Queryable) {
       sources: spikes.sources,
     })
     .from(spikes)
-    .where(isNull(spikes.closedAt));
+    .where(and(isNull(spikes.closedAt), eq(spikes.isShadow, false)));
   return rows.flatMap(({ openedAt, sources, ...spike }) => {
     const ruleId = advisedRuleOf({ ruleId: spike.ruleId, sources });
     return ruleId === null ? [] : [{ ...spike, ruleId, openedAtMs: openedAt.getTime() }];

@@ -75,11 +75,16 @@ export async function readSourceUsual(
   return rows;
 }
 
-/** Takes a source's day out of what is usual for it, because the day was an attack. */
-export async function forgetSourceDay(tx: Queryable, zoneId: number, address: string, day: number) {
+/** Takes the days of [from, to] out of what is usual for an address. */
+export async function forgetSourceDays(
+  tx: Queryable,
+  zoneId: number,
+  { address, from, to }: { address: string; from: Date; to: Date },
+): Promise<void> {
+  const toDay = (at: Date) => at.toISOString().slice(0, 10);
   await tx.execute(sql`
     delete from source_usual where zone_id = ${zoneId} and address = ${address}
-      and day = date '1970-01-01' + ${day}::integer`);
+      and day between ${toDay(from)}::date and ${toDay(to)}::date`);
 }
 
 function dayOf(hour: number): string {

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import {
   bigint,
+  boolean,
   check,
   doublePrecision,
   index,
@@ -80,6 +81,8 @@ export const spikes = pgTable(
     addresses: integer(),
     /** What decided the severity. */
     gradedBy: text({ enum: ["addresses", "score", "both"] }),
+    /** Stored while sources were in shadow mode: raises no alert. */
+    isShadow: boolean().notNull().default(false),
     /** Of kind `sources`: what fires and why. */
     sources: jsonb().$type<StoredSources>(),
     /**

@@ -136,6 +136,9 @@ async function readAdvice(
   { spike, advice: { state, reason, askedAtMs } }: Assessment,
 ): Promise<AlertMessage["advice"]> {
   const { zoneId, ruleId } = spike;
-  const text = askedAtMs === null ? null : await readAdviceText(tx, { zoneId, ruleId: advisedRuleOf(spike) ?? ruleId, askedAtMs });
+  const text =
+    askedAtMs === null
+      ? null
+      : await readAdviceText(tx, { zoneId, ruleId: advisedRuleOf(spike) ?? ruleId, askedAtMs });
   return { state, text, reason };
 }

@@ -1,4 +1,4 @@
-import type { Database } from "../../db/client.ts";
+import type { Database, Queryable } from "../../db/client.ts";
 import { readFirstEventMinute, readSourceEvents } from "../../db/detection/source-events.ts";
 import {
   addSourceHours,
@@ -56,10 +56,10 @@ export async function countSourceHours(
   }
   const isKnown = new Set(known);
   const stale = hours.filter(({ hour, isStale }) => isStale && isKnown.has(hour));
-  let usual = await readUsual(database, zoneId, nowHour);
+  let usual = await readUsual(db, zoneId, nowHour);
   for (const one of stale.slice(0, HOURS_PER_TICK)) {
     await countSourceHour(database, zoneId, one, usual);
-    usual = await readUsual(database, zoneId, nowHour);
+    usual = await readUsual(db, zoneId, nowHour);
   }
   if (stale.length > 0) hours = await readSourceHours(db, zoneId, fromHour);
   const counted = hours.filter(({ peaks }) => peaks !== null);
@@ -79,34 +79,34 @@ async function countSourceHour(
   one: Pick<SourceHour, "hour" | "marks">,
   usual: UsualRules,
 ): Promise<void> {
-  const counted = await recountSourceHour(database, zoneId, one.hour, usual);
+  const counted = await recountSourceHour(database.db, zoneId, one.hour, usual);
   await inTransaction(database, ({ tx }) => storeSourceHour(tx, zoneId, one, counted));
 }
 
 /** Returns the counted hours of [fromHour, toHour) whose peaks differ from a recount of their events. */
 export async function compareSourceHours(
-  database: Database,
+  db: Queryable,
   zoneId: number,
   { fromHour, toHour }: { fromHour: number; toHour: number },
 ): Promise<{ hour: number; stored: readonly number[]; recounted: readonly number[] }[]> {
-  const rows = await readSourceHours(database.db, zoneId, fromHour);
-  const usual = await readUsual(database, zoneId, toHour);
+  const rows = await readSourceHours(db, zoneId, fromHour);
+  const usual = await readUsual(db, zoneId, toHour);
   const differing = [];
   for (const { hour, peaks, isStale } of rows) {
     if (hour >= toHour || peaks === null || isStale) continue;
-    const { peaks: recounted } = await recountSourceHour(database, zoneId, hour, usual);
+    const { peaks: recounted } = await recountSourceHour(db, zoneId, hour, usual);
     if (recounted.join() !== peaks.join()) differing.push({ hour, stored: peaks, recounted });
   }
   return differing;
 }
 
-function recountSourceHour({ db }: Database, zoneId: number, hour: number, usual: UsualRules) {
+function recountSourceHour(db: Queryable, zoneId: number, hour: number, usual: UsualRules) {
   const span = { zoneId, from: hour * 60 - LONGEST_WINDOW + 1, to: (hour + 1) * 60 };
   return countHour(hour, readSourceEvents(db, span), usual.usualOn(Math.floor(hour / 24)));
 }
 
 /** Reads what is usual for the addresses of a zone on every day of the history. */
-async function readUsual({ db }: Database, zoneId: number, nowHour: number): Promise<UsualRules> {
+async function readUsual(db: Queryable, zoneId: number, nowHour: number): Promise<UsualRules> {
   const toDay = Math.floor(nowHour / 24) + 1;
   const usual = createUsualRules();
   const fromDay = toDay - 2 * USUAL_DAYS;

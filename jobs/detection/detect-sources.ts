@@ -16,6 +16,7 @@ import {
   updateSpike,
 } from "../../db/detection/spikes.ts";
 import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
+import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { spanOfTick, type TickSpan } from "../../src/detection/plan-tick.ts";
 import { type SourceEpisode, strongestOf } from "../../src/detection/sources/source-episode.ts";
 import { COMPARED_MINUTES, collectSourceEvidence } from "../../src/detection/sources/source-evidence.ts";
@@ -45,6 +46,8 @@ export interface DetectSourcesDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly zoneIds: readonly number[];
+  /** Returns the configured mode, which may change while the service runs. */
+  readonly sourceMode: () => SourceMode;
   /** Called when a zone's sources fired, changed or became quiet. */
   readonly afterSpikes: () => unknown;
 }
@@ -74,6 +77,7 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
     attempts: 2,
     timeoutMs: 300_000,
     async run(_payload, signal) {
+      if (deps.sourceMode() === "off") return;
       const changed = await detectSources(deps, kept, signal);
       if (changed > 0) await deps.afterSpikes();
     },
@@ -81,6 +85,7 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
 }
 
 interface Tick {
+  readonly isShadow: boolean;
   readonly span: TickSpan;
   readonly covered: ReadonlyMap<number, readonly ZoneHour[]>;
   readonly open: ReadonlyMap<number, SpikeRow>;
@@ -101,6 +106,7 @@ async function detectSources(
   const closings = await readRecentClosings(db, firstMinute * MINUTE_MS);
   const attacks = (await readAttacks(db, { afterMs: oldestMs })).filter(isSources);
   const tick: Tick = {
+    isShadow: deps.sourceMode() === "shadow",
     span,
     covered: Map.groupBy(await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs }), toZone),
     open: new Map((await readOpenSources(db)).map((row) => [row.zoneId, row])),
@@ -167,14 +173,26 @@ async function judgeZone(
   for (const episode of ended) {
     const { closedAt } = episode;
     hasChanged =
-      (await storeEpisode(database, zoneId, { row: stored, episode, through, closedAt })) || hasChanged;
+      (await storeEpisode(database, zoneId, {
+        isShadow: tick.isShadow,
+        row: stored,
+        episode,
+        through,
+        closedAt,
+      })) || hasChanged;
     stored = undefined;
   }
   // A spike without an episode is over: a restart after a long pause has judged the quiet minutes anew.
   const episode = one.watch.episode() ?? (stored === undefined ? null : toSourceEpisode(stored));
   if (episode === null) return hasChanged;
   const isOver = one.watch.episode() === null;
-  const storing = { row: stored, episode, through, closedAt: isOver ? through : null };
+  const storing = {
+    isShadow: tick.isShadow,
+    row: stored,
+    episode,
+    through,
+    closedAt: isOver ? through : null,
+  };
   return (await storeEpisode(database, zoneId, storing)) || hasChanged;
 }
 
@@ -238,6 +256,7 @@ async function follow(
 }
 
 interface ToStore {
+  readonly isShadow: boolean;
   readonly row: SpikeRow | undefined;
   readonly episode: SourceEpisode;
   readonly through: number;
@@ -247,7 +266,7 @@ interface ToStore {
 async function storeEpisode(
   database: Database,
   zoneId: number,
-  { row, episode, through, closedAt }: ToStore,
+  { isShadow, row, episode, through, closedAt }: ToStore,
 ) {
   const { db } = database;
   const times = { judgedThrough: closedAt ?? through, closedAt };
@@ -280,7 +299,7 @@ async function storeEpisode(
   };
   const stored = { ...toSourceRow(episode, found, times), evidence };
   return row === undefined
-    ? (await openSpike(db, { zoneId, ...stored })) !== null
+    ? (await openSpike(db, { zoneId, isShadow, ...stored })) !== null
     : updateSpike(db, row.id, stored);
 }
 

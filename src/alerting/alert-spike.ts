@@ -1,4 +1,5 @@
 import type { Severity } from "../model/severity.ts";
+import type { SourceTrait, SourceTraits } from "../model/source-traits.ts";
 import type { StoredSources } from "../model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "../model/zones.ts";
 
@@ -37,6 +38,7 @@ export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | 
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  readonly traits?: SourceTraits;
 }
 
 /** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
@@ -56,5 +58,30 @@ export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
     severity: rest.kind === "new-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,
+    traits: traitsOf(spike),
+  };
+}
+
+/** Values that so many of the events share describe an alert. */
+const MOST = 0.5;
+
+const TRAIT_OF = {
+  rules_per_ip: "ip",
+  ips_per_ja4: "ja4",
+  ips_per_url: "url",
+  ips_per_ua: null,
+  ips_per_asn: "asn",
+} as const;
+
+function traitsOf({ evidence: { top }, sources }: StoredSpike): SourceTraits {
+  const shared = (rows: TopValues) => rows.filter(({ share }) => share >= MOST).map(({ value }) => value);
+  const fired = (trait: SourceTrait) =>
+    (sources?.findings ?? []).filter(({ kind }) => TRAIT_OF[kind] === trait).map(({ key }) => key);
+  return {
+    ip: [...fired("ip"), ...shared(top.ip)],
+    asn: [...fired("asn"), ...shared(top.asn)],
+    country: shared(top.country),
+    ja4: [...fired("ja4"), ...shared(top.ja4)],
+    url: [...fired("url"), ...shared(top.path)],
   };
 }

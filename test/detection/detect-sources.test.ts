@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
 import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
@@ -96,7 +97,7 @@ test("two detectors, one of them started again in the middle, store what a repla
   expect(spike?.evidence.top.ja4[0]?.value).toMatch(/^t13d1516h2_/);
   // The hours that were counted are those of their events.
   const hours = { fromHour: Math.floor((END - HISTORY_MINUTES) / 60), toHour: Math.floor(END / 60) };
-  expect(await compareSourceHours(database, ZONE, hours)).toEqual([]);
+  expect(await compareSourceHours(database.db, ZONE, hours)).toEqual([]);
 });
 
 test("late events of a judged minute are judged, and their hours are counted again", async () => {
@@ -133,4 +134,21 @@ test("the addresses of a masked log count as one each, and the spike says so", a
   await world.tickThrough(ATTACK + 20, ATTACK + 32, world.createSourceDetector());
   const [spike] = await world.readSpikes();
   expect(spike?.sources?.isMasked).toBe(true);
+});
+
+test("in shadow mode the spike is stored and raises no alert; switched off, nothing is judged", async () => {
+  await world.keep([...visitors, ...scanner]);
+  await world.tickThrough(
+    ATTACK + 12,
+    ATTACK + 13,
+    world.createSourceDetector(() => "off"),
+  );
+  expect(await world.readSpikes()).toEqual([]);
+  await world.tickThrough(
+    ATTACK + 8,
+    ATTACK + 13,
+    world.createSourceDetector(() => "shadow"),
+  );
+  expect((await world.readSpikes()).map(({ isShadow }) => isShadow)).toEqual([true]);
+  expect(await readRaisableSpikes(database.db, { closedAfterMs: 0 })).toEqual([]);
 });

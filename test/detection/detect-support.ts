@@ -1,6 +1,7 @@
 import { spikes } from "../../db/schema/spikes.ts";
 import { createDetectSourcesJob } from "../../jobs/detection/detect-sources.ts";
 import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detection/detect-spikes.ts";
+import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
@@ -30,8 +31,15 @@ export function createDetectWorld(database: MigratedDatabase) {
     return () => runJob(job);
   }
 
-  function createSourceDetector(): () => Promise<void> {
-    const deps = { database, clock: () => now, log: silent, zoneIds: [ZONE], afterSpikes: () => undefined };
+  function createSourceDetector(sourceMode: () => SourceMode = () => "on"): () => Promise<void> {
+    const deps = {
+      database,
+      clock: () => now,
+      log: silent,
+      zoneIds: [ZONE],
+      afterSpikes: () => undefined,
+      sourceMode,
+    };
     const job = createDetectSourcesJob(deps);
     return () => runJob(job);
   }

@@ -72,7 +72,7 @@ function describeFurther({
 }: AlertSpike): Pick<AlertMessage, "unit" | "details"> {
   if (sources != null)
     return {
-      unit: sources.findings.some(({ kind }) => kind !== "rules_per_ip") ? "addresses" : "rules",
+      unit: describeSources(sources).unit,
       details: [...describeSources(sources).details],
     };
   if (gradedBy === "addresses")

@@ -17,12 +17,15 @@ export interface SourceText {
   readonly finding: string;
   /** The other series, what grew most, and what limits the counts. */
   readonly details: readonly string[];
+  /** What the strongest series counts. */
+  readonly unit: "rules" | "addresses";
 }
 
 /** Describes what fires, the series furthest above its line first. */
 export function describeSources({ findings, grown, rules, events, isMasked }: StoredSources): SourceText {
   const [first, ...others] = findings.toSorted((a, b) => b.score - a.score);
-  if (first === undefined) return { title: "Sources", finding: "no series fires", details: [] };
+  if (first === undefined)
+    return { title: "Sources", finding: "no series fires", details: [], unit: "addresses" };
   const details = others.map((finding) => `${titleOf(finding)}: ${describeFinding(finding)}`);
   if (events > 0)
     details.push(
@@ -34,7 +37,8 @@ export function describeSources({ findings, grown, rules, events, isMasked }: St
   if (most !== undefined)
     details.push(`grew most in 15 min against yesterday: ${[most, ...more].map(describeGrown).join(", ")}`);
   if (isMasked) details.push("some addresses are masked; each masked address counts as one");
-  return { title: titleOf(first), finding: describeFinding(first), details };
+  const unit = first.kind === "rules_per_ip" ? "rules" : "addresses";
+  return { title: titleOf(first), finding: describeFinding(first), details, unit };
 }
 
 const TITLES: Readonly<Record<Finding["kind"], string>> = {
