@@ -91,7 +91,8 @@ function outlineFacts(message: AlertMessage): string[] {
 
 /** Returns the message's further facts, each on one line. */
 export function outlineDetails({ details = [] }: AlertMessage): string[] {
-  return details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
+  const lines = details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
+  return lines.filter((line) => line !== "");
 }
 
 function outlineTop({ top }: AlertMessage, caps: OutlineCaps): OutlineTop[] {
