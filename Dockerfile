@@ -8,6 +8,13 @@ COPY package.json package-lock.json ./
 # The versions are the lock file's all the same. No package needs its install script here.
 RUN npm install --omit=dev --no-save --ignore-scripts --no-audit --no-fund && npm cache clean --force
 
+FROM ${NODE_IMAGE} AS console
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm install --no-save --ignore-scripts --no-audit --no-fund
+COPY src ./src
+RUN node src/build-console.mjs
+
 FROM ${NODE_IMAGE}
 # Node as process 1 would reap no orphans and ignore signals it has no handler for.
 RUN apt-get update \
@@ -25,6 +32,7 @@ COPY migrations ./migrations
 COPY db ./db
 COPY jobs ./jobs
 COPY src ./src
+COPY --from=console /app/dist ./dist
 
 # Inside a container only the published ports decide who may connect.
 ENV NODE_ENV=production \

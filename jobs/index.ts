@@ -43,6 +43,8 @@ import { createSweepJob } from "./service/sweep.ts";
 /** Periods and limits of the jobs. */
 export interface JobSettings {
   readonly pollEveryMs: number;
+  /** Period of the short passes over today's list while they bring nothing new. */
+  readonly shortPassEveryMs: number;
   readonly detectEveryMs: number;
   /** Period of comparing hours with the platform's counts, and of sealing. */
   readonly proveEveryMs: number;
@@ -58,6 +60,8 @@ export interface JobsDeps {
   readonly database: Database;
   readonly partitions: PartitionKeeper;
   readonly edge: EdgeClient;
+  /** The same client for calls that let calls for the newest minutes go first. */
+  readonly patientEdge: EdgeClient;
   readonly digestListPage: DigestListPage;
   /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
@@ -100,20 +104,20 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
+  const proof = { ...ingest, edge: deps.patientEdge };
   return [
     createManagePartitionsJob({ ...deps, retention: settings.retention }),
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
     createWalkDaysJob({
-      ...ingest,
+      ...proof,
       fullEveryMs: 15 * MINUTE_MS,
       idleFullEveryMs: 60 * MINUTE_MS,
-      // At every second tick: ticks are a minute apart, and a pass begins shortly after its tick.
-      shortEveryMs: 1.5 * MINUTE_MS,
+      shortEveryMs: settings.shortPassEveryMs,
     }),
     createReconcileCountsJob({
-      ...ingest,
+      ...proof,
       lastProofMs: settings.lastProofMs,
       afterMissing: (zoneId) => enqueue("repair-window", { zoneId }),
       afterMatch: (zoneId) => enqueue("seal-windows", { zoneId }),
@@ -122,7 +126,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => enqueue("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
-    createSnapshotRuleMetricsJob(deps),
+    createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
     createCloseDaysJob({ ...deps, afterClosing: () => enqueue("build-cubes") }),
     createBuildCubesJob(deps),
     createDetectSpikesJob({ ...deps, afterSpikes }),

@@ -14,7 +14,9 @@ import { useRunningEmulator } from "./cli/emulator/use-running-emulator.ts";
 import { eraseCommand } from "./cli/erase/erase.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
+import { migrateCommand } from "./cli/migrate.ts";
 import { privacyCommand } from "./cli/privacy/privacy.ts";
+import { signInCommand } from "./cli/sign-in.ts";
 import { silencesCommand } from "./cli/silences/silences.ts";
 import { startCommand } from "./cli/start/start.ts";
 import { statusCommand } from "./cli/status/status.ts";
@@ -61,6 +63,7 @@ export const program = new Command("longwatch")
       running: () => readRuntimeFile(parseConfig(process.env).dataDir),
     }),
   )
+  .addCommand(migrateCommand(readConfig))
   .helpCommand("help [command]", "Print this help, or the help of a command.")
   .commandsGroup("On call:")
   .addCommand(alertsCommand(readConfig))
@@ -75,6 +78,7 @@ export const program = new Command("longwatch")
   .addCommand(backfillCommand(readConfig))
   .commandsGroup("Access and personal data:")
   .addCommand(keysCommand(readConfig))
+  .addCommand(signInCommand(readConfig))
   .addCommand(privacyCommand(readConfig))
   .addCommand(eraseCommand(readConfig))
   .addCommand(auditCommand(readConfig))

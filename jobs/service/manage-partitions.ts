@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
+import { forgetSessions } from "../../db/keys/sessions.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
 import { deleteExpired } from "../../db/privacy/retention.ts";
 import { deleteCubesBefore } from "../../db/search/search-cubes.ts";
@@ -19,6 +20,8 @@ const DAYS_BACK = 3;
 const DAYS_AHEAD = 3;
 /** How long the status names a process that has ended. */
 const REPLICAS_KEPT_MS = 7 * DAY_MS;
+/** How long an unused session and a link that signs in stay in their tables. */
+const SESSIONS_KEPT_MS = 30 * DAY_MS;
 
 export interface ManagePartitionsDeps {
   readonly database: Database;
@@ -61,6 +64,7 @@ export function createManagePartitionsJob({ database, clock, log, retention }: M
       );
       await deleteCubesBefore(database.db, keptSince(retention.eventDays));
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
+      await forgetSessions(database.db, SESSIONS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");
     },
   });

@@ -8,6 +8,7 @@ import { createJobs, type JobSettings, listTicks } from "../../jobs/index.ts";
 import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
 import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/read-version.ts";
+import { planPeriods } from "../coverage/plan-periods.ts";
 import type { TerminalStream } from "../delivery/channels/terminal/terminal.ts";
 import { createEdgeClient, type EdgeClient } from "../edge/edge-client.ts";
 import { createEdgeTransport } from "../edge/transport/transport.ts";
@@ -26,6 +27,7 @@ import { createErasureGuard } from "../privacy/erasure-guard.ts";
 import { createBatch } from "../queue/batch.ts";
 import type { Enqueuer } from "../queue/enqueuer.ts";
 import { createSchedule, type Schedule } from "../queue/schedule.ts";
+import { staggerTicks } from "../queue/stagger-ticks.ts";
 import { auditConfig } from "./audit-config.ts";
 import { checkPort } from "./check-port.ts";
 import { measureIngest } from "./measure-ingest.ts";
@@ -56,6 +58,7 @@ import { watchEdge } from "./watch-edge.ts";
 const STOP_GRACE_MS = 2_000;
 /** Beside the main thread and Postgres more would only wait for each other. */
 const INGEST_THREADS = 1;
+const EMULATED_POLL_MS = 10_000;
 
 export interface AppOptions {
   readonly config: Config;
@@ -179,15 +182,18 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
+  const patientEdge = createEdgeClient(transport, "low");
   const workers = createListPageWorkers({ threads: INGEST_THREADS });
   stack.defer("page threads", () => workers.close());
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
-  const watchedEdge = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
+  const recordHealth = recordPlatformHealth({ database, clock, log });
+  const watchedEdge = watchEdge(edge, recordHealth);
   const jobs = createJobs({
     database,
     edge: watchedEdge,
+    patientEdge: watchEdge(patientEdge, recordHealth),
     clock,
     log,
     zoneIds,
@@ -239,7 +245,14 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
   const httpUrl = servesHttp
     ? await openHttp(
-        { ...parts, ...stores(), askAdvice, openKey, zones: () => inUse.current().routing.zones ?? {} },
+        {
+          ...parts,
+          ...stores(),
+          alerting: inUse,
+          askAdvice,
+          openKey,
+          zones: () => inUse.current().routing.zones ?? {},
+        },
         stack,
       )
     : null;
@@ -264,11 +277,15 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
   watch.failed("probe", { headline, isDiskFull: false });
 }
 
-/** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
-function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, lastProofMs, advicePerHour, retention, fallback } = config;
+/**
+ * Returns the periods and limits of the jobs. The emulator is polled more often, because a demonstration should not
+ * keep its audience waiting.
+ */
+function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
+  const { lastProofMs, advicePerHour, retention, fallback } = config;
+  const wished = isEmulated ? Math.min(config.pollEveryMs, EMULATED_POLL_MS) : config.pollEveryMs;
   return {
-    pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
+    ...planPeriods({ zones: zoneIds.length, requestsPerSecond, pollEveryMs: wished }),
     // Every roll-up that the detector can use enqueues it. The tick makes up for a lost enqueue.
     detectEveryMs: isEmulated ? 15_000 : 30_000,
     proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
@@ -298,10 +315,11 @@ function planSchedule(parts: ScheduleParts): Schedule {
   const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
-    return payloads.map((payload) => {
+    return payloads.map((payload, index) => {
       const name = [job, ...Object.values(payload)].join(".");
-      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs });
-      return { name, everyMs, isDue, enqueue: () => enqueuer.enqueue(job, payload) };
+      const offsetMs = staggerTicks(index, payloads.length, everyMs);
+      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs, offsetMs });
+      return { name, everyMs, offsetMs, isDue, enqueue: () => enqueuer.enqueue(job, payload) };
     });
   });
   return createSchedule({ entries, onError: onFailure });

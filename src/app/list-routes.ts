@@ -14,6 +14,8 @@ import type { AskAdvice } from "../http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
+import { addSavedViews } from "../http/routes/v1/saved-views.ts";
+import { addSessions } from "../http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { openCostlyGate } from "./open-costly-gate.ts";
 
@@ -46,14 +48,15 @@ export interface RouteParts {
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
   const { archive, keys, cursors, api } = parts;
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
-  const { authenticate } = api;
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
   const takeTurn = createTakeTurn({ archive, gate: parts.gate ?? openCostlyGate(archive), isIngestBusy });
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, authenticate, takeTurn }),
+    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, takeTurn }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
+    (app) => addSessions(app, { keys }),
+    (app) => addSavedViews(app, { keys, cursors }),
     (app) => addNativeApi(app, api),
   ];
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "../../config/config.ts";
 import type { BacktestReport } from "../../detection/backtest/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "../../detection/policy.ts";
+import { replayStore, type StoredReplay } from "../../operations/replay-store.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { requireRule, requireZones } from "../options/require-known.ts";
@@ -12,7 +13,6 @@ import { describeReport, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
 import { replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
-import { replayStore, type StoredReplay } from "./replay-store.ts";
 import { writeAlertMinutes } from "./write-alert-minutes.ts";
 import { writeEpisodes } from "./write-episodes.ts";
 

@@ -17,6 +17,7 @@ import { readSqlState } from "../../lib/sql-state.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";
+import { type Attention, type Looked, listAttention } from "../../operations/list-attention.ts";
 import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
 import { assessService } from "../../operations/service-life.ts";
 import { GAP_EXIT_CODE } from "../coverage/coverage.ts";
@@ -29,7 +30,6 @@ import { ago } from "../terminal/ago.ts";
 import { drawHours } from "../terminal/draw-hours.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeService } from "./describe-service.ts";
-import { type Attention, type Looked, listAttention } from "./list-attention.ts";
 
 const UNDEFINED_TABLE = "42P01";
 
@@ -68,7 +68,7 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const seen = await withStore(config, ({ db }) =>
           look(db, io.clock(), config.alerting.routing.zones ?? {}),
         );
-        const attention = listAttention(seen, channelsOf(config));
+        const attention = listAttention({ ...seen, channels: seen.status.channels }, channelsOf(config));
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
@@ -95,7 +95,8 @@ function channelsOf({ hasFile, channels, alerting }: Config): ReadonlySet<string
   return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
 }
 
-interface Seen extends Looked {
+interface Seen extends Omit<Looked, "channels"> {
+  readonly status: StatusAnswer;
   readonly now: number;
 }
 

@@ -60,9 +60,8 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
       isNdjson || isMasked
         ? mapParts(read(), isMasked, isNdjson ? toLine : toCsvLine)
         : readCsvExport(deps.archive, zoneId, plan, gone);
-    const key = String(request.headers.accesskey);
     const isAllowed = async () => {
-      const now = await deps.authenticate(key);
+      const now = await request.readCallerAgain();
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
       return isSame && (isMasked || !now.masked);
     };

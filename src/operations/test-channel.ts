@@ -1,13 +1,13 @@
-import { buildTestMessage } from "../../alerting/message/test-message.ts";
-import { describeFailure } from "../../delivery/describe-failure.ts";
-import type { Notifier } from "../../delivery/notifier.ts";
-import type { AlertMessage } from "../../model/alert-message.ts";
-import { notificationKeyOf } from "../../model/dedupe-key.ts";
+import { buildTestMessage } from "../alerting/message/test-message.ts";
+import { describeFailure } from "../delivery/describe-failure.ts";
+import type { Notifier } from "../delivery/notifier.ts";
+import type { AlertMessage } from "../model/alert-message.ts";
+import { notificationKeyOf } from "../model/dedupe-key.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;
 
-interface ChannelTest {
+export interface ChannelTest {
   readonly isDelivered: boolean;
   /** Null if the message was delivered. */
   readonly code: string | null;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The command line beside docs/longwatch.service: runs with the user, the settings and the secrets of the service.
+# The command line beside deploy/systemd/longwatch.service: runs with the user, the settings and the secrets of the service.
 # Install it as /usr/local/bin/longwatch and run it as root: longwatch status
 set -eu
 

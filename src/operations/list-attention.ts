@@ -1,17 +1,17 @@
-import type { HeldCounts } from "../../../db/ingest/held-pages.ts";
-import type { StatusAnswer } from "../../http/routes/v1/status.ts";
-import { many } from "../../lib/progress-bar.ts";
-import { showTime } from "../../lib/show-time.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import type { ZoneCoverage } from "../../operations/read-zones.ts";
-import type { ServiceLife } from "../../operations/service-life.ts";
+import type { HeldCounts } from "../../db/ingest/held-pages.ts";
+import { count, many } from "../lib/progress-bar.ts";
+import { showTime } from "../lib/show-time.ts";
+import { HOUR_MS } from "../lib/units.ts";
+import type { ZoneCoverage } from "./read-zones.ts";
+import type { ServiceLife } from "./service-life.ts";
 
 /** An unsealed hour that expires sooner needs attention. */
 const NEAR_HOURS = 24;
 
 /** The state of the service and the database at one moment. */
 export interface Looked {
-  readonly status: StatusAnswer;
+  /** Null if they are not looked at. */
+  readonly channels: readonly { readonly name: string; readonly circuit: string }[] | null;
   readonly service: ServiceLife;
   /** The zones with their hours of the last 72 hours. */
   readonly zones: readonly ZoneCoverage[];
@@ -25,17 +25,22 @@ export interface Looked {
   readonly selfAlerts: number;
 }
 
+export const ATTENTION_KINDS = [
+  "not-running",
+  "pseudonym-key",
+  "suspect",
+  "channel",
+  "given-up",
+  "self-alert",
+  "near-loss",
+  "gap",
+] as const;
+
 /** Something that a person should look at. */
 export interface Attention {
-  readonly kind:
-    | "not-running"
-    | "pseudonym-key"
-    | "suspect"
-    | "channel"
-    | "given-up"
-    | "self-alert"
-    | "near-loss"
-    | "gap";
+  readonly kind: (typeof ATTENTION_KINDS)[number];
+  /** Null if it is of no single zone. */
+  readonly zoneId: number | null;
   readonly text: string;
   /** The command that shows more, without the program's name; null where the text says everything. */
   readonly command: string | null;
@@ -46,10 +51,10 @@ export interface Attention {
  * it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
-  { service, status, zones, keyProblem, held, givenUp, selfAlerts }: Looked,
+  { service, channels, zones, keyProblem, held, givenUp, selfAlerts }: Looked,
   configured: ReadonlySet<string> | null,
 ): Attention[] {
-  const down = (status.channels ?? []).filter(
+  const down = (channels ?? []).filter(
     ({ name, circuit }) => circuit !== "closed" && (configured === null || configured.has(name)),
   );
   const { missingRoles } = service;
@@ -63,10 +68,12 @@ export function listAttention(
           ),
         ]),
     ...(keyProblem === null ? [] : [note("pseudonym-key", keyProblem)]),
-    ...held.map(({ zoneId, events }) =>
+    ...held.map((counts) =>
       note(
         "pseudonym-key",
-        `zone ${zoneId}: ${many(events, "event")} held back until the pseudonym key is present (docs/privacy.md)`,
+        `zone ${counts.zoneId}: ${describeHeld(counts)} held back until the pseudonym key is present (docs/privacy.md)`,
+        null,
+        counts.zoneId,
       ),
     ),
     ...zones.flatMap(({ zoneId, suspicions }) =>
@@ -75,6 +82,7 @@ export function listAttention(
           "suspect",
           `zone ${zoneId}: the platform has given incomplete answers since ${showTime(since)} UTC. ${reason}`,
           `coverage --zone ${zoneId}`,
+          zoneId,
         ),
       ),
     ),
@@ -101,17 +109,39 @@ export function listAttention(
         ]),
     ...zones.flatMap(({ zoneId, nextToExpire, hours }) => [
       ...(nextToExpire !== null && nextToExpire.hoursToLoss < NEAR_HOURS
-        ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`)]
+        ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`, zoneId)]
         : []),
       ...(hours.some(({ status }) => status === "gap")
-        ? [note("gap", `zone ${zoneId}: at least one of the last 72 hours is lost`, `gaps --zone ${zoneId}`)]
+        ? [
+            note(
+              "gap",
+              `zone ${zoneId}: at least one of the last 72 hours is lost`,
+              `gaps --zone ${zoneId}`,
+              zoneId,
+            ),
+          ]
         : []),
     ]),
   ];
 }
 
-function note(kind: Attention["kind"], text: string, command: string | null = null): Attention {
-  return { kind, text, command };
+function note(
+  kind: Attention["kind"],
+  text: string,
+  command: string | null = null,
+  zoneId: number | null = null,
+): Attention {
+  return { kind, zoneId, text, command };
+}
+
+/** Names what is held back. A page may hold records of known events, or only entries that cannot be read. */
+function describeHeld({ events, blocks, entries }: HeldCounts): string {
+  const parts = [
+    ...(events > 0 ? [many(events, "event")] : []),
+    ...(blocks > 0 && events === 0 ? ["the records of events"] : []),
+    ...(entries > 0 ? [`${count(entries)} unreadable ${entries === 1 ? "entry" : "entries"}`] : []),
+  ];
+  return parts.join(" and ");
 }
 
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
