@@ -94,6 +94,6 @@ function describeGrown({ dimension, value, now, before }: GrownValue): string {
 }
 
 function cut(text: string): string {
-  const points = [...text];
+  const points = Array.from(text);
   return points.length <= MAX_KEY_CHARS ? text : `${points.slice(0, MAX_KEY_CHARS).join("")}…`;
 }
