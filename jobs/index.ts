@@ -4,7 +4,7 @@ import type { PartitionKeeper } from "../db/postgres/partition-keeper.ts";
 import type { Routing } from "../src/alerting/routing/routing.ts";
 import { SETTLE_MS } from "../src/coverage/settle.ts";
 import type { Notifier } from "../src/delivery/notifier.ts";
-import type { Sensitivity } from "../src/detection/detection-settings.ts";
+import type { Sensitivity, SourceMode } from "../src/detection/detection-settings.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { Clock } from "../src/lib/clock.ts";
@@ -25,6 +25,7 @@ import { createSealWindowsJob } from "./coverage/seal-windows.ts";
 import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
 import { createAfterRollUp } from "./detection/after-roll-up.ts";
+import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
@@ -77,6 +78,7 @@ export interface JobsDeps {
   readonly routing: () => Routing;
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
+  readonly sourceMode: () => SourceMode;
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
@@ -96,7 +98,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
     deps.clock,
-    coalesceCalls(() => enqueue("detect-spikes"), 1_000),
+    coalesceCalls(
+      async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")])),
+      1_000,
+    ),
   );
   const afterSpikes = async () =>
     void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
@@ -127,6 +132,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
     ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
+    createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
@@ -172,6 +178,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
+    { job: "detect-sources", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },

@@ -34,7 +34,7 @@ const TABLES: readonly DerivedTable[] = [
   {
     name: "spikes",
     key: ID,
-    json: ["evidence"],
+    json: ["evidence", "sources"],
     text: [],
     over: "closed_at",
     // An open spike keeps the evidence of its strongest minute.

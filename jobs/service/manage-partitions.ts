@@ -59,11 +59,16 @@ export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
         ...(await dropPartitionsBefore(database, "waf_events", keptSince(retention.eventDays))),
         ...(await dropPartitionsBefore(database, "raw_blocks", keptSince(retention.rawDays))),
       ];
-      await deleteExpired(database.db, {
-        rawFrom: keptFrom(now, retention.rawDays),
-        eventsFrom: keptFrom(now, retention.eventDays),
-        rollUpsFrom: keptFrom(now, retention.rollUpDays),
-      });
+      await deleteExpired(
+        database.db,
+        {
+          rawFrom: keptFrom(now, retention.rawDays),
+          eventsFrom: keptFrom(now, retention.eventDays),
+          rollUpsFrom: keptFrom(now, retention.rollUpDays),
+          addressesFrom: keptFrom(now, retention.ipDays),
+        },
+        now,
+      );
       if (archive !== null) await cleanArchive({ database, log, retention, archive, hotDays }, now);
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
       await forgetSessions(database.db, SESSIONS_KEPT_MS);

@@ -13,7 +13,7 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { describeExplained } from "./describe-explained.ts";
 
-const KINDS = ["spike", "new-rule", "self"] as const;
+const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const MAX_RULE_CHARS = 255;
 
 const HELP = `
@@ -45,7 +45,7 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
     .option("--zone <zone>", "the shield zone, by number or by name (required, except with --kind self)")
     .option("--rule <id>", "the rule (required, except with --kind self)")
     .option("--severity <name>", "info, warning, error or critical (required)")
-    .option("--kind <name>", "spike, new-rule or self (default: spike)")
+    .option("--kind <name>", "spike, new-rule, sources or self (default: spike)")
     .option("--at <time>", "when: ISO-8601, epoch ms, relative such as +8h (default: now)")
     .option("--live", "also apply the silences and the spikes in the database")
     .option("--json", "print JSON")

@@ -38,7 +38,7 @@ export function defaultAlerting({
   spikeZ,
 }: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">): Alerting {
   const routing = { ...routeToAll(channels.map(({ name }) => name)), links: consoleLinks(publicUrl) };
-  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, overrides: [] } };
+  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, sources: "on", overrides: [] } };
 }
 
 /** The result of reading a configuration file. */
@@ -75,8 +75,13 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const { z = options.spikeZ, floor = FLOOR, overrides = [] } = parsed.data.detection ?? {};
-  const detection = { z, floor, overrides: overrides.map((one) => toOverride(one, parsed.data.zones)) };
+  const { z = options.spikeZ, floor = FLOOR, sources = "on", overrides = [] } = parsed.data.detection ?? {};
+  const detection: Detection = {
+    z,
+    floor,
+    sources,
+    overrides: overrides.map((one) => toOverride(one, parsed.data.zones)),
+  };
   const routing = toRouting(parsed.data, names);
   const links = [...consoleLinks(options.publicUrl), ...routing.links];
   const alerting = { channels, routing: { ...routing, links }, detection };
