@@ -134,11 +134,11 @@ test("a page costs no round trip of its own while there are tokens", async () =>
 test("without Postgres a replica goes on at a quarter of the rate, and shares again when it is back", async () => {
   const proxy = await startCutProxy(database.url);
   onTestFinished(() => proxy.close());
-  const told: string[] = [];
+  const changes: string[] = [];
   const openedAt = performance.now();
   const { gate } = open(100, {
     databaseUrl: createSecret(proxy.url),
-    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+    onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
   // Far in debt: who waits now waits when the connection breaks.
   await setTokens(-100_000);
@@ -148,33 +148,33 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
   proxy.cut();
   await Promise.all(callers);
   expect(callers.length).toBeLessThanOrEqual(((performance.now() - openedAt) / 1_000) * 25);
-  expect(told).toEqual(["alone"]);
+  expect(changes).toEqual(["alone"]);
 
   proxy.heal();
   await setTokens(50);
   await vi.waitFor(async () => {
     await gate.enter("normal", never);
-    expect(told).toEqual(["alone", "shared"]);
+    expect(changes).toEqual(["alone", "shared"]);
   }, WAIT_MS);
 });
 
 test("a Postgres that goes silent without a word holds nobody for ever", async () => {
   const proxy = await startCutProxy(database.url);
   onTestFinished(() => proxy.close());
-  const told: string[] = [];
+  const changes: string[] = [];
   const { gate } = open(1_000, {
     databaseUrl: createSecret(proxy.url),
-    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+    onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
   await gate.enter("normal", never);
   proxy.freeze();
   // More than can be left of the first take.
   for (let count = 0; count < 20; count++) await gate.enter("normal", never);
-  expect(told).toEqual(["alone"]);
+  expect(changes).toEqual(["alone"]);
   proxy.heal();
   await vi.waitFor(async () => {
     await gate.enter("normal", never);
-    expect(told).toEqual(["alone", "shared"]);
+    expect(changes).toEqual(["alone", "shared"]);
   }, WAIT_MS);
 });
 
@@ -184,9 +184,9 @@ test("a bucket whose row is locked by somebody holds nobody for ever", async () 
   onTestFinished(() => blocker.release());
   await blocker.query("begin");
   await blocker.query("select 1 from request_budgets for update");
-  const told: unknown[] = [];
-  const { gate } = open(100, { onLonely: (error) => void told.push(error) });
+  const changes: unknown[] = [];
+  const { gate } = open(100, { onLonely: (error) => void changes.push(error) });
   await gate.enter("normal", never);
-  expect(told).toEqual([expect.any(Error)]);
+  expect(changes).toEqual([expect.any(Error)]);
   await blocker.query("rollback");
 });
