@@ -68,7 +68,7 @@ test("a limit without a duration is a short pause, and callers go on after it by
   expect(await readBudget(database.db, toRequestBudget(1_000))).toMatchObject({ isPaused: false });
 });
 
-test("who gives up while waiting leaves the line to the others", async () => {
+test("a caller that is aborted while it waits leaves its turn to the others", async () => {
   await setTokens(-4);
   const waited: number[] = [];
   const { gate } = open(20, { onWaited: (ms) => void waited.push(ms) });
@@ -101,7 +101,7 @@ test("at the slowest rate low callers are served too", async () => {
   await gate.enter("low", never);
 });
 
-test("closing sends everybody away", async () => {
+test("closing rejects all waiting callers", async () => {
   await pauseBudget(database.db, "edge", 60_000);
   const opened = openRequestGate({
     databaseUrl: createSecret(database.url),
@@ -158,7 +158,7 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
   }, WAIT_MS);
 });
 
-test("a Postgres that goes silent without a word holds nobody for ever", async () => {
+test("a Postgres that stops answering delays no caller for ever", async () => {
   const proxy = await startCutProxy(database.url);
   onTestFinished(() => proxy.close());
   const changes: string[] = [];
@@ -178,7 +178,7 @@ test("a Postgres that goes silent without a word holds nobody for ever", async (
   }, WAIT_MS);
 });
 
-test("a bucket whose row is locked by somebody holds nobody for ever", async () => {
+test("a bucket whose row is locked delays no caller for ever", async () => {
   await setTokens(50);
   const blocker = await database.pool.connect();
   onTestFinished(() => blocker.release());
