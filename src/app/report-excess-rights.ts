@@ -13,8 +13,8 @@ interface Excess {
 }
 
 /**
- * Says once, at the start, what somebody who takes this process over would have that it never needs. The embedded database
- * is left out: it is this process's own, of this machine, and has its one role.
+ * Logs once, at the start, the rights that this process has but never needs, because an attacker who takes over the
+ * process would have them. Skips the embedded database, which belongs to this process and has one role only.
  */
 export async function reportExcessRights(database: Database, config: RightsConfig, log: Log): Promise<void> {
   if (config.databaseUrl === null) return;
@@ -53,7 +53,7 @@ export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "ro
   return found;
 }
 
-/** Encryption is for nothing where whoever is in between can be the server. */
+/** Encryption without verification does not help against an attacker between client and server. */
 function findAnyServer({ databaseUrl }: RightsConfig): Excess[] {
   if (databaseUrl === null || !trustsAnyServer(databaseUrl.reveal())) return [];
   return [

@@ -88,7 +88,7 @@ function checkClosed({ spikes, closed }: LifecycleWorld, rows: readonly Said[]):
   }
 }
 
-/** Every rule that still spikes has been told of, by itself or by its group, unless a person has closed it. */
+/** Every rule that still spikes was notified, by itself or by its group, unless a person has resolved it. */
 function checkTold({ service, spikes, now }: LifecycleWorld): void {
   const isNight = (new Date(now()).getUTCHours() + 2) % 24 < 8;
   const closedByHand = ({ record }: HeldAlert, spike: AlertSpike) =>
@@ -115,7 +115,7 @@ function checkTold({ service, spikes, now }: LifecycleWorld): void {
   }
 }
 
-test("whatever attacks, people, silences and time do, the lifecycle keeps its promises", () => {
+test("for random attacks, acts, silences and times, the lifecycle keeps its promises", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const world = createLifecycleWorld();

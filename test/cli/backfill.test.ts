@@ -176,7 +176,7 @@ test("a relative span typed again a little later goes on where the killed one st
   expect(withoutRoute(rows)).toEqual(expectedRows(events));
 });
 
-test("beside the running service every event is stored once and counted once", async () => {
+test("with the service running, every event is stored once and counted once", async () => {
   const emulator = await openHistory();
   const service = await openIngest(emulator, { database });
   const args = "--zone 101 --from 2026-11-19 --to now --route";

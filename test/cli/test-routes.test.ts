@@ -68,7 +68,7 @@ test("every route is shown with its verdict and what does not match", async () =
   expect(root.routes[0]).toMatchObject({ verdict: "taken", channels: ["screen"] });
 });
 
-test("who is notified, updated in place, held back and told later is shown for the beginning, a rise and the end", async () => {
+test("shows the channels that are notified, updated, delayed and waiting for the beginning, a rise and the end", async () => {
   const error = await explain("--zone 101 --rule 942100 --severity error --at 2026-11-23T12:00");
   expect(error.transitions).toMatchObject([
     { reason: "first", notified: ["chat", "screen"], updated: [], waiting: [], held: [] },

@@ -8,7 +8,7 @@ import { oracle } from "../emulator/support.ts";
 import { ZONE } from "../ingest/ingest-jobs.ts";
 import { type IngestTest, storedRows } from "../ingest/ingest-support.ts";
 
-/** Every job once, in the order in which their nudges have them run; each a second after the one before. */
+/** Runs every job once, in the order in which they enqueue each other; each a second after the one before. */
 export async function prove(emulator: Emulator, ingest: IngestTest): Promise<void> {
   const { poll, walk, reconcile, repair, seal } = ingest;
   for (const job of [poll, walk, reconcile, repair, reconcile, seal]) {

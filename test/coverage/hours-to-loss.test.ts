@@ -15,7 +15,7 @@ function hours(stateOf: (index: number) => "open" | "sealed" | "gap") {
   }));
 }
 
-test("nothing is at risk when every ended hour is decided", () => {
+test("no hour is at risk if every ended hour is decided", () => {
   const decided = hours((i) => (i === LIVE ? "open" : i === 0 ? "gap" : "sealed"));
   expect(hoursToLoss(NOW, decided)).toBeNull();
   expect(hoursToLoss(NOW, decided.slice(0, LIVE))).toBeNull();

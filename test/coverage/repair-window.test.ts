@@ -147,7 +147,7 @@ test("an hour that lacks many rules is searched whole, once, and before the hour
   expect(stored.map(({ log_id }) => log_id).sort()).toEqual(shown.map(({ logId }) => logId).sort());
 });
 
-test("what no search shows is asked for ever more rarely, and at last over the whole hour", async () => {
+test("events that no search shows are requested less and less often, and at last over the whole hour", async () => {
   const emulator = await openEmulator(SPARSE);
   emulator.addFault({ kind: "hidden-rows", share: 0.02 });
   const { asked, url } = await watchFlat(emulator);
@@ -271,7 +271,7 @@ test("hours that a run did not come to, because the platform failed twice in a r
   expect(untouched(cells)).toEqual(untouched(before));
 });
 
-test("a cell that matches again is nobody's to repair, though its hour is not decided yet", async () => {
+test("a cell that matches again is not repaired, even if its hour is not decided yet", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);
   const ingest = await openIngest(emulator, { url });

@@ -46,7 +46,7 @@ describe.runIf(process.platform === "linux")("on one machine", () => {
     expect(await hold()).toBe(2);
   });
 
-  test("of ten that find a killed holder's lease one takes it over, and the rest know it has a new one", async () => {
+  test("of ten processes that find a killed holder's lease, one takes it over", async () => {
     await kill(await startOwner());
     const gate = Promise.withResolvers<void>();
     const settled: unknown[] = [];
@@ -71,7 +71,7 @@ describe.runIf(process.platform === "linux")("on one machine", () => {
     expect(hasEnded((await readHolder(database.db, name)) ?? "")).toBe(false);
   });
 
-  test("what a killed holder had sent is committed before its successor begins, or not at all", async () => {
+  test("a killed holder's statements are committed before its successor begins, or not at all", async () => {
     const former = nameHolder();
     await acquireLease(database.db, { name, holder: former, ttlMs });
     let takeover: Promise<number | null> | undefined;

@@ -24,7 +24,7 @@ interface Received {
 
 type Answer = (response: ServerResponse, received: Received) => unknown;
 
-/** A receiver on a socket: one path per channel, each with its own way to answer, 204 unless told otherwise. */
+/** A receiver on a socket: one path per channel, each with its own way to answer, 204 unless set otherwise. */
 export async function startReceiver() {
   const received: Received[] = [];
   const answers = new Map<string, Answer>();

@@ -122,7 +122,7 @@ test("a digest is an alert message: firing while any of its alerts is, as grave 
   });
 });
 
-test("alerts are named by zone and news; those about Longwatch itself by their headline", () => {
+test("alerts are named by zone and kind of transition; those about Longwatch itself by their headline", () => {
   const members = [
     messageOf({ ruleId: "1" }),
     messageOf({ ruleId: "2", zoneId: 102 }),
@@ -138,7 +138,7 @@ test("alerts are named by zone and news; those about Longwatch itself by their h
   ]);
 });
 
-test("the same messages make the same key in whatever order, on each channel another", () => {
+test("the same messages have the same key in any order, and another key on another channel", () => {
   expect(digestKeyOf("chat", ["a", "b"])).toBe(digestKeyOf("chat", ["b", "a"]));
   const keys = [
     digestKeyOf("chat", ["a", "b"]),

@@ -4,8 +4,8 @@ import { areWritersAtWork } from "../../db/ingest/writers.ts";
 import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { inSearchTransaction } from "../../db/search/search-transaction.ts";
 import { closeHttp } from "../../src/app/close-http.ts";
-import { openCostlyGate } from "../../src/app/open-costly-gate.ts";
-import { createCostlyGate } from "../../src/http/limits/costly-gate.ts";
+import { openAdmissionQueue } from "../../src/app/open-admission-queue.ts";
+import { createAdmissionQueue } from "../../src/http/limits/admission-queue.ts";
 import { createRefuseCostly } from "../../src/http/limits/refuse-costly.ts";
 import { createTakeTurn } from "../../src/http/limits/take-turn.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -44,7 +44,7 @@ async function openArchive(isIngestBusy = false) {
     statementTimeoutMs: PATIENCE_MS,
   });
   onTestFinished(() => archive.close());
-  const gate = openCostlyGate(archive, PATIENCE_MS);
+  const gate = openAdmissionQueue(archive, PATIENCE_MS);
   const more = {
     archive,
     gate,
@@ -98,8 +98,8 @@ async function countBusy(): Promise<number> {
 
 const newKey = async () => (await makeKey(database, "reader")).key;
 
-describe("costly searches take turns", () => {
-  test("cheap ones of the same key are answered while costly ones wait, which keep no connection", async () => {
+describe("expensive searches take turns", () => {
+  test("cheap searches of a key are answered while its expensive ones wait without a connection", async () => {
     const { ask, gate } = await openArchive();
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
@@ -119,7 +119,7 @@ describe("costly searches take turns", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   });
 
-  test("while ingest is at work one runs at a time, and cheap ones still do", async () => {
+  test("while ingest is busy, one expensive search runs at a time, and cheap ones run at once", async () => {
     const { ask, gate } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
@@ -135,7 +135,7 @@ describe("costly searches take turns", () => {
     expect((await second).status).toBe(200);
   });
 
-  test("a client that hangs up lets the next one in, whether it was being answered or in line", async () => {
+  test("a client that disconnects frees its place, whether its search was running or waiting", async () => {
     const { ask, gate } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
@@ -161,7 +161,7 @@ test.each([
   { isIngestBusy: false, rows: 20_001, parallelWorkers: undefined },
   { isIngestBusy: true, rows: 20_000, parallelWorkers: undefined },
 ])("of $rows events while ingest is at work ($isIngestBusy): $parallelWorkers", async (given) => {
-  const gate = createCostlyGate({ places: 1, perKey: 1, waiting: 1, maxWaitMs: 1 });
+  const gate = createAdmissionQueue({ places: 1, perKey: 1, waiting: 1, maxWaitMs: 1 });
   const takeTurn = createTakeTurn({
     archive: database,
     gate,
@@ -175,7 +175,7 @@ test.each([
   expect(gate.counts()).toEqual({ working: 0, waiting: 0 });
 });
 
-test("a search has as many processes of the database as it is given, and several where nothing is said", async () => {
+test("a search uses the given number of database processes, and several by default", async () => {
   const read = (parallelWorkers?: number) =>
     inSearchTransaction(
       { ...database, ...(parallelWorkers === undefined ? {} : { parallelWorkers }) },
@@ -186,7 +186,7 @@ test("a search has as many processes of the database as it is given, and several
   expect(await read()).toEqual({ max_parallel_workers_per_gather: "4" });
 });
 
-test("writers are at work while a session of that name is in a transaction, and not before or after", async () => {
+test("ingest counts as busy exactly while a session of that name is in a transaction", async () => {
   const name = `writers of ${database.url.slice(-12)}`;
   const writers = createDatabase({
     url: database.url,
@@ -206,7 +206,7 @@ test("writers are at work while a session of that name is in a transaction, and 
   await expect.poll(() => areWritersAtWork(database.db, [name])).toBe(false);
 });
 
-test("a stop cuts off a search that takes longer than that, in the database as well", async () => {
+test("a stop cancels a search that outlasts the grace period, in the database as well", async () => {
   const { app, ask } = await openArchive();
   const key = await newKey();
   await holdDay(BIG_DAY);

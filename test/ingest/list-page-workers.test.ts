@@ -13,7 +13,7 @@ const entry = (logId: string) => `{"logId":"${logId}","timestamp":5000,"log":"{}
 const page = (...ids: string[]) =>
   Buffer.from(`{"logs":[${ids.map(entry).join(",")}],"hasMoreData":true,"continuationToken":"t"}`);
 
-test("pages digested at the same time by several threads come back to whoever asked", async () => {
+test("pages that several threads digest at once return to their callers", async () => {
   const workers = open(2);
   const names = Array.from({ length: 20 }, (_, index) => `event-${index}`);
   const rows = await Promise.all(

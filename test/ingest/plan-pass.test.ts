@@ -155,7 +155,7 @@ test("a day with an hour without events is passed a second time an hour after th
   );
 });
 
-test("whatever happened before, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
+test("for any history, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
   const at = fc.option(fc.integer({ min: DAY, max: SETTLED + DAY_MS }), { nil: null });
   const result = fc.constantFrom<PassState["passResult"]>(null, "full", "short", "looped", "token_rejected");
   fc.assert(

@@ -11,7 +11,7 @@ function search(body: object) {
   return read.search;
 }
 
-test("what is out of bounds is clamped, what is unset has its default", () => {
+test("values out of bounds are clamped, and unset values have their defaults", () => {
   expect(search({})).toMatchObject({
     page: 0,
     pageSize: 50,

@@ -99,7 +99,7 @@ describe.each(CHANNELS.map((definition) => [definition.kind, definition] as cons
       for (const body of messages) expect(count(body)).toBeLessThanOrEqual(limit.most);
     });
 
-    test.skipIf(LISTS_ALL.includes(kind))("shows as many members with their counts as it states", () => {
+    test.skipIf(LISTS_ALL.includes(kind))("shows the stated number of members with their counts", () => {
       const [first] = render(floodOf(5_000), NOW);
       const texts = kind === "email" ? [(first as { text: string }).text] : stringsOf(first);
       const rows = texts.join("\n").match(/\bin \d+ min, usually/g) ?? [];

@@ -85,9 +85,9 @@ function readPagerDuty(message: AlertMessage): string {
 function readOpsgenie(message: AlertMessage): string {
   return toOpsgenieRequests(message)
     .map(({ method, path, body }) => {
-      const told = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
+      const fields = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
       const text = [body["description"], body["note"]].filter((one) => typeof one === "string").join("\n");
-      return `${method} ${path}\n${json(Object.fromEntries(told))}\n\n${text}`;
+      return `${method} ${path}\n${json(Object.fromEntries(fields))}\n\n${text}`;
     })
     .join("\n\n");
 }
@@ -108,7 +108,7 @@ function readWebhook(message: AlertMessage): string {
     advice,
     links,
   } = data;
-  const told = {
+  const fields = {
     alertId,
     dedupeKey,
     transition,
@@ -122,7 +122,7 @@ function readWebhook(message: AlertMessage): string {
     advice,
     links,
   };
-  return json({ ...envelope, data: { ...told, "...": "" } });
+  return json({ ...envelope, data: { ...fields, "...": "" } });
 }
 
 const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> = {

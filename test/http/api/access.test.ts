@@ -147,7 +147,7 @@ interface Operation {
   readonly security: readonly unknown[];
 }
 
-test("S3: every route of the document lets in whom its scope names and nobody else", async () => {
+test("S3: every documented route admits exactly the keys with its scope", async () => {
   const { url } = await world.start();
   const { paths } = await ask<{ paths: Record<string, Record<string, Operation>> }>(url, "/openapi.json");
   const scopes = {

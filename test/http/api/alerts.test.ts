@@ -22,7 +22,7 @@ async function fire(count: number, first = 0, zoneId = 101): Promise<void> {
   await alerts.runAt(0);
 }
 
-test("an alert is listed and shown with what the channels were told", async () => {
+test("an alert is listed and shown with the message that the channels got", async () => {
   await fire(1);
   const { url } = await world.start();
   const key = await world.key("reader");

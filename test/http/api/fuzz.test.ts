@@ -53,7 +53,7 @@ function readGuesses({ paths }: OpenApi): Guess[] {
 const INTERNAL =
   /select |insert into|syntax error|pg_|relation "|column "|\bat .*\.ts:|node_modules|ECONN|drizzle/i;
 
-test("whatever is asked, no route fails and none repeats what the database says", async () => {
+test("for any request, no route fails and no answer contains text of the database", async () => {
   const { url, lines } = await world.start();
   await world.alerts().openSpike(0);
   await world.alerts().runAt(0);

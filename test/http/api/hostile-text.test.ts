@@ -75,7 +75,7 @@ function parseXml(xml: string): Element {
   return root.children[0] ?? root;
 }
 
-test("the Atom feed is well-formed whatever an alert says, and its ids last", async () => {
+test("the Atom feed is well-formed for any alert text, and its ids are stable", async () => {
   const { url } = await world.start();
   const key = await world.key("reader");
   const response = await call(url, "/api/v1/alerts.atom?zone=101", key);

@@ -27,7 +27,7 @@ async function isReady(url: string): Promise<boolean> {
   );
 }
 
-/** A real one that keeps what it is told and notifies nobody. */
+/** Starts a real Alertmanager that stores alerts and notifies nobody. */
 export async function startAlertmanager(program: string) {
   const directory = mkdtempSync(path.join(tmpdir(), "longwatch-alertmanager-"));
   const config = path.join(directory, "config.yml");

@@ -24,8 +24,8 @@ afterAll(async () => {
 });
 beforeEach(() => world.clear());
 
-/** What got worse changes the message that is there, without a sound. */
-const hush = () =>
+/** Makes every `worse` an update in place. */
+const makeUpdates = () =>
   database.db.execute(
     sql`update notifications set content = content || '{"isQuiet":true}' where reason = 'worse'`,
   );
@@ -36,7 +36,7 @@ const run = (over: Partial<DeliverAlertsDeps> = {}) => {
   );
   return world.run([], { notifiers: new Map(notifiers), ...over });
 };
-/** Its rate is spent but for what is kept back for digests. */
+/** Uses the rate of the channel up to the share that is reserved for digests. */
 const squeeze = () =>
   inTransaction(database, async ({ tx }) => {
     const { state, nowMs } = await lockChannelState(tx, "chat");
@@ -50,12 +50,12 @@ const claim = async () =>
     }),
   );
 
-test("a channel that is back is probed although a change without a sound waits behind a page it refused", async () => {
+test("a recovered channel is probed although an update in place waits behind a refused notification", async () => {
   receiver.status("chat", 503);
   const id = await world.raise(["first"]);
   await run();
   await world.add(id, 2, "worse");
-  await hush();
+  await makeUpdates();
   for (let turn = 0; turn < 12; turn += 1) {
     await run();
     await world.pass(20_000);
@@ -68,29 +68,29 @@ test("a channel that is back is probed although a change without a sound waits b
   expect(await world.outbox()).toEqual(["1 first chat delivered", "2 worse chat delivered"]);
 });
 
-test("changes without a sound behind pages that wait keep no other page waiting", async () => {
+test("updates in place behind waiting notifications do not delay another notification", async () => {
   for (let alert = 0; alert < 6; alert += 1) await world.raise(["first", "worse"]);
-  await hush();
+  await makeUpdates();
   await database.db.execute(sql`update notifications set last_error = 'x', next_attempt_at = now() + interval '10 minutes'
     where reason = 'first'`);
   await world.raise(["first"]);
   expect(await claim()).toEqual([{ isDigest: false, transitions: [1] }]);
 });
 
-test("a digest, which is heard, holds no change without a sound", async () => {
+test("a digest contains no update in place", async () => {
   for (let alert = 0; alert < 2; alert += 1) await world.raise(["first", "worse"]);
-  await hush();
+  await makeUpdates();
   await squeeze();
   expect(await claim()).toEqual([{ isDigest: true, transitions: [1, 1] }]);
   await database.db.execute(sql`update notifications set state = 'delivered' where state = 'sending'`);
   expect(await claim()).toEqual([{ isDigest: false, transitions: [2] }]);
 });
 
-test("who stands in hears once of a page and of the change without a sound behind it", async () => {
+test("the fallback channel gets a notification and the update in place behind it as one message", async () => {
   receiver.status("chat", 503);
   const id = await world.raise(["first"]);
   await world.add(id, 2, "worse");
-  await hush();
+  await makeUpdates();
   for (let turn = 0; turn < 20; turn += 1) {
     await run({ fallback: { channel: "mail", afterMs: 10 * MINUTE_MS } });
     await world.pass(MINUTE_MS);

@@ -27,7 +27,7 @@ function last(alerts: readonly AlertRecord[]) {
   return { reason, channels: [...channels].sort(), quiet, waiting };
 }
 
-test("a rise two seconds after the page rings nobody again: the board changes at once, the pager knows the key", () => {
+test("a rise within the group interval notifies only receivers that know the key, and updates messages in place", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
   const rise = { spike: graded("error"), receivers };
@@ -44,7 +44,7 @@ test("a rise two seconds after the page rings nobody again: the board changes at
   expect(play(alerts, { ...rise, nowMs: after(20 * MINUTE_MS) })).toEqual([]);
 });
 
-test("what becomes critical is told at once to whom nothing has woken yet, and later to whom something has", () => {
+test("a rise to critical notifies at once after info or warning, and after the group interval after an error", () => {
   const at = (from: Severity) => {
     const alerts: AlertRecord[] = [];
     play(alerts, { spike: graded(from), nowMs: NOW, receivers });
@@ -56,7 +56,7 @@ test("what becomes critical is told at once to whom nothing has woken yet, and l
   expect(at("error")).toMatchObject({ channels: ["board", "pager"], waiting: ["chat", "board"] });
 });
 
-test("a rise that is over before its time is not told, and the end is", () => {
+test("a rise that ends within the group interval is not notified, and the resolve is", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
   play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), receivers });
@@ -65,7 +65,7 @@ test("a rise that is over before its time is not told, and the end is", () => {
   expect(play(alerts, { spike: closed, nowMs: after(6 * MINUTE_MS), receivers })).toEqual([]);
 });
 
-test("nobody is rung for a rise while nothing happens any more, and everybody is when it goes on", () => {
+test("a rise does not notify while the spike is calm, and notifies every channel when it continues", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
   play(alerts, { spike: graded("error"), nowMs: after(SECOND_MS), receivers });
@@ -80,7 +80,7 @@ test("nobody is rung for a rise while nothing happens any more, and everybody is
   expect(last(alerts)).toMatchObject({ channels: ["board", "chat", "pager"], quiet: [], waiting: [] });
 });
 
-test("a reminder, too, waits while nothing happens, and comes where that lasts too long to be the end", () => {
+test("a reminder waits while the spike is calm, for an hour at most", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("error"), nowMs: NOW, receivers });
   const calm = { ...graded("error"), windowCount: 3 };
@@ -92,7 +92,7 @@ test("a reminder, too, waits while nothing happens, and comes where that lasts t
   expect(play(alerts, { spike: calm, nowMs: hours(5), receivers })).toEqual(["repeat"]);
 });
 
-test("a rise under a silence reaches also an alert that somebody has acknowledged", () => {
+test("a rise under a silence notifies after it, also for an acknowledged alert", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
   const fired = alerts.pop();
@@ -105,7 +105,7 @@ test("a rise under a silence reaches also an alert that somebody has acknowledge
   expect(last(alerts).channels).toEqual(["board", "chat", "pager"]);
 });
 
-test("an alert that fires again within seconds of its end rings nobody twice, and nobody is left out", () => {
+test("an alert that fires again within seconds of its end notifies no channel twice, and every channel once", () => {
   const alerts: AlertRecord[] = [];
   const closed = alertSpike({ severity: "error", closedAtMs: after(SECOND_MS) });
   expect(play(alerts, { spike: closed, nowMs: after(SECOND_MS), receivers })).toEqual(["first", "resolved"]);
@@ -117,7 +117,7 @@ test("an alert that fires again within seconds of its end rings nobody twice, an
   expect(last(alerts)).toMatchObject({ channels: ["board", "chat", "pager"], quiet: [] });
 });
 
-test("advice that comes with a rise goes at once to whom the rise itself has to wait for", () => {
+test("advice that comes with a rise notifies the channels at once that wait for the rise", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: graded("warning"), nowMs: NOW, receivers });
   const both = { spike: graded("error"), nowMs: after(2 * SECOND_MS), receivers, hasAdvice: true };
@@ -144,7 +144,7 @@ const LESSER_SPIKE_LATER: Step[] = [
   { ms: MINUTE_MS, act: "open", severity: "info" },
 ];
 
-test("whatever happens, no channel is rung twice for one alert within the interval, and no rise is lost", () => {
+test("for random sequences, no channel is notified twice of one alert within the group interval, and no rise is lost", () => {
   const intervals = fc.integer({ min: 1, max: 20 }).map((minutes) => minutes * MINUTE_MS);
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), intervals, (steps, groupIntervalMs) => {
@@ -223,7 +223,7 @@ function checkRisen(
     const newest = alert.transitions.findLast(hasRung);
     if (newest !== undefined && nowMs - newest.at < groupIntervalMs) continue;
     const heard = alert.transitions.slice(reopened).findLast(hasRung)?.severity;
-    // Acknowledged before anybody was told of it: the one who did knows.
+    // Acknowledged before any notification: the person who acknowledged it knows.
     if (heard === undefined && alert.state === "acknowledged") continue;
     const enough = severities.filter(
       (severity) => severities.indexOf(severity) >= severities.indexOf(spike.severity),

@@ -57,7 +57,7 @@ function heard(kind: string): string[] {
 }
 const rise = (severity: "error" | "critical") => database.db.update(spikes).set({ severity });
 
-test("late events of the first minute: one message that rings, changed in place, and another five minutes later", async () => {
+test("a rise in the first minute updates the message in place, and notifies again five minutes later", async () => {
   await world.openSpike();
   await raiseAt(1);
   await deliver();
@@ -85,7 +85,7 @@ test("late events of the first minute: one message that rings, changed in place,
   expect(heard("pagerduty")).toEqual([]);
 });
 
-test("a page that has not left yet leaves before the change without a sound, so that somebody hears it", async () => {
+test("a pending notification is sent before the update in place that follows it", async () => {
   await world.openSpike();
   await raiseAt(1);
   await rise("error");
@@ -97,25 +97,25 @@ test("a page that has not left yet leaves before the change without a sound, so 
   expect(heard("pagerduty")).toHaveLength(1);
 });
 
-test("a flood's page is followed by no worse one either, and by one with everything in it when its time is up", async () => {
+test("a group sends no `worse` within the group interval, and one with all members after it", async () => {
   for (const rule of ["1", "2", "3", "4", "5", "6"])
     await insertSpike(database.db, { openedAt: at(0), ruleId: rule });
   await raiseAt(1);
   await rise("error");
   await insertSpike(database.db, { openedAt: at(1), ruleId: "7", severity: "error" });
   for (const seconds of [2, 60, 200]) await raiseAt(1 + seconds * SECOND);
-  const told = async (channel: string) =>
+  const sent = async (channel: string) =>
     (await world.messages())
       .filter((row) => row.channel === channel)
       .map(({ message }) => `${message.reason} ${message.severity} ${message.members?.length}`);
-  expect(await told("slack")).toEqual(["first warning 6"]);
-  expect(await told("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
+  expect(await sent("slack")).toEqual(["first warning 6"]);
+  expect(await sent("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
   for (const minutes of [6, 7]) await raiseAt(minutes);
-  expect(await told("slack")).toEqual(["first warning 6", "worse error 7"]);
-  expect(await told("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
+  expect(await sent("slack")).toEqual(["first warning 6", "worse error 7"]);
+  expect(await sent("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
 });
 
-test("what is looked up of an alert is how it stands now, and one that has calmed down says so", async () => {
+test("a stored alert has the current counts, and its headline says that it has calmed down", async () => {
   await world.openSpike(0, { severity: "error" });
   await raiseAt(1);
   const counts = { windowCount: 900, peak: 950 };
@@ -138,7 +138,7 @@ test("what is looked up of an alert is how it stands now, and one that has calme
   expect(await world.outbox()).toHaveLength(KINDS.length);
 });
 
-test("what rings after a change without a sound says what is news to whoever hears it", async () => {
+test("a notification after an update in place keeps the reason and says that the alert fires again", async () => {
   const id = await world.openSpike(0, { severity: "error" });
   await raiseAt(1);
   await world.closeSpike(id, 2);
@@ -156,7 +156,7 @@ test("what rings after a change without a sound says what is news to whoever hea
   ]);
 });
 
-test("who is told late reads that it fires, and who was told of its end that it fires again", async () => {
+test("a channel that joins late gets `first`, and a channel that got the resolve reads that the alert fires again", async () => {
   const id = await world.openSpike();
   await world.runAt(1, { channels: ["slack"] });
   await world.closeSpike(id, 20);
