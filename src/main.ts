@@ -5,6 +5,7 @@ import { auditCommand } from "./cli/audit/audit.ts";
 import { backfillCommand } from "./cli/backfill/backfill.ts";
 import { backtestCommand } from "./cli/backtest/backtest.ts";
 import { channelsCommand } from "./cli/channels/channels.ts";
+import { completionCommand } from "./cli/completion/completion.ts";
 import { configCommand } from "./cli/config/config.ts";
 import { coverageCommand } from "./cli/coverage/coverage.ts";
 import { deliveriesCommand } from "./cli/deliveries.ts";
@@ -64,6 +65,7 @@ export const program = new Command("longwatch")
     }),
   )
   .addCommand(migrateCommand(readConfig))
+  .addCommand(completionCommand())
   .helpCommand("help [command]", "Print this help, or the help of a command.")
   .commandsGroup("On call:")
   .addCommand(alertsCommand(readConfig))
