@@ -94,7 +94,7 @@ function toWithin(text: SQL, network: string): SQL {
   ]);
 }
 
-function and(conditions: readonly SQL[]): SQL {
+export function and(conditions: readonly SQL[]): SQL {
   return sql`(${sql.join([...conditions], sql` and `)})`;
 }
 
