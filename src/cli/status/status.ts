@@ -7,6 +7,7 @@ import { readKeyProblem } from "../../../db/privacy/pseudonym-keys.ts";
 import { readReplicas } from "../../../db/service/replicas.ts";
 import { KEY_REPORT_MS } from "../../../jobs/alerting/report-service.ts";
 import type { Config } from "../../config/config.ts";
+import { configuredChannels } from "../../config/configured-channels.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { readStatus, type StatusAnswer, toServiceItem } from "../../http/routes/v1/status.ts";
 import { escapeText } from "../../lib/escape-text.ts";
@@ -68,7 +69,10 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const seen = await withStore(config, ({ db }) =>
           look(db, io.clock(), config.alerting.routing.zones ?? {}),
         );
-        const attention = listAttention({ ...seen, channels: seen.status.channels }, channelsOf(config));
+        const attention = listAttention(
+          { ...seen, channels: seen.status.channels },
+          configuredChannels(config),
+        );
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
@@ -87,12 +91,6 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
 function exitCodeOf(attention: readonly Attention[]): number {
   if (attention.length === 0) return 0;
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
-}
-
-/** Returns the names of the configured channels, or null if this environment configures none. The service's may differ. */
-function channelsOf({ hasFile, channels, alerting }: Config): ReadonlySet<string> | null {
-  const isConfigured = hasFile || channels.webhook !== null || channels.slack !== null;
-  return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
 }
 
 interface Seen extends Omit<Looked, "channels"> {

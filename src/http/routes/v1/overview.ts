@@ -8,12 +8,13 @@ import { listAdvice } from "../../../../db/detection/rule-history.ts";
 import { type RuleRow, readRules } from "../../../../db/detection/rules.ts";
 import { readHeldCounts } from "../../../../db/ingest/held-pages.ts";
 import { readReplicas } from "../../../../db/service/replicas.ts";
-import { readBudget } from "../../../../db/service/request-budgets.ts";
+import { type RequestBudget, readBudget } from "../../../../db/service/request-budgets.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { type BucketWidth, bucketEnd, bucketStart } from "../../../detection/bucket.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../../model/horizon.ts";
+import type { Zones } from "../../../model/zones.ts";
 import { ATTENTION_KINDS, listAttention } from "../../../operations/list-attention.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import { assessService } from "../../../operations/service-life.ts";
@@ -120,70 +121,98 @@ export function addOverview(
     },
     async ({ query: { zone, ...asked }, caller }) => {
       const now = clock();
-      const { masked } = known(caller);
-      const zoneIds = visibleZones(caller, zone);
       const to = asked.to ?? now;
       const from = asked.from ?? to - DAY_MS;
       checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
-      const { width, stepMs } = pickStep(to - from);
-      const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
-      const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-      const points = Map.groupBy(
-        await readActivity(archive, { zoneIds, stepMs, ...span }),
-        (one) => one.zoneId,
-      );
-      const horizon = startOfHour(horizonAt(now));
-      const recent = { from: horizon, to: now + HOUR_MS };
-      const coverage = (
-        await Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent })))
-      ).flat();
-      const hours = new Map(coverage.map((one) => [one.zoneId, one.hours]));
-      const isWhole = known(caller).zoneIds === null;
-      const budget = isWhole ? await readBudget(archive, service.requestBudget) : null;
-      const attention = listAttention(
-        {
-          zones: coverage,
-          channels: isWhole ? await readChannels(archive) : null,
-          service: assessService(isWhole ? await readReplicas(archive) : []),
-          keyProblem: null,
-          held: isWhole ? await readHeldCounts(archive) : [],
-          givenUp: isWhole ? await countGivenUp(archive, horizon) : 0,
-          selfAlerts: isWhole ? await countSelfAlerts(archive) : 0,
-        },
-        new Set(service.alerting().channels.map(({ name }) => name)),
-      );
-      return {
-        now: toIso(now),
-        from: toIso(span.fromMs),
-        to: toIso(span.toMs),
-        stepSeconds: stepMs / 1_000,
-        zones: (await describeZones(archive, seen, { now, names: readNames() })).map((one) => ({
-          ...one,
-          points: (points.get(one.id) ?? []).map(({ zoneId: _zoneId, startsAt, ...counts }) => ({
-            startsAtMs: startsAt,
-            ...counts,
-          })),
-          hours: (hours.get(one.id) ?? []).map(({ startsAt, status, storedCount }) => ({
-            startsAtMs: startsAt,
-            state: status,
-            stored: storedCount,
-          })),
-        })),
-        alerts: (await readAlerts(archive, zoneIds, span)).map((row) => toAlertItem(row, masked)),
-        rules: await readTopRules(archive, zoneIds, span, masked),
-        attention: attention
-          .filter(({ kind }) => isWhole || kind !== "not-running")
-          .map(({ kind, zoneId, text }) => ({
-            kind,
-            zoneId,
-            text: masked ? (maskNullable(text) ?? "") : text,
-          })),
-        requestBudget:
-          budget === null ? null : { ...budget, ratePerSecond: service.requestBudget.ratePerSecond },
-      };
+      return readOverview(archive, {
+        now,
+        from,
+        to,
+        zoneIds: visibleZones(caller, zone),
+        isWhole: known(caller).zoneIds === null,
+        isMasked: known(caller).masked,
+        names: readNames(),
+        requestBudget: service.requestBudget,
+        channels: new Set(service.alerting().channels.map(({ name }) => name)),
+      });
     },
   );
 }
+
+interface OverviewAsked {
+  readonly now: number;
+  readonly from: number;
+  readonly to: number;
+  /** Null is every zone. */
+  readonly zoneIds: readonly number[] | null;
+  /** Whether the caller may see what is of no single zone. */
+  readonly isWhole: boolean;
+  readonly isMasked: boolean;
+  readonly names: Zones;
+  readonly requestBudget: RequestBudget;
+  /** The configured channels; null if they are not known. */
+  readonly channels: ReadonlySet<string> | null;
+}
+
+/** Returns the answer of GET /api/v1/overview. */
+export async function readOverview(
+  archive: ApiDeps["archive"],
+  { now, from, to, zoneIds, isWhole, isMasked, names, requestBudget, channels }: OverviewAsked,
+): Promise<OverviewAnswer> {
+  const { width, stepMs } = pickStep(to - from);
+  const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
+  const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
+  const points = Map.groupBy(await readActivity(archive, { zoneIds, stepMs, ...span }), (one) => one.zoneId);
+  const horizon = startOfHour(horizonAt(now));
+  const recent = { from: horizon, to: now + HOUR_MS };
+  const coverage = (
+    await Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent })))
+  ).flat();
+  const hours = new Map(coverage.map((one) => [one.zoneId, one.hours]));
+  const budget = isWhole ? await readBudget(archive, requestBudget) : null;
+  const attention = listAttention(
+    {
+      zones: coverage,
+      channels: isWhole ? await readChannels(archive) : null,
+      service: assessService(isWhole ? await readReplicas(archive) : []),
+      keyProblem: null,
+      held: isWhole ? await readHeldCounts(archive) : [],
+      givenUp: isWhole ? await countGivenUp(archive, horizon) : 0,
+      selfAlerts: isWhole ? await countSelfAlerts(archive) : 0,
+    },
+    channels,
+  );
+  return {
+    now: toIso(now),
+    from: toIso(span.fromMs),
+    to: toIso(span.toMs),
+    stepSeconds: stepMs / 1_000,
+    zones: (await describeZones(archive, seen, { now, names })).map((one) => ({
+      ...one,
+      points: (points.get(one.id) ?? []).map(({ zoneId: _zoneId, startsAt, ...counts }) => ({
+        startsAtMs: startsAt,
+        ...counts,
+      })),
+      hours: (hours.get(one.id) ?? []).map(({ startsAt, status, storedCount }) => ({
+        startsAtMs: startsAt,
+        state: status,
+        stored: storedCount,
+      })),
+    })),
+    alerts: (await readAlerts(archive, zoneIds, span)).map((row) => toAlertItem(row, isMasked)),
+    rules: await readTopRules(archive, zoneIds, span, isMasked),
+    attention: attention
+      .filter(({ kind }) => isWhole || kind !== "not-running")
+      .map(({ kind, zoneId, text }) => ({
+        kind,
+        zoneId,
+        text: isMasked ? (maskNullable(text) ?? "") : text,
+      })),
+    requestBudget: budget === null ? null : { ...budget, ratePerSecond: requestBudget.ratePerSecond },
+  };
+}
+
+export type OverviewAnswer = z.infer<typeof Overview>;
 
 interface CountedSpan {
   readonly width: BucketWidth;
