@@ -6,7 +6,7 @@ import { shortenText } from "../../lib/escape-text.ts";
 const MAX_TEXT_CHARS = 300;
 const STYLES: Readonly<Record<string, Style>> = { block: "red", challenge: "yellow", log: "cyan" };
 
-/** Returns an event as one line. Its texts are attack payloads: every control character is spelled out. */
+/** Returns an event as one line, without the "https://" of its URL. Its texts are attack payloads: every control character is spelled out. */
 export function describeEvent(
   zoneId: number,
   { occurredAt, fields, message }: FoundEvent,
@@ -22,7 +22,7 @@ export function describeEvent(
     pad(ruleId, 8),
     pad(ip, 15),
     pad(country, 2),
-    show(url),
+    show(url.replace(/^https:\/\//, "")),
     paint(
       "dim",
       [message, ua]

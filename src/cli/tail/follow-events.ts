@@ -29,7 +29,7 @@ interface Followed {
  */
 export function createFollower<Event extends Followable>(zoneIds: readonly number[], from: number) {
   const zones = new Map<number, Followed>();
-  let polls = 0;
+  let untilSweep = 0;
 
   function watch(ids: readonly number[]): void {
     for (const id of ids) if (!zones.has(id)) zones.set(id, { newestAt: from, seen: new Map() });
@@ -55,7 +55,10 @@ export function createFollower<Event extends Followable>(zoneIds: readonly numbe
   async function* poll(
     read: ReadOnward<Event>,
   ): AsyncGenerator<{ readonly zoneId: number; readonly event: Event }> {
-    const backMs = polls++ % SWEEP_POLLS === 0 ? OVERLAP_MS : NEAR_MS;
+    const left = untilSweep;
+    // After a failed read, the next poll looks for late events as well.
+    untilSweep = 0;
+    const backMs = left === 0 ? OVERLAP_MS : NEAR_MS;
     const parts = [...zones].map(([zoneId, zone]) => ({
       zoneId,
       zone,
@@ -69,10 +72,11 @@ export function createFollower<Event extends Followable>(zoneIds: readonly numbe
         .filter(({ page }) => page.length > 0)
         .sort((a, b) => (a.page.at(-1)?.occurredAt ?? 0) - (b.page.at(-1)?.occurredAt ?? 0));
       const event = first?.page.pop();
-      if (first === undefined || event === undefined) return;
+      if (first === undefined || event === undefined) break;
       note(first.zone, event);
       yield { zoneId: first.zoneId, event };
     }
+    untilSweep = left === 0 ? SWEEP_POLLS - 1 : left - 1;
   }
 
   watch(zoneIds);

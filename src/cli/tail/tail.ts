@@ -24,7 +24,7 @@ import { createFollower } from "./follow-events.ts";
 const DEFAULT_BACK_MS = 60_000;
 const POLL_MS = 1_000;
 const PAGE_SIZE = 500;
-/** Zones whose first event is stored later are looked for this often, in polls. */
+/** After so many polls the zones are listed again, because a new zone may be watched. */
 const ZONES_POLLS = 30;
 
 const HELP = `
@@ -32,7 +32,7 @@ The command prints the events of the last minute, or since --since, and then eac
 until Ctrl-C. An event that the platform shows up to two minutes late is printed when it is stored, below later ones. Times
 are UTC. On a terminal a line is cut to its width; in a pipe texts are cut at 300 characters. Control characters in
 payloads are spelled out. The command waits for a database or a service that restarts, and says so on stderr.
---json prints one event per line (NDJSON), uncut. Filters are those of longwatch edge events search.
+--json prints one event per line (NDJSON), uncut. Filters are those of edge events search.
 
 Examples:
   npm run -s longwatch -- tail
@@ -119,7 +119,7 @@ async function follow(
     readConfig,
     {
       onLost: (reason) => say(`${reason}. Waiting for the database ...`),
-      onBack: () => say("the database answers again; no event was skipped"),
+      onBack: () => say("the database answers again"),
     },
     async ({ database: { db }, signal, onAnswer }) => {
       await requireZones(db, readConfig(), zoneIds ?? []);

@@ -26,7 +26,9 @@ export function describeOverview(overview: OverviewAnswer, paint: Paint): string
     zones.length === 0 ? "" : drawZones(overview, paint),
     drawAlerts(overview, paint),
     rules.length === 0 ? "" : drawRules(rules, paint),
-    attention.length === 0 ? "" : `${paint("bold", "Needs attention")} (longwatch status says more):\n`,
+    attention.length === 0
+      ? ""
+      : asCalled(`\n${paint("bold", "Needs attention")} (npm run -s longwatch -- status says more):\n`),
     attention.map(({ text }) => `  ${toLine(text, 300)}\n`).join(""),
   ]
     .filter((part) => part !== "")

@@ -139,7 +139,7 @@ export function addOverview(
   );
 }
 
-export interface OverviewAsked {
+interface OverviewAsked {
   readonly now: number;
   readonly from: number;
   readonly to: number;
