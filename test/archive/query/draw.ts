@@ -194,7 +194,7 @@ function drawFilter(draw: Draw, events: readonly WafEvent[]) {
   return { field, op, value };
 }
 
-/** Dimensions whose counts are made in advance. */
+/** Dimensions with prepared counts. */
 export const COUNTED = ["feature", "ruleId", "asn", "country", "action"] as const;
 
 /** A question about whole days that counts made in advance may answer: of one dimension, or of any of them together. */
