@@ -48,7 +48,7 @@ export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "ro
   if (!isEncrypted && clientAddress !== null && !isLoopback(clientAddress))
     found.push({
       excess: "the connection to Postgres is not encrypted",
-      instead: "sslmode=verify-full in DATABASE_URL, unless the network between is nobody else's",
+      instead: "sslmode=verify-full in DATABASE_URL, unless the network in between is private",
     });
   return found;
 }
@@ -68,7 +68,7 @@ function findOpenRedis({ redisUrl }: RightsConfig): Excess[] {
   if (redisUrl === null) return [];
   const { protocol, hostname, username } = new URL(redisUrl.reveal());
   if (protocol === "rediss:" || hostname === "localhost" || isLoopback(hostname)) return [];
-  const instead = "rediss:// and a user of its own in REDIS_URL, unless the network between is nobody else's";
+  const instead = "rediss:// and a user of its own in REDIS_URL, unless the network in between is private";
   const who = username === "" ? ", as its default user" : "";
   return [{ excess: `the connection to Redis is not encrypted${who}`, instead }];
 }

@@ -73,7 +73,7 @@ function check(alerts: readonly AlertRecord[], world: World): void {
   expect(isSpiking && alerts.at(-1)?.state === "resolved").toBe(false);
 }
 
-/** Between firing and resolve only; and nobody is left with a page that nothing will close. */
+/** Checks that messages are sent between firing and resolve only, and that every notified channel gets the resolve. */
 function checkChannels(alert: AlertRecord): void {
   const firing = new Set<string>();
   let isOpen = false;

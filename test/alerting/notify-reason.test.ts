@@ -112,7 +112,7 @@ test("a rise under a silence notifies after the silence", () => {
   const worse = alertSpike({ severity: "critical" });
   expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
   expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
-  // Rung three minutes ago, it may not ring for another two, silence or not.
+  // The channel was notified three minutes ago, so it may not be notified for another two, silence or not.
   const rung = alertSpike({ severity: "error" });
   const patient: AlertRecord[] = [];
   play(patient, { spike: rung, nowMs: NOW });

@@ -21,7 +21,7 @@ type Severity = (typeof severities)[number];
 const after = (ms: number) => NOW + ms;
 const graded = (severity: Severity) => alertSpike({ severity });
 
-/** What the last transition did. */
+/** Returns the reason and the recipients of the last transition. */
 function last(alerts: readonly AlertRecord[]) {
   const { reason, channels = [], quiet, waiting } = alerts.at(-1)?.transitions.at(-1) ?? {};
   return { reason, channels: [...channels].sort(), quiet, waiting };
@@ -185,7 +185,7 @@ test("for random sequences, no channel is notified twice of one alert within the
   );
 });
 
-/** Every pair that is too close ends with the first message that wakes somebody. */
+/** Checks that a pair of notifications within the interval ends with the first message that wakes people. */
 function checkRung({ transitions }: AlertRecord, groupIntervalMs: number): void {
   for (const channel of ["chat", "board"]) {
     const rung = transitions.filter(
@@ -207,8 +207,8 @@ function checkRung({ transitions }: AlertRecord, groupIntervalMs: number): void 
 }
 
 /**
- * Of a spike that goes on and that nothing holds back, everybody has heard how grave it is, or was rung just now. A spike
- * only gets worse, but an alert outlives its spikes: the severity of an earlier spike may be graver than this one's.
+ * Checks an unmuted spike that continues: every channel was notified of its severity, or within the interval. A spike
+ * only gets worse, but an alert outlives its spikes: the severity of an earlier spike may be higher than this one's.
  */
 function checkRisen(
   alert: AlertRecord | undefined,

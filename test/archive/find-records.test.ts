@@ -36,7 +36,7 @@ async function blockOf(blockId: string, minutes: readonly number[], text = ""): 
   return { ...packed, blockId, version: "1" };
 }
 
-/** Blocks in memory that tell which of them were read. */
+/** Blocks in memory that record which of them were read. */
 function storeOf(blocks: StoredBlock[]) {
   const read: string[] = [];
   return {

@@ -5,7 +5,7 @@ import { DIMENSIONS, OPERATORS } from "../../src/archive/query/search.ts";
 import { HOSTILE } from "../../src/emulator/traffic/payloads.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 
-/** Words of our database and code that nobody's question may bring out. */
+/** Words of our database and code that no answer may contain. */
 const INSIDE =
   /waf_events|raw_blocks|rule_buckets|syntax error|SQLSTATE|select .* from|node_modules|\.ts:\d/i;
 const RUNS = 150;

@@ -35,7 +35,7 @@ async function list(...args: string[]): Promise<Listed> {
   return JSON.parse((await run("list", "--json", ...args)).out) as Listed;
 }
 
-/** An alert whose messages so far the channel has refused for good. */
+/** Raises an alert whose messages the channel has refused for good. */
 async function refused(...reasons: Parameters<typeof world.raise>[0]): Promise<number> {
   const id = await world.raise(reasons);
   receiver.status("chat", 404);

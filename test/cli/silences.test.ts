@@ -91,7 +91,7 @@ test("the command in an alert's message silences that alert's rule, whatever the
     const alertId = await rows.fire({ ruleId });
     const [message] = await rows.messages();
     const command = message?.message.howToSilence ?? "";
-    // What a channel prints is what somebody copies.
+    // People copy the command that a channel prints.
     expect(toLine(command, 400)).toBe(command);
     const [group, ...args] = wordsOf(command);
     expect(group).toBe("silences");

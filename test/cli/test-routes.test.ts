@@ -72,7 +72,7 @@ test("shows the channels that are notified, updated, delayed and waiting for the
   const error = await explain("--zone 101 --rule 942100 --severity error --at 2026-11-23T12:00");
   expect(error.transitions).toMatchObject([
     { reason: "first", notified: ["chat", "screen"], updated: [], waiting: [], held: [] },
-    // Discord can change its message; a terminal would ring again; PagerDuty hears for the first time.
+    // Discord can change its message; a terminal would notify again; PagerDuty is notified for the first time.
     { reason: "worse", severity: "critical", notified: ["pager"], updated: ["chat"], waiting: ["screen"] },
     { reason: "resolved", notified: expect.arrayContaining(["chat", "pager", "screen"]) },
   ]);

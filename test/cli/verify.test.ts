@@ -75,7 +75,7 @@ test("a complete archive has no difference, with exit code 0 and no other output
     ].join("\n"),
   );
   expect(code).toBe(0);
-  // Done before a log would be told of it.
+  // The command ends before a log is opened.
   expect(err).toBe("");
 });
 

@@ -333,7 +333,7 @@ test("a fallback channel that does not exist is a mistake that names those that 
   expect(mistakesOf(() => parseConfig({ LONGWATCH_FALLBACK_CHANNEL: "pager" }))).toEqual([
     'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of terminal',
   ]);
-  // Also of a file that is read again while the service runs.
+  // Also for a file that is read again while the service runs.
   const { rereadAlerting } = parseConfig({ ...wrong, LONGWATCH_FALLBACK_CHANNEL: "day" });
   writeFileSync(file, "channels: { night: { kind: terminal } }\n");
   expect(mistakesOf(rereadAlerting)).toEqual([

@@ -6,7 +6,7 @@ const root = path.join(import.meta.dirname, "..", "..");
 const read = (file: string) => readFileSync(path.join(root, file), "utf8");
 const dockerfile = read("Dockerfile");
 
-/** What the program is made of: everything reached by the image's commands lies in these folders. */
+/** The folders of the program: everything that the image's commands import is in them. */
 const SOURCES = ["src", "jobs", "db"];
 const files = SOURCES.flatMap((folder) => globSync(`${folder}/**/*.{ts,mjs}`, { cwd: root }));
 const manifest = JSON.parse(read("package.json")) as {

@@ -31,7 +31,7 @@ export function hoursOf({ database }: { database: Database }): Promise<CoveredHo
   return readCoveredHours(database.db, ZONE, { fromMs: 0, toMs: Date.UTC(2100, 0) });
 }
 
-/** How many hours stand where. */
+/** Returns the number of hours in each state. */
 export async function countStates(ingest: { database: Database }): Promise<Record<string, number>> {
   const counts = { open: 0, sealed: 0, gap: 0 };
   for (const { state } of await hoursOf(ingest)) counts[state] += 1;

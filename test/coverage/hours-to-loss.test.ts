@@ -3,7 +3,7 @@ import { hoursToLoss } from "../../src/coverage/hours-to-loss.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 
 const NOW = Date.parse("2026-11-20T15:30:00Z");
-/** Of the platform's 72 hours, less the two minutes that are never asked for. */
+/** The platform's 72 hours, less the two minutes that are never requested. */
 const HORIZON = NOW - 72 * HOUR_MS + 120_000;
 const FIRST_HOUR = Date.parse("2026-11-17T15:00:00Z");
 const LIVE = 72;

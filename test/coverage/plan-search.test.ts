@@ -13,7 +13,7 @@ const aNow = fc
   .tuple(fc.integer({ min: 0, max: 8_000 }), fc.oneof(fc.integer({ min: -1, max: 1 }), fc.nat(HOUR_MS - 1)))
   .map(([hours, ms]) => Date.UTC(2026, 0, 10) + hours * HOUR_MS + ms);
 
-/** What a store may hold: hours not begun, begun, searched to their end, and rows that only list events made. */
+/** Possible records: hours not begun, begun, searched to their end, and rows that only list events made. */
 function someHours(now: number) {
   const first = startOfHour(now) - 75 * HOUR_MS;
   const hour = fc.option(fc.option(fc.nat(HOUR_MS), { nil: null }), { nil: undefined });

@@ -15,7 +15,7 @@ import { cellsOf, countStates, hoursOf, isSettled, prove, sealedIds } from "./co
 const SPARSE = { historyHours: 30, eventsPerSecond: 0.02, lateShare: 0 } as const;
 const THIS_HOUR = NOW - (NOW % HOUR_MS);
 
-/** What the flat searches ask for that reach the platform. */
+/** Returns the flat searches that reach the platform. */
 async function watchFlat(emulator: Emulator) {
   const asked: { from: number; to: number; filters?: unknown }[] = [];
   const url = await openChangingPlatform(emulator, (body, path, request) => {
@@ -25,7 +25,7 @@ async function watchFlat(emulator: Emulator) {
   return { asked, url };
 }
 
-/** As when a page did not show them: events and everything that was written with them are gone. */
+/** Deletes events and everything that was written with them, as if a page had not shown them. */
 async function forget({ database }: IngestTest, where: string): Promise<void> {
   await database.pool.query(`
     with gone as (delete from waf_events where zone_id = ${ZONE} and ${where} returning occurred_at)

@@ -9,7 +9,7 @@ import { acquireLease, assertFence, readHolder } from "../../db/service/leases.t
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days.7.2026-11-20";
-/** Nothing here is about time: what is taken over is taken over long before. */
+/** These tests do not depend on time: each takeover happens long before a limit. */
 const ttlMs = 3_600_000;
 let database: MigratedDatabase;
 
@@ -36,7 +36,7 @@ async function kill(owner: ChildProcess): Promise<void> {
 
 const hold = () => holdLease(database, { name, ttlMs }, async ({ fence }) => fence);
 
-// Who has ended is read from /proc.
+// The ended processes are read from /proc.
 describe.runIf(process.platform === "linux")("on one machine", () => {
   test("the lease of a process that was killed is taken over at once", async () => {
     const owner = await startOwner();

@@ -26,7 +26,7 @@ beforeEach(() => database.db.delete(requestBudgets));
 
 const take = (how = all, budget = slow) => takeTokens(database.db, budget, how);
 
-/** As if so much time had passed since the last take. */
+/** Moves the last take into the past. */
 async function age(ms: number): Promise<void> {
   const by = sql`${ms}::float8 * interval '1 millisecond'`;
   await database.db.update(requestBudgets).set({

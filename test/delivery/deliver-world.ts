@@ -61,7 +61,7 @@ export async function startReceiver() {
     status(channel: string, status: number, headers: Record<string, string> = {}): void {
       answers.set(channel, (response) => response.writeHead(status, headers).end());
     },
-    /** As if just started. */
+    /** Resets the receiver, as if it had just started. */
     reset(): void {
       received.length = 0;
       answers.clear();

@@ -26,7 +26,7 @@ const many = (count: number, over: (index: number) => Parameters<typeof messageO
     messageOf({ alertId: index + 1, ruleId: `9${String(index).padStart(5, "0")}`, ...over(index) }),
   );
 
-/** As many of these as one digest of this kind takes, as that digest. */
+/** Returns as many of these messages as one digest of this kind can name, as that digest. */
 function fill(kind: ChannelKind, messages: ReturnType<typeof many>) {
   const rate = capabilitiesOf(kind).rate;
   if (rate.digest === null) throw new Error(`${kind} takes no digest`);

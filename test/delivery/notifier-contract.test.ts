@@ -40,7 +40,7 @@ function expectNoSecret(text: string): void {
   for (const secret of [...secrets, ...encoded]) expect(text).not.toContain(secret);
 }
 
-/** Of the address and of what else a kind keeps secret, words that a provider could answer with. */
+/** Words of the address and of a kind's other secrets that a provider could answer with. */
 const PIECES: Readonly<Record<string, readonly string[]>> = {
   alertmanager: ["xoxcanary", "earer"],
   opsgenie: ["xoxcanary", "genie"],

@@ -140,7 +140,7 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
     databaseUrl: createSecret(proxy.url),
     onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
-  // Far in debt: who waits now waits when the connection breaks.
+  // The bucket is far in debt, so callers wait when the connection breaks.
   await setTokens(-100_000);
   const before = (await readRow())?.refilledAt;
   const callers = Array.from({ length: 30 }, () => gate.enter("normal", never));

@@ -23,7 +23,7 @@ let database: MigratedDatabase;
 beforeAll(async () => {
   database = await createMigratedDatabase();
   await createPartitionKeeper(database).withDays([BIG_DAY, SMALL_DAY], async () => undefined);
-  // What a search is taken to cost is told by these counts; how long it takes, by who holds its day.
+  // These counts decide the estimated cost of a search; a lock on its day decides how long it takes.
   await database.pool.query(
     `insert into coverage_windows (zone_id, starts_at, stored_count, state)
      values ($1, $2, 5000000, 'open'), ($1, $3, 10, 'open')`,

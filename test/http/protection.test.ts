@@ -142,7 +142,7 @@ test("S4: an address has its requests a minute, with a key or without; probes ha
   expect([probes.slice(0, 1_195), probes.slice(1_195)]).toEqual([Array(1_195).fill(200), Array(5).fill(429)]);
 });
 
-/** What the server takes for the client's address, of a request with this header. */
+/** Returns the client address that the server derives from a request with this header. */
 async function seenAddress(trustedProxies: readonly string[], forwarded: string): Promise<string> {
   const { url } = await startArchive(database.url, {
     trustedProxies,

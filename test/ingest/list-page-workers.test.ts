@@ -44,7 +44,7 @@ test("a thread that died fails its pages and the next page gets another", async 
   const workers = open(1);
   const { content } = await workers.digest(page("a"), SOURCE);
   await content;
-  // Far more than a thread can do before it hears that it is to end.
+  // Far more work than a thread can do before it is stopped.
   const pages = Array.from({ length: 50 }, () => page(...Array.from({ length: 2_000 }, (_, n) => `b${n}`)));
   const pending = pages.map((body) => workers.digest(body, SOURCE).then((digested) => digested.content));
   const closed = workers.close();

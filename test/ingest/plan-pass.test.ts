@@ -231,7 +231,7 @@ test("a short pass over pages that come newest first reads all that is newer tha
       const read = readShort(pages);
       const unread = pages.slice(read).flatMap((page) => page.times.filter((at) => at >= since));
       expect(unread).toEqual([]);
-      // One page that is wholly known is enough; without any news it takes a second to see that they descend.
+      // One page of known entries is enough; without new entries a second page shows that the order is descending.
       const withNews = pages.filter((page) => page.times.some((at) => at >= since)).length;
       expect(read).toBeLessThanOrEqual(Math.max(withNews + 1, 2));
     }),

@@ -339,7 +339,7 @@ test("killed in the middle, the same command goes on; two at once erase nothing 
   first.kill("SIGKILL");
   await once(first, "exit");
   await holder.query("rollback");
-  // What it had sent last may still be carried out.
+  // Its last statement may still run.
   await vi.waitFor(async () => {
     const { rowCount } = await database.pool.query(
       "select from pg_stat_activity where datname = current_database() and application_name = 'longwatch command'",

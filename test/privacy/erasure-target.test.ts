@@ -20,7 +20,7 @@ function target(network: Network | null, includeMasked = false) {
   return createErasureTarget(KEY, network, { includeMasked });
 }
 
-/** What another library than ours says of an address and a network. */
+/** Matches an address and a network with another library than ours. */
 function isWithin(ip: string, cidr: string): boolean {
   const [address, network] = [ipaddr.process(ip), ipaddr.parseCIDR(cidr)];
   return address.kind() === network[0].kind() && address.match(network);

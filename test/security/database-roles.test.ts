@@ -147,7 +147,7 @@ function noBody(thrown: Error): void {
   expect(thrown.message).toMatch(/JSON/);
 }
 
-/** What is exported of nothing is the header. */
+/** An export without rows is the header only. */
 function noJson(thrown: Error): void {
   expect(thrown.message).toMatch(/timestamp/);
 }

@@ -92,7 +92,7 @@ describe.each(CHANNELS.map((definition) => [definition.kind, definition] as cons
       const limit = capabilities.limits.message;
       const bodies = render(message, NOW);
       expect(bodies.length).toBeGreaterThan(0);
-      // A text beside JSON bodies is an attached file.
+      // A text next to JSON bodies is an attached file.
       const messages = bodies.filter((body) => kind !== "discord" || typeof body !== "string");
       if (limit === null) return;
       const count = limit.unit === "bytes" ? countBytes : countCharacters;

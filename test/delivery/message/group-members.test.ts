@@ -56,7 +56,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
       const ended = reason === "resolved" ? ({ state: "resolved", endedAt: NOW } as const) : {};
       const bodies = render(floodOf(RULES, { reason, ...ended }, member));
       for (const body of bodies) check(body);
-      // Requests of one flood, not messages that anybody reads.
+      // Counts the requests of one group, not messages that people read.
       expect(bodies.length).toBeLessThanOrEqual(kind === "alertmanager" ? 20 : 11);
       const text = shown(bodies);
       if (kind === "webhook") continue;

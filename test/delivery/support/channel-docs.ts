@@ -139,7 +139,7 @@ const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> 
   email: readEmail,
 };
 
-/** What a person or a program reads of a transition, fenced: what is sent, without the markup around it. */
+/** Returns the readable text of a transition, fenced and without the markup around it. */
 function captureOf(kind: string, transition: string): string {
   const [read, message] = [READERS[kind as ChannelKind], STORY[transition]];
   if (!KINDS.includes(kind as ChannelKind) || message === undefined)
@@ -187,6 +187,6 @@ export function fillDocument(text: string): string {
     });
 }
 
-/** What it shows, as `kind transition`. */
+/** Returns the shown transitions as `kind transition`. */
 export const shownIn = (text: string) =>
   [...text.matchAll(CAPTURE)].map(([, kind, transition]) => `${kind} ${transition}`);

@@ -49,7 +49,7 @@ function readGuesses({ paths }: OpenApi): Guess[] {
   );
 }
 
-/** What only the database or the source would say. */
+/** Words that only the database or the source code contain. */
 const INTERNAL =
   /select |insert into|syntax error|pg_|relation "|column "|\bat .*\.ts:|node_modules|ECONN|drizzle/i;
 

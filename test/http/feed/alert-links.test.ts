@@ -24,7 +24,7 @@ beforeAll(() => {
 });
 beforeEach(() => alerts.clear());
 
-/** What each message of the outbox links to, as `transition reason: titles`. */
+/** Returns the links of each message in the outbox, as `transition reason: titles`. */
 async function told(): Promise<string[]> {
   return (await alerts.messages()).map(({ message: { transition, reason, links } }) => {
     return `${transition} ${reason}: ${links.map(({ title }) => title).join(", ")}`;

@@ -25,7 +25,7 @@ export const KINDS = [
 export interface Store {
   readonly kind: Kind;
   readonly url: string;
-  /** Of the same store through `relay`. */
+  /** Address of the same store through `relay`. */
   readonly relayedUrl: string;
   readonly relay: Relay;
   /** Everything in it is gone, as after FLUSHALL. */

@@ -139,7 +139,7 @@ describe("sending", () => {
     expect(headerOf(raw, "content-type")).toMatch(/^multipart\/alternative;/);
     expect(raw).toMatch(/content-type: text\/plain/i);
     expect(raw).toMatch(/content-type: text\/html/i);
-    // Of hostile text nothing became a header, and no line is longer than mail allows.
+    // Hostile text did not become a header, and no line is longer than mail allows.
     expect(headerOf(raw, "severity")).toBeUndefined();
     for (const line of raw.split("\r\n")) expect(line.length).toBeLessThanOrEqual(998);
   });
