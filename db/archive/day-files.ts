@@ -103,7 +103,7 @@ export async function sumEventsFile(duckdb: Duckdb, file: string): Promise<Event
     hour: Number(hour),
     ruleId: Buffer.from(rule as Uint8Array).toString(),
     events: Number(events),
-    sum: BigInt(sum as bigint),
+    sum: sum as bigint,
   }));
 }
 
@@ -146,5 +146,5 @@ export async function sumRecordsFile(duckdb: Duckdb, file: string): Promise<Reco
     },
   ]);
   const [count, records, sum] = rows[0] ?? [];
-  return { rows: Number(count), records: Number(records), sum: BigInt(sum as bigint) };
+  return { rows: Number(count), records: Number(records), sum: sum as bigint };
 }

@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 import type { ZoneDay } from "./day-source.ts";
 
 /** Why a zone's day is not archived yet; null if it can be archived now. */
-export type WaitingFor = "open hours" | "missing hours" | "held events" | "stale minutes" | "an erasure";
+type WaitingFor = "open hours" | "missing hours" | "held events" | "stale minutes" | "an erasure";
 
 export interface DayToArchive extends ZoneDay {
   readonly waitingFor: WaitingFor | null;

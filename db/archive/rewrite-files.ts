@@ -10,7 +10,7 @@ const MOST_ADDRESSES = 20_000_000;
 /** Values of one statement. */
 const PER_STATEMENT = 20_000;
 /** Records are some kilobytes at most, and the process of the service holds these at once. */
-export const RECORDS_PER_READ = 1_000;
+const RECORDS_PER_READ = 1_000;
 
 /** Which events of a file change, and how. */
 export interface Replacements {

@@ -100,7 +100,7 @@ async function run(
     values.map((value) => (Array.isArray(value) ? LIST(VARCHAR) : undefined)) as never,
   );
   if (reader.currentRowCount > maxRows) throw new Error(`Too many rows: more than ${maxRows}`);
-  return reader.getRowsJS() as (readonly DuckdbValue[])[];
+  return reader.getRowsJS();
 }
 
 function toValue(value: DuckdbParameter) {

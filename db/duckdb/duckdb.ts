@@ -36,7 +36,7 @@ export interface RunOptions {
 }
 
 /** The rows of each statement, as arrays in the order of the columns. */
-export type DuckdbResults = readonly (readonly (readonly DuckdbValue[])[])[];
+type DuckdbResults = readonly (readonly (readonly DuckdbValue[])[])[];
 
 export interface Duckdb {
   /**

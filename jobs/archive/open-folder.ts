@@ -11,7 +11,7 @@ import { replaceFile } from "../../src/lib/publish-file.ts";
 const MARKER = "archive.json";
 
 /** Thrown for an archive folder that is not this database's. Its message is written for the operator. */
-export class ArchiveFolderError extends ServiceError {
+class ArchiveFolderError extends ServiceError {
   override readonly name = "ArchiveFolderError";
   readonly code = "ARCHIVE_FOLDER";
   readonly disposition: Disposition = "give-up";

@@ -156,5 +156,5 @@ async function emptyRecords(found: ReturnType<typeof readChangedRecords>, csv: s
 
 async function readRecordsWithoutEvent(folder: string, { zoneId, day }: ZoneDay): Promise<number> {
   const text = await readFile(path.join(folder, statementPath(zoneId, day)), "utf8").catch(() => "{}");
-  return Number((JSON.parse(text) as { recordsWithoutEvent?: number }).recordsWithoutEvent ?? 0);
+  return (JSON.parse(text) as { recordsWithoutEvent?: number }).recordsWithoutEvent ?? 0;
 }

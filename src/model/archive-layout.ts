@@ -40,14 +40,6 @@ export const EVENT_FILE_COLUMNS: readonly ArchiveColumn[] = [
 ];
 
 /**
- * The column of a records file. Row n is the record of row n of the events file, byte for byte as the platform sent it;
- * null if there is none.
- */
-export const RECORD_FILE_COLUMNS: readonly ArchiveColumn[] = [
-  { name: "record", type: "BLOB", isNullable: true },
-];
-
-/**
  * Returns the folder of a zone's day, relative to the archive folder. The names follow Hive's convention, so engines find
  * partitions in them. A reader in DuckDB passes `hive_partitioning=false`.
  */

@@ -12,8 +12,16 @@ const SOURCES: StoredSources = {
   kind: "rules_per_ip",
   findings: [
     {
-      ...{ kind: "rules_per_ip", key: "2001:db8:1:2::/64", members: 41, usualMembers: 3, windowMinutes: 15 },
-      ...{ count: 38, usual: 4.2, threshold: 16.3, score: 5.1, since: 1 },
+      kind: "rules_per_ip",
+      key: "2001:db8:1:2::/64",
+      members: 41,
+      usualMembers: 3,
+      windowMinutes: 15,
+      count: 38,
+      usual: 4.2,
+      threshold: 16.3,
+      score: 5.1,
+      since: 1,
     },
   ],
   grown: [

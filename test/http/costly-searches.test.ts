@@ -44,10 +44,10 @@ async function openArchive(isIngestBusy = false) {
     statementTimeoutMs: PATIENCE_MS,
   });
   onTestFinished(() => archive.close());
-  const gate = openAdmissionQueue(archive, PATIENCE_MS);
+  const queue = openAdmissionQueue(archive, PATIENCE_MS);
   const more = {
     archive,
-    gate,
+    queue,
     refuseCostly: createRefuseCostly(1e9),
     clock: () => NOW,
     zoneIds: [ZONE],
@@ -59,7 +59,7 @@ async function openArchive(isIngestBusy = false) {
     const body = JSON.stringify({ from, to: from + 3_600_000, groupBy: ["ip"] });
     return call(url, `/shield/event-logs/${ZONE}/search`, key, { method: "POST", body, ...init });
   };
-  return { app, ask, gate };
+  return { app, ask, queue };
 }
 
 /** Holds up every search of a day until it is let go, as one does that takes long. */
@@ -100,11 +100,11 @@ const newKey = async () => (await makeKey(database, "reader")).key;
 
 describe("expensive searches take turns", () => {
   test("cheap searches of a key are answered while its expensive ones wait without a connection", async () => {
-    const { ask, gate } = await openArchive();
+    const { ask, queue } = await openArchive();
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const costly = [1, 2, 3, 4].map(() => ask(key, BIG_DAY));
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 3 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 3 }));
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     const refused = await ask(key, BIG_DAY);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
@@ -120,13 +120,13 @@ describe("expensive searches take turns", () => {
   });
 
   test("while ingest is busy, one expensive search runs at a time, and cheap ones run at once", async () => {
-    const { ask, gate } = await openArchive(true);
+    const { ask, queue } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const first = ask(key, BIG_DAY);
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     const second = ask(other, BIG_DAY);
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 1 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 1 }));
     expect((await ask(other, SMALL_DAY)).status).toBe(200);
     expect(await countBusy()).toBe(1);
 
@@ -136,7 +136,7 @@ describe("expensive searches take turns", () => {
   });
 
   test("a client that disconnects frees its place, whether its search was running or waiting", async () => {
-    const { ask, gate } = await openArchive(true);
+    const { ask, queue } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const [working, inLine] = [new AbortController(), new AbortController()];
@@ -144,11 +144,11 @@ describe("expensive searches take turns", () => {
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     gone.push(ask(key, BIG_DAY, { signal: inLine.signal }));
     const last = ask(other, BIG_DAY);
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 2 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 2 }));
     inLine.abort();
     working.abort();
     expect((await Promise.allSettled(gone)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 0 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 0 }));
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
 
     await letGo();
@@ -161,10 +161,10 @@ test.each([
   { isIngestBusy: false, rows: 20_001, parallelWorkers: undefined },
   { isIngestBusy: true, rows: 20_000, parallelWorkers: undefined },
 ])("of $rows events while ingest is at work ($isIngestBusy): $parallelWorkers", async (given) => {
-  const gate = createAdmissionQueue({ places: 1, perKey: 1, waiting: 1, maxWaitMs: 1 });
+  const queue = createAdmissionQueue({ places: 1, perKey: 1, waiting: 1, maxWaitMs: 1 });
   const takeTurn = createTakeTurn({
     archive: database,
-    gate,
+    queue,
     isIngestBusy: async () => given.isIngestBusy,
   });
   const request = { caller: { keyId: "a" }, leavePlace: null } as never;
@@ -172,7 +172,7 @@ test.each([
 
   expect(turn.archive.parallelWorkers).toBe(given.parallelWorkers);
   turn.leave();
-  expect(gate.counts()).toEqual({ working: 0, waiting: 0 });
+  expect(queue.counts()).toEqual({ working: 0, waiting: 0 });
 });
 
 test("a search uses the given number of database processes, and several by default", async () => {

@@ -11,7 +11,7 @@ export interface RecordRows {
 }
 
 export const NO_EVENT = -1;
-export const TAKEN = -2;
+const TAKEN = -2;
 
 /** About thirty bytes per event, so that a day of millions fits into little memory. */
 export function createRecordRows(capacity: number): RecordRows {

@@ -23,7 +23,9 @@ export function toTimeCondition({ from, to }: Span): Piece {
 export function toClauses({ clauses }: Pick<SearchPlan, "clauses">): Piece {
   return and(
     clauses.map(({ columns, tests, isNegated }) => {
-      const passes = or(columns.flatMap((column) => tests.map((test) => toTest(SEARCH_COLUMNS[column], test))));
+      const passes = or(
+        columns.flatMap((column) => tests.map((test) => toTest(SEARCH_COLUMNS[column], test))),
+      );
       // A test of an absent text is neither true nor false.
       return isNegated === true ? duck`coalesce(not (${passes}), true)` : passes;
     }),

@@ -4,7 +4,7 @@ import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import { SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 
 /** A series never fires below this count, however quiet the zone is. */
-export const SOURCE_FLOOR = 15;
+const SOURCE_FLOOR = 15;
 /** How much of what happens on three days of a week is a habit, and from which count on nothing is. */
 const HABIT_FACTOR = 1.25;
 const HABIT_CAP = 25;

@@ -41,7 +41,7 @@ export interface SourceWatch {
   readonly episode: () => SourceEpisode | null;
 }
 
-export function emptyMemory(): SourceMemory {
+function emptyMemory(): SourceMemory {
   const histories = Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, createHourHistory()]));
   return {
     histories: histories as Record<SourceKind, HourHistory>,

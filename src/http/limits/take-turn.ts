@@ -14,7 +14,7 @@ interface Turn {
 
 interface TurnParts {
   readonly archive: Database;
-  readonly gate: AdmissionQueue;
+  readonly queue: AdmissionQueue;
   readonly isIngestBusy: () => Promise<boolean>;
 }
 
@@ -26,12 +26,12 @@ export type TakeTurn = (request: FastifyRequest, rows: number, signal: AbortSign
  * busy, an expensive search uses one process of the database only, because ingest needs the processors more. A waiting
  * search holds no connection and no place of the concurrency limit.
  */
-export function createTakeTurn({ archive, gate, isIngestBusy }: TurnParts): TakeTurn {
+export function createTakeTurn({ archive, queue, isIngestBusy }: TurnParts): TakeTurn {
   return async (request, rows, signal) => {
     if (rows <= CHEAP_ROWS) return { archive, leave: () => undefined };
     request.leavePlace?.();
     const isBusyNow = await isIngestBusy();
-    const { isBusy, leave } = await gate.enter(request.caller?.keyId ?? "", isBusyNow, signal);
+    const { isBusy, leave } = await queue.enter(request.caller?.keyId ?? "", isBusyNow, signal);
     return { archive: isBusy ? { ...archive, parallelWorkers: 0 } : archive, leave };
   };
 }

@@ -18,12 +18,12 @@ import { known } from "./v1/parts.ts";
 
 const tags = ["Service"];
 
-export const SignIn = z.union([
+const SignIn = z.union([
   z.strictObject({ key: z.string().min(1).max(512).describe("An access key.") }),
   z.strictObject({ token: z.string().min(1).max(100).describe("The part of a sign-in link after #.") }),
 ]);
 
-export const SessionInfo = z
+const SessionInfo = z
   .object({
     keyName: z.string(),
     keyId: z.string(),

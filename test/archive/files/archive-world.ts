@@ -115,7 +115,7 @@ export async function openArchiveWorld(): Promise<ArchiveWorld> {
 }
 
 /** Every hour of the day sealed. */
-export async function sealDay({ pool }: MigratedDatabase, zoneId: number, day: string): Promise<void> {
+async function sealDay({ pool }: MigratedDatabase, zoneId: number, day: string): Promise<void> {
   await pool.query(
     `insert into coverage_windows (zone_id, starts_at, state, sealed_at, evidence)
      select $1, hour, 'sealed', hour + interval '1 day', '{"looks": 2}'

@@ -18,7 +18,7 @@ export interface DrawnAttack {
   readonly to: number;
 }
 
-export type DrawnEvent = SourceEvent & { readonly minute: number };
+type DrawnEvent = SourceEvent & { readonly minute: number };
 
 /** Something harmless that may look like an attack. Epoch minutes. */
 export interface Nuisance {

@@ -6,7 +6,7 @@ import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, pageOf, pageQuery, Time, toIso, toPage } from "./parts.ts";
 import { checkOrder } from "./span.ts";
 
-export const AuditItem = z
+const AuditItem = z
   .object({
     id: z.number().int(),
     at: IsoTime,

@@ -15,7 +15,7 @@ const Transition = z.object({
   held: z.array(z.string()),
 });
 
-export const ExplainedRouting = z
+const ExplainedRouting = z
   .object({
     at: IsoTime,
     routes: z.array(

@@ -100,7 +100,7 @@ const Replayed = z.object({
   ),
 });
 
-export const RuleReplay = z
+const RuleReplay = z
   .object({
     from: IsoTime,
     to: IsoTime,
@@ -110,7 +110,7 @@ export const RuleReplay = z
   })
   .meta({ id: "RuleReplay" });
 
-export const RuleFacts = z
+const RuleFacts = z
   .object({
     advice: z
       .array(

@@ -5,7 +5,7 @@ import { listErasures } from "../../../../db/privacy/erasures.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, toIso, toIsoOrNull } from "./parts.ts";
 
-export const PrivacyAnswer = z
+const PrivacyAnswer = z
   .object({
     retention: z.object({
       rawDays: z.number(),
@@ -30,7 +30,7 @@ export const PrivacyAnswer = z
   })
   .meta({ id: "Privacy" });
 
-export const SettingsAnswer = z
+const SettingsAnswer = z
   .object({
     variables: z.array(
       z.object({

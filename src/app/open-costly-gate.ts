@@ -1,1 +1,0 @@
-export { openAdmissionQueue as openCostlyGate } from "./open-admission-queue.ts";

@@ -1,1 +1,0 @@
-export type { AdmissionQueue as CostlyGate } from "./admission-queue.ts";
