@@ -190,7 +190,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
-  const archive = openArchiveStore(config.archive.folder, stack);
+  const archive = config.archive.isWritten ? openArchiveStore(config.archive.folder, stack) : null;
   const recordHealth = recordPlatformHealth({ database, clock, log });
   const watchedEdge = watchEdge(edge, recordHealth);
   const jobs = createJobs({

@@ -32,6 +32,11 @@ export interface Config {
   readonly archive: {
     /** Absolute. */
     readonly folder: string;
+    /**
+     * Whether days are archived: the folder was chosen, or it is beside the embedded Postgres. Beside another server the data
+     * folder may be lost with a container, or differ between replicas.
+     */
+    readonly isWritten: boolean;
     /** How long Postgres keeps archive days. Null: as long as the events are kept. */
     readonly hotDays: number | null;
   };
@@ -330,6 +335,7 @@ function toConfig(
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
     archive: {
       folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
+      isWritten: value.LONGWATCH_ARCHIVE_DIR !== undefined || value.DATABASE_URL === undefined,
       hotDays: value.LONGWATCH_HOT_DAYS,
     },
     roles: value.LONGWATCH_ROLES,

@@ -134,7 +134,7 @@ export const Environment = z.object({
   LONGWATCH_ARCHIVE_DIR: optional(anyText, {
     rule: "a folder",
     description:
-      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder",
+      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder; with DATABASE_URL, days are archived only if this is set; all replicas must share the folder",
   }),
   LONGWATCH_HOT_DAYS: withDefault(hotDays, "7", {
     rule: "a whole number of days from 4 to 36500, or all",

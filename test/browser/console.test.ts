@@ -212,9 +212,8 @@ describe.skipIf(CHROMIUM === null)(
       await page.goto("/explorer?span=fortnight&zone=999&is=colour:red");
       const note = page.getByText("The address has parts that this page does not understand");
       await note.waitFor();
-      const text = await note.innerText();
       for (const part of ["the span fortnight", "the zone 999", "the filter is=colour:red"])
-        expect(text).toContain(part);
+        await expect.poll(() => note.innerText(), { timeout: 20_000 }).toContain(part);
     });
 
     test("the keys open the search, the help, the palette and every page", async () => {

@@ -62,11 +62,11 @@ export async function openWatchedPage(
   return { context, page, faults };
 }
 
-const IS_SETTLED = `
-  document.querySelector("main section, main form, main [role=alert]") !== null &&
-  document.querySelector("[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root") === null`;
+const CONTENT = "main section, main form, main [role=alert]";
+const AWAITED = "[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root";
 
-/** Waits until the page shows its data: no skeleton, nothing awaited. */
+/** Waits until the page shows its data: no skeleton, nothing awaited. The page's policy forbids waiting for a script. */
 export async function settle(page: Page): Promise<void> {
-  await page.waitForFunction(IS_SETTLED, undefined, { timeout: 60_000 });
+  await page.locator(CONTENT).first().waitFor({ state: "attached", timeout: 60_000 });
+  await page.locator(AWAITED).first().waitFor({ state: "detached", timeout: 60_000 });
 }

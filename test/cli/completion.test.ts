@@ -6,8 +6,10 @@ import { toFishScript } from "../../src/cli/completion/fish-script.ts";
 import { listNodes } from "../../src/cli/completion/list-nodes.ts";
 import { toZshScript } from "../../src/cli/completion/zsh-script.ts";
 import { program } from "../../src/main.ts";
+import { findProgram } from "../support/find-program.ts";
 
 const NODES = listNodes(program);
+const bash = findProgram("bash");
 
 /** What bash offers behind each of these lines, with the printed script loaded. */
 async function completeInBash(lines: readonly (readonly string[])[]): Promise<string[][]> {
@@ -16,14 +18,14 @@ async function completeInBash(lines: readonly (readonly string[])[]): Promise<st
       `COMP_WORDS=(longwatch ${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length}; _longwatch; echo "\${COMPREPLY[*]}"`,
   );
   const script = [toBashScript(NODES), "complete -p longwatch", ...asks].join("\n");
-  const { stdout, stderr } = await promisify(execFile)("bash", ["--norc", "-eu", "-c", script]);
+  const { stdout, stderr } = await promisify(execFile)(bash ?? "", ["--norc", "-eu", "-c", script]);
   expect(stderr).toBe("");
   const [registered = "", ...answers] = stdout.trimEnd().split("\n");
   expect(registered).toContain("-F _longwatch longwatch");
   return answers.map((answer) => answer.split(" ").filter((word) => word !== ""));
 }
 
-test("bash completes commands, options and a fixed argument where each may be typed", async () => {
+test.skipIf(bash === null)(`bash completes commands, options and a fixed argument where each may be typed${bash === null ? " (skipped: bash is not on PATH)" : ""}`, async () => {
   const answers = await completeInBash([
     ["stat"],
     ["alerts", "re"],

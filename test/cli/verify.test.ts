@@ -69,6 +69,7 @@ test("a complete archive has no difference, with exit code 0 and no other output
       "  hour counts       6 hours: no difference",
       "  seals             0 sealed hours: no difference",
       "  roll-ups          the buckets of 1 day: no difference",
+      "  sources           the counted hours of the source series: no difference",
       "  raw records       0 events of the list: no difference",
       "No differences.",
       "",

@@ -42,6 +42,8 @@ const TABLES = [
   "sessions",
   "sign_in_tokens",
   "silences",
+  "source_hours",
+  "source_usual",
   "spikes",
   "waf_events",
   "zone_suspicions",

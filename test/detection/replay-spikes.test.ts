@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
-import { raiseSeverity } from "../../src/detection/raise-severity.ts";
+import { gradeSpike } from "../../src/detection/grade-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import {
   createDetectWorld,
@@ -84,7 +84,13 @@ test.each([11, 12])("the job finds what a scan of the whole history finds (seed 
     const actual = found.filter((spike) => spike.key === key);
     const raised = expected.map((episode, i) => ({
       ...episode,
-      severity: raiseSeverity(episode.severity, actual[i]?.companions ?? 0),
+      severity: gradeSpike({
+        score: episode.score,
+        z: 3.5,
+        companions: actual[i]?.companions ?? 0,
+        addresses: actual[i]?.addresses ?? null,
+        before: undefined,
+      }).severity,
     }));
     const asEpisodes = actual.map((spike) => ({
       openedAt: minuteOf(spike.openedAt),
