@@ -13,8 +13,8 @@ const DICTIONARY_SHARE = 0.6;
 const EVENTS_PER_GROUP = 32_768;
 /** A page of records reads few groups, each of which has to be decompressed. */
 const RECORDS_PER_GROUP = 2_048;
-/** The longest record as a line of CSV, in bytes. A buffer of DuckDB holds at least two. */
-const LONGEST_LINE = 33_554_432;
+/** The longest event as a line of CSV, in bytes: twelve texts of 8,192 characters at most, and quotes. */
+const LONGEST_EVENT = 2_097_152;
 
 /** Returns the statement that writes an events file from the CSV file of `copyEvents`. */
 export function writeEventsFile(
@@ -31,7 +31,7 @@ export function writeEventsFile(
     return name === "zone_id" ? `${Math.trunc(zoneId)}::integer as zone_id` : name;
   });
   return {
-    sql: `copy (select ${columns.join(", ")} from ${readCsv(csv, read, 2_097_152)})
+    sql: `copy (select ${columns.join(", ")} from ${readCsv(csv, read, LONGEST_EVENT)})
       to ${quote(file)} (${eventFormat(rows)}, kv_metadata ${metadata("events", { zoneId, day })})`,
   };
 }
@@ -47,7 +47,12 @@ export function eventFormat(rows: number): string {
  * Returns the statement that writes a records file from a CSV file of row numbers and records in base64. A row without a
  * record gets null.
  */
-export function writeRecordsFile(csv: string, file: string, zoneDay: ZoneDay, rows: number): DuckdbStatement {
+export function writeRecordsFile(
+  csv: RecordsCsv,
+  file: string,
+  zoneDay: ZoneDay,
+  rows: number,
+): DuckdbStatement {
   return {
     sql: `copy (select from_base64(record) as record from range(${rows}) r
         left join ${readRecordsCsv(csv)} e on e.row = r.range
@@ -56,9 +61,15 @@ export function writeRecordsFile(csv: string, file: string, zoneDay: ZoneDay, ro
   };
 }
 
-/** Returns SQL that reads a CSV file of row numbers and records in base64. */
-export function readRecordsCsv(csv: string): string {
-  return readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], LONGEST_LINE);
+/** A CSV file of row numbers and records in base64. DuckDB's buffers are made for its longest line, in bytes. */
+export interface RecordsCsv {
+  readonly csv: string;
+  readonly longestLine: number;
+}
+
+/** Returns SQL that reads such a file. */
+export function readRecordsCsv({ csv, longestLine }: RecordsCsv): string {
+  return readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], longestLine + 1);
 }
 
 /** The options of COPY for a records file. */
@@ -74,7 +85,7 @@ export function metadata(kind: string, { zoneId, day }: ZoneDay): string {
 function readCsv(file: string, columns: readonly string[], longestLine: number): string {
   return `read_csv(${quote(file)}, auto_detect = false, header = false, delim = ',', quote = '"', escape = '"',
     nullstr = '', allow_quoted_nulls = false, strict_mode = true, parallel = false, max_line_size = ${longestLine},
-    buffer_size = ${Math.max(8_388_608, 2 * longestLine)}, columns = {${columns.join(", ")}})`;
+    buffer_size = ${Math.max(4_194_304, 2 * longestLine)}, columns = {${columns.join(", ")}})`;
 }
 
 /** Returns a literal of DuckDB. For paths of this program only; texts of others are parameters. */

@@ -1,16 +1,15 @@
-import { createWriteStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
+import { copyToFile, readCopy } from "../postgres/copy-out.ts";
 import { partitionName } from "../postgres/partitions.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 import { type EventSum, rowSumIn } from "./row-sum.ts";
 
-/** A few megabytes: blocks are some tens of kilobytes. */
-const BLOCKS_PER_FETCH = 32;
+/** About a megabyte: blocks are some tens of kilobytes. */
+const BLOCKS_PER_FETCH = 8;
 
 /** A zone's UTC day, `yyyy-mm-dd`. */
 export interface ZoneDay {
@@ -49,8 +48,7 @@ export async function copyEvents(client: pg.PoolClient, zoneDay: ZoneDay, file: 
       `copy (select ${columns.join(", ")} ${fromDay(zoneDay)} order by occurred_at, log_id) to stdout (format csv)`,
     ),
   );
-  await pipeline(stream, createWriteStream(file));
-  return stream.rowCount;
+  return copyToFile(client, stream, file);
 }
 
 /** The milliseconds since 1970, as a whole number. */
@@ -81,7 +79,7 @@ export async function* readEventHashes(client: pg.PoolClient, zoneDay: ZoneDay):
     copyTo(`copy (select ${hash} ${fromDay(zoneDay)} order by occurred_at, log_id) to stdout`),
   );
   let rest = "";
-  for await (const chunk of stream) {
+  for await (const chunk of readCopy(client, stream)) {
     const text = rest + String(chunk);
     const end = text.length - (text.length % HASH_LINE);
     rest = text.slice(end);

@@ -1,7 +1,15 @@
 import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
-import { eventFormat, metadata, quote, RECORD_FORMAT, readFile, readRecordsCsv } from "./day-files.ts";
+import {
+  eventFormat,
+  metadata,
+  quote,
+  RECORD_FORMAT,
+  type RecordsCsv,
+  readFile,
+  readRecordsCsv,
+} from "./day-files.ts";
 import type { ZoneDay } from "./day-source.ts";
 import { rowSumIn } from "./row-sum.ts";
 
@@ -95,17 +103,12 @@ export async function rewriteEvents(
   return { changed: Number(count), isIntact: isIntact === true };
 }
 
-export interface FileRecord {
-  readonly row: number;
-  readonly record: Buffer;
-}
-
 /** Yields the records of the events that change, in order, some at a time. `events` is the file before the change. */
 export async function* readChangedRecords(
   duckdb: Duckdb,
   { events, records }: { events: string; records: string },
   changes: Replacements,
-): AsyncGenerator<FileRecord[]> {
+): AsyncGenerator<{ row: number; record: Buffer }[]> {
   for (let after = -1; ; ) {
     const results = await duckdb.run([
       ...bindReplacements(changes),
@@ -132,7 +135,7 @@ export async function* readChangedRecords(
  */
 export async function rewriteRecords(
   duckdb: Duckdb,
-  { from, to, csv }: { from: string; to: string; csv: string },
+  { from, to, csv }: { from: string; to: string; csv: RecordsCsv },
   zoneDay: ZoneDay,
 ): Promise<boolean> {
   const others = (file: string) =>

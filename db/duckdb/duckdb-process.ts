@@ -18,9 +18,12 @@ import type {
 
 /** How often the process reports its memory while statements run. */
 const REPORT_MS = 100;
+const REPEAT_MS = 10;
 
 const running = new Map<number, DuckDBConnection>();
 const interrupted = new Set<number>();
+/** Requests that were not answered yet. */
+const unanswered = new Set<number>();
 let opening: Promise<DuckDBInstance> | undefined;
 
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
@@ -64,6 +67,7 @@ async function open({ folders, spillFolder, memoryBytes, threads }: DuckdbSettin
 }
 
 async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind: "run" }>): Promise<void> {
+  unanswered.add(id);
   const timer = setInterval(reportMemory, REPORT_MS);
   try {
     const connection = await (await opening)?.connect();
@@ -84,6 +88,7 @@ async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind
   } finally {
     clearInterval(timer);
     running.delete(id);
+    unanswered.delete(id);
     interrupted.delete(id);
   }
 }
@@ -107,10 +112,20 @@ function toValue(value: DuckdbParameter) {
   return typeof value === "object" && value !== null ? listValue([...value]) : value;
 }
 
-/** A request that has not begun is remembered, so that it ends before its next statement. */
+/**
+ * A request that has not begun is remembered, so that it ends before its next statement. DuckDB forgets an interrupt that
+ * comes just before a statement starts, so it is repeated until the request has ended.
+ */
 function interrupt(id: number): void {
+  // The answer may be on its way already.
+  if (!unanswered.has(id)) return;
   interrupted.add(id);
-  running.get(id)?.interrupt();
+  const repeat = () => {
+    if (!interrupted.has(id)) return;
+    running.get(id)?.interrupt();
+    setTimeout(repeat, REPEAT_MS);
+  };
+  repeat();
 }
 
 function reportMemory(): void {

@@ -1,9 +1,8 @@
-import { createWriteStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import type { EventKey } from "../../src/model/event-key.ts";
 import type { Span } from "../../src/model/span.ts";
+import { copyToFile } from "../postgres/copy-out.ts";
 import { copyQuery } from "../postgres/copy-query.ts";
 import { toCondition, toMoment } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";
@@ -49,6 +48,5 @@ export async function copyOpenRows(
   if (part !== undefined && query.clauses.length === 0)
     await client.query("set local enable_sort = off; set local max_parallel_workers_per_gather = 0");
   const copied = await copyQuery(client, select, "format csv");
-  await pipeline(copied, createWriteStream(path));
-  return copied.rowCount;
+  return copyToFile(client, copied, path);
 }

@@ -1,14 +1,12 @@
-import { createWriteStream } from "node:fs";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import type { RecordSum } from "../../db/archive/day-files.ts";
+import type { RecordSum, RecordsCsv } from "../../db/archive/day-files.ts";
 import { readDayBlocks, readEventHashes, type ZoneDay } from "../../db/archive/day-source.ts";
 import type { Transaction } from "../../db/postgres/transaction.ts";
 import { hashRecord } from "../../src/archive/files/hash-record.ts";
 import { createRecordRows, NO_EVENT } from "../../src/archive/files/record-rows.ts";
 import { openRawBlock } from "../../src/model/raw-block.ts";
+import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
 
-export interface CopiedRecords extends RecordSum {
+export interface CopiedRecords extends RecordSum, RecordsCsv {
   /** Records of events that are not stored, for example under a time that was corrected. */
   readonly unmatched: number;
 }
@@ -24,22 +22,20 @@ export async function copyRecords(
 ): Promise<CopiedRecords> {
   const places = createRecordRows(rows);
   for await (const hashes of readEventHashes(client, zoneDay)) places.add(hashes);
-  let [records, unmatched, sum] = [0, 0, 0n];
-  async function* lines() {
+  let [unmatched, sum] = [0, 0n];
+  async function* placed() {
     for await (const { logIdHashes, entryCount, block } of readDayBlocks(tx, zoneDay)) {
-      const entries = await openRawBlock(block, entryCount);
-      let text = "";
-      for (const [index, record] of entries.entries()) {
+      const found: PlacedRecord[] = [];
+      for (const [index, record] of (await openRawBlock(block, entryCount)).entries()) {
         const row = places.take(logIdHashes, index);
         if (row === NO_EVENT) unmatched++;
         if (row < 0) continue;
-        records++;
         sum += hashRecord(row, record);
-        text += `${row},${record.toString("base64")}\n`;
+        found.push({ row, record });
       }
-      yield text;
+      yield found;
     }
   }
-  await pipeline(Readable.from(lines()), createWriteStream(file));
-  return { rows: places.rows, records, sum, unmatched };
+  const written = await writeRecordsCsv(file, placed());
+  return { ...written, rows: places.rows, sum, unmatched };
 }

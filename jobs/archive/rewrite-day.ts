@@ -1,8 +1,5 @@
-import { createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import path from "node:path";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { enterFiles, readDayFiles } from "../../db/archive/archive-files.ts";
 import { lockArchiveDay } from "../../db/archive/day-lock.ts";
 import type { ZoneDay } from "../../db/archive/day-source.ts";
@@ -22,6 +19,7 @@ import { eraseRecord } from "../../src/privacy/erase-record.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
 import { temporaryFolder } from "./write-day.ts";
+import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
 
 export interface RewriteDayDeps {
   readonly database: Database;
@@ -90,11 +88,10 @@ export async function rewriteDay(
       assertIntact(isIntact, "events");
       let [records, emptied] = [oldRecords, 0];
       if (change.isErasure && oldRecords !== null) {
-        const csv = path.join(work, "records.csv");
-        emptied = await emptyRecords(
-          readChangedRecords(duckdb, { events: oldEvents, records: oldRecords }, changes),
-          csv,
-        );
+        const old = { events: oldEvents, records: oldRecords };
+        const erased = eraseEach(readChangedRecords(duckdb, old, changes));
+        const csv = await writeRecordsCsv(path.join(work, "records.csv"), erased);
+        emptied = csv.records;
         if (emptied > 0) {
           records = path.join(work, "records.parquet");
           assertIntact(
@@ -141,17 +138,9 @@ function assertIntact(isIntact: boolean, what: string): void {
     throw new ArchiveMismatchError(`a rewritten day would have lost other ${what}; nothing was changed`);
 }
 
-/** Writes the records without personal data as CSV, for `rewriteRecords`. Returns their number. */
-async function emptyRecords(found: ReturnType<typeof readChangedRecords>, csv: string): Promise<number> {
-  let emptied = 0;
-  async function* lines() {
-    for await (const records of found) {
-      emptied += records.length;
-      yield records.map(({ row, record }) => `${row},${eraseRecord(record).toString("base64")}\n`).join("");
-    }
-  }
-  await pipeline(Readable.from(lines()), createWriteStream(csv));
-  return emptied;
+async function* eraseEach(found: AsyncIterable<readonly PlacedRecord[]>) {
+  for await (const records of found)
+    yield records.map(({ row, record }) => ({ row, record: eraseRecord(record) }));
 }
 
 async function readRecordsWithoutEvent(folder: string, { zoneId, day }: ZoneDay): Promise<number> {

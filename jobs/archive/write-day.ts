@@ -89,7 +89,7 @@ async function writeLocked(
   const run = { signal: deps.signal };
   await deps.duckdb.run([writeEventsFile(csv, events, zoneDay, rows)], run);
   await rm(csv);
-  if (copied.records > 0) await deps.duckdb.run([writeRecordsFile(recordsCsv, records, zoneDay, rows)], run);
+  if (copied.records > 0) await deps.duckdb.run([writeRecordsFile(copied, records, zoneDay, rows)], run);
   await rm(recordsCsv);
   await deps.onStep?.("written");
 

@@ -19,7 +19,8 @@ const text = (name: string, isNullable = true): ArchiveColumn => ({ name, type: 
 
 /**
  * The columns of an events file, named as those of waf_events. Null and '' differ as they do there. Rows are ascending by
- * (occurred_at, bytes of log_id).
+ * (occurred_at, bytes of log_id). A records file has one column, `record` (BLOB): row n is the record of row n of the events
+ * file, byte for byte as the platform sent it; null if there is none.
  */
 export const EVENT_FILE_COLUMNS: readonly ArchiveColumn[] = [
   // An instant: INT64 TIMESTAMP(MICROS, isAdjustedToUTC = true).

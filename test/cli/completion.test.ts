@@ -25,28 +25,31 @@ async function completeInBash(lines: readonly (readonly string[])[]): Promise<st
   return answers.map((answer) => answer.split(" ").filter((word) => word !== ""));
 }
 
-test.skipIf(bash === null)(`bash completes commands, options and a fixed argument where each may be typed${bash === null ? " (skipped: bash is not on PATH)" : ""}`, async () => {
-  const answers = await completeInBash([
-    ["stat"],
-    ["alerts", "re"],
-    ["alerts", "list", "--z"],
-    ["edge", "--timeout", "5", "events", "sea"],
-    ["completion", ""],
-    ["migrate", ""],
-    ["alerts", "list", "--zone", ""],
-    ["nonsense*", "stat"],
-  ]);
-  expect(answers).toEqual([
-    ["status"],
-    ["resolve"],
-    ["--zone"],
-    ["search"],
-    ["bash", "zsh", "fish"],
-    ["--json", "--help"],
-    [],
-    ["status"],
-  ]);
-});
+test.skipIf(bash === null)(
+  `bash completes commands, options and a fixed argument where each may be typed${bash === null ? " (skipped: bash is not on PATH)" : ""}`,
+  async () => {
+    const answers = await completeInBash([
+      ["stat"],
+      ["alerts", "re"],
+      ["alerts", "list", "--z"],
+      ["edge", "--timeout", "5", "events", "sea"],
+      ["completion", ""],
+      ["migrate", ""],
+      ["alerts", "list", "--zone", ""],
+      ["nonsense*", "stat"],
+    ]);
+    expect(answers).toEqual([
+      ["status"],
+      ["resolve"],
+      ["--zone"],
+      ["search"],
+      ["bash", "zsh", "fish"],
+      ["--json", "--help"],
+      [],
+      ["status"],
+    ]);
+  },
+);
 
 test("the scripts of all shells know each command that the program has, and each option", () => {
   const paths = NODES.map(({ path }) => path);

@@ -101,7 +101,12 @@ export async function verifyArchive(db: Queryable, verifying: Verifying): Promis
   const verified = await verifyDays(verifying, claimed, problems, (day, sums) =>
     compareWithDatabase(db, day, sums),
   );
-  const wrong = new Set(verified.problems.map(({ path }) => path));
+  const wrong = new Map(verified.problems.map(({ path, problem }) => [path, problem]));
+  // The alert about damaged files follows from this.
+  for (const file of rows) {
+    const problem = wrong.get(file.path);
+    if (problem !== undefined) await noteDamage(db, file, problem);
+  }
   await markChecked(
     db,
     rows.flatMap(({ path }) => (wrong.has(path) ? [] : [path])),

@@ -61,8 +61,8 @@ test("archive status shows what is archived and how large it is", async () => {
   const json = JSON.parse((await run("status --json")).out);
 
   expect(shown.out).toContain(`${DAY} to ${DAY}`);
-  expect(shown.out).toContain("no day waits for the archive");
-  const [events, records] = await files();
+  const bytesOf = async (kind: string) => (await files()).find((file) => file.kind === kind)?.bytes;
+  expect(json.waiting).not.toContainEqual(expect.objectContaining({ zoneId: ZONE }));
   expect(json).toMatchObject({
     folder: world.folder,
     hotDays: 7,
@@ -71,11 +71,10 @@ test("archive status shows what is archived and how large it is", async () => {
         zoneId: ZONE,
         days: 1,
         events: EVENTS.length,
-        eventBytes: events?.bytes,
-        recordBytes: records?.bytes,
+        eventBytes: await bytesOf("events"),
+        recordBytes: await bytesOf("records"),
       },
     ],
-    waiting: [],
   });
 });
 
