@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { type ArchiveFile, listValidFiles, markChecked } from "../../../db/archive/archive-files.ts";
+import { noteDamage } from "../../../db/archive/damaged-files.ts";
 import { readDayEvidence, readHourCounts } from "../../../db/archive/day-evidence.ts";
 import { measureEventsFile, sumEventsFile, sumRecordsFile } from "../../../db/archive/day-files.ts";
 import type { EventSum } from "../../../db/archive/row-sum.ts";
