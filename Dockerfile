@@ -22,8 +22,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch \
     # A new volume takes over owner and mode of the folder it is mounted on.
-    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-key \
-    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-archive
+    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-archive \
+    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-key
 # `longwatch status` in the container is what `npm run -s longwatch -- status` is in a checkout.
 RUN printf '#!/bin/sh\nexec node /app/src/main.ts "$@"\n' > /usr/local/bin/longwatch && chmod 755 /usr/local/bin/longwatch
 WORKDIR /app

@@ -181,7 +181,7 @@ describe.skipIf(CHROMIUM === null)(
       await page.goto(
         "/explorer?q=%3Cimg%20src%3Dx%20onerror%3Dtripped(1)%3E&is=url:%3Cscript%3Etripped(1)%3C/script%3E",
       );
-      await page.getByText("No event matches").waitFor();
+      await page.getByText("No event matches").first().waitFor();
       await page.goto("/explorer?by=url");
       await settle(page);
       await page
