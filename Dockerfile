@@ -8,6 +8,13 @@ COPY package.json package-lock.json ./
 # The versions are the lock file's all the same. No package needs its install script here.
 RUN npm install --omit=dev --no-save --ignore-scripts --no-audit --no-fund && npm cache clean --force
 
+FROM ${NODE_IMAGE} AS console
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm install --no-save --ignore-scripts --no-audit --no-fund
+COPY src ./src
+RUN node src/build-console.mjs
+
 FROM ${NODE_IMAGE}
 # Node as process 1 would reap no orphans and ignore signals it has no handler for.
 RUN apt-get update \
@@ -15,6 +22,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && install --directory --owner=node --group=node --mode=1777 /var/lib/longwatch \
     # A new volume takes over owner and mode of the folder it is mounted on.
+    && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-archive \
     && install --directory --owner=node --group=node --mode=0700 /var/lib/longwatch-key
 # `longwatch status` in the container is what `npm run -s longwatch -- status` is in a checkout.
 RUN printf '#!/bin/sh\nexec node /app/src/main.ts "$@"\n' > /usr/local/bin/longwatch && chmod 755 /usr/local/bin/longwatch
@@ -25,6 +33,7 @@ COPY migrations ./migrations
 COPY db ./db
 COPY jobs ./jobs
 COPY src ./src
+COPY --from=console /app/dist ./dist
 
 # Inside a container only the published ports decide who may connect.
 ENV NODE_ENV=production \

@@ -13,6 +13,9 @@ export default defineConfig({
     setupFiles: ["test/support/patience.ts", "test/support/random-tests.ts"],
     // Tests are shuffled within their file, files by the sequencer.
     sequence: { shuffle: { tests: true }, sequencer: LongFilesFirst },
+    // Files share their worker's process and its modules, so that modules load once per worker and not once per file.
+    // A file puts back what it changes in the process, such as its environment.
+    isolate: false,
     // Not one fewer than there are cores: tests also wait, for Postgres and for processes of their own.
     maxWorkers: Math.max(2, availableParallelism()),
     // These end what hangs and promise nothing: the machine may be busy.

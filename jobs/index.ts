@@ -4,7 +4,7 @@ import type { PartitionKeeper } from "../db/postgres/partition-keeper.ts";
 import type { Routing } from "../src/alerting/routing/routing.ts";
 import { SETTLE_MS } from "../src/coverage/settle.ts";
 import type { Notifier } from "../src/delivery/notifier.ts";
-import type { Sensitivity } from "../src/detection/detection-settings.ts";
+import type { Sensitivity, SourceMode } from "../src/detection/detection-settings.ts";
 import type { EdgeClient } from "../src/edge/edge-client.ts";
 import type { IngestObserver } from "../src/ingest/ingest-observer.ts";
 import type { Clock } from "../src/lib/clock.ts";
@@ -25,6 +25,7 @@ import { createSealWindowsJob } from "./coverage/seal-windows.ts";
 import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
 import { createAfterRollUp } from "./detection/after-roll-up.ts";
+import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
@@ -41,6 +42,8 @@ import { createSweepJob } from "./service/sweep.ts";
 /** Periods and limits of the jobs. */
 export interface JobSettings {
   readonly pollEveryMs: number;
+  /** Period of the short passes over today's list while they bring nothing new. */
+  readonly shortPassEveryMs: number;
   readonly detectEveryMs: number;
   /** Period of comparing hours with the platform's counts, and of sealing. */
   readonly proveEveryMs: number;
@@ -58,6 +61,8 @@ export interface JobsDeps {
   readonly database: Database;
   readonly partitions: PartitionKeeper;
   readonly edge: EdgeClient;
+  /** The same client for calls that let calls for the newest minutes go first. */
+  readonly patientEdge: EdgeClient;
   readonly digestListPage: DigestListPage;
   /** Null or left out: no day is archived. */
   readonly archive?: ArchiveStore | null;
@@ -73,6 +78,7 @@ export interface JobsDeps {
   readonly routing: () => Routing;
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
+  readonly sourceMode: () => SourceMode;
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
@@ -92,26 +98,29 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
     deps.clock,
-    coalesceCalls(() => enqueue("detect-spikes"), 1_000),
+    coalesceCalls(
+      async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")])),
+      1_000,
+    ),
   );
   const afterSpikes = async () =>
     void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
+  const proof = { ...ingest, edge: deps.patientEdge };
   return [
     createManagePartitionsJob({ ...deps, archive, retention: settings.retention, hotDays: settings.hotDays }),
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
     createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
     createWalkDaysJob({
-      ...ingest,
+      ...proof,
       fullEveryMs: 15 * MINUTE_MS,
       idleFullEveryMs: 60 * MINUTE_MS,
-      // At every second tick: ticks are a minute apart, and a pass begins shortly after its tick.
-      shortEveryMs: 1.5 * MINUTE_MS,
+      shortEveryMs: settings.shortPassEveryMs,
     }),
     createReconcileCountsJob({
-      ...ingest,
+      ...proof,
       lastProofMs: settings.lastProofMs,
       afterMissing: (zoneId) => enqueue("repair-window", { zoneId }),
       afterMatch: (zoneId) => enqueue("seal-windows", { zoneId }),
@@ -120,9 +129,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => enqueue("reconcile-counts", { zoneId }) }),
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
-    createSnapshotRuleMetricsJob(deps),
+    createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
     ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
+    createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
@@ -168,6 +178,7 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
     { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
+    { job: "detect-sources", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },

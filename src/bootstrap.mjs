@@ -5,10 +5,11 @@
  * Usage: node src/bootstrap.mjs gate
  *        node src/bootstrap.mjs start [arguments of `longwatch start`]
  *        node src/bootstrap.mjs longwatch [command] [its arguments]
+ *        node src/bootstrap.mjs build-console
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,6 +32,7 @@ const complain = (text) => process.stderr.write(`${text}\n`);
 
 const GATE = [
   ["tsc", "--noEmit"],
+  ["tsc", "--noEmit", "--project", "src/console"],
   ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "jobs", "test"],
   ["biome", "check"],
   ["knip"],
@@ -67,10 +69,47 @@ function run(command, args, stdio = "inherit") {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+const consoleSources = path.join(root, "src", "console");
+const builtConsole = path.join(root, "dist", "console");
+/** The hash of the sources that the built console was made of. */
+const builtStamp = path.join(builtConsole, ".sources");
+
+/** Returns the hash of the console's sources and of the lock file: the bundle contains packages. */
+function digestConsole() {
+  const hash = createHash("sha256").update(digest());
+  const files = readdirSync(consoleSources, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
+    .sort();
+  for (const file of files) hash.update(path.relative(root, file)).update("\0").update(readFileSync(file));
+  return hash.digest("hex");
+}
+
+/** Builds the console if its sources have changed. A failure does not stop the service, which works without a console. */
+function buildConsoleIfStale() {
+  const vite = path.join(bin, "vite");
+  if (!existsSync(path.join(consoleSources, "vite.config.ts")) || !existsSync(vite)) return;
+  if (existsSync(builtStamp) && readFileSync(builtStamp, "utf8") === digestConsole()) return;
+  process.stderr.write("Building the console ...\n");
+  const { status } = buildConsole(["ignore", "ignore", "inherit"]);
+  if (status !== 0) complain("The console was not built. `npm run build:console` shows why.");
+}
+
+function buildConsole(stdio) {
+  const sources = digestConsole();
+  const built = spawnSync(node, [path.join(root, "src", "build-console.mjs")], {
+    cwd: root,
+    stdio,
+    env: environment(),
+  });
+  if (built.status === 0) writeFileSync(builtStamp, sources);
+  return built;
+}
+
 /**
  * Starts the service in the same process group, so that Ctrl-C and kill -9 of the group reach the service too. For a signal
  * to this process alone (npm forwards SIGTERM, and SIGINT a second time), "stop" is sent over the channel. If this process
- * is killed, the channel closes. SIGHUP is forwarded if it means to reload. "stop" is sent once, because a second signal
+ * is killed, the channel closes. For a SIGHUP that means to reload, "reload" is sent. "stop" is sent once, because a second signal
  * makes the service stop at once.
  */
 function start(args) {
@@ -82,7 +121,9 @@ function start(args) {
   };
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, stop);
   // With a configuration file, SIGHUP makes the service read it again. Without one, it means that the terminal is gone.
-  process.on("SIGHUP", () => (process.env.LONGWATCH_CONFIG ? child.kill("SIGHUP") : stop()));
+  // A message waits for the service to listen; a signal would end a service that is still loading.
+  const reload = () => child.connected && child.send("reload", () => {});
+  process.on("SIGHUP", () => (process.env.LONGWATCH_CONFIG ? reload() : stop()));
   // npm runs this in a shell, which does not forward SIGTERM, and npm itself may be killed.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && stop(), 1_000).unref();
@@ -132,13 +173,19 @@ switch (process.argv[2]) {
       run(path.join(bin, tool), args);
     }
     break;
+  case "build-console":
+    process.exitCode = buildConsole("inherit").status ?? 1;
+    break;
   case "start":
+    buildConsoleIfStale();
     start(process.argv.slice(3));
     break;
   case "longwatch":
     runCommand(process.argv.slice(3));
     break;
   default:
-    complain(`unknown argument ${JSON.stringify(process.argv[2])}: must be gate, start or longwatch`);
+    complain(
+      `unknown argument ${JSON.stringify(process.argv[2])}: must be gate, start, longwatch or build-console`,
+    );
     process.exit(2);
 }

@@ -6,6 +6,7 @@ import { auditCommand } from "./cli/audit/audit.ts";
 import { backfillCommand } from "./cli/backfill/backfill.ts";
 import { backtestCommand } from "./cli/backtest/backtest.ts";
 import { channelsCommand } from "./cli/channels/channels.ts";
+import { completionCommand } from "./cli/completion/completion.ts";
 import { configCommand } from "./cli/config/config.ts";
 import { coverageCommand } from "./cli/coverage/coverage.ts";
 import { deliveriesCommand } from "./cli/deliveries.ts";
@@ -15,11 +16,15 @@ import { useRunningEmulator } from "./cli/emulator/use-running-emulator.ts";
 import { eraseCommand } from "./cli/erase/erase.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
+import { migrateCommand } from "./cli/migrate.ts";
 import { privacyCommand } from "./cli/privacy/privacy.ts";
+import { signInCommand } from "./cli/sign-in.ts";
 import { silencesCommand } from "./cli/silences/silences.ts";
 import { startCommand } from "./cli/start/start.ts";
 import { statusCommand } from "./cli/status/status.ts";
+import { tailCommand } from "./cli/tail/tail.ts";
 import { addHelp, listAsTyped } from "./cli/terminal/shape-help.ts";
+import { topCommand } from "./cli/top/top.ts";
 import { verifyCommand } from "./cli/verify/verify.ts";
 import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "./config/config.ts";
 import { readVersion } from "./config/read-version.ts";
@@ -62,8 +67,12 @@ export const program = new Command("longwatch")
       running: () => readRuntimeFile(parseConfig(process.env).dataDir),
     }),
   )
+  .addCommand(migrateCommand(readConfig))
+  .addCommand(completionCommand())
   .helpCommand("help [command]", "Print this help, or the help of a command.")
   .commandsGroup("On call:")
+  .addCommand(topCommand(readConfig))
+  .addCommand(tailCommand(readConfig))
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
   .addCommand(channelsCommand(readServiceConfig))
@@ -77,6 +86,7 @@ export const program = new Command("longwatch")
   .addCommand(archiveCommand(readConfig))
   .commandsGroup("Access and personal data:")
   .addCommand(keysCommand(readConfig))
+  .addCommand(signInCommand(readConfig))
   .addCommand(privacyCommand(readConfig))
   .addCommand(eraseCommand(readConfig))
   .addCommand(auditCommand(readConfig))

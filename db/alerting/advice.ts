@@ -1,4 +1,5 @@
 import { and, eq, getTableColumns, gt, gte, isNull, sql } from "drizzle-orm";
+import { advisedRuleOf } from "../../src/model/stored-sources.ts";
 import type { Queryable } from "../client.ts";
 import { advice } from "../schema/advice.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -32,10 +33,14 @@ export async function readSpikesToAdvise(db: Queryable) {
       ruleId: spikes.ruleId,
       severity: spikes.severity,
       openedAt: spikes.openedAt,
+      sources: spikes.sources,
     })
     .from(spikes)
-    .where(isNull(spikes.closedAt));
-  return rows.map(({ openedAt, ...spike }) => ({ ...spike, openedAtMs: openedAt.getTime() }));
+    .where(and(isNull(spikes.closedAt), eq(spikes.isShadow, false)));
+  return rows.flatMap(({ openedAt, sources, ...spike }) => {
+    const ruleId = advisedRuleOf({ ruleId: spike.ruleId, sources });
+    return ruleId === null ? [] : [{ ...spike, ruleId, openedAtMs: openedAt.getTime() }];
+  });
 }
 
 /**

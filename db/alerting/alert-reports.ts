@@ -59,10 +59,10 @@ export function listAlerts(db: Queryable, filter: AlertFilter): Promise<AlertRow
  */
 function isOfGroup(id: number): SQL {
   return sql`exists (
-    select from alerts told cross join lateral jsonb_path_query(told.details, '$.message.members[*]') member
-    where told.id = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
+    select from alerts group_alert cross join lateral jsonb_path_query(group_alert.details, '$.message.members[*]') member
+    where group_alert.id = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
       and member ->> 'ruleId' = ${alerts.ruleId}
-      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= told.fired_at))`;
+      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= group_alert.fired_at))`;
 }
 
 function isOfRule(rule: string): SQL {

@@ -24,10 +24,13 @@ export async function readRaisableSpikes(
     .selectDistinctOn([spikes.zoneId, spikes.ruleId])
     .from(spikes)
     .where(
-      or(
-        isNull(spikes.closedAt),
-        gt(spikes.closedAt, new Date(closedAfterMs)),
-        inArray(spikes.id, unresolved),
+      and(
+        eq(spikes.isShadow, false),
+        or(
+          isNull(spikes.closedAt),
+          gt(spikes.closedAt, new Date(closedAfterMs)),
+          inArray(spikes.id, unresolved),
+        ),
       ),
     )
     .orderBy(spikes.zoneId, spikes.ruleId, desc(spikes.id));

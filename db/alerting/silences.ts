@@ -63,9 +63,9 @@ function concernsZones(zoneIds: readonly number[]) {
 const CLOCKS_DIFFER_MS = 2_000;
 
 /**
- * Ends a silence now. Returns `over` when it had already ended and `unknown` when there is no such silence. Of two
- * concurrent calls only one ends it: a silence that ends within `CLOCKS_DIFFER_MS` counts as over, because a replica
- * whose clock is behind would otherwise end it again.
+ * Ends a silence now. Returns `over` if it had already ended and `unknown` if there is no such silence. Only one of two
+ * concurrent calls ends it: a silence that ends within `CLOCKS_DIFFER_MS` counts as over, because a replica whose clock
+ * is behind would otherwise end it again.
  */
 export async function expireSilence(
   tx: Queryable,

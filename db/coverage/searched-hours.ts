@@ -8,7 +8,7 @@ export interface SearchedHour {
   readonly searchedThrough: number | null;
 }
 
-/** What is recorded of the hours that begin in [fromMs, toMs), oldest first; an hour without a row has not begun. */
+/** Returns the records of the hours that begin in [fromMs, toMs), oldest first. An hour without a row has not begun. */
 export async function readSearchedHours(
   db: Queryable,
   zoneId: number,

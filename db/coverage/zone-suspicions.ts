@@ -103,7 +103,7 @@ export async function noteAgreement(
   agreeMs: number,
 ): Promise<boolean> {
   const at = new Date(atMs);
-  // Before this look none may have agreed. With `agreeMs` 0 the first such look clears the suspicion.
+  // No route may have agreed before this comparison. With `agreeMs` 0 the first such comparison clears the suspicion.
   const isLongEnough = sql`coalesce(${zoneSuspicions.agreedSince}, ${at}::timestamptz) <= ${new Date(atMs - agreeMs)}::timestamptz`;
   const [row] = await db
     .update(zoneSuspicions)

@@ -34,11 +34,11 @@ export async function readOverdue(
         select dead.id from notifications dead
           where ${isDead(sql`dead`)} and dead.next_attempt_at > now() - ${DEAD_SINCE}
         union
-        select ended.id from notifications told join notifications ended on ended.alert_id = told.alert_id
-          where told.stands_in_for is not null and told.channel = ${fallback} and ended.channel = told.stands_in_for
-            and ended.reason = 'resolved' and ended.transition > told.transition)
-      and not exists (select from notifications told where told.alert_id = n.alert_id
-        and told.channel = ${fallback} and told.transition >= n.transition)
+        select ended.id from notifications copied join notifications ended on ended.alert_id = copied.alert_id
+          where copied.stands_in_for is not null and copied.channel = ${fallback} and ended.channel = copied.stands_in_for
+            and ended.reason = 'resolved' and ended.transition > copied.transition)
+      and not exists (select from notifications copied where copied.alert_id = n.alert_id
+        and copied.channel = ${fallback} and copied.transition >= n.transition)
     order by n.alert_id, n.transition, n.channel limit ${limit}`);
   return rows;
 }

@@ -164,9 +164,9 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
       n.provider_reference as progress,
       extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms, (
-        select told.provider_reference from notifications told where told.alert_id = n.alert_id
-          and told.channel = n.channel and told.state = 'delivered' and told.provider_reference is not null
-        order by told.transition desc limit 1) as provider_reference`);
+        select earlier.provider_reference from notifications earlier where earlier.alert_id = n.alert_id
+          and earlier.channel = n.channel and earlier.state = 'delivered' and earlier.provider_reference is not null
+        order by earlier.transition desc limit 1) as provider_reference`);
   const rows = claimed.rows.map((row) => ({
     id: Number(row.id),
     alertId: Number(row.alert_id),

@@ -62,6 +62,7 @@ export async function rollUpBatch(
   await replaceBuckets(tx, { zoneId, width: 3_600, counted: sumBuckets(zoneId, claimed, 60, 3_600) });
   await replaceBuckets(tx, { zoneId, width: 86_400, counted: sumBuckets(zoneId, claimed, 3_600, 86_400) });
   await replacePeaks(tx, zoneId, claimed);
+  await markSourceHours(tx, zoneId, claimed);
   const cleared = await clearClaims(tx, zoneId, claimed);
   return { counted: claims.length, cleared, span: spanOf(claims), isTaken: false };
 }
@@ -223,6 +224,14 @@ async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promis
       set events = excluded.events, peak3 = excluded.peak3, peak15 = excluded.peak15, peak60 = excluded.peak60
       where (p.events, p.peak3, p.peak15, p.peak60)
         is distinct from (excluded.events, excluded.peak3, excluded.peak15, excluded.peak60)`);
+}
+
+/** Marks the counted hours of the source series that the claims change; their windows reach into the hour after. */
+async function markSourceHours(tx: Queryable, zoneId: number, claimed: SQL): Promise<void> {
+  await tx.execute(sql`
+    update source_hours set marks = marks + 1, is_stale = true
+    where zone_id = ${zoneId} and starts_at in (
+      select to_timestamp(second / 3600 * 3600 + later) from ${claimed} cross join (values (0), (3600)) as hours(later))`);
 }
 
 /**

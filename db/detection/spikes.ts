@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, isNull, lte, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -106,8 +106,26 @@ export async function readSearchedThrough(
 export type SpikeRow = typeof spikes.$inferSelect;
 export type NewSpike = typeof spikes.$inferInsert;
 
-export async function readOpenSpikes(db: Queryable): Promise<SpikeRow[]> {
-  return db.select().from(spikes).where(isNull(spikes.closedAt)).orderBy(asc(spikes.id));
+/** A rule's spike. */
+export type RuleSpikeRow = SpikeRow & { readonly kind: Exclude<SpikeRow["kind"], "sources"> };
+
+/** Returns the open spikes of rules. */
+export async function readOpenSpikes(db: Queryable): Promise<RuleSpikeRow[]> {
+  const rows = await db
+    .select()
+    .from(spikes)
+    .where(and(isNull(spikes.closedAt), ne(spikes.kind, "sources")))
+    .orderBy(asc(spikes.id));
+  return rows.filter((row): row is RuleSpikeRow => row.kind !== "sources");
+}
+
+/** Returns the open spikes of the zones' source series. */
+export async function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
+  return db
+    .select()
+    .from(spikes)
+    .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")))
+    .orderBy(asc(spikes.id));
 }
 
 /** Returns when each series' latest spike closed, if that was after `afterMs`. */

@@ -11,6 +11,10 @@ export interface ListPass {
   readonly newEntries: number;
   readonly startedAt: number;
   readonly continuationToken: string | null;
+  /** Token of the last page of a list that comes oldest first; null while that is not known. */
+  readonly tailToken: string | null;
+  /** True if the pass began at the last page. Such a pass proves nothing. */
+  readonly beganAtTail: boolean;
   /** Start of the latest full pass that reached the end. */
   readonly fullPassStartedAt: number | null;
   /** Start of the latest full pass that found nothing new. */
@@ -26,12 +30,14 @@ export type PassResult = "full" | "short" | "looped" | "token_rejected";
 export async function readListPass(db: Queryable, zoneId: number, day: string): Promise<ListPass | null> {
   const [row] = await db.select().from(ingestCursors).where(isCursor(zoneId, day));
   if (row === undefined) return null;
-  const { pass, pagesSeen, newEntries, continuationToken, passResult } = row;
+  const { pass, pagesSeen, newEntries, continuationToken, tailToken, beganAtTail, passResult } = row;
   return {
     pass,
     pagesSeen,
     newEntries,
     continuationToken,
+    tailToken,
+    beganAtTail,
     passResult,
     startedAt: row.startedAt.getTime(),
     fullPassStartedAt: row.fullPassStartedAt?.getTime() ?? null,
@@ -39,12 +45,15 @@ export async function readListPass(db: Queryable, zoneId: number, day: string): 
   };
 }
 
-/** Begins the next pass over a day. The ledger of the previous pass stays. */
+/**
+ * Begins the next pass over a day: at the first page, or with `atTail` at the last page, if its token is known. The
+ * ledger of the previous pass stays.
+ */
 export async function beginListPass(
   db: Queryable,
   zoneId: number,
   day: string,
-  { fence, startedAt }: { fence: number; startedAt: number },
+  { fence, startedAt, atTail }: { fence: number; startedAt: number; atTail: boolean },
 ): Promise<ListPass> {
   const startsAt = new Date(startedAt);
   const started = await db
@@ -58,7 +67,8 @@ export async function beginListPass(
         pass: sql`${ingestCursors.pass} + 1`,
         pagesSeen: 0,
         newEntries: 0,
-        continuationToken: null,
+        continuationToken: atTail ? ingestCursors.tailToken : null,
+        beganAtTail: atTail ? sql`${ingestCursors.tailToken} is not null` : false,
         passResult: null,
       },
       setWhere: lte(ingestCursors.fence, fence),
@@ -99,6 +109,8 @@ export interface ReadPage {
   readonly nextToken: string | null;
   /** Set on the pass's last page. */
   readonly passResult: PassResult | null;
+  /** On the pass's last page: where the next short pass begins. */
+  readonly tailToken: string | null;
 }
 
 /**
@@ -117,11 +129,12 @@ export async function recordListPage(
   const newEntries = before.newEntries + page.newEntries;
   const isFull = passResult === "full";
   const isQuiet = isFull && newEntries === 0;
+  const tailToken = passResult === null ? before.tailToken : page.tailToken;
   // One statement, so that no ledger row is written if the cursor has moved.
   const moved = await db.execute(sql`
     with moved as (
       update ingest_cursors set fence = ${fence}, new_entries = ${newEntries}, pages_seen = pages_seen + 1,
-        continuation_token = ${page.nextToken}, pass_result = ${passResult},
+        continuation_token = ${page.nextToken}, tail_token = ${tailToken}, pass_result = ${passResult},
         full_pass_started_at = case when ${isFull} then started_at else full_pass_started_at end,
         quiet_pass_started_at = case when ${isQuiet} then started_at else quiet_pass_started_at end
       where zone_id = ${zoneId} and day = ${day} and fence <= ${fence}
@@ -143,6 +156,7 @@ export async function recordListPage(
     newEntries,
     pagesSeen: before.pagesSeen + 1,
     continuationToken: page.nextToken,
+    tailToken,
     passResult,
     fullPassStartedAt: isFull ? before.startedAt : before.fullPassStartedAt,
     quietPassStartedAt: isQuiet ? before.startedAt : before.quietPassStartedAt,
@@ -173,7 +187,7 @@ export async function rejectListToken(
 ): Promise<void> {
   await db
     .update(ingestCursors)
-    .set({ passResult: "token_rejected", continuationToken: null })
+    .set({ passResult: "token_rejected", continuationToken: null, tailToken: null })
     .where(and(isCursor(zoneId, day), eq(ingestCursors.pass, pass), lte(ingestCursors.fence, fence)));
 }
 

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { EventKey } from "../../src/model/event-key.ts";
 import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
@@ -73,5 +74,13 @@ export async function eraseEvents(
     where e.zone_id = ${zoneId} and e.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3) and e.log_id = k.id
       and e.occurred_at between ${new Date(first)} and ${new Date(last)}
       and (e.ip, e.ua, e.url, e.ja4, e.message) is distinct from (${ERASED_IP}, '', '', '', '')`);
+  await markSourceHours(tx, zoneId, first, last);
   return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, events, eraser) };
+}
+
+/** Has the source series count the hours of these events again, without the person. */
+async function markSourceHours(tx: Queryable, zoneId: number, first: number, last: number): Promise<void> {
+  await tx.execute(sql`
+    update source_hours set marks = marks + 1, is_stale = true
+    where zone_id = ${zoneId} and starts_at > ${new Date(first - HOUR_MS)} and starts_at <= ${new Date(last + HOUR_MS)}`);
 }

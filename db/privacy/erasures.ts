@@ -118,3 +118,25 @@ export async function lastErasureUntil(db: Queryable): Promise<number | null> {
   );
   return rows[0]?.at ?? null;
 }
+
+export interface ListedErasure {
+  readonly id: number;
+  /** Epoch ms. */
+  readonly requestedAt: number;
+  readonly untilAt: number;
+  readonly endedAt: number | null;
+  readonly zone: number | null;
+  readonly family: number;
+  readonly prefix: number;
+  readonly counts: ErasedCounts;
+}
+
+/** Returns the newest erasures. None says which address it covers. */
+export async function listErasures(db: Queryable, limit: number): Promise<ListedErasure[]> {
+  const ms = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
+  const { rows } = await db.execute<{ [Key in keyof ListedErasure]: ListedErasure[Key] }>(sql`
+    select id::float8 as id, ${ms("requested_at")} as "requestedAt", ${ms("until_at")} as "untilAt",
+      ${ms("ended_at")} as "endedAt", zone_id as zone, family, prefix, counts
+    from erasures order by id desc limit ${limit}`);
+  return rows;
+}

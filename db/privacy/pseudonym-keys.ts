@@ -12,8 +12,8 @@ export async function readKeyId(db: Queryable): Promise<string | null> {
 }
 
 /**
- * Registers the key if none is in use. Of concurrent calls one registers its key. Returns the fingerprint of the key
- * in use.
+ * Registers the key if none is in use. If calls run at once, one of them registers its key. Returns the fingerprint of
+ * the key in use.
  */
 export async function registerKeyId(db: Queryable, keyId: string): Promise<string | null> {
   await db.insert(pseudonymKeys).values({ keyId }).onConflictDoNothing();

@@ -8,7 +8,11 @@ export interface KeptFrom {
   readonly rawFrom: number;
   readonly eventsFrom: number;
   readonly rollUpsFrom: number;
+  readonly addressesFrom: number;
 }
+
+/** The source series look back a week. */
+const SOURCE_DAYS_MS = 8 * 86_400_000;
 
 /**
  * Deletes rows past retention from the tables that are not partitioned, in separate statements, so that none holds
@@ -16,8 +20,10 @@ export interface KeptFrom {
  */
 export async function deleteExpired(
   db: Queryable,
-  { rawFrom, eventsFrom, rollUpsFrom }: KeptFrom,
+  { rawFrom, eventsFrom, rollUpsFrom, addressesFrom }: KeptFrom,
+  now: number,
 ): Promise<number> {
+  const sourcesFrom = now - SOURCE_DAYS_MS;
   const rollUps = new Date(rollUpsFrom);
   const day = (at: number) => new Date(at).toISOString().slice(0, 10);
   let deleted = 0;
@@ -30,6 +36,8 @@ export async function deleteExpired(
     ["ingest_cursors", sql`day < ${day(eventsFrom)}::date`],
     ["rule_buckets", sql`starts_at < ${rollUps}`],
     ["rule_peaks", sql`starts_at < ${rollUps}`],
+    ["source_hours", sql`starts_at < ${new Date(sourcesFrom)}`],
+    ["source_usual", sql`day < ${day(Math.max(sourcesFrom, addressesFrom))}::date`],
     ["rule_metrics", sql`day < ${day(rollUpsFrom)}::date`],
     ["alerts", sql`state = 'resolved' and resolved_at < ${rollUps}`],
     ["advice", sql`asked_at < ${rollUps}`],

@@ -7,8 +7,12 @@ const ROWS_PER_TRANSACTION = 200;
 
 type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
 
+/** Copies of what is counted elsewhere, and texts that are about no event. */
+const UNCOUNTED = ["alert_transitions", "channel_states", "saved_views"] as const;
+type UncountedTable = (typeof UNCOUNTED)[number];
+
 interface DerivedTable {
-  readonly name: CountedTable | "alert_transitions" | "channel_states";
+  readonly name: CountedTable | UncountedTable;
   /** The key columns and their types. */
   readonly key: readonly (readonly [string, string])[];
   readonly json: readonly string[];
@@ -30,7 +34,7 @@ const TABLES: readonly DerivedTable[] = [
   {
     name: "spikes",
     key: ID,
-    json: ["evidence"],
+    json: ["evidence", "sources"],
     text: [],
     over: "closed_at",
     // An open spike keeps the evidence of its strongest minute.
@@ -95,6 +99,15 @@ const TABLES: readonly DerivedTable[] = [
     written: ["opened_at", "'infinity'"],
     isZone: () => sql`true`,
   },
+  {
+    name: "saved_views",
+    key: ID,
+    json: [],
+    text: ["name", "state", "created_by"],
+    over: "changed_at",
+    written: ["created_at", "changed_at"],
+    isZone: () => sql`true`,
+  },
 ];
 
 export interface DerivedScope {
@@ -115,7 +128,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error is not counted.
+ * error and saved views are not counted.
  */
 export type DerivedCounts = Readonly<Record<CountedTable, number>>;
 
@@ -136,12 +149,15 @@ export async function rewriteDerived(
       const page: RewrittenPage = await inTransaction(database, ({ tx }) =>
         rewritePage(tx, table, { scope, behind }, rewrite),
       );
-      if (table.name !== "alert_transitions" && table.name !== "channel_states")
-        counts[table.name] += page.changed;
+      if (isCounted(table.name)) counts[table.name] += page.changed;
       after = page.last;
     } while (after !== null);
   }
   return counts;
+}
+
+function isCounted(name: DerivedTable["name"]): name is CountedTable {
+  return !(UNCOUNTED as readonly string[]).includes(name);
 }
 
 interface RewrittenPage {

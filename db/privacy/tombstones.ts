@@ -8,7 +8,9 @@ import { inOneTrip } from "../postgres/one-trip.ts";
 export interface TombstoneRow {
   /** Id of the erasure. */
   readonly id: number;
-  /** True while the erasure has not processed all stored data. What is emptied meanwhile counts for its receipt. */
+  /**
+   * True while the erasure has not processed all stored data. Data that is emptied meanwhile counts for its receipt.
+   */
   readonly isOpen: boolean;
   readonly untilAt: number;
   readonly family: number;

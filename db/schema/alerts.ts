@@ -1,5 +1,15 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, integer, jsonb, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  text,
+  timestamp,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
 import { spikes } from "./spikes.ts";
 
 /**
@@ -29,6 +39,7 @@ export const alerts = pgTable(
     details: jsonb().notNull().default({}),
   },
   (t) => [
+    index("alerts_spike").on(t.spikeId),
     uniqueIndex("alerts_open").on(t.fingerprint).where(sql`state <> 'resolved'`),
     check("alerts_state", sql`${t.state} in ('firing', 'acknowledged', 'resolved')`),
     check("alerts_resolved_at", sql`(${t.state} = 'resolved') = (${t.resolvedAt} is not null)`),

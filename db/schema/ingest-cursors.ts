@@ -1,5 +1,15 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, date, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  boolean,
+  check,
+  date,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+} from "drizzle-orm/pg-core";
 
 /**
  * State of the list pass over one zone's day. Written by walk-days in the transaction of each page, by the holder of
@@ -21,6 +31,13 @@ export const ingestCursors = pgTable(
     newEntries: integer().notNull().default(0),
     /** Token of the next page of the pass; null before the first page and after the last. */
     continuationToken: text(),
+    /**
+     * Token of the list's last page, where the next short pass begins. Null while the latest ended pass has not shown
+     * that the list comes oldest first, and while the list has one page only.
+     */
+    tailToken: text(),
+    /** The pass began at `tailToken`. It ends as a short pass, also after another process has resumed it. */
+    beganAtTail: boolean().notNull().default(false),
     /** Null while the pass runs. */
     passResult: text({ enum: ["full", "short", "looped", "token_rejected"] }),
   },

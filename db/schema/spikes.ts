@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import {
   bigint,
+  boolean,
   check,
   doublePrecision,
   index,
@@ -11,6 +12,7 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import type { StoredSources } from "../../src/model/stored-sources.ts";
 
 export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4", "action"] as const;
 export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
@@ -70,8 +72,19 @@ export const spikes = pgTable(
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
     severity: text({ enum: ["warning", "error", "critical"] }).notNull(),
-    /** `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. */
-    kind: text({ enum: ["spike", "new-rule"] }).notNull(),
+    /**
+     * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: the source
+     * series of a zone, under the rule id of `SOURCES_RULE`.
+     */
+    kind: text({ enum: ["spike", "new-rule", "sources"] }).notNull(),
+    /** Different addresses in the window, up to a limit; null while nothing depends on them. */
+    addresses: integer(),
+    /** What decided the severity. */
+    gradedBy: text({ enum: ["addresses", "score", "both"] }),
+    /** Stored while sources were in shadow mode: raises no alert. */
+    isShadow: boolean().notNull().default(false),
+    /** Of kind `sources`: what fires and why. */
+    sources: jsonb().$type<StoredSources>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.
@@ -92,6 +105,8 @@ export const spikes = pgTable(
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
     check("spikes_window", sql`${t.windowMinutes} in (3, 15, 60)`),
     check("spikes_severity", sql`${t.severity} in ('warning', 'error', 'critical')`),
-    check("spikes_kind", sql`${t.kind} in ('spike', 'new-rule')`),
+    check("spikes_kind", sql`${t.kind} in ('spike', 'new-rule', 'sources')`),
+    check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
+    check("spikes_graded_by", sql`${t.gradedBy} in ('addresses', 'score', 'both')`),
   ],
 );

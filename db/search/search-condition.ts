@@ -28,8 +28,10 @@ export function toCondition(zoneId: number, query: EventQuery, spans: readonly S
 }
 
 /** A clause over `e`, of any table that has these columns. */
-function toClause({ columns, tests }: SearchClause): SQL {
-  return or(columns.flatMap((column) => tests.map((test) => toTest(column, test))));
+function toClause({ columns, tests, isNegated }: SearchClause): SQL {
+  const passes = or(columns.flatMap((column) => tests.map((test) => toTest(column, test))));
+  // A test of an absent text is neither true nor false.
+  return isNegated === true ? sql`(${passes}) is not true` : passes;
 }
 
 function toTest(column: SearchColumn, test: SearchTest): SQL {
@@ -92,7 +94,7 @@ function toWithin(text: SQL, network: string): SQL {
   ]);
 }
 
-function and(conditions: readonly SQL[]): SQL {
+export function and(conditions: readonly SQL[]): SQL {
   return sql`(${sql.join([...conditions], sql` and `)})`;
 }
 

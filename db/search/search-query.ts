@@ -18,8 +18,9 @@ export type SearchTest =
       readonly foldTo: string;
     };
 
-/** Some column passes some test. */
+/** Some column passes some test; negated, none does. */
 export interface SearchClause {
+  readonly isNegated?: true;
   readonly columns: readonly SearchColumn[];
   readonly tests: readonly SearchTest[];
 }

@@ -71,22 +71,26 @@ export async function assertFence(tx: Queryable, name: string, fence: number): P
 export interface Period {
   readonly name: string;
   readonly periodMs: number;
+  /** Periods begin this long after those that are aligned to the epoch. 0 by default. */
+  readonly offsetMs?: number;
 }
 
 /**
  * Returns the names of those periods that this caller has claimed. Each period is claimed by exactly one caller over
- * all replicas. Periods are aligned to the epoch on Postgres's clock. Call more often than once per period: a replica
+ * all replicas. Periods are aligned to the epoch, plus their offset, on Postgres's clock. Call more often than once per period: a replica
  * whose clock is ahead calls too early and claims nothing. A claimed period is spent even if its work then fails. A
  * missed period is skipped.
  */
 export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
   const names = periods.map(({ name }) => name);
   const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
+  const offsets = periods.map(({ offsetMs = 0 }) => offsetMs / 1_000);
   // Sorted by name, so that two replicas that claim the same periods lock them in the same order.
   const claimed = await db.execute<{ name: string }>(sql`
     insert into leases as held (name, due_at)
-    select name, to_timestamp((floor(extract(epoch from now()) / seconds) + 1) * seconds)
-    from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[]) as asked(name, seconds) order by name
+    select name, to_timestamp((floor((extract(epoch from now()) - shift) / seconds) + 1) * seconds + shift)
+    from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[], ${sql.param(offsets)}::numeric[])
+      as asked(name, seconds, shift) order by name
     on conflict (name) do update set due_at = excluded.due_at
     where held.due_at is null or held.due_at <= now()
     returning name`);
@@ -108,4 +112,14 @@ export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean>
     .from(leases)
     .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
   return held.length > 0;
+}
+
+const TICK = "tick.";
+
+/** Returns when each tick is due next, epoch ms, by name: `poll-events.101`. */
+export async function listTickTimes(db: Queryable): Promise<{ name: string; dueAt: number }[]> {
+  const { rows } = await db.execute<{ name: string; dueAt: number }>(sql`
+    select substr(name, ${TICK.length + 1}) as name, (extract(epoch from due_at) * 1000)::float8 as "dueAt"
+    from leases where starts_with(name, ${TICK}) and due_at is not null order by name limit 2000`);
+  return rows;
 }

@@ -43,10 +43,10 @@ export interface RaiseAlertsDeps {
 }
 
 /**
- * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, assess every spike once,
- * mute and group, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and written under
- * the lock of its spike, and moves on only from the transition that was read. An alert that cannot be raised does not stop
- * the others; the run then fails at its end and is tried again. Also raises the alerts about coverage.
+ * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, assess every spike
+ * once, mute and group, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and
+ * written under the lock of its spike, and only from the transition that was read. An alert that cannot be raised does
+ * not stop the others; the job then fails at its end and is tried again. Also raises the alerts about coverage.
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
   const overdueSince = new Map<number, number>();
@@ -141,9 +141,9 @@ async function raiseEach(
       const isGroupOpen = group !== undefined || openKeys.has(assessment.groupKey ?? "");
       // Decided without a lock: in most runs most spikes have no transition.
       const decision = decide(toSituation(assessment, alert, isGroupOpen), context);
-      const isNews =
+      const isChanged =
         decision !== null || (row !== null && alert !== null && isOutdated(row, alert, assessment));
-      if (!isNews) continue;
+      if (!isChanged) continue;
       const resolve = row === null || alert === null ? null : toQuietResolve(row, alert, spike, decision);
       if (resolve !== null) quiet.push(resolve);
       else reasons.push(...(await raiseSpike(database, { spikeId: spike.id, group }, context, assess)));

@@ -5,7 +5,7 @@ import { parseDetails } from "../../src/alerting/alert-details.ts";
 import { notifiedChannels } from "../../src/alerting/alert-history.ts";
 import { NOBODY, nextAlert, toAlertRecord } from "../../src/alerting/alert-record.ts";
 import { addLinks } from "../../src/alerting/message/add-links.ts";
-import { buildSelfMessage, type SelfNews } from "../../src/alerting/message/self-message.ts";
+import { buildSelfMessage, type SelfMessageFacts } from "../../src/alerting/message/self-message.ts";
 import type { CoverageNews } from "../../src/alerting/self/coverage-alert.ts";
 import { reasonOf, type SelfRoute, type SelfSubject } from "../../src/alerting/self-alert.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -71,7 +71,7 @@ async function updateHeadline({ db }: Database, row: AlertRow, headline: string)
 
 interface SelfTransition extends SelfAlert {
   readonly news: CoverageNews;
-  readonly reason: SelfNews["reason"];
+  readonly reason: SelfMessageFacts["reason"];
   readonly route: SelfRoute;
 }
 

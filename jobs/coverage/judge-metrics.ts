@@ -27,7 +27,7 @@ export interface JudgeMetricsDeps {
 
 /** Result of comparing the metrics of a zone. */
 export interface MetricsVerdict {
-  /** UTC days, epoch ms of their start, whose metrics agree with what is stored in every rule. */
+  /** UTC days, epoch ms of their start, on which the metrics of every rule agree with the stored events. */
   readonly confirmedDays: ReadonlySet<number>;
   /** Counts above the stored ones that a second proof of their day has not explained, by day. */
   readonly accepted: ReadonlyMap<string, readonly MetricAbove[]>;

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
+import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
 import { lockHours, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readHourContents } from "../../db/coverage/hour-contents.ts";
 import { writeLooks } from "../../db/coverage/hour-looks.ts";
 import {
   type HourComparison,
@@ -16,6 +18,7 @@ import { inTransaction } from "../../db/postgres/transaction.ts";
 import { assertFence } from "../../db/service/leases.ts";
 import { type CellCounts, type ComparedHour, compareCounts } from "../../src/coverage/compare-counts.ts";
 import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
+import { findSealFaults } from "../../src/coverage/find-seal-faults.ts";
 import { countDeficits, isAsSealed, toCountsLook } from "../../src/coverage/judge-counts.ts";
 import { isSearchedAndSettled } from "../../src/coverage/plan-closing-search.ts";
 import { planComparison } from "../../src/coverage/plan-comparison.ts";
@@ -103,8 +106,15 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   );
   await mergeSurplus(deps, zone, { found, compared, at });
   const checked = await recount(database.db, zoneId, { found, upstream });
+  const faults = await findOldFaults(database.db, zoneId, compared);
   const { reopened, open } = await inTransaction(database, async ({ tx }) => {
-    const recorded = await record(tx, zoneId, { checked, upstream, at, lastProofMs: deps.lastProofMs });
+    const recorded = await record(tx, zoneId, {
+      checked,
+      faults,
+      upstream,
+      at,
+      lastProofMs: deps.lastProofMs,
+    });
     await assertFence(tx, zone.lease.name, zone.lease.fence);
     return recorded;
   });
@@ -144,8 +154,8 @@ async function mergeSurplus(
   const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
   for (const hour of found) {
     const before = known.get(hour.startsAt);
-    // A sealed hour of an earlier version may hold doubles that hide losses. It is checked once.
-    const isUnknown = before?.state === "sealed" && before.looks.counts === undefined;
+    // Doubles in an hour that an earlier version sealed may hide losses. The hour is checked once.
+    const isUnknown = before !== undefined && isOfEarlierVersion(before);
     const isAccepted = before?.state === "sealed" && isAsSealed(before, hour);
     if (!isUnknown && (countDeficits(hour).count === 0 || isAccepted)) continue;
     const reason = "A log id was stored under two times.";
@@ -180,8 +190,39 @@ async function recount(
   return found.map((hour) => recounted.get(hour.startsAt) ?? hour);
 }
 
+/**
+ * Returns whether an earlier version sealed the hour, and this version has not compared it yet. Earlier versions
+ * stored no looks.
+ */
+function isOfEarlierVersion({ state, looks }: CoveredHour): boolean {
+  return state === "sealed" && looks.counts === undefined;
+}
+
+/**
+ * Returns what contradicts the seals of an earlier version, by hour: earlier versions accepted some seals that this
+ * version does not. Reads every event of these hours, once after the upgrade.
+ */
+async function findOldFaults(
+  db: Queryable,
+  zoneId: number,
+  compared: readonly CoveredHour[],
+): Promise<Map<number, string>> {
+  const faults = new Map<number, string>();
+  const old = compared.filter(isOfEarlierVersion).map(({ startsAt }) => startsAt);
+  if (old.length === 0) return faults;
+  const span = { from: Math.min(...old), to: Math.max(...old) + 1 };
+  for (const hour of await readCoverageHours(db, zoneId, span)) {
+    if (!isOfEarlierVersion(hour)) continue;
+    const [fault] = findSealFaults(hour, await readHourContents(db, zoneId, hour.startsAt));
+    if (fault !== undefined) faults.set(hour.startsAt, fault.text);
+  }
+  return faults;
+}
+
 interface Checked {
   readonly checked: readonly ComparedHour[];
+  /** What contradicts the seals of an earlier version, by hour. */
+  readonly faults: ReadonlyMap<number, string>;
   readonly upstream: CellCounts;
   readonly at: number;
   readonly lastProofMs: number;
@@ -191,7 +232,11 @@ interface Checked {
  * Stores the comparison: looks, withdrawn seals, last proofs, and the cells of open hours that differ. The result for
  * an hour that gained an event meanwhile is not stored as a look.
  */
-async function record(tx: Queryable, zoneId: number, { checked, upstream, at, lastProofMs }: Checked) {
+async function record(
+  tx: Queryable,
+  zoneId: number,
+  { checked, faults, upstream, at, lastProofMs }: Checked,
+) {
   const starts = checked.map(({ startsAt }) => startsAt);
   const locked = await lockHours(tx, zoneId, starts);
   const compared = locked.flatMap((before) => {
@@ -200,18 +245,21 @@ async function record(tx: Queryable, zoneId: number, { checked, upstream, at, la
   });
   const isQuiet = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
   const sealed = compared.filter(({ before }) => before.state === "sealed");
-  const differing = sealed.filter((one) => isQuiet(one) && !isAsSealed(one.before, one.hour));
-  const reopened = differing.map(({ hour }) => ({
-    startsAt: hour.startsAt,
-    reason: `The platform counts ${hour.upstreamCount} events, ${hour.storedCount} are stored.`,
-    isProvenAnew: false,
-  }));
+  const isBroken = ({ before, hour }: (typeof compared)[number]) =>
+    !isAsSealed(before, hour) || faults.has(hour.startsAt);
+  const broken = sealed.filter((one) => isQuiet(one) && isBroken(one));
+  const reopened = broken.map(({ hour: { startsAt, upstreamCount, storedCount } }) => {
+    const fault = faults.get(startsAt);
+    const counts = `The platform counts ${upstreamCount} events, ${storedCount} are stored.`;
+    const reason = fault === undefined ? counts : `${counts} The seal of an earlier version shows ${fault}.`;
+    return { startsAt, reason, isProvenAnew: fault !== undefined };
+  });
   await reopenHours(tx, zoneId, reopened, at);
-  const confirmed = sealed.filter((one) => isQuiet(one) && !differing.includes(one));
+  const confirmed = sealed.filter((one) => isQuiet(one) && !broken.includes(one));
   const old = confirmed.flatMap(({ hour: { startsAt } }) => (startsAt <= at - lastProofMs ? [startsAt] : []));
   if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
 
-  const open = compared.filter((one) => one.before.state === "open" || differing.includes(one));
+  const open = compared.filter((one) => one.before.state === "open" || broken.includes(one));
   // The look of a sealed hour's seal stays. An hour sealed by an earlier version has none, so it gets one.
   const unlooked = confirmed.filter(({ before }) => before.looks.counts === undefined);
   const looks = [...open.filter(isQuiet), ...unlooked].map(({ before, hour }) => {

@@ -111,12 +111,12 @@ async function reportZone(
   const [gapPrint, lossPrint] = [gapFingerprint(zoneId), lossFingerprint(zoneId)];
   const [gapRow, lossRow] = [rows.get(gapPrint) ?? null, rows.get(lossPrint) ?? null];
   const gapNews = assessGaps(nowMs, zoneId, gapRow && toAlertRecord(gapRow), gaps);
-  const isGapTold = gapNews !== null && gapNews.reason !== "resolved";
+  const isGapReported = gapNews !== null && gapNews.reason !== "resolved";
   const expiresAt = oldestOpenAt === null ? null : oldestOpenAt - horizonAt(nowMs) + nowMs;
   const isWaiting = isDecidedSoon(deps, zoneId, expiresAt, nowMs);
   const hoursLeft = expiresAt === null ? null : Math.max(0, expiresAt - nowMs) / HOUR_MS;
-  const standing = { hoursLeft, watchedSince, isGapTold: isGapTold || isWaiting };
-  const lossNews = assessLoss(nowMs, zoneId, lossRow && toAlertRecord(lossRow), standing);
+  const lossState = { hoursLeft, watchedSince, isGapReported: isGapReported || isWaiting };
+  const lossNews = assessLoss(nowMs, zoneId, lossRow && toAlertRecord(lossRow), lossState);
   const about = "coverage";
   const gap = { about, zoneId, fingerprint: gapPrint, row: gapRow, news: gapNews, nowMs };
   const loss = { about, zoneId, fingerprint: lossPrint, row: lossRow, news: lossNews, nowMs };

@@ -8,13 +8,13 @@ import { MINUTE_MS } from "../../src/lib/units.ts";
  * minute, and at the first roll-up with events of a new minute, because the search has then passed the minute before.
  */
 export function createAfterRollUp(clock: Clock, enqueue: () => void) {
-  const seen = new Map<number, { readonly rungAtMinute: number; readonly newestMs: number }>();
+  const seen = new Map<number, { readonly atMinute: number; readonly newestMs: number }>();
   return (zoneId: number, { oldestMs, newestMs }: { oldestMs: number; newestMs: number }): void => {
     const minute = Math.floor(clock() / MINUTE_MS);
     const last = seen.get(zoneId);
-    const isNew = last === undefined || last.rungAtMinute !== minute || newestMs > last.newestMs;
+    const isNew = last === undefined || last.atMinute !== minute || newestMs > last.newestMs;
     if (!isNew && oldestMs >= minute * MINUTE_MS) return;
-    seen.set(zoneId, { rungAtMinute: minute, newestMs: Math.max(newestMs, last?.newestMs ?? 0) });
+    seen.set(zoneId, { atMinute: minute, newestMs: Math.max(newestMs, last?.newestMs ?? 0) });
     enqueue();
   };
 }

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
+import { readRuleAddresses } from "../../db/detection/source-events.ts";
 import { collectEvidence, noEvidence } from "../../db/detection/spike-evidence.ts";
 import {
   openSpike,
+  type RuleSpikeRow,
   readAttacks,
   readMinuteCounts,
   readOpenSpikes,
@@ -10,11 +12,11 @@ import {
   readSearchedThrough,
   readStaleSeries,
   type SeriesKey,
-  type SpikeRow,
   updateSpike,
 } from "../../db/detection/spikes.ts";
 import { assessSeries, type SeriesOutcome } from "../../src/detection/assess-series.ts";
-import { type Episode, gradeSeverity } from "../../src/detection/episode.ts";
+import type { Episode } from "../../src/detection/episode.ts";
+import { type GradedBy, gradeSpike, isGradedByAddresses } from "../../src/detection/grade-spike.ts";
 import {
   type Candidate,
   planTick,
@@ -24,7 +26,8 @@ import {
   type TickSpan,
 } from "../../src/detection/plan-tick.ts";
 import { DEFAULT_Z, FLOOR } from "../../src/detection/policy.ts";
-import { createRiseCounter, raiseSeverity } from "../../src/detection/raise-severity.ts";
+import { createRiseCounter } from "../../src/detection/raise-severity.ts";
+import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
 import {
   isSameEpisode,
   type StoredEpisode,
@@ -42,6 +45,8 @@ import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
+/** More different addresses than this are not counted: the severity no longer depends on them. */
+const COUNTED_ADDRESSES = 200;
 
 export interface DetectSpikesDeps {
   readonly database: Database;
@@ -100,10 +105,12 @@ async function detectSpikes(
   await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
   const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
-  return writeOutcomes(db, tick, assessed.map(compareWithin(assessed)));
+  const graded: Assessed[] = [];
+  for (const one of assessed.map(compareWithin(assessed))) graded.push(await grade(db, one));
+  return writeOutcomes(db, tick, graded);
 }
 
-type OpenSpike = Candidate<SpikeRow>;
+type OpenSpike = Candidate<RuleSpikeRow>;
 
 interface Tick {
   readonly span: TickSpan;
@@ -113,7 +120,7 @@ interface Tick {
 async function readTick(
   db: Queryable,
   nowMs: number,
-  { sensitivityOf, atLeast }: Pick<TickInput<SpikeRow>, "sensitivityOf"> & { atLeast: number },
+  { sensitivityOf, atLeast }: Pick<TickInput<RuleSpikeRow>, "sensitivityOf"> & { atLeast: number },
 ): Promise<Tick> {
   const span = spanOfTick(nowMs);
   const { oldestMs, settledMs } = span;
@@ -131,10 +138,14 @@ async function readTick(
   };
 }
 
+const NOT_GRADED = { addresses: null, gradedBy: null };
+
 interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
   readonly companions: number;
+  readonly addresses: number | null;
+  readonly gradedBy: GradedBy | null;
 }
 
 function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): Assessed[] {
@@ -146,27 +157,37 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
     firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
     thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
   });
-  return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0 }];
+  return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0, ...NOT_GRADED }];
 }
 
-/**
- * Returns a function that counts, for a spike, the other rules of its zone that rose with it. They raise its
- * severity.
- */
+/** Returns a function that counts, for a spike, the other rules of its zone that rose with it. */
 function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
   const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
   const companies = new Map(
     [...zones].map(([zoneId, inZone]) => [zoneId, createRiseCounter(inZone.map(({ episode }) => episode))]),
   );
   return (one) => {
-    const { row, zoneId, z } = one.candidate;
+    const { row, zoneId } = one.candidate;
     const rising = companies.get(zoneId)?.(one.episode) ?? 0;
     // Includes those that have closed by now.
-    const companions = Math.max(rising, row?.companions ?? 0);
-    const graded = gradeSeverity(one.episode.score, z);
-    const severity = raiseSeverity(graded, companions, one.episode.severity);
-    return { ...one, companions, episode: { ...one.episode, severity } };
+    return { ...one, companions: Math.max(rising, row?.companions ?? 0) };
   };
+}
+
+/** Grades a spike by its score, its company and, where it depends on them, its different addresses. */
+async function grade(db: Queryable, one: Assessed): Promise<Assessed> {
+  const { row, zoneId, ruleId, z, tested } = one.candidate;
+  const { score, windowMinutes } = one.episode;
+  const strength = { score, z, companions: one.companions };
+  let addresses = row?.addresses ?? null;
+  if (isGradedByAddresses(strength) && (addresses ?? 0) < COUNTED_ADDRESSES) {
+    const to = (tested.at(-1) ?? 0) + 1;
+    const scope = { zoneId, ruleId, from: to - windowMinutes, to, limit: COUNTED_ADDRESSES };
+    const found = new Set((await readRuleAddresses(db, scope)).map(toSourceAddress)).size;
+    if (found > 0) addresses = Math.max(addresses ?? 0, found);
+  }
+  const { severity, gradedBy } = gradeSpike({ ...strength, addresses, before: row?.severity });
+  return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
 }
 
 async function writeOutcomes(
@@ -200,7 +221,7 @@ async function writeOutcomes(
   return detected;
 }
 
-function hasEvidence({ evidence }: SpikeRow): boolean {
+function hasEvidence({ evidence }: RuleSpikeRow): boolean {
   return evidence.sampled > 0;
 }
 
@@ -219,7 +240,7 @@ function byUrgency(one: Assessed, other: Assessed): number {
 }
 
 /** Returns the time before which no event can be part of an open spike. */
-function windowStartMs({ openedAt }: Pick<SpikeRow, "openedAt">): number {
+function windowStartMs({ openedAt }: Pick<RuleSpikeRow, "openedAt">): number {
   return openedAt.getTime() - LONGEST_WINDOW * MINUTE_MS;
 }
 

@@ -64,7 +64,7 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
   });
   if (due.length === 0) return;
   const run = {
-    told: [] as SeriesKey[],
+    answered: [] as SeriesKey[],
     failed: new Map<string, number>(),
     refused: new Set<number>(),
     isPaused: false,
@@ -80,17 +80,22 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
   };
   const ended = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
   log.info(
-    { due: due.length, told: run.told.length, failed: Object.fromEntries(run.failed) },
+    { due: due.length, answered: run.answered.length, failed: Object.fromEntries(run.failed) },
     "rule metrics stored",
   );
   for (const one of ended) if (one.status === "rejected") throw one.reason;
-  await reportBeyond(deps, run.told, nowMs);
+  await reportBeyond(deps, run.answered, nowMs);
 }
 
 interface Asking {
   readonly rule: SeriesKey;
   readonly lease: HeldLease;
-  readonly run: { told: SeriesKey[]; failed: Map<string, number>; refused: Set<number>; isPaused: boolean };
+  readonly run: {
+    answered: SeriesKey[];
+    failed: Map<string, number>;
+    refused: Set<number>;
+    isPaused: boolean;
+  };
 }
 
 async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Asking, signal: AbortSignal) {
@@ -104,9 +109,9 @@ async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Ask
   };
   try {
     const { zoneId: shieldZoneId, ruleId } = rule;
-    const told = toDailyCounts(await deps.edge.getRuleMetrics({ shieldZoneId, ruleId }, signal));
-    await keep(told.filter(isPlausible(askedAtMs)), DAY_MS);
-    run.told.push(rule);
+    const counts = toDailyCounts(await deps.edge.getRuleMetrics({ shieldZoneId, ruleId }, signal));
+    await keep(counts.filter(isPlausible(askedAtMs)), DAY_MS);
+    run.answered.push(rule);
   } catch (thrown) {
     if (!(thrown instanceof EdgeError)) throw thrown;
     const { code, disposition } = thrown;
@@ -134,10 +139,10 @@ function isPlausible(nowMs: number): (counts: DailyCounts) => boolean {
  */
 async function reportBeyond(
   { database, log }: SnapshotRuleMetricsDeps,
-  told: readonly SeriesKey[],
+  answered: readonly SeriesKey[],
   nowMs: number,
 ) {
-  for (const [zoneId, rules] of Map.groupBy(told, (rule) => rule.zoneId)) {
+  for (const [zoneId, rules] of Map.groupBy(answered, (rule) => rule.zoneId)) {
     const ruleIds = rules.map(({ ruleId }) => ruleId);
     const span = { fromMs: nowMs - OVERVIEW_DAYS * DAY_MS, toMs: nowMs, ruleIds };
     const { beyond } = await compareDays(database.db, zoneId, span);

@@ -34,8 +34,8 @@ export interface JudgeHeldDeps {
 }
 
 /**
- * Judges the data that was held back while the pseudonym key was missing, and stores it. Does nothing while the key
- * is still missing. After a kill the next run continues. Of two concurrent runs one works.
+ * Judges the data that was held back while the pseudonym key was missing, and stores it. Does nothing while the key is
+ * still missing. After a kill the next job continues. If two jobs run at once, only one works.
  */
 export function createJudgeHeldJob(deps: JudgeHeldDeps): AnyJob {
   return defineJob({

@@ -8,7 +8,7 @@ import type { PageAnswer, PageTask, SentDigest } from "./list-page-worker.ts";
 /** A page of the list as it is stored, with its other facts. */
 export type ListPageDigest = Omit<SentDigest, "envelope">;
 
-/** Members that the answer must have beside its entries before its next page is requested. */
+/** Members that the answer must have, besides its entries, before its next page is requested. */
 const NEEDED = ["hasMoreData", "continuationToken"];
 
 /**

@@ -21,7 +21,7 @@ const LEASE_TTL_MS = 15_000;
 
 export interface PollEventsDeps extends ResolveEventsDeps {
   readonly log: Log;
-  /** The newest minutes are read again when the last read is older than this. */
+  /** Half a period. The newest minutes are read again when the last read is older than this. */
   readonly freshMs: number;
   /** Length of the time before the last read that is read again, for late events. */
   readonly overlapMs: number;
@@ -74,13 +74,17 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   const skipped = new Set<number>();
   const closed = new Set<number>();
   let failuresInARow = 0;
+  // A long run reads the newest minutes again after a whole period, so that the backfills of many zones leave requests
+  // for each other.
+  let freshMs = deps.freshMs;
   while (!signal.aborted) {
     const now = clock();
     const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
     const hours = await readCoveredHours(database.db, zoneId, range);
     // Once per run: an hour whose closing search finds something is left to the next run, however the clock moves.
     const untried = hours.filter(({ startsAt }) => !skipped.has(startsAt) && !closed.has(startsAt));
-    const open = planSearch(now, [...hours, ...asSearched(skipped)], deps);
+    const open = planSearch(now, [...hours, ...asSearched(skipped)], { ...deps, freshMs });
+    freshMs = 2 * deps.freshMs;
     const span = open ?? planClosingSearch(now, untried, deps);
     if (span === null) break;
     if (open === null) closed.add(span.hour);

@@ -41,8 +41,8 @@ export interface EntriesToStore<Entry> extends EntryReader<Entry> {
 }
 
 /**
- * Stores entries of the routes with the search language, in which every dimension is known. While the list still
- * shows the day, the record is left to the list, whose record holds more.
+ * Stores entries of the routes with the search language, which have every dimension. While the list still shows the
+ * day, the record comes from the list, because the list's record has more fields.
  */
 export async function storeEntries<Entry>(
   deps: StoreEntriesDeps,

@@ -15,6 +15,7 @@ import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
+import { watchPageOrder } from "../../src/ingest/page-order.ts";
 import { isPassedNews } from "../../src/ingest/plan-pass.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -65,7 +66,8 @@ export function walkLeaseName(zoneId: number, dayStart: number): string {
 }
 
 /**
- * Walks one pass over a day's list, or the rest of one. Each page is stored with its ledger entry and the cursor in
+ * Walks one pass over a day's list, or the rest of one. If earlier passes showed that the list comes oldest first, a
+ * short pass begins at the list's last page. Each page is stored with its ledger entry and the cursor in
  * one transaction, so a killed pass resumes where it stopped. A full pass is stored as a look at each of its hours.
  * Returns the pass as it ended. Returns null when the signal ended it before that, or when its token was refused and
  * it has to begin again.
@@ -82,7 +84,11 @@ export async function walkDay(
   const pass =
     plan === "resume" && state !== null
       ? state
-      : await beginListPass(database.db, zoneId, name, { fence: lease.fence, startedAt: clock() });
+      : await beginListPass(database.db, zoneId, name, {
+          fence: lease.fence,
+          startedAt: clock(),
+          atTail: plan === "short",
+        });
   try {
     const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
     if (ended?.passResult === "full") await recordListLooks(database, day, ended);
@@ -132,6 +138,7 @@ async function walkPass(
   const seenPages = new Set<string>();
   let stalledPages = 0;
   let current = pass;
+  const order = watchPageOrder(pass.beganAtTail);
   let expectNew = false;
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
@@ -145,11 +152,16 @@ async function walkPass(
       outsideDay += await noteWrongTimes(deps.database.db, zoneId, { dayStart, atMs: deps.clock() }, nearDay);
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
     seenPages.add(pageHash);
+    order.add(page.content);
     const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
-      if (page.looped || stalledPages > MAX_STALLED_PAGES) return "looped";
-      if (page.nextToken === null) return "full";
+      if (page.looped || stalledPages > MAX_STALLED_PAGES) return { passResult: "looped", tailToken: null };
+      if (page.nextToken === null) {
+        const tailToken = order.isOldestFirst() ? page.token : null;
+        return { passResult: pass.beganAtTail ? "short" : "full", tailToken };
+      }
       const isNews = { ...page.content, newEntries };
-      return mayStop && isPassedNews(isNews, previous, { earliestNew }) ? "short" : null;
+      const isPassed = mayStop && isPassedNews(isNews, previous, { earliestNew });
+      return { passResult: isPassed ? "short" : null, tailToken: null };
     });
     const { stored } = walked;
     current = walked.pass;
@@ -176,7 +188,7 @@ async function storeListPage(
   deps: WalkDayDeps,
   { zoneId, dayStart, lease, conclude: concludeMore }: DayToWalk,
   { current, page, expectNew }: WalkedPage,
-  resultOf: (newEntries: number) => PassResult | null,
+  endOf: (newEntries: number) => { passResult: PassResult | null; tailToken: string | null },
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
   const { database, partitions, clock, erasures } = deps;
   const { content, isKnown, rawBlocks, hours } = page;
@@ -193,7 +205,7 @@ async function storeListPage(
       lastAt: content.lastAt,
       hours,
       nextToken: page.nextToken,
-      passResult: resultOf(stored.inserted),
+      ...endOf(stored.inserted),
     });
     await concludeMore?.(tx, stored);
     return recorded;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import { eraseSourceUsual } from "../../db/privacy/erase-source-usual.ts";
 import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
 import { readTombstones } from "../../db/privacy/tombstones.ts";
 import type { Clock } from "../../src/lib/clock.ts";
@@ -38,6 +39,7 @@ export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeft
         if (judge === null) return;
         const { match } = judge;
         const replace = (ip: string) => (match(ip) === null ? null : ERASED);
+        await eraseSourceUsual(database.db, zoneId, (ip) => match(ip) !== null);
         const writtenIn = { from: requestedAt - HOUR_MS, to: Math.max(requestedAt, untilAt) + WRITING_MS };
         await rewriteDerived(
           database,

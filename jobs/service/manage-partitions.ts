@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
+import { forgetSessions } from "../../db/keys/sessions.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
 import { deleteExpired } from "../../db/privacy/retention.ts";
 import { forgetReplicas } from "../../db/service/replicas.ts";
@@ -20,6 +21,8 @@ const DAYS_BACK = 3;
 const DAYS_AHEAD = 3;
 /** How long the status names a process that has ended. */
 const REPLICAS_KEPT_MS = 7 * DAY_MS;
+/** How long an unused session and a link that signs in stay in their tables. */
+const SESSIONS_KEPT_MS = 30 * DAY_MS;
 
 export interface ManagePartitionsDeps {
   readonly database: Database;
@@ -56,13 +59,19 @@ export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
         ...(await dropPartitionsBefore(database, "waf_events", keptSince(retention.eventDays))),
         ...(await dropPartitionsBefore(database, "raw_blocks", keptSince(retention.rawDays))),
       ];
-      await deleteExpired(database.db, {
-        rawFrom: keptFrom(now, retention.rawDays),
-        eventsFrom: keptFrom(now, retention.eventDays),
-        rollUpsFrom: keptFrom(now, retention.rollUpDays),
-      });
+      await deleteExpired(
+        database.db,
+        {
+          rawFrom: keptFrom(now, retention.rawDays),
+          eventsFrom: keptFrom(now, retention.eventDays),
+          rollUpsFrom: keptFrom(now, retention.rollUpDays),
+          addressesFrom: keptFrom(now, retention.ipDays),
+        },
+        now,
+      );
       if (archive !== null) await cleanArchive({ database, log, retention, archive, hotDays }, now);
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
+      await forgetSessions(database.db, SESSIONS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");
     },
   });

@@ -24,13 +24,13 @@ const CALM_EVERY_MS = 30_000;
  * retry that is due. It may enqueue too often. A job without due work does nothing.
  */
 export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob {
-  const rungAt = new Map<string, number>();
+  const enqueuedAt = new Map<string, number>();
   /**
    * Returns whether `job` was last enqueued here at least `everyMs` ago, or never. A clock that was set back counts
    * as long ago.
    */
   const isLongAgo = (job: string, everyMs: number, nowMs: number) => {
-    const at = rungAt.get(job);
+    const at = enqueuedAt.get(job);
     return at === undefined || Math.abs(nowMs - at) >= everyMs;
   };
   return defineJob({
@@ -52,7 +52,7 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
         ...(isRaiseDue ? ["raise-alerts" as const] : []),
         ...(work.dueNotifications ? ["deliver-alerts" as const] : []),
       ];
-      for (const job of due) rungAt.set(job, nowMs);
+      for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
       // A job that cannot be enqueued does not stop the others.

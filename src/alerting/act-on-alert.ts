@@ -4,10 +4,10 @@ import { gravestSeverity, notifiedChannels } from "./alert-history.ts";
 import { type AlertRecord, NOBODY, nextAlert, type Transition } from "./alert-record.ts";
 import { nameSeries } from "./message/headline.ts";
 
-/** Of a note in a headline; the whole of it is with the alert. */
+/** Characters of a note that the headline quotes; the alert keeps the whole note. */
 const NOTE_CHARS = 120;
 
-/** What a person does to an alert. */
+/** An act of a person on an alert. */
 export interface PersonsAct {
   /** Hostile text, like the note. */
   readonly by: string;
@@ -17,8 +17,8 @@ export interface PersonsAct {
 }
 
 /**
- * The alert's history with an acknowledgement at its end: it ends the repeats, and whoever was told of the firing is told
- * who is on it, where a channel can show that without ringing again.
+ * Returns the alert's history with an acknowledgement at its end. The acknowledgement ends the reminders. Channels that
+ * were notified of the firing show who acknowledged it, if they can do so without a notification.
  */
 export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
   const entry: Transition = {
@@ -40,8 +40,8 @@ export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
 }
 
 /**
- * The alert resolved by a person: the lifecycle's own transition, for every channel that was told of the firing. The spike
- * stays the one it covers, so that it is not raised again; only a later spike is.
+ * Returns the alert as resolved by a person, with a `resolved` transition for every channel that was notified of the
+ * firing. The alert keeps its spike, so the spike is not raised again; a later spike is.
  */
 export function resolveByHand(
   alert: AlertRecord,
@@ -59,8 +59,9 @@ export function resolveByHand(
 }
 
 /**
- * What the channels are told of it: the last message, ended. Its headline says who, because the attack may well go on.
- * @throws {ZodError} when the stored message is not one.
+ * Returns the message for the channels: the alert's last message, as resolved. The headline names the person, because
+ * the attack may continue.
+ * @throws {ZodError} if the stored message cannot be read
  */
 export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: PersonsAct): AlertMessage {
   const message = alertMessage.parse(stored);
@@ -75,9 +76,9 @@ export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: Pers
 }
 
 /**
- * What the channels are told of an acknowledgement: the last message, taken on. `takenBy` is who acknowledged the alert
- * before, where the act only adds a note.
- * @throws {ZodError} when the stored message is not one.
+ * Returns the message for the channels: the alert's last message, as acknowledged. `takenBy` is the person who
+ * acknowledged the alert before, if the act only adds a note.
+ * @throws {ZodError} if the stored message cannot be read
  */
 export function toAcknowledgedMessage(
   stored: unknown,
@@ -96,7 +97,7 @@ export function toAcknowledgedMessage(
   };
 }
 
-/** What was counted while it fired says nothing about its end. */
+/** Omits the counts of the firing, because they do not describe its end. */
 function nameWhat({ zoneId, zoneName, ruleId, headline }: AlertMessage): string {
   return zoneId === null || ruleId === null ? headline : nameSeries({ zoneId, zoneName, ruleId });
 }

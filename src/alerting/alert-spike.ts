@@ -1,4 +1,6 @@
 import type { Severity } from "../model/severity.ts";
+import type { SourceTrait, SourceTraits } from "../model/source-traits.ts";
+import type { StoredSources } from "../model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "../model/zones.ts";
 
 type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
@@ -8,7 +10,7 @@ export interface StoredSpike {
   readonly id: number;
   readonly zoneId: number;
   readonly ruleId: string;
-  readonly kind: "spike" | "new-rule";
+  readonly kind: "spike" | "new-rule" | "sources";
   readonly severity: Exclude<Severity, "info">;
   readonly openedAt: Date;
   readonly closedAt: Date | null;
@@ -20,6 +22,11 @@ export interface StoredSpike {
   readonly peak: number;
   /** Other rules of the zone that rose in the same minutes. */
   readonly companions?: number;
+  /** Different addresses in the window, and what decided the severity; null or left out if it did not depend on them. */
+  readonly addresses?: number | null;
+  readonly gradedBy?: "addresses" | "score" | "both" | null;
+  /** Of kind `sources`. */
+  readonly sources?: StoredSources | null;
   readonly evidence: {
     readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;
     readonly sparkline: readonly number[];
@@ -31,6 +38,7 @@ export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | 
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  readonly traits?: SourceTraits;
 }
 
 /** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
@@ -50,5 +58,30 @@ export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
     severity: rest.kind === "new-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,
+    traits: traitsOf(spike),
+  };
+}
+
+/** Values that so many of the events share describe an alert. */
+const MOST = 0.5;
+
+const TRAIT_OF = {
+  rules_per_ip: "ip",
+  ips_per_ja4: "ja4",
+  ips_per_url: "url",
+  ips_per_ua: null,
+  ips_per_asn: "asn",
+} as const;
+
+function traitsOf({ evidence: { top }, sources }: StoredSpike): SourceTraits {
+  const shared = (rows: TopValues) => rows.filter(({ share }) => share >= MOST).map(({ value }) => value);
+  const fired = (trait: SourceTrait) =>
+    (sources?.findings ?? []).filter(({ kind }) => TRAIT_OF[kind] === trait).map(({ key }) => key);
+  return {
+    ip: [...fired("ip"), ...shared(top.ip)],
+    asn: [...fired("asn"), ...shared(top.asn)],
+    country: shared(top.country),
+    ja4: [...fired("ja4"), ...shared(top.ja4)],
+    url: [...fired("url"), ...shared(top.path)],
   };
 }

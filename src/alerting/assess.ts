@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AdviceRow } from "../model/advice-row.ts";
 import type { LaterMessage } from "../model/later-message.ts";
+import { advisedRuleOf } from "../model/stored-sources.ts";
 import type { Subject } from "../model/subject.ts";
 import { type AdviceStatus, adviceStatus } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
@@ -51,7 +52,7 @@ function assess(spike: AlertSpike, { asks, silences, nowMs, routing, firing }: C
   const route = planRoute(routing, spike, nowMs);
   return {
     spike,
-    advice: adviceStatus(spike, asks, nowMs),
+    advice: adviceStatus({ ...spike, ruleId: advisedRuleOf(spike) ?? spike.ruleId }, asks, nowMs),
     silencedBy: findSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,

@@ -165,7 +165,7 @@ function isWorse({ alert, occurrence }: Facts): boolean {
   return alert !== null && isGraver(occurrence.severity, gravestSeverity(alert));
 }
 
-/** A `worse` or a `repeat` that is due also names the new members, so that every channel learns of them at once. */
+/** A due `worse` or `repeat` also names the new members, so that every channel is notified of them at once. */
 function hasDueMembers(facts: Facts): boolean {
   const { alert, newMembersIntervalMs, nowMs } = facts;
   if (alert === null || newMembersIntervalMs == null) return false;

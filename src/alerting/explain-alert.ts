@@ -177,7 +177,7 @@ function toSpike(
     id: 1,
     zoneId: zoneId ?? 0,
     ruleId: ruleId ?? "",
-    kind: kind === "new-rule" ? "new-rule" : "spike",
+    kind: kind === "new-rule" || kind === "sources" ? kind : "spike",
     severity,
     openedAtMs: nowMs - groupWaitMs,
     closedAtMs: null,

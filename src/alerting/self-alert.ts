@@ -24,8 +24,8 @@ export interface SelfRoute {
 }
 
 /**
- * Returns the channels of the routes for the kind `self`, or those of the root route if there is none. A silence mutes such
- * an alert like every other. Quiet hours do not: nobody would look for it in the morning.
+ * Returns the channels of the routes for the kind `self`, or those of the root route if there is none. A silence mutes
+ * such an alert like every other. Quiet hours do not, because nobody would look for it in the morning.
  */
 export function routeSelf(
   { routing, silences, nowMs }: { routing: Routing; silences: readonly Silence[]; nowMs: number },

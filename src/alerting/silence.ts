@@ -2,6 +2,7 @@ import { z } from "zod";
 import { severities } from "../model/alert-message.ts";
 import type { AlertSubject } from "../model/fingerprint.ts";
 import type { Severity } from "../model/severity.ts";
+import { matchesSources, type SourceTraits } from "../model/source-traits.ts";
 
 /**
  * Which alerts a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
@@ -13,9 +14,14 @@ export const Matchers = z
     rule: z.array(z.string().min(1)).min(1).optional(),
     severity: z.array(z.enum(severities)).min(1).optional(),
     kind: z.array(z.string().min(1)).min(1).optional(),
+    ip: z.array(z.string().min(1)).min(1).optional(),
+    asn: z.array(z.string().min(1)).min(1).optional(),
+    country: z.array(z.string().min(1)).min(1).optional(),
+    ja4: z.array(z.string().min(1)).min(1).optional(),
+    url: z.array(z.string().min(1)).min(1).optional(),
   })
   .refine((matchers) => Object.values(matchers).some((values) => values !== undefined), {
-    message: "must name at least one of zone, rule, severity, kind",
+    message: "must name at least one of zone, rule, severity, kind, ip, asn, country, ja4, url",
   });
 export type Matchers = z.infer<typeof Matchers>;
 
@@ -26,10 +32,16 @@ export interface Silence {
   readonly matchers: Matchers;
 }
 
+/** What a silence is compared with. */
+interface SilencedSubject extends AlertSubject {
+  readonly severity: Severity;
+  readonly traits?: SourceTraits;
+}
+
 /** The silence in force for this alert, the one that lasts longest; null when there is none. */
 export function findSilence(
   silences: readonly Silence[],
-  subject: AlertSubject & { readonly severity: Severity },
+  subject: SilencedSubject,
   nowMs: number,
 ): Silence | null {
   return silences
@@ -41,14 +53,15 @@ export function findSilence(
     );
 }
 
-function matches(matchers: Matchers, subject: AlertSubject & { readonly severity: Severity }): boolean {
+function matches(matchers: Matchers, subject: SilencedSubject): boolean {
   const { zone, rule, severity, kind } = matchers;
   return (
     (zone === undefined || (subject.zoneId !== null && zone.includes(subject.zoneId))) &&
     (rule === undefined || rule.some((pattern) => matchesRule(pattern, subject.ruleId))) &&
     (severity === undefined || severity.includes(subject.severity)) &&
     // What Longwatch says about itself is held back by name alone: a load test on a zone is no reason to miss a gap in it.
-    (kind === undefined ? subject.kind !== "self" : kind.includes(subject.kind))
+    (kind === undefined ? subject.kind !== "self" : kind.includes(subject.kind)) &&
+    matchesSources(matchers, subject.traits)
   );
 }
 

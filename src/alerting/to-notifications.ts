@@ -23,8 +23,8 @@ export function toNotifications(
 }
 
 /**
- * A channel that was never sent the alert reads that it fires, not that it got worse or still fires. A channel whose last
- * notification was the resolve reads that the alert fires again.
+ * Rewords the message for a channel that was never sent the alert: the alert fires, not got worse or still fires. For a
+ * channel whose last notification was the resolve, the alert fires again.
  */
 function addressMessage(
   message: AlertMessage,

@@ -8,6 +8,7 @@ import { createJobs, type JobSettings, listTicks } from "../../jobs/index.ts";
 import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
 import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/read-version.ts";
+import { planPeriods } from "../coverage/plan-periods.ts";
 import type { TerminalStream } from "../delivery/channels/terminal/terminal.ts";
 import { createEdgeClient, type EdgeClient } from "../edge/edge-client.ts";
 import { createEdgeTransport } from "../edge/transport/transport.ts";
@@ -26,6 +27,7 @@ import { createErasureGuard } from "../privacy/erasure-guard.ts";
 import { createBatch } from "../queue/batch.ts";
 import type { Enqueuer } from "../queue/enqueuer.ts";
 import { createSchedule, type Schedule } from "../queue/schedule.ts";
+import { staggerTicks } from "../queue/stagger-ticks.ts";
 import { auditConfig } from "./audit-config.ts";
 import { checkPort } from "./check-port.ts";
 import { measureIngest } from "./measure-ingest.ts";
@@ -58,6 +60,7 @@ import { watchEdge } from "./watch-edge.ts";
 const STOP_GRACE_MS = 2_000;
 /** Beside the main thread and Postgres more would only wait for each other. */
 const INGEST_THREADS = 1;
+const EMULATED_POLL_MS = 10_000;
 
 export interface AppOptions {
   readonly config: Config;
@@ -181,16 +184,19 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
+  const patientEdge = createEdgeClient(transport, "low");
   const workers = createListPageWorkers({ threads: INGEST_THREADS });
   stack.defer("page threads", () => workers.close());
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
-  const archive = openArchiveStore(config.archive.folder, stack);
-  const watchedEdge = watchEdge(edge, recordPlatformHealth({ database, clock, log }));
+  const archive = config.archive.isWritten ? openArchiveStore(config.archive.folder, stack) : null;
+  const recordHealth = recordPlatformHealth({ database, clock, log });
+  const watchedEdge = watchEdge(edge, recordHealth);
   const jobs = createJobs({
     database,
     edge: watchedEdge,
+    patientEdge: watchEdge(patientEdge, recordHealth),
     clock,
     log,
     zoneIds,
@@ -208,6 +214,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     routing: alerting.routing,
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
+    sourceMode: alerting.sourceMode,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
@@ -249,6 +256,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
         {
           ...parts,
           ...(await openStores()),
+          alerting: inUse,
           askAdvice,
           openKey,
           zones: () => inUse.current().routing.zones ?? {},
@@ -277,11 +285,15 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
   watch.failed("probe", { headline, isDiskFull: false });
 }
 
-/** A demonstration should not keep its audience waiting; the real platform is asked as often as configured. */
-function readSettings(config: Config, { isEmulated }: Platform): JobSettings {
-  const { pollEveryMs, lastProofMs, advicePerHour, retention, archive, fallback } = config;
+/**
+ * Returns the periods and limits of the jobs. The emulator is polled more often, because a demonstration should not
+ * keep its audience waiting.
+ */
+function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
+  const { lastProofMs, advicePerHour, retention, archive, fallback } = config;
+  const wished = isEmulated ? Math.min(config.pollEveryMs, EMULATED_POLL_MS) : config.pollEveryMs;
   return {
-    pollEveryMs: isEmulated ? Math.min(pollEveryMs, 5_000) : pollEveryMs,
+    ...planPeriods({ zones: zoneIds.length, requestsPerSecond, pollEveryMs: wished }),
     // Every roll-up that the detector can use enqueues it. The tick makes up for a lost enqueue.
     detectEveryMs: isEmulated ? 15_000 : 30_000,
     proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
@@ -312,10 +324,11 @@ function planSchedule(parts: ScheduleParts): Schedule {
   const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
-    return payloads.map((payload) => {
+    return payloads.map((payload, index) => {
       const name = [job, ...Object.values(payload)].join(".");
-      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs });
-      return { name, everyMs, isDue, enqueue: () => enqueuer.enqueue(job, payload) };
+      const offsetMs = staggerTicks(index, payloads.length, everyMs);
+      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs, offsetMs });
+      return { name, everyMs, offsetMs, isDue, enqueue: () => enqueuer.enqueue(job, payload) };
     });
   });
   return createSchedule({ entries, onError: onFailure });

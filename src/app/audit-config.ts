@@ -10,8 +10,8 @@ import { whoRuns } from "../lib/who-runs.ts";
 const ACTION = "config.changed";
 
 /**
- * Enters the settings that all replicas share into the audit trail where they are others than at the last entry; of a
- * secret nothing but whether it is set. Replicas that start at once may each write the same entry.
+ * Writes an audit entry with the settings that all replicas share, if they differ from those of the last entry. Of a
+ * secret the entry has only whether it is set. Replicas that start at once may each write the same entry.
  */
 export async function auditConfig({ db }: Database, config: Config, alerting: Alerting): Promise<void> {
   const { edge, pollEveryMs, spikeZ, advicePerHour, retention, fallback } = config;
@@ -31,7 +31,7 @@ export async function auditConfig({ db }: Database, config: Config, alerting: Al
     adviceOnRequest: config.adviceOnRequest,
     hasPseudonymKey: config.pseudonymKey !== null,
     channels: alerting.channels.map(({ name, kind }) => `${name} (${kind})`),
-    // Routes and detection may be long, and name people.
+    // Routes and detection settings may be long and may name people.
     alerting: hash("sha256", JSON.stringify(alerting), "hex").slice(0, 16),
   };
   const digest = hash("sha256", JSON.stringify(settings), "hex").slice(0, 16);

@@ -2,8 +2,8 @@ import { parseConfig } from "../config/config.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 
 /**
- * A container's health check: exit code 0 while the service of this machine answers /livez, or runs where its roles
- * serve no HTTP. A program of its own, because the whole command line takes a second of CPU to load on every probe.
+ * A container's health check: exit code 0 if the service of this machine answers /livez, or runs with roles that serve
+ * no HTTP. It is a separate program, because the whole command line takes a second of CPU to load on every probe.
  */
 const TIMEOUT_MS = 3_000;
 

@@ -7,8 +7,8 @@ import { readRuntimeFile } from "./runtime-file.ts";
 type Place = Pick<Config, "dataDir"> & { readonly http: Pick<Config["http"], "host" | "port"> };
 
 /**
- * Listens where HTTP will listen, and stops at once: a start that must fail does so before Postgres is started.
- * @throws {UsageError} when the port is taken, or the host is none of this machine's.
+ * Listens on the port of HTTP and stops at once, so that a start that must fail does so before Postgres is started.
+ * @throws {UsageError} if the port is taken, or the host is not an address of this machine
  */
 export async function checkPort(config: Place): Promise<void> {
   const { host, port } = config.http;
@@ -22,7 +22,7 @@ export async function checkPort(config: Place): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-/** The failure as a mistake of the settings, where it is one. */
+/** Returns the failure as a mistake of the settings, if it is one. */
 export function explainListenFailure(thrown: unknown, { http, dataDir }: Place): unknown {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   if (["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"].includes(code))

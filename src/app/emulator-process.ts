@@ -14,9 +14,9 @@ export interface EmulatorProcess {
 }
 
 /**
- * Starts `longwatch emulator` beside the service, in a process of its own: the service's memory and event loop are to be
- * what they are against the real platform. It ends with this process, also after kill -9, and ignores Ctrl-C. Drawing its
- * history takes it seconds: `stopping` ends them.
+ * Starts `longwatch emulator` in a process of its own, so that the service's memory and event loop are as with the real
+ * platform. The emulator ends with this process, also after kill -9, and ignores Ctrl-C. Generating its history takes
+ * seconds; `stopping` cancels that.
  */
 export async function startEmulatorProcess(
   flags: readonly string[],
@@ -31,7 +31,7 @@ export async function startEmulatorProcess(
   });
   const exited = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
-    // A process that could not be made never exits.
+    // A process that failed to start emits no exit event.
     child.on("error", () => {
       if (child.pid === undefined) resolve();
     });

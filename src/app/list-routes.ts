@@ -5,7 +5,7 @@ import { areWritersAtWork } from "../../db/ingest/writers.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { createOpenedBlocks } from "../archive/records/opened-blocks.ts";
 import { createAuditExport } from "../http/keys/audit-export.ts";
-import type { CostlyGate } from "../http/limits/costly-gate.ts";
+import type { AdmissionQueue } from "../http/limits/admission-queue.ts";
 import type { RefuseCostly } from "../http/limits/refuse-costly.ts";
 import { createTakeTurn } from "../http/limits/take-turn.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
@@ -15,8 +15,10 @@ import type { AskAdvice } from "../http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
+import { addSavedViews } from "../http/routes/v1/saved-views.ts";
+import { addSessions } from "../http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { openCostlyGate } from "./open-costly-gate.ts";
+import { openAdmissionQueue } from "./open-admission-queue.ts";
 
 /** Of records that were opened for searches and lists, for those that turn their pages. */
 const OPENED_BLOCKS_BYTES = 33_554_432;
@@ -38,7 +40,7 @@ export interface RouteParts {
   readonly askAdvice: AskAdvice | null;
   readonly api: ApiDeps;
   /** Default: one by the number of connections. */
-  readonly gate?: CostlyGate;
+  readonly queue?: AdmissionQueue;
   /** Whether costly searches must step back. Default: what the sessions of the server say. */
   readonly isIngestBusy?: () => Promise<boolean>;
   /** How often an export asks whether its key is still good. Default 10 s. */
@@ -49,14 +51,19 @@ export interface RouteParts {
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
   const { archive, keys, cursors, api } = parts;
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
-  const { authenticate } = api;
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
-  const takeTurn = createTakeTurn({ archive, gate: parts.gate ?? openCostlyGate(archive), isIngestBusy });
+  const takeTurn = createTakeTurn({
+    archive,
+    queue: parts.queue ?? openAdmissionQueue(archive),
+    isIngestBusy,
+  });
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, authenticate, takeTurn }),
+    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, takeTurn }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
+    (app) => addSessions(app, { keys }),
+    (app) => addSavedViews(app, { keys, cursors }),
     (app) => addNativeApi(app, api),
   ];
 }

@@ -3,9 +3,9 @@ import type { Clock } from "../lib/clock.ts";
 import type { AnyJob } from "../queue/define-job.ts";
 import { readDisposition } from "../queue/run-attempt.ts";
 
-/** The same job, its attempts counted and timed. */
+/** Returns the same job with its attempts counted and timed. */
 export function measureJob(job: AnyJob, metrics: Metrics, clock: Clock): AnyJob {
-  // Durations are of the monotonic clock: the wall clock is corrected while jobs run.
+  // Durations use the monotonic clock, because the wall clock may be corrected while jobs run.
   const ended = (outcome: "done" | "retry" | "give-up" | "wait", startedAt: number) =>
     metrics.jobEnded({
       job: job.name,

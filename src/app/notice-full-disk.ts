@@ -8,20 +8,23 @@ import type { AnyJob } from "../queue/define-job.ts";
 import { createRateLimitedReport } from "./rate-limited-report.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
-/** Every zone is polled more often than this, and every poll writes: without a further failure there is room again. */
+/**
+ * Every zone is polled more often than this, and every poll writes. So without a further failure the disk has space
+ * again.
+ */
 const OVER_AFTER_MS = 5 * 60_000;
 
 export interface FullDiskNotice {
-  /** Looks at what a job or a tick failed with. */
+  /** Checks the error of a job or a tick. */
   readonly onFailure: (thrown: unknown) => void;
-  /** The same job, its failures looked at. */
+  /** Returns the same job with its errors checked. */
   readonly watchJob: (job: AnyJob) => AnyJob;
   readonly stop: () => void;
 }
 
 /** Notices statements that fail because the database's disk is full: SQLSTATE 53100, of the embedded or another server. */
 export function createFullDiskNotice(parts: {
-  /** Of the embedded Postgres; null where another server is used. */
+  /** Data folder of the embedded Postgres; null for another server. */
   readonly dataDir: string | null;
   readonly clock: Clock;
   readonly log: Log;

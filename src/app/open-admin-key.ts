@@ -11,9 +11,9 @@ import { createAccessKey, hashAccessKey, readKeyId } from "../model/access-key.t
 const ACTOR = "longwatch start";
 
 /**
- * Sees to it that somebody can get in: keeps the key that the configuration gives, or makes one on the first start of a
- * database. Returns the new key, which is shown once; null where there was nothing to make.
- * @throws {UsageError} when the configured key's id is that of another key.
+ * Makes sure that there is an admin key: keeps the configured key, or creates one on the first start of a database.
+ * Returns the new key, which is shown once; null if none was created.
+ * @throws {UsageError} if another key has the id of the configured key
  */
 export async function openAdminKey(database: Database, given: Secret | null): Promise<Secret | null> {
   if (given === null) return makeFirst(database);
@@ -31,7 +31,7 @@ async function makeFirst(database: Database): Promise<Secret | null> {
   return isFirst ? createSecret(key) : null;
 }
 
-/** A key that was revoked stays so: a restart must not bring it back. */
+/** A revoked key stays revoked: a restart must not restore it. */
 async function keep(database: Database, key: string): Promise<void> {
   const keyId = readKeyId(key) ?? "";
   const kept = await inTransaction(database, async ({ tx }) => {

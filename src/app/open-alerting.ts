@@ -35,6 +35,7 @@ export function openAlerting(parts: AlertingParts) {
     routing: () => alerting.routing,
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
     lowestFloor: () => lowestFloor(alerting.detection),
+    sourceMode: () => alerting.detection.sources,
     reload(): void {
       try {
         const next = config.rereadAlerting();

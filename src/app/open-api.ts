@@ -15,7 +15,7 @@ import { addSilence, endSilence, planSilence } from "../operations/act-on-silenc
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
 
-export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "authenticate"> {
+export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service"> {
   readonly database: Database;
   readonly archive: Database;
   readonly log: Log;
@@ -32,6 +32,7 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   return {
     ...given,
+    log,
     zones,
     archive: db,
     acts: createActs(database),
@@ -52,14 +53,21 @@ function createActs(database: Database): ApiActs {
     planSilence: (wanted) => planSilence(database.db, wanted),
     addSilence: (wanted) => addSilence(database, wanted),
     endSilence: (ended) => endSilence(database, ended),
-    replayDelivery: ({ id, actor }) => replay(database, id, actor),
+    replayDelivery: ({ id, actor }) => replay(database, { id }, actor),
+    replayChannel: ({ channel, actor }) => replay(database, { channel }, actor),
+    audit: (entry) => writeAuditEntry(database.db, entry),
   };
 }
 
-function replay(database: Database, id: number, actor: string): Promise<Replayed> {
+function replay(
+  database: Database,
+  which: Parameters<typeof replayDeliveries>[1],
+  actor: string,
+): Promise<Replayed> {
   return inTransaction(database, async ({ tx }) => {
-    const replayed = await replayDeliveries(tx, { id });
-    const entry = { actor, action: "delivery.replayed", subject: `delivery ${id}`, details: { ...replayed } };
+    const replayed = await replayDeliveries(tx, which);
+    const subject = "id" in which ? `delivery ${which.id}` : `channel ${which.channel}`;
+    const entry = { actor, action: "delivery.replayed", subject, details: { ...replayed } };
     if (replayed.replayed > 0) await writeAuditEntry(tx, entry);
     return replayed;
   });

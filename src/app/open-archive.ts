@@ -10,12 +10,12 @@ export interface ArchiveParts {
   readonly log: Log;
 }
 
-/** A new connection plans its first search over every day's partition: some ten milliseconds. */
+/** A new connection plans its first search over every day's partition, which takes some ten milliseconds. */
 const IDLE_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Connections of their own for whoever asks over HTTP, few, and each statement bounded: the heaviest questions take
- * turns here, and what copies events never waits behind one.
+ * Opens a few connections for HTTP requests only, with a time limit for each statement. Expensive searches take turns
+ * here, and ingest never waits for a search.
  */
 export function openArchive({ config, databaseUrl, log }: ArchiveParts, stack: StopStack): Database {
   const archive = createDatabase({

@@ -6,7 +6,10 @@ import type { StopStack } from "../lib/stop-stack.ts";
 
 const MEASURE_EVERY_MS = 60_000;
 
-/** Postgres's time on this machine's clock: replicas whose clocks differ agree on what is due and what is closed. */
+/**
+ * Returns Postgres's time, estimated with this machine's clock, so that replicas whose clocks differ agree on which
+ * work is due and which minutes are closed.
+ */
 export async function openClock(
   database: Database,
   log: Log,

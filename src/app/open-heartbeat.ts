@@ -4,8 +4,8 @@ import { POST_TIMEOUT_MS, post } from "../delivery/post.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /**
- * What tells the watcher outside that all is well; null where none is configured. Posts to public addresses only, like a
- * channel, and its errors name no more of the address than the host.
+ * Opens the heartbeat to the external monitor; null if none is configured. Posts to public addresses only, like a
+ * channel. Its errors contain no more of the address than the host.
  * @throws {UsageError} for a bad URL
  */
 export function openHeartbeat(

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
@@ -28,13 +29,15 @@ import type { Zones } from "../model/zones.ts";
 import { explainListenFailure } from "./check-port.ts";
 import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
+import type { OpenAlerting } from "./open-alerting.ts";
 import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
+import { openSessions } from "./open-sessions.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention" | "dataDir">;
+  readonly config: Pick<Config, "http" | "retention" | "dataDir" | "settings">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -45,6 +48,7 @@ export interface HttpParts {
   readonly keys: OpenKeys;
   readonly queues: Pick<OpenQueues, "check">;
   readonly clock: Clock;
+  readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
   /** Names and labels as they are now. */
   readonly zones: () => Zones;
   /** Rejects where this process lacks the key that the database's pseudonyms are made with. */
@@ -53,6 +57,9 @@ export interface HttpParts {
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
 }
+
+/** Where `npm run build:console` builds to. */
+const CONSOLE_FOLDER = fileURLToPath(new URL("../../dist/console", import.meta.url));
 
 /** Of gaps in the metrics: what an alert rule is still about, and few enough rows to read at every scrape. */
 const GAP_DAYS = 30;
@@ -85,6 +92,9 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     readBacklog: () => readBacklog(parts),
     areMetricsPublic: config.http.areMetricsPublic,
     authenticate: keys.authenticate,
+    consoleFolder: CONSOLE_FOLDER,
+    publicUrl: config.http.publicUrl,
+    sessions: openSessions(keys.database, log),
     knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),
     trustedProxies: config.http.trustedProxies,
     limits: toLimits(config.http),
@@ -101,7 +111,14 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
-        authenticate: keys.authenticate,
+        service: {
+          alerting: parts.alerting.current,
+          notifiers: parts.alerting.notifiers,
+          settings: config.settings,
+          retention: config.retention,
+          requestBudget: toRequestBudget(parts.requestsPerSecond),
+          readJobRuns: () => metrics.readJobRuns(),
+        },
       }),
       refuseCostly: createRefuseCostly(config.http.queryMaxRows),
       clock: parts.clock,

@@ -19,9 +19,9 @@ interface KeyringParts {
 }
 
 /**
- * Opens the pseudonym key, which the first start makes. A process whose roles do not need the key neither makes nor checks
- * one.
- * @throws {UsageError} when the database was made with a key that is not here.
+ * Opens the pseudonym key, which the first start creates. A process whose roles do not need the key neither creates nor
+ * checks it.
+ * @throws {UsageError} if the database was created with a key that is missing
  */
 export async function openKeyring(
   { config, database, log, onChange }: KeyringParts,

@@ -23,8 +23,8 @@ export interface OpenKeys {
 }
 
 /**
- * Connections of their own for keys and for what is written down about refusals: neither a flood of wrong keys nor a slow
- * search keeps the others waiting.
+ * Opens connections for keys and for security events only, so that neither many wrong keys nor a slow search delays
+ * other requests.
  */
 export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): OpenKeys {
   const database = createDatabase({

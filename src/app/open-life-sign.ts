@@ -19,8 +19,8 @@ export interface LifeSignParts {
 }
 
 /**
- * Writes this process's row in `replicas` now, every few seconds and at the stop. A write that fails stops nothing: the
- * next one says the same.
+ * Writes this process's row in `replicas` now, every few seconds and at the stop. A failed write stops nothing: the
+ * next one writes the same.
  */
 export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Promise<void> {
   const { config, database, log, zoneIds, version, everyMs = LIFE_SIGN_EVERY_MS } = parts;
@@ -39,13 +39,13 @@ export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Prom
       await beatReplica(database.db, replica);
       isFailing = false;
     } catch (thrown) {
-      // Once per failure that lasts: the status then says that this process does not run.
+      // Reported once per lasting failure: the status then shows that this process does not run.
       if (!isFailing) log.warn({ err: toError(thrown) }, "sign of life not written");
       isFailing = true;
     }
   };
   const beat = () => {
-    // One write at a time: a slow database must not collect them.
+    // One write at a time, so that writes do not pile up if the database is slow.
     beating ??= write().finally(() => {
       beating = null;
     });

@@ -6,7 +6,7 @@ import type { StopStack } from "../lib/stop-stack.ts";
 import { startEmulatorProcess } from "./emulator-process.ts";
 
 const EMULATED_ZONES = [101, 102] as const;
-/** A demonstration's past is copied in seconds: beside this process nobody has to be spared. */
+/** The history of a demonstration is copied in seconds. No other client uses this emulator, so the rate may be high. */
 const EMULATED_REQUESTS_PER_SECOND = 1_000;
 const ATTACK_AFTER_MS = 60_000;
 const ATTACKED = { zoneId: 101, ruleId: "942100" } as const;
@@ -18,11 +18,11 @@ export interface Platform {
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly isEmulated: boolean;
-  /** The attack that this start has scripted; null on a platform that is not emulated. */
+  /** The attack that this start has scripted; null if the platform is not emulated. */
   readonly attack: { readonly zoneId: number; readonly ruleId: string; readonly startsAtMs: number } | null;
 }
 
-/** The configured platform, or an emulator beside this process. */
+/** Opens the configured platform, or starts an emulator. */
 export async function openPlatform(
   { edge, dataDir }: Pick<Config, "edge" | "dataDir">,
   log: Log,

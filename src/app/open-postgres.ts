@@ -7,14 +7,14 @@ import type { StopStack } from "../lib/stop-stack.ts";
 import type { OutageReports } from "./report-outages.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 
-/** @throws {UsageError} when a service that runs here has the folder's Postgres already. */
+/** @throws {UsageError} if a running service already uses the Postgres of this folder */
 export async function checkDataFolder({
   databaseUrl,
   dataDir,
 }: Pick<Config, "databaseUrl" | "dataDir">): Promise<void> {
   if (databaseUrl !== null) return;
   const running = readRuntimeFile(dataDir);
-  // The number alone proves nothing: after a crash another process may have it.
+  // The process id alone proves nothing: after a crash another process may have it.
   if (running !== null && (await answers(running.databaseUrl))) {
     throw new UsageError([
       `LONGWATCH_DATA_DIR: ${JSON.stringify(dataDir)}: must not be that of a running service (process ${running.pid}${running.httpUrl === null ? "" : `, ${running.httpUrl}`}): stop it, or set another folder and LONGWATCH_PORT`,
@@ -22,7 +22,7 @@ export async function checkDataFolder({
   }
 }
 
-/** The configured database, or one that is started here, and started again whenever it ends by itself. */
+/** Opens the configured database, or starts one here and restarts it whenever it ends by itself. */
 export async function openPostgres(
   { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
   stack: StopStack,

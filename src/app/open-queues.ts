@@ -27,7 +27,7 @@ export interface OpenQueues {
   readonly enqueuer: Enqueuer;
   /** The outcome of the last enqueue. Without the queue's store the service continues, more slowly. */
   check(): Promise<Health>;
-  /** Begins to work on the queues of this process's roles. */
+  /** Starts to work on the queues of this process's roles. */
   start(): void;
   close(graceMs: number): Promise<void>;
 }
@@ -41,7 +41,7 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
     const err = explainTlsFailure(thrown, backend.kind === "redis" ? "Redis" : "Postgres");
     log.warn({ where, err, leftOut }, "queue operation failed");
   }, systemClock);
-  // A backfill holds one worker per zone and route for a long time; the short jobs need room beside it.
+  // A backfill occupies one worker per zone and route for a long time; the short jobs need further workers.
   const concurrency = 2 * zones + 4;
   const jobQueue = createJobQueue({
     backend,

@@ -11,7 +11,10 @@ import { createSharedGate } from "./shared-gate.ts";
 
 const STATEMENT_TIMEOUT_MS = 2_000;
 
-/** The bucket that all replicas draw from: half a second's worth at once, so that a start or an idle hour is no burst. */
+/**
+ * The bucket of all replicas. It holds half a second of the rate, so that there is no burst after a start or an idle
+ * hour.
+ */
 export function toRequestBudget(requestsPerSecond: number): RequestBudget {
   return { name: "edge", ratePerSecond: requestsPerSecond, burst: Math.max(2, requestsPerSecond / 2) };
 }
@@ -20,7 +23,7 @@ export interface RequestGateParts {
   readonly databaseUrl: Secret;
   readonly requestsPerSecond: number;
   readonly onWaited?: (ms: number) => void;
-  /** Told when Postgres stops answering for the budget, and, with null, when it does again. */
+  /** Called with the error when Postgres stops answering for the budget, and with null when it answers again. */
   readonly onLonely?: (error: unknown) => void;
 }
 
@@ -31,9 +34,9 @@ export interface OpenRequestGate {
 }
 
 /**
- * The gate of one replica or command. It has connections of its own: jobs that wait for it may hold all the others.
- * Low callers leave half the bucket, so that a normal one finds a token at once however many low ones there are, and
- * while nobody else asks they still get the whole rate: only what lies in the bucket is reserved, nothing of the rate.
+ * Opens the limiter of one replica or command. It has its own connections, because the jobs that wait for it may use
+ * all the others. Callers with low priority leave half of the bucket, so that a normal caller finds a token at once.
+ * Without normal callers they still get the whole rate: only tokens in the bucket are reserved.
  */
 export function openRequestGate(parts: RequestGateParts): OpenRequestGate {
   const database = createDatabase({

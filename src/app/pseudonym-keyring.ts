@@ -17,8 +17,8 @@ type KeyConfig = Pick<Config, "pseudonymKey" | "keyDir">;
 
 export interface PseudonymKeyring {
   /**
-   * Returns the key in use: the configured one, or the one of the key folder, made there at the first use.
-   * @throws {PseudonymKeyError} when this process lacks the key that the database was made with.
+   * Returns the key in use: the configured one, or the one of the key folder, which the first use creates.
+   * @throws {PseudonymKeyError} if this process lacks the key that the database was created with
    */
   readonly open: () => Promise<PseudonymKey>;
   /** Returns what is wrong with the key; null when this process has it and a later start will find it. */
@@ -26,13 +26,13 @@ export interface PseudonymKeyring {
 }
 
 interface KeyringOptions {
-  /** False for a command: only the service makes a key, in its own key folder. */
+  /** False for a command: only the service creates a key, in its own key folder. */
   readonly mayCreate?: boolean;
-  /** Called with the file of a key that was just made. */
+  /** Called with the file of a key that was just created. */
   readonly onCreated?: (file: string) => void;
 }
 
-/** Asks the database each time which key is in use: another command may have put in a new one. */
+/** Asks the database each time for the key in use, because another command may have replaced it. */
 export function createPseudonymKeyring(
   config: KeyConfig,
   { db }: Pick<Database, "db">,
@@ -57,7 +57,7 @@ export function createPseudonymKeyring(
     async findProblem() {
       try {
         const { id } = await open();
-        // The process goes on with the key it holds. Its next start would not find the key.
+        // The process continues with the key in memory. Its next start would not find the key.
         const found = readKey(config, id);
         return found?.id === id ? null : `${explain(config, found, id)} This process still has the key.`;
       } catch (thrown) {
@@ -70,13 +70,13 @@ export function createPseudonymKeyring(
 
 export interface NextKey {
   readonly key: PseudonymKey;
-  /** Puts a made key where the service reads it; to be called when the database knows the key. */
+  /** Moves a new key to the file that the service reads. Call this after the database has recorded the key. */
   readonly adopt: () => void;
 }
 
 /**
- * Returns the key to put in use: the configured one, or a new one in a file beside the present one. A crash between the
- * database's commit and `adopt` costs nothing: the next reader finds the new file and adopts it.
+ * Returns the key to put in use: the configured one, or a new one in a file next to the present one. A crash between
+ * the database's commit and `adopt` is harmless: the next reader finds the new file and adopts it.
  */
 export function prepareKey({ pseudonymKey, keyDir }: KeyConfig): NextKey {
   if (pseudonymKey !== null) return { key: createPseudonymKey(pseudonymKey), adopt: () => undefined };
@@ -155,7 +155,7 @@ function readKeyFile(file: string): PseudonymKey {
   return createPseudonymKey(createSecret(readFileSync(file, "utf8").trim()));
 }
 
-/** Of all processes of the folder one makes it, whole; only its user may read it. */
+/** Creates the key file atomically, so that one process of the folder creates it; only its user may read it. */
 function createKeyFile(keyDir: string): PseudonymKey {
   const fresh = writeFresh(keyDir);
   try {

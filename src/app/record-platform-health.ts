@@ -4,10 +4,12 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { EdgeObserver } from "./watch-edge.ts";
 
-/** What has not changed is written this often: answers come many to the second. */
+/** How often an unchanged state is written, because answers arrive many times per second. */
 const WRITE_EVERY_MS = 30_000;
 
-/** Keeps in the database how the platform answers, where any replica sees it. A write that fails stops no ingest. */
+/**
+ * Stores in the database how the platform answers, so that every replica sees it. A failed write does not stop ingest.
+ */
 export function recordPlatformHealth(parts: {
   readonly database: Pick<Database, "db">;
   readonly clock: Clock;

@@ -13,8 +13,8 @@ interface Excess {
 }
 
 /**
- * Says once, at the start, what somebody who takes this process over would have that it never needs. The embedded database
- * is left out: it is this process's own, of this machine, and has its one role.
+ * Logs once, at the start, the rights that this process has but never needs, because an attacker who takes over the
+ * process would have them. Skips the embedded database, which belongs to this process and has one role only.
  */
 export async function reportExcessRights(database: Database, config: RightsConfig, log: Log): Promise<void> {
   if (config.databaseUrl === null) return;
@@ -48,12 +48,12 @@ export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "ro
   if (!isEncrypted && clientAddress !== null && !isLoopback(clientAddress))
     found.push({
       excess: "the connection to Postgres is not encrypted",
-      instead: "sslmode=verify-full in DATABASE_URL, unless the network between is nobody else's",
+      instead: "sslmode=verify-full in DATABASE_URL, unless the network in between is private",
     });
   return found;
 }
 
-/** Encryption is for nothing where whoever is in between can be the server. */
+/** Encryption without verification does not help against an attacker between client and server. */
 function findAnyServer({ databaseUrl }: RightsConfig): Excess[] {
   if (databaseUrl === null || !trustsAnyServer(databaseUrl.reveal())) return [];
   return [
@@ -68,7 +68,7 @@ function findOpenRedis({ redisUrl }: RightsConfig): Excess[] {
   if (redisUrl === null) return [];
   const { protocol, hostname, username } = new URL(redisUrl.reveal());
   if (protocol === "rediss:" || hostname === "localhost" || isLoopback(hostname)) return [];
-  const instead = "rediss:// and a user of its own in REDIS_URL, unless the network between is nobody else's";
+  const instead = "rediss:// and a user of its own in REDIS_URL, unless the network in between is private";
   const who = username === "" ? ", as its default user" : "";
   return [{ excess: `the connection to Redis is not encrypted${who}`, instead }];
 }

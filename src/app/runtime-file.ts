@@ -3,47 +3,47 @@ import path from "node:path";
 import { z } from "zod";
 
 const Runtime = z.object({
-  // 0 and below are process groups, which are always there.
+  // 0 and below are process groups, which always exist.
   pid: z.int().min(1),
   databaseUrl: z.string(),
-  /** Where HTTP listens; null where this process serves none. */
+  /** Address of HTTP; null if this process serves none. */
   httpUrl: z.string().nullable(),
-  /** The emulator that stands in for the platform; its key opens nothing else. */
+  /** The emulator that replaces the platform; its key is valid for nothing else. */
   emulator: z
     .object({ url: z.string(), accessKey: z.string(), requestsPerSecond: z.number() })
     .nullable()
     .default(null),
-  /** By variable, as `config list` shows them: the environment of another command may have others. */
+  /** Settings by variable, as `config list` shows them, because another command's environment may differ. */
   settings: z.record(z.string(), z.string().nullable()).optional(),
 });
 export type Runtime = z.infer<typeof Runtime>;
-/** What is written may leave out what has a default. */
+/** The writer may leave out members that have a default. */
 type WrittenRuntime = z.input<typeof Runtime>;
 
 function fileIn(dataDir: string): string {
   return path.join(dataDir, "runtime.json");
 }
 
-/** Tells the other commands on this machine where the running service is; only its user may read it. */
+/** Writes the address of the running service for other commands on this machine; only its user may read it. */
 export function writeRuntimeFile(dataDir: string, runtime: WrittenRuntime): void {
   mkdirSync(dataDir, { recursive: true });
-  // A new file each time: one that is there keeps its mode, and a reader must not meet half a file.
+  // A new file each time: an existing file keeps its mode, and a reader must not see half a file.
   const fresh = `${fileIn(dataDir)}.new`;
   rmSync(fresh, { force: true });
   writeFileSync(fresh, `${JSON.stringify(runtime)}\n`, { mode: 0o600, flag: "wx" });
   renameSync(fresh, fileIn(dataDir));
 }
 
-/** Takes away what this process wrote; a successor's entry stays. */
+/** Removes this process's entry; a successor's entry stays. */
 export function removeRuntimeFile(dataDir: string): void {
   const written = parseRuntimeFile(dataDir);
   if (written === null || written.pid === process.pid) rmSync(fileIn(dataDir), { force: true });
 }
 
-/** The running service, or null: no file, an unreadable one, or one whose process is gone. */
+/** Returns the running service; null if there is no readable file, or if its process has ended. */
 export function readRuntimeFile(dataDir: string): Runtime | null {
   const runtime = parseRuntimeFile(dataDir);
-  // In a container every life has the same few ids: one's own id was left by a predecessor.
+  // In a container the process ids repeat, so an entry with this process's id is from an earlier process.
   return runtime !== null && runtime.pid !== process.pid && isAlive(runtime.pid) ? runtime : null;
 }
 

@@ -18,7 +18,7 @@ export interface DirectSenderParts {
   readonly routing: () => Routing;
   readonly clock: Clock;
   readonly log: Log;
-  /** Before the second attempt; twice as long before each further one, up to a minute. */
+  /** Wait before the second attempt; it doubles for each further one, up to a minute. */
   readonly pauseMs?: number;
 }
 
@@ -39,9 +39,12 @@ export function createDirectSender({
   pauseMs = PAUSE_MS,
 }: DirectSenderParts): DirectSender {
   const stopping = new AbortController();
-  /** Ends the attempts at the first message; one that is under way still ends by itself. */
+  /** Stops starting attempts for the first message; an attempt in progress ends by itself. */
   let over = new AbortController();
-  /** By channel, what it returned for the first message; undefined where it has not taken that. */
+  /**
+   * By channel, the reference that it returned for the first message; undefined if the channel has not accepted that
+   * message.
+   */
   let lanes = new Map<Notifier, Promise<string | null | undefined>>();
 
   async function attempt(
@@ -107,7 +110,7 @@ export function createDirectSender({
   };
 }
 
-/** Silences are rows of the database, so none holds. Where the routes name nobody, every channel is used. */
+/** Silences are rows of the database, so none applies. If the routes lead to no channel, every channel is used. */
 function pickNotifiers(
   notifiers: ReadonlyMap<string, Notifier>,
   routing: Routing,

@@ -21,6 +21,8 @@ export interface SharedGateDeps {
   /** Stops all replicas. */
   readonly pause: (pauseMs: number) => Promise<void>;
   readonly maxPauseMs: number;
+  /** After this wait a low caller counts as a normal one. Default 30 s. */
+  readonly patienceMs?: number;
   /** Told how long a caller stood in line. */
   readonly onWaited: (ms: number) => void;
   /** Told when the shared bucket stops answering, and, with null, when it does again. */
@@ -43,7 +45,7 @@ export interface SharedGate extends RequestGate {
 export function createSharedGate(deps: SharedGateDeps): SharedGate {
   const now = deps.now ?? (() => performance.now());
   const ahead = Math.min(Math.max(Math.floor(deps.ratePerSecond / 10), 1), 10);
-  const line = createWaitingLine();
+  const line = createWaitingLine(deps.patienceMs);
   const lonely = createLocalBucket(deps.ratePerSecond * LONELY_SHARE, now());
   let kept = { tokens: 0, until: 0 };
   let pausedUntil = 0;

@@ -5,8 +5,11 @@ interface Waiter {
   readonly fail: (reason: unknown) => void;
 }
 
-/** Callers in the order they came, normal ones before low ones. */
-export function createWaitingLine() {
+/** After this wait a low caller is treated as a normal one, so that the newest minutes alone cannot stop the proof. */
+const PATIENCE_MS = 30_000;
+
+/** Callers in the order they came, normal ones before low ones that have waited less than the patience. */
+export function createWaitingLine(patienceMs = PATIENCE_MS) {
   const lines: Record<RequestPriority, Set<Waiter>> = { normal: new Set(), low: new Set() };
 
   return {
@@ -20,7 +23,9 @@ export function createWaitingLine() {
     join(priority: RequestPriority, signal: AbortSignal): Promise<void> {
       return new Promise((resolve, reject) => {
         const leave = () => {
-          lines[priority].delete(waiter);
+          clearTimeout(patience);
+          lines.low.delete(waiter);
+          lines.normal.delete(waiter);
           signal.removeEventListener("abort", onAbort);
         };
         const waiter: Waiter = {
@@ -28,6 +33,11 @@ export function createWaitingLine() {
           fail: (reason) => [leave(), reject(reason)],
         };
         const onAbort = () => waiter.fail(signal.reason);
+        const promote = () => {
+          lines.low.delete(waiter);
+          lines.normal.add(waiter);
+        };
+        const patience = priority === "low" ? setTimeout(promote, patienceMs).unref() : undefined;
         signal.addEventListener("abort", onAbort, { once: true });
         lines[priority].add(waiter);
       });

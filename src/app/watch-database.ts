@@ -1,12 +1,12 @@
 import type { DatabaseTrouble } from "../alerting/self/database-alert.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** A restart, or a primary that moves, is nobody's business; an outage that lasts longer hides attacks. */
+/** A restart or a failover needs no alert; a longer outage hides attacks. */
 const GRACE_MS = 2 * 60_000;
-/** The database has to work for so long before the outage counts as over: a server may come up and fail again. */
+/** The database has to work for this long before the outage is over, because a server may start and fail again. */
 const STABLE_MS = 60_000;
 
-/** Who saw it: the supervisor of the embedded server, a query every minute, a job that met a full disk. */
+/** The source of a report: the supervisor of the embedded server, a query every minute, a job that met a full disk. */
 export type TroubleSource = "server" | "probe" | "disk";
 
 export interface DatabaseWatchOptions {
@@ -19,7 +19,7 @@ export interface DatabaseWatchOptions {
 }
 
 export interface DatabaseWatch {
-  /** A full disk is reported at once: no restart helps. */
+  /** A full disk is reported at once, because no restart helps. */
   failed(source: TroubleSource, trouble: { readonly headline: string; readonly isDiskFull: boolean }): void;
   recovered(source: TroubleSource): void;
   stop(): void;
@@ -31,7 +31,7 @@ interface Seen extends DatabaseTrouble {
 
 const SOURCES = ["server", "disk", "probe"] as const;
 
-/** Decides when the trouble of the database is worth an alert. It has no timer while all is well. */
+/** Decides when a failure of the database needs an alert. Without a failure it has no timer. */
 export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatch {
   const { clock, onTrouble, onRecovered, graceMs = GRACE_MS, stableMs = STABLE_MS } = options;
   const seen = new Map<TroubleSource, Seen>();
@@ -39,7 +39,7 @@ export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatc
   let reported: DatabaseTrouble | null = null;
   let timer: NodeJS.Timeout | undefined;
 
-  /** The source that knows most comes first. */
+  /** The most precise source comes first. */
   const current = () => SOURCES.flatMap((source) => seen.get(source) ?? [])[0] ?? null;
 
   function fire(): void {

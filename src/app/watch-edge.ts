@@ -1,13 +1,13 @@
 import { type EdgeClient } from "../edge/edge-client.ts";
 import { EdgeError } from "../edge/edge-error.ts";
 
-/** Told how the platform answers for a zone. */
+/** Receives how the platform answered for a zone. */
 export interface EdgeObserver {
   answered(zoneId: number): Promise<void>;
   refused(zoneId: number, code: string): Promise<void>;
 }
 
-/** The same client, its reading of events observed. Only what the key is to blame for counts as refused. */
+/** Returns the same client with its event requests observed. Only failures of the access key count as refused. */
 export function watchEdge(edge: EdgeClient, observer: EdgeObserver): EdgeClient {
   async function watched<T>(zoneId: number, call: Promise<T>): Promise<T> {
     try {

@@ -187,7 +187,7 @@ function describeChannels(channels: readonly ShownChannel[], paint: Paint): stri
   const head = ["CHANNEL", "DELIVERS", "PENDING", "DEAD", "LAST ERROR"];
   const rows = channels.map(({ channel, circuit, waiting, dead, lastError, retryAtMs }): Cell[] => [
     shortenText(channel, 64),
-    describeStanding(circuit, retryAtMs),
+    toCircuitCell(circuit, retryAtMs),
     String(waiting),
     dead === 0 ? "0" : { text: String(dead), style: "red" },
     lastError === null ? "" : shortenText(lastError, MAX_TEXT_CHARS),
@@ -196,7 +196,7 @@ function describeChannels(channels: readonly ShownChannel[], paint: Paint): stri
 }
 
 /** Describes the circuit in words. The word "open" alone would suggest a channel that works. */
-function describeStanding(circuit: string, retryAtMs: number): Cell {
+function toCircuitCell(circuit: string, retryAtMs: number): Cell {
   if (circuit === "closed") return { text: "yes", style: "green" };
   const tried = `next attempt ${showTime(retryAtMs - (retryAtMs % 1_000))} UTC`;
   const why: Readonly<Record<string, string>> = {

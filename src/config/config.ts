@@ -32,6 +32,11 @@ export interface Config {
   readonly archive: {
     /** Absolute. */
     readonly folder: string;
+    /**
+     * Whether days are archived: the folder was chosen, or it is beside the embedded Postgres. Beside another server the data
+     * folder may be lost with a container, or differ between replicas.
+     */
+    readonly isWritten: boolean;
     /** How long Postgres keeps archive days. Null: as long as the events are kept. */
     readonly hotDays: number | null;
   };
@@ -48,6 +53,8 @@ export interface Config {
     /** Null means that the first start makes a key. */
     readonly adminKey: Secret | null;
     readonly areMetricsPublic: boolean;
+    /** The address that people use, without a slash at its end. Null means that none is known. */
+    readonly publicUrl: string | null;
   };
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
@@ -201,7 +208,8 @@ function createAlertingReader(
 ): () => { alerting: Alerting | null; mistakes: readonly string[] } {
   const channels = toChannelConfigs(toEnvironmentChannels(given));
   const { LONGWATCH_CONFIG: file } = given;
-  const options = { env, allowPrivateNetworks: allowsPrivate(given), channels, spikeZ };
+  const publicUrl = toPublicUrl(given["LONGWATCH_PUBLIC_URL"]);
+  const options = { env, publicUrl, allowPrivateNetworks: allowsPrivate(given), channels, spikeZ };
   const names = channels.map(({ name }) => name);
   return () => {
     const read =
@@ -211,6 +219,11 @@ function createAlertingReader(
     const mistakes = [...read.mistakes, ...checkFallback(fallback, read.channels)];
     return { alerting: mistakes.length > 0 ? null : read.alerting, mistakes };
   };
+}
+
+/** Without a slash at its end: paths are added to it. */
+function toPublicUrl(given: string | undefined): string | null {
+  return given?.replace(/\/+$/, "") ?? null;
 }
 
 function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
@@ -322,6 +335,7 @@ function toConfig(
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
     archive: {
       folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
+      isWritten: value.LONGWATCH_ARCHIVE_DIR !== undefined || value.DATABASE_URL === undefined,
       hotDays: value.LONGWATCH_HOT_DAYS,
     },
     roles: value.LONGWATCH_ROLES,
@@ -336,6 +350,7 @@ function toConfig(
       trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
       adminKey: secret(value.LONGWATCH_ADMIN_KEY),
       areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
+      publicUrl: toPublicUrl(value.LONGWATCH_PUBLIC_URL),
     },
     logLevel: value.LONGWATCH_LOG_LEVEL,
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,

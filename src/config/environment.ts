@@ -17,6 +17,8 @@ interface About {
 export const ROLES = ["ingest", "derive", "alerts", "http"] as const;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 const DAY_SECONDS = 86_400;
+/** A link of a message has room for a path after it. */
+const MAX_PUBLIC_URL_CHARS = 500;
 
 function optional<Schema extends z.ZodType>(schema: Schema, about: About) {
   return schema.optional().meta({ ...about });
@@ -36,6 +38,11 @@ function urlWith(...protocols: readonly string[]) {
 
 /** Without user name and password, because addresses are logged. The key has its own variable. */
 const edgeUrl = urlWith("http:", "https:").refine((text) => URL.parse(text)?.username === "");
+
+const publicUrl = edgeUrl.refine((text) => {
+  const url = URL.parse(text);
+  return url !== null && url.search === "" && url.hash === "" && url.href.length <= MAX_PUBLIC_URL_CHARS;
+});
 
 function numberBetween(lowest: number, highest: number, pattern = /^\d+$/) {
   return z
@@ -127,7 +134,7 @@ export const Environment = z.object({
   LONGWATCH_ARCHIVE_DIR: optional(anyText, {
     rule: "a folder",
     description:
-      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder",
+      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder; with DATABASE_URL, days are archived only if this is set; all replicas must share the folder",
   }),
   LONGWATCH_HOT_DAYS: withDefault(hotDays, "7", {
     rule: "a whole number of days from 4 to 36500, or all",
@@ -183,6 +190,11 @@ export const Environment = z.object({
     rule: "true or false",
     description:
       "answers /metrics without a key; otherwise /metrics needs a key for every zone with the role reader",
+  }),
+  LONGWATCH_PUBLIC_URL: optional(publicUrl, {
+    rule: "an http or https URL without user name, query and fragment",
+    description:
+      "the address under which people reach this service; alert messages link to it, and sign-in links begin with it",
   }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,

@@ -1,7 +1,7 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoverageHour } from "../model/covered-hour.ts";
 import { horizonAt, startOfHour } from "../model/horizon.ts";
-import { explainOpen, UNPREVENTABLE } from "./judge-hour.ts";
+import { explainOpen, foreseeVerdict, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 
 /**
@@ -17,32 +17,58 @@ export interface AssessedHour extends CoverageHour {
   readonly notSealedBecause: string | null;
 }
 
-/** Gap reason of an hour that expired while no service ran to record it. */
-const NOT_RECORDED =
-  "The platform forgot the events before they were proven complete. Longwatch has not recorded this gap yet.";
+/** Follows the reason of a gap that seal-windows has not stored yet. */
+const NOT_RECORDED = "Longwatch has not recorded this gap yet.";
 
-/** Returns the status of every hour of [from, to) at or after `firstHour`, oldest first; `rows` may lack hours. */
+interface AssessedSpan {
+  readonly from: number;
+  readonly to: number;
+  /** Start of the zone's first known hour. */
+  readonly firstHour: number;
+  /** Why a route of the zone is suspect; null while none is. */
+  readonly suspicion: string | null;
+}
+
+/**
+ * Returns the status of every hour of [from, to) at or after `firstHour`, oldest first; `rows` may lack hours. An
+ * expired hour that is not decided yet gets the status and the reason that seal-windows is about to store.
+ */
 export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
-  { from, to, firstHour }: { from: number; to: number; firstHour: number },
+  { from, to, firstHour, suspicion }: AssessedSpan,
 ): AssessedHour[] {
   const known = new Map(rows.map((row) => [row.startsAt, row]));
   const hours: AssessedHour[] = [];
   for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
-    const status = statusOf(now, row);
-    const gapReason = status === "gap" ? (row.gapReason ?? NOT_RECORDED) : row.gapReason;
+    const expiredAs = isExpired(now, row) ? foresee(now, { ...row, firstHour }, suspicion) : null;
+    const { status, gapReason } = expiredAs ?? { status: statusOf(now, row), gapReason: row.gapReason };
     hours.push({ ...row, status, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
   }
   return hours;
+}
+
+function isExpired(now: number, { state, startsAt }: CoverageHour): boolean {
+  return state === "open" && startsAt < horizonAt(now);
+}
+
+function foresee(
+  now: number,
+  hour: CoverageHour & { readonly firstHour: number },
+  suspicion: string | null,
+): Pick<AssessedHour, "status" | "gapReason"> {
+  const verdict = foreseeVerdict(now, hour, { settleMs: SETTLE_MS, suspicion });
+  if (verdict.state !== "gap") return { status: "searched", gapReason: null };
+  const { reason } = verdict;
+  if (UNPREVENTABLE.includes(reason)) return { status: "unwatched", gapReason: reason };
+  return { status: "gap", gapReason: `${reason} ${NOT_RECORDED}` };
 }
 
 function statusOf(now: number, hour: CoverageHour): HourStatus {
   if (UNPREVENTABLE.includes(hour.gapReason ?? "")) return "unwatched";
   if (hour.state !== "open") return hour.state;
   if (hour.startsAt > now) return "not yet";
-  if (hour.startsAt < horizonAt(now)) return "gap";
   return (hour.searchedThrough ?? 0) >= hour.startsAt + HOUR_MS ? "searched" : "open";
 }
 
@@ -78,5 +104,5 @@ export function findNextToExpire(now: number, hours: readonly AssessedHour[]): N
     ({ startsAt, status }) => (status === "searched" || status === "open") && startsAt + HOUR_MS <= now,
   );
   if (next === undefined) return null;
-  return { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizonAt(now)) / HOUR_MS };
+  return { startsAt: next.startsAt, hoursToLoss: Math.max(0, next.startsAt - horizonAt(now)) / HOUR_MS };
 }

@@ -58,7 +58,7 @@ export function judgeHour(now: number, hour: JudgedHour, zone: JudgedZone): Verd
   const { startsAt, stored } = hour;
   const proof = proofOf(now, hour, zone);
   const hasSettled = proof.from <= now;
-  const lacking = hasSettled && stored !== null ? findLacking(hour, stored, proof) : "search";
+  const lacking = hasSettled ? findLacking(hour, stored ?? assumeContents(hour), proof) : "search";
   if (hasSettled && stored !== null && lacking === null && zone.suspicion === null)
     return { state: "sealed", evidence: prove(hour, stored, proof, zone), looks: accept(hour.looks) };
   if (startsAt >= horizonAt(now)) return { state: "open", lacking: hasSettled ? lacking : null };
@@ -78,11 +78,27 @@ export function isProven(now: number, hour: CoveredHour, stored: HourContents, p
 export function explainOpen(now: number, hour: CoveredHour, settleMs: number): string | null {
   const proof = proofOf(now, hour, { settleMs, confirmedDays: new Set() });
   if (hour.state !== "open" || proof.from > now) return null;
-  const { storedCount, unresolvedSince, looks } = hour;
-  const ids = looks.search?.ids ?? "";
-  const stored = { count: storedCount, ids, unresolved: unresolvedSince === null ? 0 : 1, doubled: 0 };
-  const lacking = findLacking(hour, stored, proof);
+  const lacking = findLacking(hour, assumeContents(hour), proof);
   return lacking === null ? null : LACKING[lacking];
+}
+
+/**
+ * Returns the verdict about an undecided hour that the platform has begun to forget, before seal-windows has judged
+ * it. Uses only recorded values, so the verdict is the likely one.
+ */
+export function foreseeVerdict(
+  now: number,
+  hour: CoveredHour & Pick<JudgedHour, "firstHour">,
+  zone: Pick<JudgedZone, "settleMs" | "suspicion">,
+): Verdict {
+  const known = { ...zone, confirmedDays: new Set<number>(), metricsAbove: new Map() };
+  return judgeHour(now, { ...hour, stored: assumeContents(hour) }, known);
+}
+
+/** Returns the contents of the hour if the latest search has shown what is stored. */
+function assumeContents({ storedCount, unresolvedSince, looks }: CoveredHour): HourContents {
+  const ids = looks.search?.ids ?? "";
+  return { count: storedCount, ids, unresolved: unresolvedSince === null ? 0 : 1, doubled: 0 };
 }
 
 /** Returns whether the hour's looks are complete enough to read the stored events and judge it. */
@@ -113,7 +129,9 @@ function accept(looks: HourLooks): HourLooks {
 
 function prove(hour: JudgedHour, stored: HourContents, proof: Proof, zone: JudgedZone): Evidence {
   const { looks, lastNewAt, surplusCells, startsAt } = hour;
-  const metricsAbove = zone.metricsAbove.get(toDay(startsAt));
+  const metricsAbove = zone.metricsAbove
+    .get(toDay(startsAt))
+    ?.map(({ fetchedAt, ...counts }) => ({ ...counts, fetchedAt: toIso(fetchedAt) }));
   const list = proof.isListed ? looks.list : undefined;
   return {
     stored: { count: stored.count, ids: stored.ids },

@@ -56,9 +56,13 @@ function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number 
   return repeatAt(search);
 }
 
+/**
+ * A search that lacks events is repeated after ten minutes, and then after as long as it has agreed, up to an hour: a short
+ * failure of the platform ends soon after the platform recovers, and a lasting one costs a search per hour.
+ */
 function repeatAt(search: Look): number {
   if (search.lacks === undefined) return search.at + REPEAT_MS;
-  return search.at + (agreedFor(search) >= AGREE_MS ? AGREE_LONG_MS : AGREE_MS);
+  return search.at + Math.min(Math.max(agreedFor(search), AGREE_MS), AGREE_LONG_MS);
 }
 
 /** Returns whether a search of [from, to), begun at `startedAt`, is the closing search of the hour. */

@@ -55,7 +55,7 @@ interface ChannelFacts<Kind extends string, Settings extends Fields> {
   readonly kind: Kind;
   /** The fields of an entry in the configuration file besides `kind` and `name`. Secrets are `secretText`. */
   readonly settings: Settings;
-  /** Valid settings without an address that exists. They stand in for required settings that are missing or wrong. */
+  /** Valid settings with an address that does not exist. They replace required settings that are missing or wrong. */
   readonly example: z.input<z.ZodObject<Settings>>;
   readonly capabilities: ChannelCapabilities;
   /** Returns the bodies that the receiver gets for one transition, in order, with the default settings. */
@@ -79,18 +79,18 @@ export interface ChannelDefinition<
     z.core.$strict
   >;
   /**
-   * Opens the channel; connects nowhere yet.
+   * Opens the channel; does not connect yet.
    * @throws {UsageError} listing every mistake of its addresses and secrets
    */
   open(options: SenderOptions<Settings, Needs>): Notifier;
 }
 
-/** Any of the channels: whoever opens one has parsed its configuration with `schema`. */
+/** Any of the channels. The caller has parsed the configuration with `schema` before opening the channel. */
 export interface AnyChannel extends ChannelFacts<string, Fields> {
   open(options: { readonly name: string }): Notifier;
 }
 
-/** Routes, the outbox and metrics name a channel by it. */
+/** Name of the channel in routes, the outbox and metrics. */
 const channelName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63 in all");

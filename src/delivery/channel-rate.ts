@@ -3,7 +3,7 @@ export interface DigestRoom {
   readonly in: "list" | "headline";
   /** Characters of all names in one digest. */
   readonly maxChars: number;
-  /** Characters beside each name. */
+  /** Characters that each name takes besides the name itself. */
   readonly charsBeside: number;
 }
 

@@ -1,4 +1,4 @@
-/** So many failures in a row, of whatever messages, are the channel's. */
+/** After so many failures in a row, of any messages, the channel itself counts as failing. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 30_000;
 
@@ -6,13 +6,13 @@ const FIRST_PAUSE_MS = 30_000;
 export interface Circuit {
   /** disabled: the receiver is gone for good (410), until a restart or another configuration. */
   readonly state: "closed" | "open" | "disabled";
-  /** Since the last success. */
+  /** Failures since the last success. */
   readonly failures: number;
   /** Since the last success. */
   readonly openings: number;
   /** Null while closed. */
   readonly openedAtMs: number | null;
-  /** While open: when one message may probe it. */
+  /** While open: when one message may be sent as a probe. */
   readonly retryAtMs: number;
   readonly lastError: string | null;
 }
@@ -23,16 +23,16 @@ export interface AttemptsEnded {
   readonly nowMs: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** The receiver has said that nobody will ever listen there again. */
+  /** The receiver has answered that the address is gone for good (410). */
   readonly isGone: boolean;
   readonly lastError: string | null;
 }
 
-/** What the circuit is after attempts that ran side by side. One that was taken shows that the channel is alive. */
+/** Returns the circuit after attempts that ran at the same time. One success shows that the channel works. */
 export function afterAttempts(circuit: Circuit, ended: AttemptsEnded): Circuit {
   const { longestPauseMs, nowMs, succeeded, failed, isGone, lastError } = ended;
   if (isGone) return { ...circuit, state: "disabled", openedAtMs: nowMs, lastError };
-  // What was under way when it was disabled changes nothing.
+  // An attempt that was in progress when the channel was disabled changes nothing.
   if (circuit.state === "disabled") return circuit;
   if (succeeded > 0) return closeCircuit(nowMs);
   if (failed === 0) return circuit;
@@ -53,7 +53,7 @@ export function closeCircuit(nowMs: number): Circuit {
   return { state: "closed", failures: 0, openings: 0, openedAtMs: null, retryAtMs: nowMs, lastError: null };
 }
 
-/** In one word; half-open: the next message will probe it. */
+/** Returns the state in one word; half-open: the next message is a probe. */
 export function describeCircuit({ state, retryAtMs }: Circuit, nowMs: number): string {
   return state === "open" && retryAtMs <= nowMs ? "half-open" : state;
 }

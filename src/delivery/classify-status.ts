@@ -7,14 +7,14 @@ interface StatusVerdict {
   readonly waitMs?: number;
 }
 
-/** Asked to slow down, by the receiver or by a gateway in front of it. */
+/** The receiver, or a gateway in front of it, asks for fewer requests. */
 const BUSY = new Set([429, 502, 504]);
-/** Of the 4xx these say "not now" instead of "not this". */
+/** 4xx statuses that refuse the message now, not for good. */
 const TRANSIENT = new Set([408, 425]);
 
 /**
- * What a receiver's status means for the message; null where it was taken over. One table for every channel: 2xx alone
- * is success, and a 4xx would refuse the same bytes again. `retryAfterMs` is the answer's Retry-After, null without one.
+ * Returns the error for a receiver's status; null if the message was accepted. One table for every channel: only 2xx is
+ * success, and a 4xx would refuse the same bytes again. `retryAfterMs` is the answer's Retry-After, null without one.
  */
 export function classifyStatus(status: number, retryAfterMs: number | null): StatusVerdict | null {
   if (status >= 200 && status < 300) return null;

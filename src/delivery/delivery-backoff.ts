@@ -1,19 +1,21 @@
 import type { Disposition } from "../lib/errors.ts";
 
 const FIRST_CEILING_MS = 5_000;
-/** A page that could not leave is tried again in minutes, not in days. */
+/** An urgent message that could not be sent is tried again in minutes, not in days. */
 const MAX_CEILING_MS = 15 * 60_000;
 const MIN_DELAY_MS = 1_000;
-/** The longest wait that is believed: no header may silence a channel for a day. */
+/** Upper limit for Retry-After: no header may stop a channel for a day. */
 const MAX_WAIT_MS = 60 * 60_000;
-/** After that the message is history and its channel has long been reported as failing. */
+/** A message older than this is out of date, and its channel has long been reported as failing. */
 export const MAX_AGE_MS = 3 * 24 * 60 * 60_000;
 
 export type DeliveryPlan =
   | { readonly kind: "again"; readonly delayMs: number }
   | { readonly kind: "give-up"; readonly because: "refused" | "too old" };
 
-/** What follows a failed attempt: full jitter under a doubling ceiling, or the receiver's own word where it gave one. */
+/**
+ * Returns the next step after a failed attempt: full jitter under a doubling ceiling, or the receiver's Retry-After.
+ */
 export function planDelivery(failed: {
   readonly disposition: Disposition;
   readonly waitMs: number | undefined;

@@ -1,9 +1,10 @@
 import { type Disposition, ServiceError } from "../lib/errors.ts";
 
 /**
- * What went wrong, as a bounded set.
- * BUSY: 429, 502 or 504, or another 5xx with Retry-After. UNAVAILABLE: any other 5xx. UNREACHABLE: no answer. GONE: 410, nobody will
- * ever listen there again. REDIRECTED: redirects are not followed. ADDRESS_REFUSED: the address is not a public one.
+ * The cause of the failure, as a bounded set.
+ * BUSY: 429, 502 or 504, or another 5xx with Retry-After. UNAVAILABLE: any other 5xx. UNREACHABLE: no answer. GONE:
+ * 410, the address is gone for good. REDIRECTED: redirects are not followed. ADDRESS_REFUSED: the address is not a
+ * public one.
  */
 export type DeliveryErrorCode =
   | "ENDPOINT_BUSY"
@@ -16,7 +17,10 @@ export type DeliveryErrorCode =
   | "ADDRESS_REFUSED"
   | "STREAM_FAILED";
 
-/** A message that was not taken over, as far as we know. Its text holds no path, query, header or body of the request. */
+/**
+ * A message that was not accepted, as far as the sender can know. The text contains no path, query, header or body of
+ * the request.
+ */
 export class DeliveryError extends ServiceError {
   override readonly name = "DeliveryError";
   readonly code: DeliveryErrorCode;

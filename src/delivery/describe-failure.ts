@@ -9,7 +9,10 @@ export interface Failure {
   readonly text: string;
 }
 
-/** What a notifier threw, for the outbox. Only this service's own errors are quoted: of others nobody knows what is in them. */
+/**
+ * Returns a notifier's failure for the outbox. Only this service's own errors are quoted, because other errors may
+ * contain secrets.
+ */
 export function describeFailure(thrown: unknown): Failure {
   if (thrown instanceof ServiceError) {
     const { code, disposition, waitMs, message } = thrown;

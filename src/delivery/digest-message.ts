@@ -8,7 +8,7 @@ import { describeMembers, nameMember } from "./message/describe-digest.ts";
 
 export type DigestMember = NonNullable<AlertMessage["digest"]>[number];
 
-/** The same for the same messages, so that a digest that is sent again is recognised. */
+/** Returns the same key for the same messages, so that a receiver recognises a digest that is sent again. */
 export function digestKeyOf(channel: string, dedupeKeys: readonly string[]): string {
   return `digest-${digest([channel, ...[...dedupeKeys].sort()])}`;
 }
@@ -26,7 +26,7 @@ export function toMember({
   return { alertId, reason, severity, zoneId, ...named, name: nameMember(ruleId ?? headline) };
 }
 
-/** How many of these, from the first on, one message has room to name; at least one. */
+/** Returns how many of these messages, from the first on, one digest can name; at least one. */
 export function countFitting(members: readonly DigestMember[], room: DigestRoom): number {
   let used = 0;
   const groups = new Set<string>();
@@ -40,15 +40,18 @@ export function countFitting(members: readonly DigestMember[], room: DigestRoom)
   return end === -1 ? members.length : Math.max(end, 1);
 }
 
-/** A line's beginning: `zone 2147483647 () · getting worse: `, without the zone's name. */
+/** Characters at the beginning of a line, `zone 2147483647 () · getting worse: `, without the zone's name. */
 const GROUP_CHARS = 43;
 
-/** Escaped, a sign takes up to six characters. */
+/** An escaped character takes up to six characters. */
 function costOf({ name }: Pick<DigestMember, "name">): number {
   return Array.from(name).reduce((sum, character) => sum + (/[A-Za-z0-9 .]/.test(character) ? 1 : 6), 0);
 }
 
-/** One message in the place of all these, of one channel. Where only headlines are shown, the names are in it. */
+/**
+ * Returns one message that replaces all these messages of one channel. For receivers that show headlines only, the
+ * headline lists the names.
+ */
 export function buildDigest(messages: readonly AlertMessage[], key: string, rate: ChannelRate): AlertMessage {
   const [first] = messages;
   if (first === undefined) throw new Error("A digest needs at least one message.");

@@ -8,7 +8,7 @@ import { refuseHost } from "./refuse-address.ts";
 /** The settings that allow private addresses: of one channel in the configuration file, and of all. */
 export const ALLOWED_BY = "allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS";
 
-/** A receiver of POST requests. Of its URL only the origin may be shown: the rest lets anyone post. */
+/** A receiver of POST requests. Only the origin of its URL may be shown, because anyone with the rest can post. */
 export interface Endpoint {
   readonly origin: string;
   /** The origin without its scheme, for messages. */
@@ -35,9 +35,9 @@ export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): st
 }
 
 /**
- * Checks what can be checked before anything is sent; names are judged when they are resolved. `known` are mistakes of the
+ * Checks the URL before anything is sent; names are checked again when they are resolved. `known` are mistakes of the
  * same channel that the caller has found, without the channel's name; they are thrown together with those of the URL.
- * @throws {UsageError} naming the channel, never more of the URL than its host
+ * @throws {UsageError} naming the channel, and no more of the URL than its host
  */
 export function openEndpoint(
   channel: string,
@@ -57,7 +57,7 @@ export function openEndpoint(
   };
 }
 
-/** The same receiver at a path below, with more of a query; what is put into the path is escaped by the caller. */
+/** Returns the same receiver at a path below, with an extended query. The caller escapes the path. */
 export function extendEndpoint(
   endpoint: Endpoint,
   below: string,

@@ -7,13 +7,13 @@ import { refuseAddress, refuseHost } from "./refuse-address.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A literal stays what it is, a name may resolve to something else later. */
+/** A literal address cannot change; a name may resolve to another address later. */
 function refused(range: string, disposition: "retry" | "give-up"): DeliveryError {
   const text = `the address is not a public one (${range})`;
   return new DeliveryError({ code: "ADDRESS_REFUSED", disposition, text });
 }
 
-/** Refuses a name when any of its addresses is refused: which one a connection takes is not ours to say. */
+/** Refuses a name if any of its addresses is refused, because the connection may use any of them. */
 export function guardLookup(lookup: LookupFunction, allowPrivateNetworks: boolean): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found) => {
@@ -31,8 +31,8 @@ export function guardLookup(lookup: LookupFunction, allowPrivateNetworks: boolea
 }
 
 /**
- * Checks the literal before connecting and the peer's real address before a byte is sent. So TLS starts as a second
- * step, over a socket that was checked: its first message would already tell the peer whom we look for.
+ * Checks a literal address before connecting, and the peer's real address before a byte is sent. So TLS starts as a
+ * second step, over the checked socket: the first message of TLS would already contain the host name.
  */
 export function guardConnector(
   connect: buildConnector.connector,
@@ -58,7 +58,7 @@ export function guardConnector(
   };
 }
 
-/** Connects to public addresses only, as the policy says, whatever the name or notation. */
+/** Connects to public addresses only, or as the policy allows, whatever the name or notation. */
 export function createGuardedConnector(policy: NetworkPolicy): buildConnector.connector {
   const allowPrivateNetworks = policy.allowPrivateNetworks ?? false;
   const connect = buildConnector({
@@ -70,7 +70,9 @@ export function createGuardedConnector(policy: NetworkPolicy): buildConnector.co
   return guardConnector(connect, allowPrivateNetworks);
 }
 
-/** For HTTP: ignores proxies of the environment and keeps no connection, so every request is checked anew. */
+/**
+ * An HTTP dispatcher that ignores proxies of the environment and keeps no connection, so every request is checked anew.
+ */
 export function createGuardedDispatcher(policy: NetworkPolicy): Dispatcher {
   return new Agent({ connect: createGuardedConnector(policy), pipelining: 0 });
 }

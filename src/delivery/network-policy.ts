@@ -1,10 +1,10 @@
 import type { LookupFunction } from "node:net";
 
-/** Where a channel may connect to. */
+/** The addresses that a channel may connect to. */
 export interface NetworkPolicy {
   /** Admits private, loopback, unique-local and carrier-grade-NAT addresses and plain http. Default false. */
   readonly allowPrivateNetworks?: boolean;
-  /** Trusted besides the public authorities, PEM. */
+  /** Authorities that are trusted besides the public ones, PEM. */
   readonly ca?: string;
   /** Like `dns.lookup`, which is the default. */
   readonly lookup?: LookupFunction;

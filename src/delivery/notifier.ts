@@ -8,7 +8,9 @@ export interface SendOptions {
   readonly attempt: number;
   /** The same for every attempt of this transition on this channel: a receiver that sees it twice drops one. */
   readonly deliveryKey: string;
-  /** What an earlier transition of this alert returned on this channel, where the provider can edit in place. */
+  /**
+   * The reference that an earlier transition of this alert returned on this channel, if the provider can edit in place.
+   */
   readonly providerReference: string | null;
   /** The last progress that `onProgress` got in an earlier attempt of this transition. */
   readonly progress?: string | null;
@@ -18,13 +20,13 @@ export interface SendOptions {
 
 export interface SendResult {
   readonly providerReference: string | null;
-  /** How many the receiver was sent; one without. */
+  /** Number of messages that the receiver was sent; one by default. */
   readonly messages?: number;
 }
 
 /**
- * One configured channel. `send` resolves once the receiver has taken the message over; it throws DeliveryError, or the
- * signal's reason. A lost reply counts as a failure, so a message may arrive twice, never silently not at all.
+ * One configured channel. `send` resolves when the receiver has accepted the message; it throws DeliveryError, or the
+ * signal's reason. A lost reply counts as a failure, so a message may arrive twice, but is never lost without an error.
  */
 export interface Notifier {
   /** The channel's name in the configuration, and in the outbox. */

@@ -2,22 +2,25 @@ import { MINUTE_MS } from "../lib/units.ts";
 import type { ChannelRate } from "./channel-rate.ts";
 import type { Circuit } from "./circuit.ts";
 
-/** Of the rate, kept back for digests. */
+/** Share of the rate that is reserved for digests. */
 const RESERVE = 0.25;
 
 export interface ChannelState extends Circuit {
-  /** The rate is spent up to here; epoch ms. */
+  /** Time up to which the rate is used; epoch ms. */
   readonly spentUntilMs: number;
 }
 
-/** nothing: not now. probe: one message. alone: so many, each as it is. together: all that fit into one message. */
+/**
+ * nothing: send nothing now. probe: one message. alone: so many messages, each on its own. together: as many messages
+ * as fit into one digest.
+ */
 export type ClaimPlan =
   | { readonly kind: "nothing" }
   | { readonly kind: "probe" }
   | { readonly kind: "alone"; readonly atMost: number }
   | { readonly kind: "together" };
 
-/** What a channel may be sent next. */
+/** Decides what a channel may be sent next. */
 export function planClaim(state: ChannelState, rate: ChannelRate, nowMs: number): ClaimPlan {
   if (state.state === "disabled") return { kind: "nothing" };
   if (state.state === "open") return state.retryAtMs <= nowMs ? { kind: "probe" } : { kind: "nothing" };
@@ -27,13 +30,13 @@ export function planClaim(state: ChannelState, rate: ChannelRate, nowMs: number)
   return left > 0 && rate.digest !== null ? { kind: "together" } : { kind: "nothing" };
 }
 
-/** Messages that the rate still allows now. */
+/** Returns the number of messages that the rate allows now. */
 function countLeft(spentUntilMs: number, { perMinute }: ChannelRate, nowMs: number): number {
   const aheadMs = Math.max(spentUntilMs - nowMs, 0);
   return Math.max(Math.floor(perMinute - (aheadMs * perMinute) / MINUTE_MS + 1e-6), 0);
 }
 
-/** Up to when the rate is spent once so many more are sent. */
+/** Returns the time up to which the rate is used after so many more messages. */
 export function spend(spentUntilMs: number, { perMinute }: ChannelRate, sent: number, nowMs: number): number {
   return Math.max(spentUntilMs, nowMs) + (sent * MINUTE_MS) / perMinute;
 }

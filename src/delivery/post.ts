@@ -8,9 +8,9 @@ import { classifyStatus } from "./classify-status.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import type { Endpoint } from "./endpoint.ts";
 
-/** Of an answer only a provider's error word or reference is of use. */
+/** Limit for a receiver's answer. Only a provider's error word or reference is read from it. */
 const MAX_REPLY_BYTES = 16 * 1_024;
-/** Between the 15 and 30 s that Standard Webhooks asks for. */
+/** Standard Webhooks asks for 15 to 30 s. */
 export const POST_TIMEOUT_MS = 20_000;
 
 const never = new AbortController().signal;
@@ -20,23 +20,26 @@ export interface PostRequest {
   readonly method?: "POST" | "PATCH" | "PUT";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Of the whole exchange: resolving, connecting, sending, reading the answer. */
+  /** Time limit of the whole exchange: resolving, connecting, sending, reading the answer. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** What the request holds besides the path that no error may repeat. */
+  /** Parts of the request, besides the path, that no error may repeat. */
   readonly secrets?: readonly Secret[];
-  /** Statuses that are an answer and no failure, besides 2xx. */
+  /** Statuses besides 2xx that are an answer and no failure. */
   readonly accepts?: readonly number[];
 }
 
 export interface Reply {
   readonly status: number;
-  /** Cut at 16 KiB; null where it was lost on its way. */
+  /** The answer's text, cut at 16 KiB; null if it was lost. */
   readonly body: string | null;
 }
 
-/** A provider's word for what is wrong, such as `invalid_blocks`; nothing else of a reply is repeated, it may echo us. */
+/**
+ * Returns a provider's error word, such as `invalid_blocks`. Nothing else of a reply is repeated, because it may
+ * contain our message.
+ */
 async function readErrorWord(response: Dispatcher.ResponseData, secrets: readonly Secret[]): Promise<string> {
   const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => Buffer.alloc(0));
   const word = body.toString("latin1").trim();
@@ -57,7 +60,7 @@ async function readReply(
   const retryAfterMs = parseRetryAfter(only(headers["retry-after"]), only(headers["date"]), clock());
   const verdict = classifyStatus(status, retryAfterMs);
   if (verdict === null || accepts.includes(status)) {
-    // Taken over: whatever becomes of the rest of the answer, nothing has to be sent again.
+    // The message was accepted, so a failure to read the rest of the answer does not count.
     const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => null);
     return { status, body: body === null ? null : body.toString() };
   }
@@ -65,7 +68,7 @@ async function readReply(
   throw new DeliveryError({ ...verdict, text: `${endpoint.host} answered ${status}${word}` });
 }
 
-/** The code of a failed connection. Its message is left out: the parser's may quote the request, the resolver's us. */
+/** Returns the code of a failed connection. Its message is left out: it may contain the request or our addresses. */
 function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
   const code =
     thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
@@ -74,8 +77,8 @@ function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
 }
 
 /**
- * Sends once. Resolves on 2xx; throws DeliveryError, or the signal's reason when the caller ends it. An answer lost on
- * its way is an ENDPOINT_UNREACHABLE although the receiver may have the message.
+ * Sends once. Resolves on 2xx; throws DeliveryError, or the signal's reason if the caller aborts. A lost answer is an
+ * ENDPOINT_UNREACHABLE although the receiver may have the message.
  */
 export async function post(endpoint: Endpoint, request: PostRequest): Promise<Reply> {
   const deadline = startDeadline(request.timeoutMs, request.signal, never);
@@ -93,7 +96,7 @@ export async function post(endpoint: Endpoint, request: PostRequest): Promise<Re
     });
     return await readReply(response, endpoint, request);
   } catch (thrown) {
-    // A verdict stands, also when the time ran out while the rest of its answer was read.
+    // The status decides, even if the time ran out while the rest of its answer was read.
     if (thrown instanceof DeliveryError) throw thrown;
     if (deadline.endedBy() === "caller") throw request.signal.reason;
     if (deadline.endedBy() === "timeout") {

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 
 const PRIVATE = new Set<string>(["private", "loopback", "uniqueLocal", "carrierGradeNat"]);
-/** Instance metadata and platform agents of the large clouds: credentials live there, so no setting admits them. */
+/** Instance metadata and platform agents of the large clouds. They serve credentials, so no setting allows them. */
 const METADATA = new Set([
   "169.254.169.254",
   "100.100.100.200",
@@ -13,9 +13,9 @@ const METADATA = new Set([
 ]);
 
 /**
- * The class for which an address is refused ("loopback", "metadata", ...), or null where it may be connected to. Only
- * global unicast may. Addresses that carry another inside (mapped, 6to4, Teredo, NAT64) are refused as such; where
- * private networks are allowed, mapped and NAT64 are judged by the address inside.
+ * Returns the class for which an address is refused ("loopback", "metadata", ...), or null if connecting is allowed.
+ * Only global unicast is allowed. Addresses that contain another one (mapped, 6to4, Teredo, NAT64) are refused as such;
+ * if private networks are allowed, mapped and NAT64 addresses are judged by the address inside.
  */
 export function refuseAddress(address: string, allowPrivateNetworks: boolean): string | null {
   const bare = address.replace(/%.*$/s, "");
@@ -29,16 +29,19 @@ export function refuseAddress(address: string, allowPrivateNetworks: boolean): s
     return refuseAddress(parsed.toByteArray().slice(-4).join("."), true);
   }
   if (range !== "unicast") return range;
-  // Of IPv6 only 2000::/3 is handed out; what lies outside, such as ::a.b.c.d, is no one's public address.
+  // Only 2000::/3 is assigned to public IPv6; addresses outside, such as ::a.b.c.d, are not public.
   return ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000 ? null : "not global";
 }
 
-/** The same for a name that leads to loopback on every machine: `localhost` and the names below it (RFC 6761). */
+/** Returns the same for a name that means loopback on every machine: `localhost` and the names below it (RFC 6761). */
 export function refuseLocalName(host: string, allowPrivateNetworks: boolean): string | null {
   return !allowPrivateNetworks && /(?:^|\.)localhost\.?$/i.test(host) ? "loopback" : null;
 }
 
-/** The same for the host of a URL, in any notation of an address; null also for a name, which is judged once resolved. */
+/**
+ * Returns the same for the host of a URL, in any notation of an address. Null also for a name, which is judged when it
+ * is resolved.
+ */
 export function refuseHost(host: string, allowPrivateNetworks: boolean): string | null {
   const bare = host.replace(/^\[(.*)\]$/s, "$1").replace(/\.$/, "");
   return ipaddr.isValid(bare) ? refuseAddress(bare, allowPrivateNetworks) : null;

@@ -7,7 +7,11 @@ export interface Sensitivity {
   readonly floor: number;
 }
 
+/** `shadow`: source series are judged and stored, and nothing is sent. */
+export type SourceMode = "on" | "shadow" | "off";
+
 export interface Detection extends Sensitivity {
+  readonly sources: SourceMode;
   /** Only the first matching override applies. It may leave a setting out. */
   readonly overrides: readonly (Partial<Sensitivity> & {
     readonly zone?: readonly number[] | undefined;

@@ -16,6 +16,11 @@ export interface SpikePolicy {
    * history, because they would otherwise count as zeros.
    */
   readonly isUnknownHour?: (hour: number) => boolean;
+  /**
+   * Leaves out the record and the clumps of a rule that is mostly silent. They are for counts of events, not of
+   * sources.
+   */
+  readonly isSteady?: boolean;
   /** Replaces the history while there is less than a day of it. */
   readonly prior?: RulePrior | null;
 }

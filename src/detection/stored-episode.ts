@@ -1,6 +1,7 @@
 import { MINUTE_MS } from "../lib/units.ts";
 import type { SeriesOutcome } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
+import type { GradedBy } from "./grade-spike.ts";
 import type { WindowMinutes } from "./thresholds/windows.ts";
 
 /** An episode as stored in a row. */
@@ -16,6 +17,8 @@ export interface StoredEpisode {
   readonly windowCount: number;
   readonly windowMinutes: number;
   readonly companions: number;
+  readonly addresses: number | null;
+  readonly gradedBy: GradedBy | null;
   readonly severity: Episode["severity"];
   readonly kind: Episode["kind"];
 }
@@ -42,7 +45,13 @@ export function toEpisode(stored: StoredEpisode): Episode {
 
 /** Converts an episode to its stored form. `lastTested` is the latest minute that was judged. */
 export function toStoredEpisode(
-  { episode, closedAt, companions }: SeriesOutcome & { episode: Episode; companions: number },
+  {
+    episode,
+    closedAt,
+    companions,
+    addresses,
+    gradedBy,
+  }: SeriesOutcome & { episode: Episode } & Pick<StoredEpisode, "companions" | "addresses" | "gradedBy">,
   lastTested: number,
 ): StoredEpisode {
   const { threshold, score, peak, severity, kind } = episode;
@@ -55,6 +64,8 @@ export function toStoredEpisode(
     windowCount: episode.count,
     windowMinutes: episode.windowMinutes,
     companions,
+    addresses,
+    gradedBy,
     threshold,
     score,
     peak,

@@ -31,6 +31,8 @@ interface AdminCall {
 
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/;
+/** Size of a piece of the oracle: a piece for each minute would cost a system call each. */
+const CHUNK_CHARS = 65_536;
 const ClockChange = z.union([
   z.strictObject({ now: z.int().nullable() }),
   z.strictObject({ advanceMs: z.int() }),
@@ -82,8 +84,14 @@ function streamEvents(context: EmulatorContext, zoneText: string): Reply {
   if (store === undefined) return problem(404, `The emulator serves no shield zone ${zoneText}.`);
   const nowMs = context.now();
   async function* lines(shieldZone: ZoneStore) {
-    for await (const drafts of context.oracle.everShown(shieldZone, nowMs))
-      yield drafts.map(toOracleLine).join("");
+    let text = "";
+    for await (const drafts of context.oracle.everShown(shieldZone, nowMs)) {
+      text += drafts.map(toOracleLine).join("");
+      if (text.length < CHUNK_CHARS) continue;
+      yield text;
+      text = "";
+    }
+    if (text !== "") yield text;
   }
   return {
     status: 200,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyError, type FastifyInstance } from "fastify";
 import { serializerCompiler } from "fastify-type-provider-zod";
+import { readVersion } from "../config/read-version.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { toError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
@@ -10,8 +11,10 @@ import { sendProblem, toTold } from "./errors/send-problem.ts";
 import { validatorCompiler } from "./errors/validate.ts";
 import { MAX_PARAM_CHARS } from "./errors/word-framework-error.ts";
 import type { Authenticate } from "./keys/caller.ts";
+import { createFailedKeys } from "./keys/failed-keys.ts";
 import { addGuard, addPermissions } from "./keys/guard.ts";
 import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
+import type { Sessions } from "./keys/sessions.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
 import { type ConnectionLimits, type Connections, createConnections } from "./limits/limit-connections.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
@@ -20,11 +23,14 @@ import { refuseDeepBody } from "./limits/refuse-deep-body.ts";
 import { refuseEncodedBody } from "./limits/refuse-encoded-body.ts";
 import { refuseTwoHosts } from "./limits/refuse-two-hosts.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
+import { type AnswerPage, addConsole } from "./page/add-console.ts";
+import { addCspReports } from "./page/csp-reports.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { addLivez } from "./routes/livez.ts";
 import { addMetrics } from "./routes/metrics.ts";
-import { addOpenApi, openDocsRoutes } from "./routes/openapi.ts";
+import { addOpenApi, addRedirectToDocs, openDocsRoutes } from "./routes/openapi.ts";
 import { addReadyz } from "./routes/readyz.ts";
+import { addSession } from "./routes/session.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
 
 export interface HttpOptions {
@@ -36,6 +42,12 @@ export interface HttpOptions {
   readonly authenticate: Authenticate;
   /** Hashes of keys that were good before the start, the ones used last first: no wrong key of others locks them out. */
   readonly knownKeys?: readonly Buffer[];
+  /** Sign-in to the console. Default: nobody signs in. */
+  readonly sessions?: Sessions;
+  /** Where the built console is. Default: none is served, and `/` leads to the documentation. */
+  readonly consoleFolder?: string;
+  /** The address that people use. Default: none is known. */
+  readonly publicUrl?: string | null;
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
   readonly limits: RequestLimits & ConcurrencyLimits;
@@ -85,7 +97,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
     refuseTwoHosts(request.raw);
   });
   app.addHook("onRoute", openDocsRoutes);
-  protect(app, options, connections);
+  const guarding = protect(app, options, connections);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
@@ -93,7 +105,8 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   app.addHook("preParsing", async (request) => refuseEncodedBody(request));
   app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
   readNativeJson(app);
-  answerUnknown(app);
+  let answerPage: AnswerPage = () => null;
+  answerUnknown(app, (request, reply) => answerPage(request, reply));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const told = toTold(error);
     if ((told.statusCode ?? 500) >= 500) {
@@ -104,17 +117,25 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   });
 
   await addOpenApi(app);
+  if (options.consoleFolder === undefined) addRedirectToDocs(app);
+  else {
+    answerPage = await addConsole(app, options.consoleFolder);
+    addCspReports(app, { ...guarding, log: options.log, onReport: () => options.metrics.cspReports.inc() });
+  }
   const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
   addLivez(app);
   addReadyz(app, readReadiness);
   const { metrics, readBacklog, areMetricsPublic: isPublic } = options;
   addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
+  const { sessions, authenticate, publicUrl = null } = options;
+  if (sessions !== undefined)
+    addSession(app, { ...guarding, sessions, authenticate, publicUrl, version: readVersion() });
   for (const addRoutes of options.routes) addRoutes(app);
   return app;
 }
 
 /** In this order: what costs least to refuse comes first. */
-function protect(app: FastifyInstance, options: HttpOptions, connections: Connections): void {
+function protect(app: FastifyInstance, options: HttpOptions, connections: Connections) {
   const clock = options.clock ?? systemClock;
   const note = createSecurityEvents({
     write: options.writeSecurityEvent,
@@ -122,11 +143,14 @@ function protect(app: FastifyInstance, options: HttpOptions, connections: Connec
   });
   const limits = { limits: options.limits, clock, note };
   limitAddresses(app, limits);
-  addGuard(app, { authenticate: options.authenticate, clock, note, knownKeys: options.knownKeys });
+  const { authenticate, sessions = null } = options;
+  const failed = createFailedKeys(options.knownKeys);
+  addGuard(app, { authenticate, clock, note, failed, sessions });
   app.addHook("onRequest", async ({ raw, caller }, reply) => {
     if (connections.noteRequest(raw.socket, caller !== null)) void reply.header("connection", "close");
   });
   limitKeys(app, limits);
   addPermissions(app, { clock, note });
   addConcurrencyLimit(app, options.limits);
+  return { clock, note, failed };
 }

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { readVersion } from "../config/read-version.ts";
 import { type Zones, zoneFactsOf } from "../model/zones.ts";
+import type { JobRuns } from "./routes/v1/service-view.ts";
 
 /** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
 export interface Backlog {
@@ -109,19 +110,52 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "1 while the shared request budget does not answer. This process then uses a quarter of the rate.",
     ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
+    notificationDuration: new Histogram({
+      name: "longwatch_notification_duration_seconds",
+      help: "Duration of an attempt to notify a channel.",
+      labelNames: ["channel"],
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers: [registry],
+    }),
     digested: counter(
       "notifications_digested_total",
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",
       ["channel"],
     ),
+    cspReports: counter(
+      "console_csp_reports_total",
+      "Reports of browsers that refused to run or load something for the console.",
+    ),
     enqueueFailures: counter(
-      "queue_ring_failures_total",
+      "queue_enqueue_failures_total",
       "Jobs that could not be enqueued because the queue's store did not accept them.",
     ),
     jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
       jobRuns.inc({ job, outcome });
       jobDuration.observe({ job }, durationMs / 1_000);
       if (outcome === "done") jobLastSuccess.set({ job }, endedAt / 1_000);
+    },
+    /** Attempts of each job in this process. */
+    async readJobRuns(): Promise<JobRuns[]> {
+      const [runs, durations, successes] = await Promise.all([
+        jobRuns.get(),
+        jobDuration.get(),
+        jobLastSuccess.get(),
+      ]);
+      const sumOf = (job: unknown, part: string) =>
+        durations.values.find(
+          ({ labels, metricName }) => labels["job"] === job && metricName?.endsWith(part) === true,
+        )?.value ?? 0;
+      return [...Map.groupBy(runs.values, ({ labels }) => String(labels["job"]))].map(([job, values]) => {
+        const success = successes.values.find(({ labels }) => labels["job"] === job);
+        const count = sumOf(job, "_count");
+        return {
+          job,
+          runs: Object.fromEntries(values.map(({ labels, value }) => [String(labels["outcome"]), value])),
+          meanSeconds: count === 0 ? null : sumOf(job, "_sum") / count,
+          lastSuccessAt: success === undefined ? null : success.value * 1_000,
+        };
+      });
     },
     /** `route` is the pattern of a route, never an address that somebody asked for. */
     requestEnded({ route, status, durationMs }: { route: string; status: number; durationMs: number }): void {

@@ -34,7 +34,7 @@ const TAGS = [
 /** Replaced by the address that the document is served from; no text of a route contains it. */
 export const ORIGIN_PLACE = "http://place.of.the.origin.invalid";
 
-const DESCRIPTION = `Lists are paged. Send the \`next\` of a page as \`after\` to get the following page. Times in answers are ISO 8601 in UTC. A request may use another UTC offset, or epoch milliseconds. Errors are problem+json (RFC 9457). Send the key in the header AccessKey. The header RateLimit shows how many requests are left in this minute. Lists and records have an ETag. A request with If-None-Match is answered with 304 if nothing has changed.
+const DESCRIPTION = `Lists are paged. Send the \`next\` of a page as \`after\` to get the following page. Times in answers are ISO 8601 in UTC. A request may use another UTC offset, or epoch milliseconds. Errors are problem+json (RFC 9457). Send the key in the header AccessKey. Routes that are not the platform's also take it in the header Authorization, after the word Bearer. The header RateLimit shows how many requests are left in this minute. Lists and records have an ETag. A request with If-None-Match is answered with 304 if nothing has changed.
 
 \`\`\`sh
 export LONGWATCH=${ORIGIN_PLACE} KEY=lw_...
@@ -71,7 +71,11 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       servers: [{ url: ORIGIN_PLACE }],
       tags: TAGS.map((name) => ({ name })),
       components: {
-        securitySchemes: { AccessKey: { type: "apiKey", in: "header", name: "AccessKey" } },
+        securitySchemes: {
+          AccessKey: { type: "apiKey", in: "header", name: "AccessKey" },
+          Session: { type: "apiKey", in: "cookie", name: "longwatch_session" },
+          Bearer: { type: "http", scheme: "bearer" },
+        },
       },
     },
     convertConstToEnum: false,
@@ -89,7 +93,9 @@ const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => 
   if (schema.hide === true) return { schema, url: given };
   // Fastify serves the index of a prefix at both addresses and leaves the second one in its options.
   const url = given === "/docs/" ? "/docs" : given;
-  const { access = { scope: "admin" } } = route.config ?? {};
+  const { access = { scope: "admin" }, errorForm } = route.config ?? {};
+  const own = errorForm === undefined ? [{ Bearer: [] }] : [];
+  const schemes = [{ AccessKey: [] }, ...own, { Session: [] }];
   const described = toJson({
     ...document,
     route,
@@ -97,7 +103,7 @@ const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => 
     schema: {
       ...schema,
       operationId: toOperationId(String(route.method), url),
-      security: access === "public" ? [] : [{ AccessKey: [] }],
+      security: access === "public" ? [] : schemes,
       response: describeResponses(route),
       "x-scope": access === "public" ? "public" : access.scope,
     },

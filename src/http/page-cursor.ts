@@ -8,9 +8,9 @@ export type Position = readonly (string | number | null)[];
 export type PageCursors = ReturnType<typeof createPageCursors>;
 
 /**
- * Cursors of keyset paging: where the page before ended, signed, so that nobody can ask for a place the list never
- * named. Replicas share `secret`. `list` says which list, with everything that its order depends on (`alerts:101`): a
- * cursor of one is none of another.
+ * Cursors of keyset paging: the end of the page before, signed, so that a client cannot ask for a position that no list
+ * returned. Replicas share `secret`. `list` names the list, with everything that its order depends on (`alerts:101`); a
+ * cursor of one list is not valid for another.
  */
 export function createPageCursors(secret: Buffer) {
   const tagOf = (list: string, payload: string) =>
@@ -31,7 +31,7 @@ export function createPageCursors(secret: Buffer) {
       const given = Buffer.from(tag, "base64url");
       const expected = tagOf(list, payload);
       if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
-      // Of the spellings that decode to the same bytes only the one that was handed out counts.
+      // Several spellings decode to the same bytes; only the one that was issued is valid.
       if (expected.toString("base64url") !== tag) return null;
       return JSON.parse(Buffer.from(payload, "base64url").toString()) as Position;
     },

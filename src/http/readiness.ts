@@ -3,13 +3,13 @@ import { within } from "../lib/within.ts";
 
 export interface Health {
   readonly state: "ok" | "degraded" | "failing";
-  /** Anybody may read it: no SQL, no addresses, no text of an error. */
+  /** May be public: no SQL, no addresses, no text of an error. */
   readonly detail?: string;
 }
 
 export interface HealthCheck {
   readonly name: string;
-  /** A check that throws or is late is failing; degraded when the service works without it. */
+  /** A check that throws or is late is failing. It is degraded if the service works without it. */
   readonly isRequired: boolean;
   check(): Promise<Health>;
 }
@@ -24,7 +24,7 @@ export interface ReadinessOptions {
   readonly onError: (name: string, error: Error) => void;
 }
 
-/** Asks all checks at once; the worst of them counts. Probes that come together share one answer. */
+/** Runs all checks at once and returns the worst status. Concurrent probes share one answer. */
 export function createReadiness({ checks, timeoutMs, onError }: ReadinessOptions): () => Promise<Readiness> {
   const probes = checks.map((check) => createProbe(check, timeoutMs, onError));
   let asking: Promise<Readiness> | null = null;
@@ -68,7 +68,7 @@ function createProbe(
   }
 
   return async () => {
-    // One that hangs is not asked again before it has answered: probes must not pile up in a connection pool.
+    // A hanging check is not started again before it has ended, so that probes do not pile up in a connection pool.
     pending ??= ask();
     let health: Health = { state: bad, detail: `the check did not end within ${timeoutMs} ms` };
     await within(

@@ -1,4 +1,4 @@
-/** On every answer. None of them is a page: nothing may be loaded, framed, sniffed or kept. */
+/** Headers of every answer. No answer is a page, so nothing may be loaded, framed, sniffed or cached. */
 export const SECURITY_HEADERS = {
   "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",

@@ -15,6 +15,10 @@ const LINK_STARTS: readonly (readonly [RegExp, string])[] = [
   [/\bmailto:/gi, "mailto[:]"],
 ];
 
+/** Matches printable ASCII in single spaces: most names and texts, of which nothing but a link has to be disabled. */
+const PLAIN = /^(?:[!-~]+(?: [!-~]+)*)?$/;
+const ANY_LINK = /:\/\/|www\.|mailto:/i;
+
 function spellOut(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
@@ -27,13 +31,19 @@ export function cutText(text: string, maxChars: number): string {
   return characters.length <= maxChars ? text : `${characters.slice(0, Math.max(maxChars - 1, 0)).join("")}…`;
 }
 
+/** Returns the number of code points. */
+export function countCharacters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
 /** Returns hostile text as one harmless line: whitespace collapsed, unsafe characters spelled out, links disabled. */
 export function toLine(text: string, maxChars: number): string {
   // Cut generously before the work, because spelling out and collapsing change the length.
-  const collapsed = text
-    .slice(0, maxChars * 8)
-    .replace(/\s+/g, " ")
-    .trim();
+  const kept = text.slice(0, maxChars * 8);
+  if (PLAIN.test(kept) && !ANY_LINK.test(kept)) return cutText(kept, maxChars);
+  const collapsed = kept.replace(/\s+/g, " ").trim();
   const safe = collapsed.replace(EMOJI_STYLE, "").replace(UNSAFE, spellOut).replace(STACKED_MARKS, "$1");
   return cutText(
     LINK_STARTS.reduce((line, [start, dead]) => line.replace(start, dead), safe),
@@ -60,7 +70,7 @@ export function toLines(text: string, limits: { maxLines: number; maxChars: numb
 
 /** Joins whole pieces up to `maxChars` code points, because half an entity or escape would be shown as text. */
 export function joinWithin(pieces: readonly string[], maxChars: number): string {
-  const sizes = pieces.map((piece) => Array.from(piece).length);
+  const sizes = pieces.map(countCharacters);
   if (sizes.reduce((sum, size) => sum + size, 0) <= maxChars) return pieces.join("");
   let used = 1;
   const kept = pieces.findIndex((_, index) => (used += sizes[index] ?? 0) > maxChars);

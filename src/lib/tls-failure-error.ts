@@ -48,7 +48,7 @@ function advise(error: Error, store: Store): string | null {
     return `use a name in ${variable} that the certificate is for, and make sure that this is the server you mean`;
   if (OUTDATED.has(code)) return "the server needs another certificate, or one of the two clocks is wrong";
   if (error.message === "The server does not support SSL connections")
-    return "turn TLS on there, or say sslmode=disable in DATABASE_URL if the network between is nobody else's";
+    return "turn TLS on there, or set sslmode=disable in DATABASE_URL if the network in between is private";
   // The server requires TLS (hostssl).
   if (code === "28000" && error.message.includes("no encryption"))
     return "say sslmode=verify-full in DATABASE_URL";

@@ -37,7 +37,7 @@ export const alertMessage = z.object({
   isQuiet: z.boolean().optional(),
   state: z.enum(["firing", "acknowledged", "resolved"]),
   severity: z.enum(severities),
-  kind: z.enum(["spike", "new-rule", "self"]),
+  kind: z.enum(["spike", "new-rule", "sources", "self"]),
   /** Null if the alert is about Longwatch itself. */
   zoneId: z.number().int().nullable(),
   /** The operator's name for the zone, from the configuration file. */
@@ -46,6 +46,10 @@ export const alertMessage = z.object({
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
   headline: z.string(),
+  /** What was counted, if not events. */
+  unit: z.enum(["rules", "addresses"]).optional(),
+  /** Further facts, one line each. */
+  details: z.array(z.string()).optional(),
   startedAt: time,
   endedAt: time.nullable(),
   windowMinutes: z.number().positive(),

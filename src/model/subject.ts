@@ -1,20 +1,23 @@
 import type { Severity } from "./severity.ts";
+import { matchesSources, type SourceMatchers, type SourceTraits } from "./source-traits.ts";
 
 /** The facts that routes, inhibitions and quiet hours match. */
 export interface Subject {
-  /** `spike`, `new-rule` or `self`. */
+  /** `spike`, `new-rule`, `sources` or `self`. */
   readonly kind: string;
   /** Null if the alert is about Longwatch itself and no single zone. */
   readonly zoneId: number | null;
   readonly ruleId: string | null;
   readonly severity: Severity;
+  /** The sources that the alert is about. */
+  readonly traits?: SourceTraits;
 }
 
 /**
  * Every member that is given must match with one of its values. An empty object matches everything. A rule may end in
  * `*`.
  */
-export interface SubjectMatchers {
+export interface SubjectMatchers extends SourceMatchers {
   readonly zone?: readonly number[] | undefined;
   readonly rule?: readonly string[] | undefined;
   readonly severity?: readonly Severity[] | undefined;
@@ -27,7 +30,8 @@ export function matchesSubject(matchers: SubjectMatchers, subject: Subject): boo
     (zone === undefined || (subject.zoneId !== null && zone.includes(subject.zoneId))) &&
     (rule === undefined || rule.some((pattern) => matchesRule(pattern, subject.ruleId))) &&
     (severity === undefined || severity.includes(subject.severity)) &&
-    (kind === undefined || kind.includes(subject.kind))
+    (kind === undefined || kind.includes(subject.kind)) &&
+    matchesSources(matchers, subject.traits)
   );
 }
 

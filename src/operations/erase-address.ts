@@ -11,6 +11,7 @@ import {
   type ZonedEventKey,
 } from "../../db/privacy/erase-events.ts";
 import { rewriteQuarantine } from "../../db/privacy/erase-quarantine.ts";
+import { eraseSourceUsual } from "../../db/privacy/erase-source-usual.ts";
 import { addErased, endErasure, openErasure } from "../../db/privacy/erasures.ts";
 import { listDays } from "../../db/privacy/retention.ts";
 import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
@@ -258,6 +259,7 @@ async function rewriteOthers(
       write,
     },
   );
+  if (write) await eraseSourceUsual(database.db, zoneId, target.covers);
   const quarantined = await rewriteQuarantine(database, zoneId, {
     raw: (raw) => (containsAddress(raw, target.covers) ? eraseUnreadable(key, raw) : raw),
     write,

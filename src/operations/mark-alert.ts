@@ -1,7 +1,8 @@
 import { lockAlert } from "../../db/alerting/alert-acts.ts";
 import { readAlert } from "../../db/alerting/alert-reports.ts";
 import { lockSpikesOf, type Mark, markSpike } from "../../db/alerting/marks.ts";
-import type { Database } from "../../db/client.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import { forgetSourceDays } from "../../db/detection/source-hours.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import type { PersonsAct } from "../alerting/act-on-alert.ts";
@@ -37,7 +38,10 @@ export function markAlert(
     if (spikes.length === 0) return { kind: "not-a-spike" };
     const changing = spikes.filter((spike) => spike.mark !== mark);
     if (changing.length === 0) return { kind: "unchanged", mark };
-    for (const { id } of changing) await markSpike(tx, id, mark, new Date(atMs));
+    for (const spike of changing) {
+      await markSpike(tx, spike.id, mark, new Date(atMs));
+      if (mark === "attack") await forgetAttackDays(tx, spike);
+    }
     const spikeIds = changing.map(({ id }) => id);
     const before = changing.findLast((spike) => spike.mark !== null)?.mark ?? null;
     await writeAuditEntry(tx, {
@@ -49,4 +53,14 @@ export function markAlert(
     });
     return { kind: "done", mark, before, spikeIds };
   });
+}
+
+/** Takes the days of an attack out of what is usual for the address that led it. */
+async function forgetAttackDays(
+  tx: Queryable,
+  { zoneId, sources, openedAt, lastActiveAt }: Awaited<ReturnType<typeof lockSpikesOf>>[number],
+): Promise<void> {
+  const addresses = (sources?.findings ?? []).filter(({ kind }) => kind === "rules_per_ip");
+  for (const { key } of addresses)
+    await forgetSourceDays(tx, zoneId, { address: key, from: openedAt, to: lastActiveAt });
 }

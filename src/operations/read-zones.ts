@@ -34,9 +34,10 @@ export async function readZones(
     const end = Math.min(to, startOfDay(now) + DAY_MS);
     const span = { from: startOfHour(Math.max(from, firstHour)), to: end };
     const kept = { from: startOfHour(horizonAt(now)), to: now };
-    const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, firstHour });
-    const recent = assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, firstHour });
     const suspicions = await readSuspicions(db, [zone.zoneId]);
+    const known = { firstHour, suspicion: suspicions[0]?.reason ?? null };
+    const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });
+    const recent = assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, ...known });
     zones.push({ ...zone, hours, suspicions, nextToExpire: findNextToExpire(now, recent) });
   }
   return zones;

@@ -18,6 +18,8 @@ export interface ScheduleEntry {
   readonly name: string;
   /** Whole seconds; periods are aligned to the epoch. */
   readonly everyMs: number;
+  /** Periods begin this long after those that are aligned to the epoch. Whole seconds; 0 by default. */
+  readonly offsetMs?: number;
   /** Claims the period for one replica. The database decides which. */
   isDue(): Promise<boolean>;
   /** Returns false when the queue did not take the job. The job is then enqueued again although the period is spent. */
@@ -80,7 +82,7 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
     if (!isEnqueueDue && !(await entry.isDue())) return;
     isEnqueueDue = true;
     isEnqueueDue = !(await entry.enqueue());
-    if (!isEnqueueDue) askAgainAt = nextPeriod(askedAt, entry.everyMs);
+    if (!isEnqueueDue) askAgainAt = nextPeriod(askedAt, entry);
   }
 
   return {
@@ -91,7 +93,7 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
       // If the period is not due, the entry is checked again within the period: this replica's clock may be ahead, or
       // the replica that claimed the period may die.
       const pauseMs = Math.max(1_000, Math.min(entry.everyMs / 4, MAX_PAUSE_MS));
-      askAgainAt = Math.min(nowMs + pauseMs, nextPeriod(nowMs, entry.everyMs));
+      askAgainAt = Math.min(nowMs + pauseMs, nextPeriod(nowMs, entry));
       const body = run().catch((thrown: unknown) => onError(entry.name, toError(thrown)));
       const bounded = within(body, timeoutMs).then((outcome) => {
         if (running === bounded) running = null;
@@ -104,6 +106,6 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
   };
 }
 
-function nextPeriod(nowMs: number, everyMs: number): number {
-  return (Math.floor(nowMs / everyMs) + 1) * everyMs;
+function nextPeriod(nowMs: number, { everyMs, offsetMs = 0 }: ScheduleEntry): number {
+  return (Math.floor((nowMs - offsetMs) / everyMs) + 1) * everyMs + offsetMs;
 }

@@ -61,7 +61,7 @@ async function fire(): Promise<number> {
   return alert?.id ?? 0;
 }
 
-test("an acknowledgement is shown where a channel can show it without ringing, and nowhere else", async () => {
+test("an acknowledgement updates messages in place, and is sent to no channel that would notify", async () => {
   const alertId = await fire();
   await deliver();
   const before = new Map(CHANNELS.map((kind) => [kind, asked(kind).length]));
@@ -88,7 +88,7 @@ test("an acknowledgement is shown where a channel can show it without ringing, a
     expect(news.get(kind)).toHaveLength(1);
 });
 
-test("it has one key per channel, whoever acknowledges at the same time", async () => {
+test("concurrent acknowledgements write one dedupe key per channel", async () => {
   const alertId = await fire();
   const acts = ["alice", "bob", "carol"].map((by) =>
     acknowledgeByHand(database, { alertId, by, note: null, atMs: NOW }),
@@ -119,7 +119,7 @@ test("a channel that shows none has not failed, and the end follows as ever", as
   expect(states.map(({ state }) => state)).toEqual(CHANNELS.map(() => "delivered"));
 });
 
-test("one that comes too late, when the alert is over, is not sent", async () => {
+test("an acknowledgement of an alert that was resolved meanwhile is not sent", async () => {
   const alertId = await fire();
   await deliver();
   await acknowledgeByHand(database, { alertId, by: "alice", note: null, atMs: NOW });
@@ -131,7 +131,7 @@ test("one that comes too late, when the alert is over, is not sent", async () =>
   expect(actions).toEqual(["trigger", "resolve"]);
 });
 
-test("while a person acts on an alert nobody raises or changes it: its spike is locked with it", async () => {
+test("while a person acts on an alert, its spike is locked and no other transition is written", async () => {
   const id = await fire();
   const isFree = async (table: string) =>
     (await database.pool.query(`select from ${table} for no key update skip locked`)).rowCount === 1;

@@ -17,7 +17,7 @@ const titlesOf = (message: AlertMessage, rules: readonly LinkRule[]) =>
   addLinks(message, rules, NOW).links.map(({ title }) => title);
 const urlOf = (message: AlertMessage, url: string) => addLinks(message, [link("x", url)], NOW).links[0]?.url;
 
-test("a message has the links that match it, in their order, and is otherwise what it was", () => {
+test("a message gets its matching links in their order and is otherwise unchanged", () => {
   const rules = [
     link("Runbook SQLi", "https://wiki.example/sqli", { rule: ["942*"] }),
     link("Runbook XSS", "https://wiki.example/xss", { rule: ["941*"] }),
@@ -34,7 +34,7 @@ test("a message has the links that match it, in their order, and is otherwise wh
   expect(alertMessage.parse(JSON.parse(JSON.stringify(linked)))).toEqual(linked);
 });
 
-test("a message has five links at most, and one that is left out makes room for the next", () => {
+test("a message has at most five links, and a link that is left out does not count", () => {
   const plain = Array.from({ length: 6 }, (_, index) => link(`${index}`, `https://wiki.example/${index}`));
   const self = messageOf({ kind: "self", ruleId: null });
   expect(titlesOf(messageOf(), [link("rule", "https://wiki.example/{rule}"), ...plain])).toEqual([
@@ -53,7 +53,7 @@ test("a message has five links at most, and one that is left out makes room for 
   ]);
 });
 
-test("what an alert does not have leaves the links out that ask for it", () => {
+test("a link is left out if the alert has no value for its place", () => {
   const self = messageOf({ kind: "self", zoneId: null, ruleId: null });
   expect(urlOf(self, "https://wiki.example/{zone}")).toBeUndefined();
   expect(urlOf(self, "https://wiki.example/{rule}")).toBeUndefined();
@@ -64,7 +64,7 @@ test("what an alert does not have leaves the links out that ask for it", () => {
   );
 });
 
-test("the time begins an hour before the alert, and ends with it or with what is said", () => {
+test("the time range of a link begins an hour before the alert and ends at its end, or at the message", () => {
   const url = "https://g.example/?from={from_ms}&to={to_ms}";
   expect(urlOf(messageOf(), url)).toBe(`https://g.example/?from=${STARTED_AT - 3_600_000}&to=${NOW}`);
   const endedAt = STARTED_AT + 120_000;
@@ -83,7 +83,7 @@ test("the time begins an hour before the alert, and ends with it or with what is
   );
 });
 
-test("a flood has the links that are for every one of its rules", () => {
+test("a group has the links that match every one of its rules", () => {
   const rules = [
     link("SQLi", "https://wiki.example/sqli", { rule: ["9421*"] }),
     link("All of 94", "https://wiki.example/94", { rule: ["94*"] }),
@@ -104,7 +104,7 @@ test("a flood has the links that are for every one of its rules", () => {
   expect(titlesOf(zones, rules)).toEqual(["All of 94"]);
 });
 
-test("a test shows every link with values of an alert that it could be for", () => {
+test("a test message shows every link with values of an alert that it could match", () => {
   const samples = sampleLinks(
     [
       link("1", "https://w.example/{zone}/{rule}/{alert}"),

@@ -59,7 +59,7 @@ export function createAlertWorld(database: Database) {
     },
     spikes: () => db.select().from(spikes).orderBy(spikes.id),
     alerts: () => db.select().from(alerts).orderBy(alerts.id),
-    /** What the outbox holds, as `transition reason channel`. */
+    /** Returns the rows of the outbox as `transition reason channel`. */
     async outbox(): Promise<string[]> {
       const rows = await readOutbox();
       return rows.map(({ transition, reason, channel }) => `${transition} ${reason} ${channel}`);

@@ -18,7 +18,7 @@ function build(spike: AlertSpike, alerts: AlertRecord[] = [], nowMs = NOW) {
   return buildMessage({ alertId: 7, fingerprint: "f", alert, reason, spike, advice: pending });
 }
 
-test("a message tells what, where, how much against how much, and who", () => {
+test("a message has the rule, the zone, the counts, the usual count and the top values", () => {
   const message = build(alertSpike());
   expect(message).toMatchObject({
     headline: "SQL injection: rule 942100 in zone 101 is spiking, 50 events in 3 min, 25 times the usual 2",
@@ -39,7 +39,7 @@ test("a message tells what, where, how much against how much, and who", () => {
   });
 });
 
-test("a resolve tells from when to when and how high", () => {
+test("a resolved message has the time range and the peak", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   const closedAtMs = NOW + 20 * MINUTE_MS;
@@ -53,7 +53,7 @@ test("a resolve tells from when to when and how high", () => {
   });
 });
 
-test("where nothing is usual nothing is divided by it", () => {
+test("a usual count of zero gives no ratio", () => {
   const message = build(alertSpike({ baseline: 0, ruleId: "1048576" }));
   expect(message).toMatchObject({ times: null, ruleTitle: null });
   expect(message.headline).toBe("rule 1048576 in zone 101 is spiking, 50 events in 3 min, usually none");

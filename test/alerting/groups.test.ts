@@ -40,38 +40,38 @@ function groupedBy(...groupBy: Label[]): { routing: () => Routing } {
 const spike = (zoneId: number, ruleId: string, minutes = 0, windowCount = 50) =>
   insertSpike(database.db, { openedAt: at(minutes), zoneId, ruleId, windowCount });
 
-const told = async () =>
+const sent = async () =>
   (await world.messages()).map(({ message }) => {
     const members = message.members?.map(({ zoneId, ruleId }) => `${zoneId} ${ruleId}`).sort();
     return `${message.reason} ${members?.join(", ") ?? `${message.zoneId} ${message.ruleId}`}`;
   });
 
-test("grouped by rule, what one rule sees in many zones is one message, and other rules keep their own", async () => {
+test("grouped by rule, one rule in many zones is one message, and other rules have their own", async () => {
   for (const zone of [101, 102, 103, 104, 105]) await spike(zone, "942100");
   await spike(101, "931130");
   await world.runAt(1, groupedBy("rule"));
   const members = "101 942100, 102 942100, 103 942100, 104 942100, 105 942100";
-  expect((await told()).sort()).toEqual([`first ${members}`, "first 101 931130"].sort());
+  expect((await sent()).sort()).toEqual([`first ${members}`, "first 101 931130"].sort());
   expect(new Set((await world.messages()).map(({ message }) => message.zoneId))).toEqual(
     new Set([101, null]),
   );
 });
 
-test("grouped by nothing, whatever spikes at once is one message", async () => {
+test("grouped by no label, all alerts at once are one message", async () => {
   for (const zone of [101, 102]) for (const rule of ["942100", "931130", "920100"]) await spike(zone, rule);
   await world.runAt(1, groupedBy());
-  expect(await told()).toEqual([
+  expect(await sent()).toEqual([
     "first 101 920100, 101 931130, 101 942100, 102 920100, 102 931130, 102 942100",
   ]);
   await database.db.update(spikes).set({ closedAt: at(20) });
   await world.runAt(21, groupedBy());
-  expect((await told()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
+  expect((await sent()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
 });
 
-test("grouped by zone and rule, every rule speaks for itself", async () => {
+test("grouped by zone and rule, every alert has its own message", async () => {
   for (const rule of ["1", "2", "3", "4", "5", "6"]) await spike(101, rule);
   await world.runAt(1, groupedBy("zone", "rule"));
-  expect(await told()).toHaveLength(6);
+  expect(await sent()).toHaveLength(6);
 });
 
 test("the largest are named first", async () => {
@@ -83,27 +83,27 @@ test("the largest are named first", async () => {
   expect(message?.message.headline).toContain("50 (90), 40 (80), 30 (70) and 2 more");
 });
 
-test("a flood that grows under a silence of its zone is told when that is over, whole and once", async () => {
+test("a group that grows under a silence of its zone notifies once after the silence, of all members", async () => {
   for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
   await world.runAt(1, groupedBy("zone"));
   await world.silence({ zone: [101] }, 60);
   for (const rule of ["6", "7"]) await spike(101, rule, 2);
   for (const minutes of [3, 10, 30, 59]) await world.runAt(minutes, groupedBy("zone"));
-  expect(await told()).toEqual(["first 101 1, 101 2, 101 3, 101 4, 101 5"]);
+  expect(await sent()).toEqual(["first 101 1, 101 2, 101 3, 101 4, 101 5"]);
   await world.runAt(60, groupedBy("zone"));
   await world.runAt(61, groupedBy("zone"));
-  expect((await told()).slice(1)).toEqual(["worse 101 1, 101 2, 101 3, 101 4, 101 5, 101 6, 101 7"]);
+  expect((await sent()).slice(1)).toEqual(["worse 101 1, 101 2, 101 3, 101 4, 101 5, 101 6, 101 7"]);
 });
 
-test("a flood that begins under a silence is told by rule when that is over and it still goes on", async () => {
+test("a group that begins under a silence notifies by rule after the silence if it is still open", async () => {
   await world.silence({ zone: [101] }, 30);
   for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
   for (const minutes of [1, 10]) await world.runAt(minutes, groupedBy("zone"));
-  expect(await told()).toEqual([]);
+  expect(await sent()).toEqual([]);
   await database.db.delete(silences);
   await world.runAt(31, groupedBy("zone"));
   await world.runAt(32, groupedBy("zone"));
-  const named = (await told()).flatMap((line) => line.match(/101 \d/g) ?? []);
+  const named = (await sent()).flatMap((line) => line.match(/101 \d/g) ?? []);
   expect(named.sort()).toEqual(["101 1", "101 2", "101 3", "101 4", "101 5"]);
 });
 
@@ -158,12 +158,12 @@ test("a flood of several zones is silenced by their names alone", async () => {
   });
 });
 
-test("what another runner has told while this one waited for its rows is not told again by a group", async () => {
+test("a group does not notify of an alert that another job has notified of while this one waited for its rows", async () => {
   for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
   await world.runAt(1, groupedBy("zone", "rule"));
   const holder = await database.pool.connect();
   try {
-    await holder.query("create temp table told as select * from alerts");
+    await holder.query("create temp table raised as select * from alerts");
     await holder.query("delete from alerts");
     await holder.query("begin; select from spikes for update");
     const running = world.runAt(1, groupedBy("zone"));
@@ -173,12 +173,12 @@ test("what another runner has told while this one waited for its rows is not tol
       );
       expect(rowCount).toBe(1);
     });
-    await holder.query("insert into alerts overriding system value select * from told; commit");
+    await holder.query("insert into alerts overriding system value select * from raised; commit");
     await running;
   } finally {
     holder.release(true);
   }
-  expect(await told()).toEqual([]);
+  expect(await sent()).toEqual([]);
   expect(new Set((await world.alerts()).map(({ ruleId }) => ruleId))).toEqual(
     new Set(["1", "2", "3", "4", "5"]),
   );
@@ -192,7 +192,7 @@ test("a flood is as grave as its gravest rule", async () => {
   expect((await world.messages()).map(({ message }) => message.severity)).toEqual(["critical"]);
 });
 
-test("a flood whose rules were all deleted is over and says so once, under the name it had", async () => {
+test("a group whose rules were all deleted is resolved once, under its old name", async () => {
   for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
   await world.runAt(1, groupedBy("zone"));
   await database.db.delete(spikes);
@@ -205,7 +205,7 @@ test("a flood whose rules were all deleted is over and says so once, under the n
   expect(new Set(said.map(({ dedupeKey }) => dedupeKey)).size).toBe(1);
 });
 
-test("a channel in its quiet hours hears of a flood when they are over, the others at once", async () => {
+test("a channel in quiet hours is notified of a group after them, the other channels at once", async () => {
   const fromMinute = 15 * 60;
   const quiet = {
     timeZone: "UTC",
@@ -239,7 +239,7 @@ const BY_SEVERITY = (): { routing: () => Routing } => {
   return { routing: () => ({ ...all, root: { ...all.root, channels: ["chat"], timing, routes: [grave] } }) };
 };
 
-test("a rule of a flood that becomes critical is told of by the flood, also where that leads elsewhere, and not again", async () => {
+test("a group member that becomes critical is notified once by its group, also to the channels of another route", async () => {
   for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
   await world.runAt(1, BY_SEVERITY());
   await database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.ruleId, "3"));
@@ -254,14 +254,14 @@ test("a rule of a flood that becomes critical is told of by the flood, also wher
   expect((await world.outbox()).slice(3).sort()).toEqual(["3 resolved chat", "3 resolved pager"]);
 });
 
-test("what a person ends is over: none of a flood's rules pages by itself afterwards, and a new spike does", async () => {
+test("after a person resolves a group, no member notifies on its own, and a new spike does", async () => {
   for (const rule of ["1", "2", "3", "4", "5"]) await spike(101, rule);
   await world.runAt(1, groupedBy("zone"));
   const group = (await world.alerts()).find(({ ruleId }) => ruleId === null);
   const act = { alertId: group?.id ?? 0, by: "alice", note: "a known scan", atMs: at(5).getTime() };
   expect(await resolveAlert(database, act)).toMatchObject({ kind: "done", channels: ["chat"] });
   for (const minutes of [6, 60, 300]) await world.runAt(minutes, groupedBy("zone"));
-  expect((await told()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
+  expect((await sent()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
   const members = (await world.alerts()).filter(({ ruleId }) => ruleId !== null);
   expect(members.map(({ state }) => state)).toEqual(Array(5).fill("resolved"));
   expect(members[0]).toMatchObject({
@@ -271,10 +271,10 @@ test("what a person ends is over: none of a flood's rules pages by itself afterw
   await database.db.update(spikes).set({ closedAt: at(301) });
   await spike(101, "1", 400);
   await world.runAt(401, groupedBy("zone"));
-  expect((await told()).slice(2)).toEqual(["first 101 1"]);
+  expect((await sent()).slice(2)).toEqual(["first 101 1"]);
 });
 
-test("new rules of a flood are news to everybody, also where one channel is just due for its reminder", async () => {
+test("new members of a group notify every channel, also when one channel is due for a reminder only", async () => {
   const all = routeToAll(["chat", "pager"]);
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
   const often = {
@@ -302,5 +302,5 @@ test("a group whose stored message cannot be read does not stop the alerts of ot
   await database.db.update(alerts).set(unreadable).where(eq(alerts.kind, "group"));
   await spike(102, "942100");
   await world.runAt(2, groupedBy("zone"));
-  expect((await told()).slice(1)).toEqual(["first 102 942100"]);
+  expect((await sent()).slice(1)).toEqual(["first 102 942100"]);
 });

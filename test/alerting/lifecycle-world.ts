@@ -12,7 +12,7 @@ const CHANNELS = ["chat", "board", "pager"];
 const RULES = ["1", "2", "3", "4", "5"];
 const SEVERITIES = ["info", "warning", "error", "critical"] as const;
 export const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0, groupFrom: 3 };
-/** The pager hears of errors and worse; the board of everything, but not at night. */
+/** The pager is notified of errors and critical alerts; the board of every alert, except at night. */
 const ROUTING: Routing = {
   channels: CHANNELS,
   root: {
@@ -45,7 +45,7 @@ const ROUTING: Routing = {
   ],
 };
 
-/** What may happen next. */
+/** The possible next steps. */
 export const step = fc.record({
   ms: fc.oneof(
     { weight: 3, arbitrary: fc.integer({ min: 0, max: 20_000 }) },
@@ -145,7 +145,7 @@ export function createLifecycleWorld() {
     tick(): void {
       service.tick([...spikes.values()], context());
     },
-    /** What attacks goes on, and time passes until nothing holds anything back. */
+    /** Lets the attacks continue and time pass until no mute, quiet hours or interval delays a notification. */
     settle(): void {
       silences = [];
       change(RULES, (spike) => ({ ...spike, windowCount: 50 }));

@@ -73,7 +73,7 @@ function check(alerts: readonly AlertRecord[], world: World): void {
   expect(isSpiking && alerts.at(-1)?.state === "resolved").toBe(false);
 }
 
-/** Between firing and resolve only; and nobody is left with a page that nothing will close. */
+/** Checks that messages are sent between firing and resolve only, and that every notified channel gets the resolve. */
 function checkChannels(alert: AlertRecord): void {
   const firing = new Set<string>();
   let isOpen = false;
@@ -89,7 +89,7 @@ function checkChannels(alert: AlertRecord): void {
   }
 }
 
-test("whatever spikes, advice, silences and people do: one first per alert, transitions by one, a resolve for every page", () => {
+test("for random sequences: one `first` per alert, consecutive transitions, and a resolve for every notified channel", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const alerts: AlertRecord[] = [];
@@ -104,7 +104,7 @@ test("whatever spikes, advice, silences and people do: one first per alert, tran
   );
 });
 
-test("a rule that flaps for a day within half an hour is one alert that pages a handful of times", () => {
+test("a rule that flaps for a day within half an hour is one alert with a handful of notifications", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 15, max: 120 }),

@@ -79,10 +79,13 @@ test("every place is filled in, percent-encoded", () => {
   );
 });
 
-test.each([null, ""])("a place whose value is %j leaves the link out, also beside others", (rule) => {
-  expect(fillTemplate("https://w.example/{zone}?rule={rule}", withRule(rule))).toBeNull();
-  expect(fillTemplate("https://w.example/{zone}", withRule(rule))).toBe("https://w.example/101");
-});
+test.each([null, ""])(
+  "a link with the value %j for a place is left out, also if other places have values",
+  (rule) => {
+    expect(fillTemplate("https://w.example/{zone}?rule={rule}", withRule(rule))).toBeNull();
+    expect(fillTemplate("https://w.example/{zone}", withRule(rule))).toBe("https://w.example/101");
+  },
+);
 
 test.each([
   ["https://w.example/runbooks/{rule}/edit", ".."],
@@ -94,7 +97,7 @@ test.each([
   expect(fillTemplate(url, withRule(rule))).toBeNull();
 });
 
-test("a value that makes it too long leaves the link out; one character less and it is there", () => {
+test("a link that gets too long is left out, and a link with one character less is not", () => {
   const room = MAX_URL_CHARS - "https://w.example/".length;
   expect(fillTemplate("https://w.example/{rule}", withRule("x".repeat(room)))).toHaveLength(MAX_URL_CHARS);
   expect(fillTemplate("https://w.example/{rule}", withRule("x".repeat(room + 1)))).toBeNull();

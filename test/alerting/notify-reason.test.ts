@@ -18,7 +18,7 @@ test("an alert fires once, repeats every four hours and resolves when its spike 
   expect(alerts).toMatchObject([{ state: "resolved", transition: 3, firedAtMs: NOW }]);
 });
 
-test("a rising severity is told once, a falling one and its return are not", () => {
+test("a rising severity notifies once; a falling one and its return do not", () => {
   const alerts: AlertRecord[] = [];
   const at = (severity: "warning" | "error" | "critical", nowMs: number) =>
     play(alerts, { spike: alertSpike({ severity }), nowMs });
@@ -28,7 +28,7 @@ test("a rising severity is told once, a falling one and its return are not", () 
   expect(at("critical", minutes(3))).toEqual([]);
 });
 
-test("advice is told once when it comes after the first message, and not at all when that had it", () => {
+test("advice after the first message notifies once; advice in the first message does not", () => {
   const late: AlertRecord[] = [];
   play(late, { spike: alertSpike(), nowMs: NOW });
   expect(play(late, { spike: alertSpike(), nowMs: minutes(1), hasAdvice: true })).toEqual(["advice"]);
@@ -37,7 +37,7 @@ test("advice is told once when it comes after the first message, and not at all 
   expect(play(early, { spike: alertSpike(), nowMs: NOW, hasAdvice: true })).toEqual(["first"]);
 });
 
-test("a spike that was over before anybody looked is told and resolved", () => {
+test("a spike that closed before the first run notifies `first` and `resolved`", () => {
   const alerts: AlertRecord[] = [];
   const spike = alertSpike({ closedAtMs: minutes(20) });
   expect(play(alerts, { spike, nowMs: minutes(30) })).toEqual(["first", "resolved"]);
@@ -66,7 +66,7 @@ test("a spike that opened, in event time, before its predecessor's resolve was w
   );
 });
 
-test("once it has fired again too early, an alert holds through short pauses and says nothing", () => {
+test("a reopened alert stays open through short pauses without a notification", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
@@ -81,7 +81,7 @@ test("once it has fired again too early, an alert holds through short pauses and
   expect(play(alerts, { spike: over, nowMs: minutes(130) })).toEqual(["resolved"]);
 });
 
-test("an acknowledged alert does not repeat, is told to be worse, and resolves", () => {
+test("an acknowledged alert sends no reminder, and notifies `worse` and `resolved`", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   const fired = alerts.pop();
@@ -96,7 +96,7 @@ test("an acknowledged alert does not repeat, is told to be worse, and resolves",
   ).toEqual(["resolved"]);
 });
 
-test("a silence keeps an alert from every channel until it is over; then whoever was not told is", () => {
+test("a silence mutes an alert for every channel; after it the channels without a notification are notified", () => {
   const alerts: AlertRecord[] = [];
   const spike = alertSpike();
   expect(play(alerts, { spike, nowMs: NOW, isSilenced: true })).toEqual(["first"]);
@@ -106,13 +106,13 @@ test("a silence keeps an alert from every channel until it is over; then whoever
   expect(alerts.at(-1)?.transitions.at(-1)).toMatchObject({ channels: ["chat", "pager"], hasAdvice: true });
 });
 
-test("a rise under a silence is told once the silence is over", () => {
+test("a rise under a silence notifies after the silence", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   const worse = alertSpike({ severity: "critical" });
   expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
   expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
-  // Rung three minutes ago, it may not ring for another two, silence or not.
+  // The channel was notified three minutes ago, so it may not be notified for another two, silence or not.
   const rung = alertSpike({ severity: "error" });
   const patient: AlertRecord[] = [];
   play(patient, { spike: rung, nowMs: NOW });
@@ -123,12 +123,15 @@ test("a rise under a silence is told once the silence is over", () => {
   expect(play(alerts, { spike: worse, nowMs: minutes(4) })).toEqual([]);
 });
 
-test("a silence does not keep a page that was sent from being closed, and nobody is told of an end alone", () => {
-  const told: AlertRecord[] = [];
-  play(told, { spike: alertSpike(), nowMs: NOW });
+test("a silence does not mute the resolve of a notified alert, and no channel gets a resolve alone", () => {
+  const notified: AlertRecord[] = [];
+  play(notified, { spike: alertSpike(), nowMs: NOW });
   const closed = alertSpike({ closedAtMs: minutes(20) });
-  play(told, { spike: closed, nowMs: minutes(20), isSilenced: true });
-  expect(told.at(-1)?.transitions.at(-1)).toMatchObject({ reason: "resolved", channels: ["chat", "pager"] });
+  play(notified, { spike: closed, nowMs: minutes(20), isSilenced: true });
+  expect(notified.at(-1)?.transitions.at(-1)).toMatchObject({
+    reason: "resolved",
+    channels: ["chat", "pager"],
+  });
   const untold: AlertRecord[] = [];
   play(untold, { spike: alertSpike(), nowMs: NOW, isSilenced: true });
   play(untold, { spike: closed, nowMs: minutes(20) });
@@ -163,7 +166,7 @@ function historyOf(
   return { state: "firing", transition, firedAtMs: NOW, resolvedAtMs: null, spikeId: 1, transitions };
 }
 
-test("a channel is owed a message that quiet hours or a silence kept from it, and one that is new hears with the others", () => {
+test("a message that quiet hours or a silence withheld is due, and a new channel is notified with the others", () => {
   const heard = (alert: AlertRecord) =>
     ["chat", "pager", "new"].map((channel) => {
       const { atMs, isPending } = lastSent(alert, channel);
@@ -183,7 +186,7 @@ test("a channel is owed a message that quiet hours or a silence kept from it, an
   expect(heard(historyOf(first, { reason: "acknowledged" }))).toEqual([NOW, NOW, NOW]);
 });
 
-test("what a channel heard before the last resolve is closed: only what came since has to be", () => {
+test("only messages since the last resolve have to be resolved on a channel", () => {
   const first = { reason: "first", channels: ["chat", "pager"] };
   const resolved = { reason: "resolved", channels: ["chat", "pager"] };
   expect(notifiedChannels(historyOf(first, { reason: "repeat", channels: ["desk"] }))).toEqual(

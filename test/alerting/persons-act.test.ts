@@ -14,7 +14,7 @@ const alert: AlertRecord = {
 };
 const headline = "SQL injection: rule 942100 in zone 101 is spiking, 760 events in 3 min";
 
-test("who took an alert on is told with what they noted", () => {
+test("an acknowledged message names the person and quotes the note", () => {
   const said = toAcknowledgedMessage(messageOf({ headline }), 2, act).headline;
   expect(said).toBe(`Acknowledged by alice (on it): ${headline}`);
   expect(toAcknowledgedMessage(messageOf({ headline }), 2, { ...act, note: null }).headline).toBe(
@@ -22,14 +22,14 @@ test("who took an alert on is told with what they noted", () => {
   );
 });
 
-test("a note that comes later names who has the alert, once", () => {
+test("a later note names the person who acknowledged the alert, once", () => {
   const say = (takenBy: string) =>
     toAcknowledgedMessage(messageOf({ headline }), 3, { ...act, takenBy }).headline;
   expect(say("bob")).toBe(`Acknowledged by bob, note by alice (on it): ${headline}`);
   expect(say("alice")).toBe(`Acknowledged by alice (on it): ${headline}`);
 });
 
-test("an alert that somebody ended is not said to be spiking", () => {
+test("the message of an alert that a person resolved does not say that it is spiking", () => {
   expect(toResolvedMessage(messageOf({ headline }), alert, act).headline).toBe(
     "Resolved by alice (on it): SQL injection: rule 942100 in zone 101",
   );
@@ -38,7 +38,7 @@ test("an alert that somebody ended is not said to be spiking", () => {
   );
 });
 
-test("a long note leaves room for what it is about", () => {
+test("a long note is cut so that the headline keeps its subject", () => {
   const said = toResolvedMessage(messageOf(), alert, { ...act, note: "💥".repeat(500) }).headline;
   expect(said).toMatch(/💥…\): SQL injection: rule 942100 in zone 101$/u);
   expect(said.isWellFormed()).toBe(true);

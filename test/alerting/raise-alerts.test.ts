@@ -21,7 +21,7 @@ afterAll(() => database.drop());
 
 beforeEach(() => world.clear());
 
-test("a spike is told to every channel at once, with its advice pending, and only once", async () => {
+test("a new spike notifies every channel at once, with its advice pending, and only once", async () => {
   const spikeId = await world.openSpike();
   let enqueues = 0;
   const afterAlerts = async () => void (enqueues += 1);
@@ -54,7 +54,7 @@ test("ten runs at the same time raise every alert once", async () => {
   ]);
 });
 
-test("ten runs at the same time tell a missed attack and its end once", async () => {
+test("ten concurrent runs notify of a missed attack and its end once", async () => {
   await world.openSpike(0, { closedAt: at(20) });
   await Promise.all(Array.from({ length: 10 }, () => world.runAt(25)));
   expect(await world.outbox()).toEqual([
@@ -66,7 +66,7 @@ test("ten runs at the same time tell a missed attack and its end once", async ()
   expect(await world.alerts()).toMatchObject([{ state: "resolved", transition: 2 }]);
 });
 
-test("ten runs at the same time write one resolve", async () => {
+test("ten concurrent runs write one resolve", async () => {
   const id = await world.openSpike();
   await world.runAt(1);
   await world.closeSpike(id, 20);
@@ -74,21 +74,21 @@ test("ten runs at the same time write one resolve", async () => {
   expect((await world.outbox()).slice(2)).toEqual(["2 resolved chat", "2 resolved pager"]);
 });
 
-test("advice that arrives is told as an update of the same episode", async () => {
+test("later advice notifies as an update of the same episode", async () => {
   await world.openSpike();
   await world.runAt(1);
   await world.answer(1);
   await Promise.all([world.runAt(2), world.runAt(2), world.runAt(2)]);
   await world.runAt(3);
   expect((await world.outbox()).slice(2)).toEqual(["2 advice chat", "2 advice pager"]);
-  const told = await world.messages();
-  expect(told.at(-1)?.message.advice).toEqual({
+  const sent = await world.messages();
+  expect(sent.at(-1)?.message.advice).toEqual({
     state: "present",
     text: "Keep the rule enabled.",
     reason: null,
   });
-  expect(new Set(told.map(({ message }) => message.dedupeKey)).size).toBe(1);
-  expect(new Set(told.map(({ dedupeKey }) => dedupeKey)).size).toBe(4);
+  expect(new Set(sent.map(({ message }) => message.dedupeKey)).size).toBe(1);
+  expect(new Set(sent.map(({ dedupeKey }) => dedupeKey)).size).toBe(4);
 });
 
 test("advice that is there already goes out with the first message", async () => {
@@ -100,7 +100,7 @@ test("advice that is there already goes out with the first message", async () =>
   expect((await world.messages())[0]?.message.advice.state).toBe("present");
 });
 
-test("that there will be no advice is written down, and told to nobody before there is something else to tell", async () => {
+test("missing advice is stored with the alert and notifies only with the next transition", async () => {
   const id = await world.openSpike();
   await world.runAt(1);
   await world.answer(1, "limit_reached.ai_recommendation");
@@ -118,7 +118,7 @@ test("that there will be no advice is written down, and told to nobody before th
   });
 });
 
-test("a channel that never heard of an alert hears of it by the next news, never by its end", async () => {
+test("a channel that was never notified of an alert is notified by its next transition, but not by its end", async () => {
   const id = await world.openSpike();
   await world.runAt(1, { channels: ["chat"] });
   await world.closeSpike(id, 20);
@@ -132,7 +132,7 @@ test("a channel that never heard of an alert hears of it by the next news, never
   expect((await world.outbox()).slice(2)).toEqual(["1 first chat", "2 worse chat", "2 first pager"]);
 });
 
-test("a runner that is killed in the middle leaves nothing half done, and the next one raises the alert once", async () => {
+test("a killed run leaves no partial alert, and the next run raises the alert once", async () => {
   await world.openSpike();
   const ignored = () => {};
   const doomed = createDatabase({ url: database.url, max: 1, applicationName: "doomed", onError: ignored });
@@ -156,7 +156,7 @@ test("a runner that is killed in the middle leaves nothing half done, and the ne
   expect(await world.outbox()).toEqual(["1 first chat", "1 first pager"]);
 });
 
-test("one alert that cannot be read does not hold up the others, and the run fails for it", async () => {
+test("an unreadable alert does not delay the other alerts, and fails the run", async () => {
   await world.openSpike(0, { ruleId: "941100" });
   await world.runAt(1);
   await database.db.update(alerts).set({ transitions: sql`'[{"reason": 5}]'::jsonb` });
@@ -172,7 +172,7 @@ test("old spikes that were over long ago are left alone", async () => {
   expect(await world.alerts()).toEqual([]);
 });
 
-test("without channels an alert is raised once and told to nobody", async () => {
+test("without channels an alert is raised once and notifies no channel", async () => {
   await world.openSpike();
   await world.runAt(1, { channels: [] });
   await world.runAt(2, { channels: [] });

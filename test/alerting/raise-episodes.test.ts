@@ -71,7 +71,7 @@ test("a new rule's burst that grows into a spike gets worse within its alert", a
   ]);
 });
 
-test("a silenced alert is kept, told to nobody, and told when the silence ends before the attack", async () => {
+test("a silenced alert is stored without a notification, and notifies if the silence ends before the attack", async () => {
   await world.silence({ zone: [101], rule: ["942*"] }, 60);
   await world.openSpike();
   await world.runAt(1);
@@ -82,7 +82,7 @@ test("a silenced alert is kept, told to nobody, and told when the silence ends b
   expect(await world.outbox()).toEqual(["2 first chat", "2 first pager"]);
 });
 
-test("a silenced attack that ends in silence is told to nobody", async () => {
+test("a silenced attack that ends under the silence notifies no channel", async () => {
   await world.silence({ severity: ["warning"] }, 600);
   const id = await world.openSpike();
   await world.runAt(1);

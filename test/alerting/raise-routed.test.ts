@@ -64,7 +64,7 @@ async function outboxOf(channel: string) {
   return rows.map(({ content }) => alertMessage.parse(content));
 }
 
-test("an alert goes where its routes lead, and its end to exactly those that were told", async () => {
+test("an alert notifies the channels of its routes, and its end exactly the notified channels", async () => {
   const id = await world.openSpike();
   await world.runAt(1, BY_SEVERITY);
   expect(await world.outbox()).toEqual(["1 first chat"]);
@@ -72,13 +72,13 @@ test("an alert goes where its routes lead, and its end to exactly those that wer
   await world.runAt(2, BY_SEVERITY);
   expect((await world.outbox()).slice(1)).toEqual(["2 first pager", "2 worse chat"]);
 
-  // By then it is routed to nobody, and it still is closed where it was told.
+  // Its routes now lead to no channel; the notified channels still get the resolve.
   await world.closeSpike(id, 20);
   await world.runAt(21, routing({ root: route({ channels: [] }) }));
   expect((await world.outbox()).slice(3).sort()).toEqual(["3 resolved chat", "3 resolved pager"]);
 });
 
-test("every channel is told again at its own interval", async () => {
+test("every channel is reminded at its own repeat interval", async () => {
   await world.openSpike(0, { severity: "critical" });
   await world.runAt(1, BY_SEVERITY);
   for (const minutes of [60, 61, 62, 121, 122, 241]) await world.runAt(minutes, BY_SEVERITY);
@@ -90,7 +90,7 @@ test("every channel is told again at its own interval", async () => {
   ]);
 });
 
-test("quiet hours hold a channel back, and it is told in the morning what still fires", async () => {
+test("a channel in quiet hours is notified after them if the alert still fires", async () => {
   const night = {
     timeZone: "UTC",
     days: WEEKDAYS,
@@ -120,7 +120,7 @@ test("quiet hours hold a channel back, and it is told in the morning what still 
   expect((await world.outbox()).slice(5)).toEqual(["2 first chat"]);
 });
 
-test("an inhibited alert is told when what inhibits it is over, and never where it ends first", async () => {
+test("an inhibited alert notifies after its source is resolved, and never if it ends first", async () => {
   const inhibit = routing({
     inhibitions: [{ source: { severity: ["critical"] }, target: { severity: ["warning"] }, equal: ["zone"] }],
   });
@@ -150,7 +150,7 @@ test("the first message waits for companions, and no longer than the group's wai
   expect(await world.outbox()).toEqual(["1 first chat"]);
 });
 
-test("5,000 rules that spike within a minute are one message a channel, and each rule is in it", async () => {
+test("5,000 rules that spike within a minute are one message per channel, and each rule is in it", async () => {
   const rows = Array.from({ length: 5_000 }, (_, index) => String(100_000 + index));
   await insertSpike(database.db, { openedAt: at(0), ruleId: "100000" });
   const [template] = await database.db.select().from(spikes);
@@ -179,7 +179,7 @@ test("5,000 rules that spike within a minute are one message a channel, and each
   expect(await database.db.$count(alerts, eq(alerts.state, "resolved"))).toBe(5_001);
 });
 
-test("a flood that grows is told again after the group's interval, with the new rules in it, and once", async () => {
+test("a group that grows notifies once after its group interval, with the new members", async () => {
   await floodOf(6);
   await world.runAt(1);
   await floodOf(3, 2, 200_000);
@@ -190,7 +190,7 @@ test("a flood that grows is told again after the group's interval, with the new 
   expect((await outboxOf("chat"))[1]?.members).toHaveLength(9);
 });
 
-test("fewer rules than a group needs speak for themselves, and zones are not thrown together", async () => {
+test("fewer alerts than `group_from` keep their own messages, and zones are not grouped together", async () => {
   await floodOf(4);
   for (let index = 0; index < 4; index += 1)
     await insertSpike(database.db, { openedAt: at(0), zoneId: 102, ruleId: String(index) });
@@ -198,7 +198,7 @@ test("fewer rules than a group needs speak for themselves, and zones are not thr
   expect(await outboxOf("chat")).toHaveLength(8);
 });
 
-test("rules that were told already keep their own alerts when the flood comes", async () => {
+test("alerts with a notification stay out of a group that opens later", async () => {
   await floodOf(2);
   await world.runAt(1);
   await floodOf(6, 2, 200_000);
@@ -209,7 +209,7 @@ test("rules that were told already keep their own alerts when the flood comes", 
   expect(said.sort()).toEqual(["first 1", "first 1", "first 6", "resolved 1", "resolved 1", "resolved 6"]);
 });
 
-test("ten runs at the same time tell a flood and its end once", async () => {
+test("ten concurrent runs notify of a group and its end once", async () => {
   await floodOf(8);
   await Promise.all(Array.from({ length: 10 }, () => world.runAt(1)));
   expect(await world.outbox()).toEqual(["1 first chat", "1 first pager"]);
@@ -218,14 +218,14 @@ test("ten runs at the same time tell a flood and its end once", async () => {
   expect((await world.outbox()).slice(2)).toEqual(["2 resolved chat", "2 resolved pager"]);
 });
 
-test("a flood that comes back within half an hour is the same alert, and pages no one anew", async () => {
+test("a group that fires again within half an hour is the same alert, and notifies nobody anew", async () => {
   await floodOf(6);
   await world.runAt(1);
   await database.db.update(spikes).set({ closedAt: at(20) });
   await world.runAt(21);
   await floodOf(6, 30);
   await world.runAt(31);
-  const told = await outboxOf("chat");
-  expect(told.map(({ reason }) => reason)).toEqual(["first", "resolved", "worse"]);
-  expect(new Set(told.map(({ dedupeKey }) => dedupeKey)).size).toBe(1);
+  const sent = await outboxOf("chat");
+  expect(sent.map(({ reason }) => reason)).toEqual(["first", "resolved", "worse"]);
+  expect(new Set(sent.map(({ dedupeKey }) => dedupeKey)).size).toBe(1);
 });

@@ -34,7 +34,7 @@ const ROUTING: Routing = {
 const nowMs = Date.UTC(2026, 10, 21, 15);
 const scene = { routing: ROUTING, silences: [], nowMs };
 
-test("what Longwatch says about itself goes where its routes lead, and by the first route where none is for it", () => {
+test("an alert about Longwatch itself goes to the routes of its kind, or to the root route if there is none", () => {
   expect(routeSelf(scene, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
   expect(routeSelf(scene, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
   expect(routeSelf(scene, { zoneId: 101, severity: "critical" }).channels).toEqual(["pager", "night", "ops"]);
@@ -44,22 +44,25 @@ test("what Longwatch says about itself goes where its routes lead, and by the fi
   ]);
 });
 
-test.each(["tell", "hold"] as const)("quiet hours hold none of it back (critical: %s)", (critical) => {
-  const always = {
-    timeZone: "UTC",
-    days: WEEKDAYS,
-    fromMinute: 0,
-    toMinute: 1_439,
-    channels: null,
-    matchers: {},
-    critical,
-  };
-  const quiet = { ...scene, routing: { ...ROUTING, quietHours: [always] } };
-  expect(routeSelf(quiet, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
-  expect(routeSelf(quiet, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
-});
+test.each(["tell", "hold"] as const)(
+  "quiet hours do not delay an alert about Longwatch itself (critical: %s)",
+  (critical) => {
+    const always = {
+      timeZone: "UTC",
+      days: WEEKDAYS,
+      fromMinute: 0,
+      toMinute: 1_439,
+      channels: null,
+      matchers: {},
+      critical,
+    };
+    const quiet = { ...scene, routing: { ...ROUTING, quietHours: [always] } };
+    expect(routeSelf(quiet, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
+    expect(routeSelf(quiet, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
+  },
+);
 
-test("a silence of its kind holds it back, one of another kind or another zone does not", () => {
+test("a silence of the kind `self` mutes it; a silence of another kind or zone does not", () => {
   const silenced = (matchers: object) => {
     const one = { id: 7, startsAtMs: nowMs, expiresAtMs: nowMs + 1, matchers };
     return routeSelf({ ...scene, silences: [one] }, { zoneId: 101, severity: "critical" }).silencedBy;
@@ -72,7 +75,7 @@ test("a silence of its kind holds it back, one of another kind or another zone d
   expect(silenced({ zone: [101] })).toBeNull();
 });
 
-test("of a channel that fails the others of its route are told, and everybody who is left where there is none", () => {
+test("if a channel fails, the other channels of its route are notified, or every working channel if there is none", () => {
   const own = routeSelf(scene, { zoneId: null, severity: "critical" });
   expect(avoidFailing(own, CHANNELS, new Set(["pager"])).channels).toEqual(["ops"]);
   expect(avoidFailing(own, CHANNELS, new Set(["pager", "ops"])).channels).toEqual(["chat", "night"]);
@@ -96,26 +99,26 @@ beforeEach(async () => {
   await database.db.delete(silences);
 });
 
-const told = () =>
+const sent = () =>
   receiver.received
     .filter(({ message }) => message.kind === "self")
     .map(({ channel, message }) => `${channel} ${message.reason}`);
 const run = () => world.run(CHANNELS, { routing: () => ROUTING, log: pino({ level: "silent" }) });
 
-test("a channel that fails is told of where the routes for that kind lead, and its recovery too", async () => {
+test("a failing channel notifies the routes of its kind, and so does its recovery", async () => {
   await world.raise(["first"], ["chat"]);
   receiver.status("chat", 410);
   await run();
-  expect(told()).toEqual(["ops first"]);
+  expect(sent()).toEqual(["ops first"]);
   receiver.status("chat", 204);
   await world.pass(16 * MINUTE_MS);
   await world.raise(["first"], ["chat"]);
   await run();
   await run();
-  expect(told()).toEqual(["ops first", "ops resolved"]);
+  expect(sent()).toEqual(["ops first", "ops resolved"]);
 });
 
-test("under a silence nobody is told of it, and whoever should have been hears when that is over, once", async () => {
+test("under a silence no channel is notified, and each is notified once after it", async () => {
   const row = { createdBy: "test", reason: "test", matchers: { kind: ["self"] } };
   const [startsAt, expiresAt] = [new Date(Date.now() - MINUTE_MS), new Date(Date.now() + 60 * MINUTE_MS)];
   await database.db.insert(silences).values({ ...row, startsAt, expiresAt });
@@ -123,10 +126,10 @@ test("under a silence nobody is told of it, and whoever should have been hears w
   receiver.status("chat", 410);
   await run();
   await run();
-  expect(told()).toEqual([]);
+  expect(sent()).toEqual([]);
   expect((await world.alerts()).filter(({ kind }) => kind === "self")).toMatchObject([{ state: "firing" }]);
   await database.db.delete(silences);
   await run();
   await run();
-  expect(told()).toEqual(["ops first"]);
+  expect(sent()).toEqual(["ops first"]);
 });

@@ -34,12 +34,12 @@ test("a silence counts from its start until just before its end", () => {
   expect(findSilence(active, spike, NOW + HOUR_MS)).toBeNull();
 });
 
-test("of several the one that lasts longest is named", () => {
+test("the silence that ends last is named", () => {
   const long = silence({ rule: ["*"] }, { id: 2, expiresAtMs: NOW + 9 * HOUR_MS });
   expect(findSilence([silence({ zone: [101] }), long], spike, NOW)?.id).toBe(2);
 });
 
-test("an alert without a zone or rule is not matched by one", () => {
+test("a silence of a zone or rule does not match an alert without one", () => {
   const about = { kind: "self", zoneId: null, ruleId: null, severity: "error" as const };
   expect(findSilence([silence({ zone: [101] }), silence({ rule: ["*"] })], about, NOW)).toBeNull();
   expect(findSilence([silence({ kind: ["self"] })], about, NOW)).not.toBeNull();

@@ -32,11 +32,11 @@ test("an alert whose counts were brought up to date is acknowledged and resolved
   await world.runAt(2, { routing });
   await acknowledgeByHand(database, await act(3));
   await resolveAlert(database, await act(4));
-  const told = (await world.messages()).map(({ message }) => `${message.reason} ${message.links.length}`);
-  expect(told).toEqual(["first 1", "acknowledged 1", "resolved 1"]);
+  const sent = (await world.messages()).map(({ message }) => `${message.reason} ${message.links.length}`);
+  expect(sent).toEqual(["first 1", "acknowledged 1", "resolved 1"]);
 });
 
-test("alerts, floods and Longwatch's own news have the name and the labels that their zone has at the time", async () => {
+test("alerts, groups and alerts about Longwatch itself have the current name and labels of their zone", async () => {
   let name = "shop";
   const routing = () => ({ ...routeToAll(["chat"]), zones: { 101: { name, labels: { team: "edge" } } } });
   await world.openSpike();
@@ -45,14 +45,14 @@ test("alerts, floods and Longwatch's own news have the name and the labels that 
   await database.db.update(spikes).set({ severity: "critical" });
   await world.runAt(9, { routing });
   await resolveAlert(database, await act(10));
-  const told = (await world.messages()).map(({ message }) => message);
-  expect(told.map(({ zoneName, zoneLabels }) => [zoneName, zoneLabels])).toEqual([
+  const sent = (await world.messages()).map(({ message }) => message);
+  expect(sent.map(({ zoneName, zoneLabels }) => [zoneName, zoneLabels])).toEqual([
     ["shop", { team: "edge" }],
     ["store", { team: "edge" }],
     ["store", { team: "edge" }],
   ]);
-  expect(told[0]?.headline).toContain("rule 942100 in zone 101 (shop)");
-  expect(told.at(-1)?.headline).toContain("rule 942100 in zone 101 (store)");
+  expect(sent[0]?.headline).toContain("rule 942100 in zone 101 (shop)");
+  expect(sent.at(-1)?.headline).toContain("rule 942100 in zone 101 (store)");
   const log = pino({ level: "silent" });
   const scene = { routing: routing(), silences: [], nowMs: at(11).getTime() };
   const news = {
@@ -108,7 +108,7 @@ test("explainAlert names the channels that raise-alerts notifies", async () => {
   }
 });
 
-test("a rise that waited rings nobody once a person has taken the alert on; a later one does", async () => {
+test("a waiting rise does not notify after a person acknowledges the alert; a later one does", async () => {
   await world.openSpike();
   await world.runAt(1, { channels: ["chat"] });
   await database.db.update(spikes).set({ severity: "error" });

@@ -23,7 +23,7 @@ const SEVERITIES = ["warning", "error", "critical"] as const;
 const RINGING: readonly string[] = ["first", "worse", "repeat"];
 const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0, groupFrom: 3 };
 const FOR_ALL = { matchers: {}, channels: CHANNELS, timing: TIMING, continue: false, routes: [] };
-/** The pager hears of errors and worse. */
+/** The pager is notified of errors and critical alerts. */
 const ROUTING: Routing = {
   channels: CHANNELS,
   root: {
@@ -82,7 +82,7 @@ function createWorld() {
   const runTwice = async () => {
     const routing = () => ROUTING;
     await Promise.all([raised.runAt(minutes, { routing }), raised.runAt(minutes, { routing })]);
-    // Who asked to be left alone, and back-off, are other tests' matter: here every message is due.
+    // Pauses and back-off are tested elsewhere; here every message is due.
     await db.update(notifications).set({ nextAttemptAt: sql`now()` }).where(sql`state = 'pending'`);
     await db.delete(channelStates);
     await Promise.all([delivered.run(CHANNELS), delivered.run(CHANNELS)]);
@@ -126,7 +126,7 @@ function createWorld() {
           change(database, { alertId, ...person }),
         ]);
     },
-    /** Nothing fails or attacks any more, and nothing is held back. */
+    /** Ends every failure and attack, and every mute. */
     async end(): Promise<void> {
       for (const channel of CHANNELS) receiver.status(channel, 204);
       await db.delete(silences);
@@ -154,7 +154,7 @@ async function checkAlerts(world: World): Promise<void> {
     );
 }
 
-/** What was written for the channels since `from`, while all that it speaks of is silenced, ends something. */
+/** Checks that every message written since `from`, while all of its rules are silenced, is a resolve. */
 async function checkSilence(world: World, from: number): Promise<void> {
   const inForce = await world.readSilences();
   const nowMs = world.nowMs();
@@ -180,7 +180,9 @@ async function checkSilence(world: World, from: number): Promise<void> {
   }
 }
 
-/** What the receivers took in the end: in order, each key one message, an end only where something had begun. */
+/**
+ * Checks the messages that the receivers accepted: in order, one message per key, and a resolve only after a firing.
+ */
 async function checkReceived(world: World): Promise<void> {
   const rows = await world.rows();
   expect(new Set(rows.map(({ dedupeKey }) => dedupeKey)).size).toBe(rows.length);

@@ -32,7 +32,7 @@ function checkAlerts({ alerts }: PureService): void {
   }
 }
 
-/** What one channel is sent of one alert: it begins to fire, and ends only what fires. */
+/** Checks the messages of one alert on one channel: the first is firing, and a resolve follows only a firing. */
 function checkLanes({ said }: PureService): void {
   expect(new Set(said.map(({ dedupeKey }) => dedupeKey)).size).toBe(said.length);
   for (const lane of Map.groupBy(said, ({ alertId, channel }) => `${alertId} ${channel}`).values()) {
@@ -65,7 +65,7 @@ function checkRung(lane: readonly Said[]): void {
   }
 }
 
-/** Of the rows that were written just now. */
+/** Returns the rows that were written just now. */
 function checkSilence({ spikes, isSilenced }: LifecycleWorld, rows: readonly Said[]): void {
   for (const { reason, content, isGroup } of rows) {
     if (!RINGING.includes(reason) && reason !== "advice") continue;
@@ -78,7 +78,7 @@ function checkSilence({ spikes, isSilenced }: LifecycleWorld, rows: readonly Sai
   }
 }
 
-/** What a person has closed rings no more, not even by the alerts that it spoke for. */
+/** Checks that an alert that a person has resolved does not notify any more, nor do the members of its group. */
 function checkClosed({ spikes, closed }: LifecycleWorld, rows: readonly Said[]): void {
   for (const { reason, content, isGroup } of rows) {
     const { ruleId } = content as { ruleId: string };
@@ -88,7 +88,7 @@ function checkClosed({ spikes, closed }: LifecycleWorld, rows: readonly Said[]):
   }
 }
 
-/** Every rule that still spikes has been told of, by itself or by its group, unless a person has closed it. */
+/** Every rule that still spikes was notified, by itself or by its group, unless a person has resolved it. */
 function checkTold({ service, spikes, now }: LifecycleWorld): void {
   const isNight = (new Date(now()).getUTCHours() + 2) % 24 < 8;
   const closedByHand = ({ record }: HeldAlert, spike: AlertSpike) =>
@@ -115,7 +115,7 @@ function checkTold({ service, spikes, now }: LifecycleWorld): void {
   }
 }
 
-test("whatever attacks, people, silences and time do, the lifecycle keeps its promises", () => {
+test("for random attacks, acts, silences and times, the lifecycle keeps its promises", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const world = createLifecycleWorld();

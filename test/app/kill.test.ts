@@ -66,7 +66,7 @@ async function storedIds(dataDir: string): Promise<string[]> {
   return rows.map(({ id }) => id).sort();
 }
 
-/** What the emulator says it ever showed of the time before `until`. */
+/** Returns the events that the emulator has shown of the time before `until`. */
 async function shownIds(dataDir: string, until = Number.POSITIVE_INFINITY): Promise<string[]> {
   const url = readRuntimeFile(dataDir)?.emulator?.url;
   const zones = await Promise.all(
@@ -100,7 +100,7 @@ test(
 
     const second = start(dataDir);
     await vi.waitFor(() => expect(second.printed()).toContain("History complete"), LOOK);
-    // What comes later than the search looks back is found by a pass over the list, minutes from now.
+    // Events that come later than the search looks back are found by a pass over the list, minutes from now.
     const shown = await shownIds(dataDir, Date.now() - 15 * 60_000);
     expect(shown.length).toBeGreaterThan(200_000);
     let stored: string[] = [];

@@ -73,7 +73,7 @@ async function sweep() {
   return enqueued.sort();
 }
 
-test("a sweep over tables with nothing to do rings for nothing", async () => {
+test("a sweep without due work enqueues nothing", async () => {
   expect(await sweep()).toEqual([]);
 });
 
@@ -86,7 +86,7 @@ test("F21: work that lies in the tables is rung for, whoever lost the nudge", as
   expect(await sweep()).toEqual(["fetch-advice", "raise-alerts", "roll-up-trends"]);
 });
 
-test("an alert whose spike has closed is still rung for until it is resolved", async () => {
+test("an alert whose spike has closed is enqueued until it is resolved", async () => {
   const id = await insertSpike(database.db, { openedAt: new Date(NOW), closedAt: new Date(NOW + DAY_MS) });
   expect(await sweep()).toEqual([]);
   await database.pool.query(
@@ -98,7 +98,7 @@ test("an alert whose spike has closed is still rung for until it is resolved", a
   expect(await sweep()).toEqual([]);
 });
 
-test("a notification is rung for when it is due, also one that a killed sender left behind", async () => {
+test("a due notification is enqueued, also one that a killed sender left behind", async () => {
   await database.pool.query("insert into alerts (fired_at, kind, fingerprint) values (now(), 'spike', 'f')");
   await database.pool.query(
     `insert into notifications (alert_id, transition, reason, channel, dedupe_key, next_attempt_at)

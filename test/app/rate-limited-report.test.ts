@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createRateLimitedReport } from "../../src/app/rate-limited-report.ts";
 
-test("the same trouble is told once a minute, with how often it was left out; another at once", () => {
+test("the same error is reported once a minute, with the number of omitted reports; another error at once", () => {
   let now = 0;
   const told: string[] = [];
   const tell = createRateLimitedReport(

@@ -29,7 +29,7 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     await service.exited;
   });
   await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
-  // What `config list` compares with.
+  // The values that `config list` compares with.
   expect(readRuntimeFile(folder)?.settings).toMatchObject({ LONGWATCH_ROLES: "alerts", REDIS_URL: null });
 
   writeFileSync(file, "channels: { second: { kind: terminal }, third: { kind: terminal } }\n");

@@ -33,7 +33,7 @@ function deadPid(): number {
   return pid;
 }
 
-test("what the service writes is what another command reads", () => {
+test("another command reads what the service has written", () => {
   const { folder } = makeFolder();
   const nested = path.join(folder, "not", "there", "yet");
   for (const httpUrl of [null, "http://127.0.0.1:8080"]) {

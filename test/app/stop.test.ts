@@ -10,7 +10,7 @@ import { readRuntimeFile } from "../../src/app/runtime-file.ts";
 const root = path.join(import.meta.dirname, "..", "..");
 const LOOK = { timeout: 90_000, interval: 100 };
 
-/** The service without any setting, in a folder of its own; tells all that it would like to have somebody's eye on. */
+/** Starts the service without settings, in a folder of its own, and collects its warnings. */
 function start(dataDir: string) {
   const service = spawn(process.execPath, [path.join(root, "src", "main.ts"), "start"], {
     stdio: ["ignore", "ignore", "pipe"],

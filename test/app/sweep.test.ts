@@ -100,7 +100,7 @@ test.each<[string, () => Promise<unknown>]>([
   ["nothing at all", async () => {}],
   ["a spike that was over long ago", () => spike(ago(25 * HOUR_MS))],
   [
-    "a spike that was over and told",
+    "a spike that was over and notified",
     async () => alert({ spikeId: await spike(ago(HOUR_MS)), state: "resolved", resolvedAt: new Date() }),
   ],
   ["a retry that is not due", () => notification({ nextAttemptAt: ago(-HOUR_MS) })],
@@ -109,8 +109,8 @@ test.each<[string, () => Promise<unknown>]>([
     () => notification({ state: "sending", nextAttemptAt: ago(-MINUTE_MS) }),
   ],
   ["a delivered notification", () => notification({ state: "delivered" })],
-  ["one that was given up", () => notification({ state: "undeliverable" })],
-])("%s rings no bell", async (_what, leave) => {
+  ["a dead letter", () => notification({ state: "undeliverable" })],
+])("%s enqueues nothing", async (_what, leave) => {
   await leave();
   expect(await sweep()).toEqual([]);
 });
@@ -134,17 +134,17 @@ test("a spike that has been quiet for long is looked after less often, a lively 
   expect(await sweepFor(120)).toEqual([2, 12]);
 });
 
-test("a bell that is out of order keeps no other from being rung, and is told of", async () => {
+test("a failing enqueue is reported and does not prevent the others", async () => {
   await spike();
   await notification({});
   const enqueued: string[] = [];
   const enqueue = async (job: string) => {
-    if (job === "fetch-advice") throw new Error("no bell");
+    if (job === "fetch-advice") throw new Error("no queue");
     enqueued.push(job);
   };
   await expect(
     createSweepJob({ database, clock: Date.now, enqueue }).run({} as never, signal),
-  ).rejects.toThrow("no bell");
+  ).rejects.toThrow("no queue");
   expect(enqueued.sort()).toEqual(["deliver-alerts", "raise-alerts"]);
 });
 

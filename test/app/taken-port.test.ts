@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { startServiceProcess } from "../faults/service-process.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
-/** Nothing listens at port 9: a start that gets as far as the database fails there. */
+/** No server listens at port 9, so a start that reaches the database fails there. */
 const NO_DATABASE = "postgres://127.0.0.1:9/none";
 
 test("start refuses a taken port with exit code 2 before it connects to Postgres", async () => {

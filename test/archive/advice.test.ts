@@ -61,7 +61,7 @@ it("answers unknown rules and what the plan does not allow as the platform does"
   }
 });
 
-it("lets a key that may only read see what is stored, and asks nobody for it", async () => {
+it("shows stored advice to a key that may only read, and does not ask the platform", async () => {
   const { ask, http, database, asked } = await openAdvice();
   const { key } = await makeKey(database, "reader");
   const reader = createClient(http.url, key);
@@ -89,7 +89,7 @@ it("S3: tells a masked key no address that the text names", async () => {
   expect(shown).toContain(`${address?.[1]}.*`);
 });
 
-it("spends no more than the budget, and shows an old answer when nobody may be asked", async () => {
+it("stays within the budget, and shows an old answer while the platform may not be asked", async () => {
   const { ask, emulator, asked, http, database } = await openAdvice(1);
   const first = await ask(PATH);
   expect(first.status).toBe(200);

@@ -34,7 +34,6 @@ const app = await createHttp({
         retentionDays: 400,
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
-        authenticate,
         askAdvice: null,
         takeTurn: async () => ({ archive, leave: () => undefined }),
       }),

@@ -36,7 +36,7 @@ async function blockOf(blockId: string, minutes: readonly number[], text = ""): 
   return { ...packed, blockId, version: "1" };
 }
 
-/** Blocks in memory that tell which of them were read. */
+/** Blocks in memory that record which of them were read. */
 function storeOf(blocks: StoredBlock[]) {
   const read: string[] = [];
   return {
@@ -80,7 +80,7 @@ describe("the records of events", () => {
     expect(store.read.toSorted()).toEqual(["a", "c"]);
   });
 
-  it("of an event in two blocks are those of the earlier one", async () => {
+  it("returns the record of the earlier block if an event is in two", async () => {
     const store = storeOf([await blockOf("a", [1], ',"first":1'), await blockOf("b", [1], ',"second":1')]);
     const records = await findRecords(store, createOpenedBlocks(1_000_000), [eventAt(1)]);
     expect(textsOf(records, [1])).toEqual([recordOf(1, ',"first":1').toString()]);

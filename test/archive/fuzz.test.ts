@@ -5,7 +5,7 @@ import { DIMENSIONS, OPERATORS } from "../../src/archive/query/search.ts";
 import { HOSTILE } from "../../src/emulator/traffic/payloads.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 
-/** Words of our database and code that nobody's question may bring out. */
+/** Words of our database and code that no answer may contain. */
 const INSIDE =
   /waf_events|raw_blocks|rule_buckets|syntax error|SQLSTATE|select .* from|node_modules|\.ts:\d/i;
 const RUNS = 150;
@@ -97,7 +97,7 @@ const sent = fc.oneof(
 );
 const operation = fc.constantFrom("search", "export");
 
-it("answers whatever is asked in a path without an error of its own", async () => {
+it("answers any path without an internal error", async () => {
   const { ask } = await openArchive({ historyHours: 2 });
   await fc.assert(
     fc.asyncProperty(paths, (path) => expectCalm(ask, path)),

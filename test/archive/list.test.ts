@@ -158,7 +158,7 @@ it("shows a masked key neither bodies nor headers nor whole addresses, in no ope
     "groupBy[0]",
     "query",
   ]);
-  // What only addresses hold is not found: `207` would tell the end of one.
+  // Texts of addresses are not searched: a hit for `207` would reveal the end of an address.
   await database.pool.query("update waf_events set ip = 'qqqq'");
   const query = { ...window, query: "qqqq" };
   const total = (text: string) => (JSON.parse(text) as { total: number }).total;

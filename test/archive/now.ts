@@ -1,2 +1,2 @@
-/** A Friday afternoon; every test's clock stands here until it moves it. */
+/** A Friday afternoon; the time of every test's clock until the test changes it. */
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);

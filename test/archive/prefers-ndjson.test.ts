@@ -9,7 +9,7 @@ test.each([
   "text/csv;q=0.5,application/x-ndjson",
   "text/csv, application/x-ndjson",
   "*/*;q=0.1, application/x-ndjson;q=0.2",
-])("lines are sent to whoever accepts %s", (accept) => {
+])("a client that accepts %s gets lines", (accept) => {
   expect(prefersNdjson(accept)).toBe(true);
 });
 
@@ -26,6 +26,6 @@ test.each([
   "application/x-ndjson-seq",
   "text/application/x-ndjson",
   "application/x-ndjson;q=nonsense",
-])("CSV is sent to whoever accepts %s", (accept) => {
+])("a client that accepts %s gets CSV", (accept) => {
   expect(prefersNdjson(accept)).toBe(false);
 });

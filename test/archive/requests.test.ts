@@ -55,7 +55,7 @@ test.each([SEARCH, EXPORT])(
   },
 );
 
-test("an export is CSV for whoever accepts lines less, or not at all", async () => {
+test("an export is CSV for a client that prefers it to lines or does not accept lines", async () => {
   const { ask } = await openEmpty();
   const types = [];
   for (const accept of [
@@ -77,7 +77,7 @@ test.each([
   ["DELETE", `/shield/event-logs/${ZONE}/11-20-2026`, "GET, HEAD, OPTIONS"],
   ["POST", "/apikey", "GET, HEAD, OPTIONS"],
   ["POST", `${ADVICE}/930130`, "GET, HEAD, OPTIONS"],
-])("%s %s is told which methods there are, as the platform does it", async (method, path, allow) => {
+])("%s %s is answered with the allowed methods, as the platform does", async (method, path, allow) => {
   const { ask, platform } = await openEmpty();
   const refused = await ask(path, { method, key: null });
 
@@ -90,7 +90,7 @@ test.each([
   });
 });
 
-test("a rule that cannot be one is unknown, and nobody is asked about it", async () => {
+test("an impossible rule id is unknown, and the platform is not asked about it", async () => {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   const emulator = await createEmulator({ clock: () => NOW, eventsPerSecond: 0.01, historyHours: 4 });
@@ -152,7 +152,7 @@ test("a body full of mistakes is not answered with many times its size", async (
   expect(answer.text.length).toBeLessThan(20_000);
 });
 
-test("a body that is too deep or too large is told the limit", async () => {
+test("the error for a body that is too deep or too large states the limit", async () => {
   const { ask } = await openEmpty();
   const deep = await ask(SEARCH, post(`${"[".repeat(200)}${"]".repeat(200)}`));
   const large = await ask(SEARCH, post(JSON.stringify({ ...WINDOW, query: "x".repeat(300_000) })));

@@ -19,7 +19,7 @@ export interface Answer {
 
 export type Ask = (path: string, init?: RequestInit & { key?: string | null }) => Promise<Answer>;
 
-/** A client that knows nothing but the platform's API: a base URL and a key. */
+/** A client that has only the platform's API: a base URL and a key. */
 export function createClient(baseUrl: string, accessKey: string): Ask {
   return async (path, { key = accessKey, ...init } = {}) => {
     const headers = { ...(key === null ? {} : { AccessKey: key }), ...(init.headers as object) };

@@ -12,7 +12,7 @@ export interface IngestBenchOptions {
   readonly events: number;
   readonly repeats: number;
   readonly sessions: number;
-  /** Told what goes on, for people. */
+  /** Called with progress messages for people. */
   readonly onProgress: (what: string) => void;
 }
 

@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
+import { benchConsole, reportConsole } from "./console.ts";
 import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
 import { benchIngest } from "./ingest.ts";
@@ -135,10 +136,34 @@ const requests = new Command("requests")
     process.stdout.write(json ? `${JSON.stringify(hours)}\n` : reportRequests(hours));
   });
 
+interface ConsoleFlags {
+  readonly url: string;
+  readonly key?: string;
+  readonly repeats: number;
+  readonly json?: true;
+}
+
+const page = new Command("console")
+  .description(
+    "Time to a usable overview, and frames while events are scrolled, of a running service in Chromium.",
+  )
+  .option("--url <address>", "address of the service", "http://127.0.0.1:8080")
+  .option("--key <key>", "a key of the service (default: LONGWATCH_KEY)")
+  .option("--repeats <count>", "loads of the overview", wholeNumber, 5)
+  .option("--json", "all figures as JSON")
+  .action(
+    async ({ url, key = process.env["LONGWATCH_KEY"], repeats, json }: ConsoleFlags, command: Command) => {
+      if (key === undefined) command.error("error: give a key of the service with --key or LONGWATCH_KEY");
+      const result = await benchConsole({ origin: url, key, repeats });
+      process.stdout.write(json ? `${JSON.stringify(result)}\n` : `${reportConsole(result)}\n`);
+    },
+  );
+
 await new Command("bench")
   .description("Measures Longwatch against its peers.")
   .addCommand(ingest)
   .addCommand(search)
   .addCommand(serve)
   .addCommand(requests)
+  .addCommand(page)
   .parseAsync();

@@ -18,7 +18,7 @@ const BETWEEN_JOBS_MS = 500;
 export interface RequestsBenchOptions {
   /** Simulated hours after the first start. */
   readonly hours: number;
-  /** Of the one zone. */
+  /** Counts of the one zone. */
   readonly eventsPerSecond: number;
   readonly onProgress: (done: number, what: string) => void;
 }
@@ -89,7 +89,7 @@ async function runHours(
   return done;
 }
 
-/** Every job whose tick has come, then those that were asked for. */
+/** Runs every job whose tick is due, then the jobs that they enqueued. */
 async function runStep({ emulator, replica, asked }: Service, elapsedMs: number): Promise<void> {
   const endsAt = START + elapsedMs + STEP_MS;
   const run = async (job: string) => {

@@ -13,11 +13,11 @@ export interface SearchBenchOptions {
   readonly repeats: number;
   /** Where data sets stay for the next run; null to make them anew and remove them. */
   readonly keep: string | null;
-  /** Told how far a step is, 0 to 1. */
+  /** Called with the progress of a step, 0 to 1. */
   readonly onProgress: (done: number, what: string) => void;
 }
 
-/** What was measured over one data set. */
+/** The results for one data set. */
 export interface SearchBenchResult {
   readonly events: number;
   readonly questions: readonly TimedQuestion[];
@@ -48,7 +48,7 @@ async function benchDataSet(events: number, options: SearchBenchOptions): Promis
   }
 }
 
-/** Of the busiest few thousand: one with some traffic on most days. */
+/** One of the busiest few thousand: an address with some traffic on most days. */
 async function pickAddress({ duck }: DataSet): Promise<string> {
   const [row] = await duck.query(`
     select ip from waf_events where zone_id = ${ASKED_ZONE} and ip like '%.%'

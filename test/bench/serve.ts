@@ -34,7 +34,7 @@ export interface ServeBenchResult {
 const SESSIONS = 3;
 const INGEST_DATABASE = "bench_ingest";
 
-/** Ingest goes into a database of its own beside the searched one: one server, one disk, the same cores. */
+/** Ingest writes to another database than the searched one, on the same server, disk and cores. */
 export async function benchServe(options: ServeBenchOptions): Promise<ServeBenchResult> {
   const folder = path.join(options.keep, `events-${options.events}`);
   const set = await openDataSet({ ...options, folder, isKept: true });

@@ -159,7 +159,7 @@ test("an acknowledged alert is not repeated, still gets worse, and both are on r
   ]);
 });
 
-test("the note of a second acknowledgement is kept, told and on record, and the same again adds nothing", async () => {
+test("the note of a second acknowledgement is stored, sent and audited, and the same note again adds nothing", async () => {
   const id = String(await rows.fire());
   await run("ack", id, "--by", "alice");
   expect((await run("ack", id, "--by", "bob")).out).toContain("; nothing was changed");
@@ -189,7 +189,7 @@ test("the note of a second acknowledgement is kept, told and on record, and the 
   ]);
 });
 
-test("of two acknowledgements at once one counts, and the other says so", async () => {
+test("of two concurrent acknowledgements one counts, and the other reports it", async () => {
   const id = await rows.fire();
   const ran = await Promise.all(["alice", "bob"].map((by) => run("ack", String(id), "--by", by)));
   expect(ran.map(({ code }) => code)).toEqual([0, 0]);
@@ -198,7 +198,7 @@ test("of two acknowledgements at once one counts, and the other says so", async 
   expect((await rows.alerts())[0]?.transition).toBe(2);
 });
 
-test("a resolve tells every told channel once, keeps the spike from being raised again, and lets a later one", async () => {
+test("a resolve notifies every notified channel once, and prevents the spike, but no later one, from being raised again", async () => {
   const id = await rows.fire();
   const ran = await Promise.all([
     run("resolve", String(id), "--by", "alice"),
@@ -233,7 +233,7 @@ test("a resolve tells every told channel once, keeps the spike from being raised
   expect((await rows.outbox()).slice(4)).toEqual(["3 worse chat", "3 worse pager"]);
 });
 
-test("a resolve beside an alert that gets worse leaves the outbox in order", async () => {
+test("a resolve concurrent with a `worse` leaves the outbox in order", async () => {
   for (let round = 0; round < 5; round++) {
     await rows.clear();
     const id = await rows.fire();
@@ -248,7 +248,7 @@ test("a resolve beside an alert that gets worse leaves the outbox in order", asy
   }
 });
 
-test("channels that were not told of the firing do not hear of its end", async () => {
+test("channels that were not notified of the firing get no resolve", async () => {
   await rows.silence({ zone: [101] }, 60);
   const id = await rows.fire();
   expect((await run("resolve", String(id), "--by", "alice")).out).toContain(
@@ -257,7 +257,7 @@ test("channels that were not told of the firing do not hear of its end", async (
   expect(await rows.outbox()).toEqual([]);
 });
 
-test("an alert is marked as attack or noise, by whom is on record, and the last word counts", async () => {
+test("a mark as attack or noise is stored with the actor, and the latest mark counts", async () => {
   const id = String(await rows.fire());
   const readMark = async () => (await rows.spikes()).map(({ mark }) => mark);
   expect((await run("show", id)).out).toContain("Feedback\n  not marked\n");
@@ -347,7 +347,7 @@ test("a rule that is noise time and again comes with the lines that would keep i
   expect(out).toContain('overrides:\n        - zone: [101]\n          rule: ["942100"]\n          z: 5.5\n');
 });
 
-test("every mistake is told at once and nothing is done", async () => {
+test("every mistake is reported at once and nothing is changed", async () => {
   const list = await run("list", "--state", "open", "--zone", "x", "--since", "soon", "--limit", "0", "more");
   expect(list.code).toBe(2);
   expect(list.err).toContain("longwatch alerts list: 5 mistakes");

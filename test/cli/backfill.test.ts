@@ -70,7 +70,7 @@ async function runKilled(emulator: Emulator, killAt: number, args: string): Prom
   onTestFinished(() => void child.kill("SIGKILL"));
   const [, signal] = (await once(child, "exit")) as [number | null, string | null];
   expect(signal).toBe("SIGKILL");
-  // What time does to the leases of the dead.
+  // Expires the leases of dead processes.
   await database.pool.query(
     "update leases set expires_at = now() - interval '1 second' where expires_at is not null",
   );
@@ -85,7 +85,7 @@ const WRONG_COUNTS = `
     select date_trunc('hour', occurred_at) as starts_at, count(*) as n from waf_events group by 1) e using (starts_at)
   where coalesce(w.stored_count, 0) <> coalesce(e.n, 0)`;
 
-/** What a route cannot know is left out on both sides. */
+/** Leaves out the values that a route cannot have, on both sides. */
 const UNKNOWN_TO = {
   search: [],
   export: ["message"],
@@ -176,7 +176,7 @@ test("a relative span typed again a little later goes on where the killed one st
   expect(withoutRoute(rows)).toEqual(expectedRows(events));
 });
 
-test("beside the running service every event is stored once and counted once", async () => {
+test("with the service running, every event is stored once and counted once", async () => {
   const emulator = await openHistory();
   const service = await openIngest(emulator, { database });
   const args = "--zone 101 --from 2026-11-19 --to now --route";

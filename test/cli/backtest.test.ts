@@ -145,7 +145,7 @@ test.each([
   expect(err).toContain(`${named} must be the header: series,timestamp,count`);
 });
 
-test("what was typed wrongly is told at once", async () => {
+test("every usage mistake is reported at once", async () => {
   const args = [
     "--counts",
     "x.csv",

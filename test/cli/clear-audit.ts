@@ -1,6 +1,6 @@
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
-/** What only the table's owner can do, and no statement of the service does. */
+/** Runs as the table's owner, because no statement of the service can delete audit entries. */
 export async function clearAudit({ pool }: MigratedDatabase): Promise<void> {
   await pool.query(
     `alter table audit_entries disable trigger user; truncate audit_entries;

@@ -43,7 +43,8 @@ test("months back are drawn as well", async () => {
 });
 
 test("an hour that expired while no service ran is lost, recorded or not", async () => {
-  await insertHours(database, NOW - (NOW % HOUR_MS) - 80 * HOUR_MS, 1, SEALED);
+  // The hour after the first known one would be unwatched, because it expires within an hour.
+  await insertHours(database, NOW - (NOW % HOUR_MS) - 81 * HOUR_MS, 2, SEALED);
   const { code, out } = await run(["--json", "--to", "now"]);
   expect(code).toBe(3);
   const { zones, items } = JSON.parse(out) as {
@@ -51,8 +52,8 @@ test("an hour that expired while no service ran is lost, recorded or not", async
     items: { gapReason: string }[];
   };
   // 79 to 72 hours ago: the eight that have begun to expire.
-  expect(zones[0]?.counts).toEqual({ sealed: 1, searched: 0, open: 72, gap: 8, unwatched: 0, "not yet": 0 });
-  expect(items[1]?.gapReason).toContain("Longwatch has not recorded this gap yet");
+  expect(zones[0]?.counts).toEqual({ sealed: 2, searched: 0, open: 72, gap: 8, unwatched: 0, "not yet": 0 });
+  expect(items[2]?.gapReason).toContain("Longwatch has not recorded this gap yet");
 });
 
 test("colours are for terminals that want them", async () => {
@@ -76,6 +77,8 @@ test("as JSON every hour comes with state, counts and evidence, as the API has t
     "--json",
   ]);
   expect(out).not.toContain("\u202e");
+  // Times are ISO 8601 text everywhere.
+  expect(out).not.toMatch(/\b1[67]\d{11}\b/);
   expect(JSON.parse(out)).toMatchObject({
     now: "2026-11-20T15:10:00.000Z",
     items: [

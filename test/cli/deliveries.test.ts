@@ -35,7 +35,7 @@ async function list(...args: string[]): Promise<Listed> {
   return JSON.parse((await run("list", "--json", ...args)).out) as Listed;
 }
 
-/** An alert whose messages so far the channel has refused for good. */
+/** Raises an alert whose messages the channel has refused for good. */
 async function refused(...reasons: Parameters<typeof world.raise>[0]): Promise<number> {
   const id = await world.raise(reasons);
   receiver.status("chat", 404);
@@ -87,7 +87,7 @@ describe("deliveries list", () => {
     expect((await list()).channels).toMatchObject([{ name: "chat", circuit: "half-open" }]);
   });
 
-  test("is harmless to a terminal whatever an alert says", async () => {
+  test("is harmless to a terminal, whatever texts an alert has", async () => {
     await world.raise(["first"]);
     const hostile = JSON.stringify({ headline: "\u001b[2J\u202eevil" });
     await database.pool.query("update notifications set content = content || $1::jsonb", [hostile]);
@@ -123,7 +123,7 @@ describe("deliveries replay", () => {
     expect((await list("--state", "dead")).items).toEqual([]);
   });
 
-  test("of a channel brings back all that is dead there and nothing else", async () => {
+  test("of a channel makes all of its dead letters due and nothing else", async () => {
     await refused("first");
     await refused("first");
     await world.raise(["first"], ["pager"]);

@@ -41,7 +41,7 @@ test.each<[string, unknown, string]>([
     failure({ code: "42P01" }),
     "the database lacks the tables of this version: start the service once (npm start)",
   ],
-])("%s is told with what helps", (_what, thrown, expected) => {
+])("the error for %s has the next step", (_what, thrown, expected) => {
   expect(describePostgresFailure(thrown)).toBe(expected);
 });
 

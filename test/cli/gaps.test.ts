@@ -16,7 +16,7 @@ function run(...args: string[]) {
   return runStoreCommand(gapsCommand, { DATABASE_URL: database.url }, args, { now: NOW });
 }
 
-test("each gap is told with its bounds, hours, counts and reason, harmless to a terminal", async () => {
+test("each gap is listed with its bounds, hours, counts and reason, harmless to a terminal", async () => {
   await insertStory(database);
   await insertHours(database, Date.UTC(2026, 10, 20, 0), 15, SEALED, 102);
   expect(await run()).toEqual({
@@ -62,7 +62,7 @@ test("without a gap in the span it says so in a sentence, with exit code 0", asy
   });
 });
 
-test("every mistake is told at once", async () => {
+test("every mistake is reported at once", async () => {
   const { code, err } = await run("--zone", "-1", "--from", "yesterday", "all");
   expect(code).toBe(2);
   for (const named of ['"all" is not', '--zone "-1" must be', '--from "yesterday" must be'])

@@ -20,7 +20,7 @@ test("the program is called by its name where it is on the PATH, and by npm in a
   expect(findOwnCommand({ PATH, npm_lifecycle_event: "start" })).toBe(IN_CHECKOUT);
 });
 
-test("where the service was installed, nobody is advised to run npm start, which would start an emulator", () => {
+test("an installed service does not advise npm start, which would start an emulator", () => {
   expect(startHint("longwatch")).not.toContain("npm");
   expect(startHint(IN_CHECKOUT)).toBe("run npm start");
   expect(ownCommand("status", "longwatch")).toBe("longwatch status");

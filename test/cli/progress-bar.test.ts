@@ -59,7 +59,7 @@ test("on a terminal each update draws over the last, and the end takes the line 
   expect(text()).toBe("\ra long line\u001b[K\rshort\u001b[K\r\u001b[K");
 });
 
-test("what else is printed stands above the line, which is drawn again below it", () => {
+test("other output is printed above the progress line, which is drawn again below it", () => {
   const { stream, text } = recorder({ isTTY: true, columns: 100 });
   const line = createProgressLine(stream);
   expect(line.above(() => stream.write("before any\n"))).toBe("before any\n");

@@ -18,7 +18,7 @@ function cut(bytes: Buffer, size: number): Buffer[] {
   );
 }
 
-test("whatever the cells hold and wherever the chunks end, they are read as they were written", async () => {
+test("any cells are read as they were written, wherever the chunks end", async () => {
   const cell = fc.oneof(
     fc.string({ unit: fc.constantFrom('"', ",", "\r", "\n", "a", "é", "🦊", "=") }),
     fc.string(),

@@ -26,7 +26,7 @@ export interface Terminal {
   readonly isTTY?: boolean;
   readonly hasColors?: boolean;
   readonly now: number;
-  /** What a person at the keyboard types; nobody sits there where it is left out. */
+  /** The keyboard input; none by default. */
   readonly typed?: string;
 }
 

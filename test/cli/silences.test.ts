@@ -76,7 +76,7 @@ test("it says which alerts a silence holds back now", async () => {
   expect((await run(["add", "--zone", "101", ...WHY])).out).toContain(`It mutes 1 current alert: #${id}.`);
 });
 
-test("the command that a page shows silences that alert's rule, whatever the rule is called", async () => {
+test("the command in an alert's message silences that alert's rule, whatever the rule id is", async () => {
   for (const ruleId of [
     "942100",
     "o'neil; touch /tmp/x #",
@@ -91,7 +91,7 @@ test("the command that a page shows silences that alert's rule, whatever the rul
     const alertId = await rows.fire({ ruleId });
     const [message] = await rows.messages();
     const command = message?.message.howToSilence ?? "";
-    // What a channel prints is what somebody copies.
+    // People copy the command that a channel prints.
     expect(toLine(command, 400)).toBe(command);
     const [group, ...args] = wordsOf(command);
     expect(group).toBe("silences");
@@ -155,7 +155,7 @@ test("a list shows what is in force, what is over and what cannot be read, harml
   expect(JSON.parse(only.out)).toMatchObject({ items: [{ state: "expired" }] });
 });
 
-test("of two who end a silence at once one does, and what it held back is told", async () => {
+test("of two concurrent expiries of a silence one succeeds, and the muted alert then notifies", async () => {
   await run(["add", "--zone", "101", ...WHY]);
   await rows.fire();
   expect(await rows.outbox()).toEqual([]);
@@ -176,7 +176,7 @@ test("of two who end a silence at once one does, and what it held back is told",
   expect(await run(["expire", "4711"])).toMatchObject({ code: 1 });
 });
 
-test("without subject, end or reason there is no silence, and every mistake is told at once", async () => {
+test("without subject, end or reason no silence is added, and every mistake is reported at once", async () => {
   const empty = await run(["add"]);
   expect(empty.code).toBe(2);
   expect(empty.err).toContain("longwatch silences add: 3 mistakes");

@@ -248,7 +248,7 @@ test("a database that cannot be reached is an error that names it and what to lo
   );
 });
 
-test("what is typed wrong is exit code 2, with what was probably meant", async () => {
+test("a usage mistake exits with code 2 and a suggestion", async () => {
   const { code, err } = await runStoreCommand(statusCommand, {}, ["--jsn", "1", "all"], { now: NOW });
   expect(code).toBe(2);
   expect(err).toBe(

@@ -68,11 +68,11 @@ test("every route is shown with its verdict and what does not match", async () =
   expect(root.routes[0]).toMatchObject({ verdict: "taken", channels: ["screen"] });
 });
 
-test("who is notified, updated in place, held back and told later is shown for the beginning, a rise and the end", async () => {
+test("shows the channels that are notified, updated, delayed and waiting for the beginning, a rise and the end", async () => {
   const error = await explain("--zone 101 --rule 942100 --severity error --at 2026-11-23T12:00");
   expect(error.transitions).toMatchObject([
     { reason: "first", notified: ["chat", "screen"], updated: [], waiting: [], held: [] },
-    // Discord can change its message; a terminal would ring again; PagerDuty hears for the first time.
+    // Discord can change its message; a terminal would notify again; PagerDuty is notified for the first time.
     { reason: "worse", severity: "critical", notified: ["pager"], updated: ["chat"], waiting: ["screen"] },
     { reason: "resolved", notified: expect.arrayContaining(["chat", "pager", "screen"]) },
   ]);

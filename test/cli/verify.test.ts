@@ -49,7 +49,7 @@ function run(emulator: Emulator | null, args: string, { now = NOW, url = emulato
 
 const SPAN = "--zone 101 --from 2026-11-20T10:00 --to now";
 
-test("what was kept whole is alike in everything, with exit code 0 and nothing beside it", async () => {
+test("a complete archive has no difference, with exit code 0 and no other output", async () => {
   const emulator = await openKept();
   const { code, out, err } = await run(emulator, `${SPAN} --ids`);
   const events = await oracle(emulator);
@@ -69,17 +69,18 @@ test("what was kept whole is alike in everything, with exit code 0 and nothing b
       "  hour counts       6 hours: no difference",
       "  seals             0 sealed hours: no difference",
       "  roll-ups          the buckets of 1 day: no difference",
+      "  sources           the counted hours of the source series: no difference",
       "  raw records       0 events of the list: no difference",
       "No differences.",
       "",
     ].join("\n"),
   );
   expect(code).toBe(0);
-  // Done before a log would be told of it.
+  // The command ends before a log is opened.
   expect(err).toBe("");
 });
 
-test("every kind of difference is told with its numbers, with exit code 1", async () => {
+test("every kind of difference is reported with its numbers, with exit code 1", async () => {
   const emulator = await openKept();
   const { rows } = await database.pool.query<{ log_id: string; rule_id: string; minute: Date }>(
     `delete from waf_events where log_id = (
@@ -159,7 +160,7 @@ test("hostile rules are printed harmless, in JSON they stay what they are", asyn
   expect(counts?.differences.map(({ ruleId }) => ruleId)).toContain("\u001b[2J\u202eevil\nrule");
 });
 
-test("what the platform has forgotten is still compared with itself", async () => {
+test("data that has left the platform is still compared with itself", async () => {
   const emulator = await openKept();
   await database.pool.query(
     "update coverage_windows set stored_count = 0 where starts_at = '2026-11-20 11:00Z'",
@@ -233,7 +234,7 @@ test("a span of which nothing is stored is a mistake, however long it is", async
   );
 });
 
-test("every mistake is told at once", async () => {
+test("every mistake is reported at once", async () => {
   const { code, out, err } = await run(null, "--from 12 --to x --deep");
   expect({ code, out }).toEqual({ code: 2, out: "" });
   for (const named of ['"--deep" is not', "--zone is missing", '--from "12" must be', '--to "x" must be'])

@@ -92,7 +92,7 @@ test("without a file every channel of the environment hears of everything at onc
   const { alerting } = parseServiceConfig({ ...env, LONGWATCH_SPIKE_Z: "4" });
   expect(alerting.routing).toEqual(routeToAll(["terminal", "webhook"]));
   expect(alerting.routing.root.timing.groupWaitMs).toBe(0);
-  expect(alerting.detection).toEqual({ z: 4, floor: 10, overrides: [] });
+  expect(alerting.detection).toEqual({ z: 4, floor: 10, sources: "on", overrides: [] });
 });
 
 test("a file without channels routes to those of the environment, and an empty file changes nothing", () => {
@@ -463,4 +463,34 @@ test("a file without links, and no file, link to nothing", () => {
   expect(
     parseConfig({ LONGWATCH_CONFIG: writeConfig("route: { group_wait: 1s }") }).alerting.routing.links,
   ).toEqual([]);
+});
+
+test("every message links to its alert under LONGWATCH_PUBLIC_URL, before the links of the file", () => {
+  const link = (name: string) => `{ title: ${name}, url: "https://wiki.example/${name}" }`;
+  const file = writeConfig(`links: [${["a", "b", "c", "d"].map(link).join(", ")}]`);
+  const env = { LONGWATCH_PUBLIC_URL: "https://waf.example/longwatch/" };
+  const [first, second] = parseConfig({ ...env, LONGWATCH_CONFIG: file }).alerting.routing.links;
+  expect(first).toEqual({
+    title: "Open in Longwatch",
+    url: "https://waf.example/longwatch/alerts/{alert}",
+    matchers: {},
+  });
+  expect(second?.title).toBe("a");
+  expect(parseConfig(env).alerting.routing.links).toEqual([first]);
+  expect(parseConfig({}).alerting.routing.links).toEqual([]);
+  const five = writeConfig(`links: [${["a", "b", "c", "d", "e"].map(link).join(", ")}]`);
+  expect(() => parseConfig({ ...env, LONGWATCH_CONFIG: five })).toThrow(
+    /links\[4\]: "e": must come before 4 links/,
+  );
+  expect(parseConfig({ LONGWATCH_CONFIG: five }).alerting.routing.links.length).toBe(5);
+});
+
+test.each([
+  "ftp://waf.example",
+  "https://user:word@waf.example",
+  "https://waf.example/?a=b",
+  "https://waf.example/#x",
+  "waf.example",
+])("%s is no public URL", (url) => {
+  expect(() => parseConfig({ LONGWATCH_PUBLIC_URL: url })).toThrow(/LONGWATCH_PUBLIC_URL/);
 });

@@ -76,7 +76,7 @@ test("without any variable the service runs on its own", () => {
   });
 });
 
-test("what is given is read with its type", () => {
+test("settings are read with their types", () => {
   const config = parseServiceConfig({
     LONGWATCH_ROLES: "http, ingest,http",
     LONGWATCH_PORT: "0",
@@ -179,7 +179,7 @@ test.each([
   expect(mistakes.map((mistake) => mistake.split(":")[0])).toEqual(missing);
 });
 
-test("what is missing and what is wrong are told together", () => {
+test("missing and wrong settings are reported together", () => {
   const mistakes = mistakesOf(() => parseServiceConfig({ EDGE_API_KEY: "k", LONGWATCH_PORT: "http" }));
 
   expect(mistakes).toEqual([
@@ -305,7 +305,7 @@ test("config list names the settings that the running service has instead, and w
   expect(JSON.stringify(settings)).not.toContain("canary");
 });
 
-test("a fallback channel stands in after ten minutes unless told otherwise; none is named by default", () => {
+test("a fallback channel gets copies after ten minutes by default; without a setting there is none", () => {
   const read = (env: Record<string, string>) => parseConfig(env).fallback;
   expect(read({})).toBeNull();
   const slack = { LONGWATCH_SLACK_WEBHOOK_URL: "https://hooks.example.com/T0" };
@@ -333,7 +333,7 @@ test("a fallback channel that does not exist is a mistake that names those that 
   expect(mistakesOf(() => parseConfig({ LONGWATCH_FALLBACK_CHANNEL: "pager" }))).toEqual([
     'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of terminal',
   ]);
-  // Also of a file that is read again while the service runs.
+  // Also for a file that is read again while the service runs.
   const { rereadAlerting } = parseConfig({ ...wrong, LONGWATCH_FALLBACK_CHANNEL: "day" });
   writeFileSync(file, "channels: { night: { kind: terminal } }\n");
   expect(mistakesOf(rereadAlerting)).toEqual([

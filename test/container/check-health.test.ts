@@ -26,7 +26,7 @@ async function check(dataDir: string): Promise<unknown> {
   return code;
 }
 
-/** A service that answers every request alike; also tells which paths were asked for. */
+/** Starts a service that answers every request alike, and returns the requested paths. */
 async function serve(status: number) {
   const asked: (string | undefined)[] = [];
   const server = createServer((request, response) => {

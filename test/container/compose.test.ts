@@ -19,13 +19,14 @@ function entry(name: string, depth = 2): string {
 }
 
 const settings = [...entry("x-settings", 0).matchAll(/^ {2}([A-Z_]+):$/gm)].map(([, name = ""]) => name);
-/** Given by the image or the file itself; what a container cannot usefully be told. */
+/** Settings that the image or the file itself sets, and settings that make no sense in a container. */
 const fixed = [
   "DATABASE_URL",
   "DATABASE_URL_FILE",
   "REDIS_URL",
   "REDIS_URL_FILE",
   "LONGWATCH_KEY_DIR",
+  "LONGWATCH_ARCHIVE_DIR",
   "LONGWATCH_REDIS_CA",
   "LONGWATCH_HOST",
   "LONGWATCH_PORT",

@@ -6,9 +6,12 @@ const root = path.join(import.meta.dirname, "..", "..");
 const read = (file: string) => readFileSync(path.join(root, file), "utf8");
 const dockerfile = read("Dockerfile");
 
-/** What the program is made of: everything reached by the image's commands lies in these folders. */
+/** The folders of the program: everything that the image's commands import is in them. */
 const SOURCES = ["src", "jobs", "db"];
-const files = SOURCES.flatMap((folder) => globSync(`${folder}/**/*.{ts,mjs}`, { cwd: root }));
+// The image has the built console: a stage of its own builds it, with development dependencies.
+const files = SOURCES.flatMap((folder) => globSync(`${folder}/**/*.{ts,mjs}`, { cwd: root })).filter(
+  (file) => !file.startsWith("src/console/") && file !== "src/build-console.mjs",
+);
 const manifest = JSON.parse(read("package.json")) as {
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { describeConfig } from "../../src/config/config.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
-const DOCS = path.join(import.meta.dirname, "../../docs");
-const unit = readFileSync(path.join(DOCS, "longwatch.service"), "utf8");
-const command = readFileSync(path.join(DOCS, "longwatch-command.sh"), "utf8");
+const SYSTEMD = path.join(import.meta.dirname, "../../deploy/systemd");
+const unit = readFileSync(path.join(SYSTEMD, "longwatch.service"), "utf8");
+const command = readFileSync(path.join(SYSTEMD, "longwatch-command.sh"), "utf8");
 const secrets = describeConfig()
   .filter(({ variables }) => variables.length > 1)
   .map(({ variables }) => variables[0]);

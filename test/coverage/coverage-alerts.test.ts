@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { enterHours } from "../../db/coverage/covered-hours.ts";
+import { reopenHours } from "../../db/coverage/reopen-hours.ts";
 import { decideHours } from "../../db/coverage/seal-windows.ts";
+import { noteAgreement, noteContradiction } from "../../db/coverage/zone-suspicions.ts";
 import { createRaiseAlertsJob } from "../../jobs/alerting/raise-alerts.ts";
 import { createSealWindowsJob } from "../../jobs/coverage/seal-windows.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
@@ -176,4 +178,90 @@ test("hours that expired and that nobody decides about are told of after a while
   await teller.raise();
   await teller.raise();
   expect(await teller.told()).toEqual([expect.stringMatching(/^1 first error Zone 101: in 0 hours/)]);
+});
+
+test("a zone that stays suspect is reported once, after 15 minutes, and resolves when the looks agree again", async () => {
+  let now = NOW;
+  await enterZone(startOfHour(NOW), NOW);
+  const teller = createTeller(database, () => now);
+  const { db } = database;
+  const raiseTwice = async () => {
+    await Promise.all([teller.raise(), teller.raise()]);
+    await teller.raise();
+  };
+  const search = { zoneId: ZONE, route: "search" } as const;
+  // A suspicion that ends before 15 minutes are over alerts nobody.
+  await noteContradiction(db, { ...search, atMs: now }, { reason: "The search shows 1 of 9 events." });
+  now += 14 * MINUTE_MS;
+  await raiseTwice();
+  expect(await noteAgreement(db, { ...search, atMs: now }, 0)).toBe(true);
+  now += 2 * MINUTE_MS;
+  await raiseTwice();
+  expect(await teller.told()).toEqual([]);
+
+  const counts = { zoneId: ZONE, route: "counts" } as const;
+  await noteContradiction(db, { ...counts, atMs: now }, { reason: "The platform counts 0 of 9 events." });
+  now += 14 * MINUTE_MS;
+  await noteContradiction(db, { ...search, atMs: now }, { reason: "The search shows 2 of 9 events." });
+  await raiseTwice();
+  expect(await teller.told()).toEqual([]);
+  now += MINUTE_MS;
+  await raiseTwice();
+  const first =
+    "1 first error Zone 101: the platform answers incompletely, so no hour is sealed. The platform counts 0 of 9 events.";
+  expect(await teller.told()).toEqual([first]);
+  expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
+
+  // One of two suspicions ends: the alert stays, and its text names the other.
+  now += 10 * MINUTE_MS;
+  await noteAgreement(db, { ...counts, atMs: now }, 0);
+  await raiseTwice();
+  const [open] = await teller.alerts();
+  expect(open).toMatchObject({ state: "firing", transition: 1 });
+  expect(JSON.stringify(open?.details)).toContain("The search shows 2 of 9 events.");
+  now += 10 * MINUTE_MS;
+  await noteAgreement(db, { ...search, atMs: now }, 0);
+  await raiseTwice();
+  expect(await teller.told()).toEqual([
+    first,
+    "2 resolved error Zone 101: the platform's answers agree again",
+  ]);
+});
+
+test("a reopened hour is reported once, an hour after its seal was withdrawn, and resolves after the seal", async () => {
+  let now = NOW;
+  await enterZone(startOfHour(NOW), NOW);
+  const teller = createTeller(database, () => now);
+  const raiseTwice = async () => {
+    await Promise.all([teller.raise(), teller.raise()]);
+    await teller.raise();
+  };
+  const reopen = (startsAt: number, reason: string) =>
+    reopenHours(database.db, ZONE, [{ startsAt, reason, isProvenAnew: false }], now);
+  const seal = (startsAt: number) => {
+    const verdict = { startsAt, state: "sealed", reason: null, evidence: {}, looks: null } as const;
+    return decideHours(database.db, ZONE, [verdict], now);
+  };
+  const [early, late] = [startOfHour(NOW) - 9 * HOUR_MS, startOfHour(NOW) - 5 * HOUR_MS];
+  await reopen(early, "The platform counts 12 events, 9 are stored.");
+  now += 59 * MINUTE_MS;
+  await reopen(late, "An event was stored after the seal.");
+  await raiseTwice();
+  expect(await teller.told()).toEqual([]);
+  now += MINUTE_MS;
+  await raiseTwice();
+  const first =
+    "1 first warning Zone 101: 2 hours were reopened and are not sealed again yet. The oldest begins at 2026-11-20 06:00 UTC. The platform counts 12 events, 9 are stored.";
+  expect(await teller.told()).toEqual([first]);
+
+  // The alert stays while another reopened hour is open.
+  await seal(early);
+  await raiseTwice();
+  expect(await teller.told()).toEqual([first]);
+  await seal(late);
+  await raiseTwice();
+  expect(await teller.told()).toEqual([
+    first,
+    "2 resolved warning Zone 101: every reopened hour is now sealed again or a gap",
+  ]);
 });

@@ -8,7 +8,7 @@ import { oracle } from "../emulator/support.ts";
 import { ZONE } from "../ingest/ingest-jobs.ts";
 import { type IngestTest, storedRows } from "../ingest/ingest-support.ts";
 
-/** Every job once, in the order in which their nudges have them run; each a second after the one before. */
+/** Runs every job once, in the order in which they enqueue each other; each a second after the one before. */
 export async function prove(emulator: Emulator, ingest: IngestTest): Promise<void> {
   const { poll, walk, reconcile, repair, seal } = ingest;
   for (const job of [poll, walk, reconcile, repair, reconcile, seal]) {
@@ -31,7 +31,7 @@ export function hoursOf({ database }: { database: Database }): Promise<CoveredHo
   return readCoveredHours(database.db, ZONE, { fromMs: 0, toMs: Date.UTC(2100, 0) });
 }
 
-/** How many hours stand where. */
+/** Returns the number of hours in each state. */
 export async function countStates(ingest: { database: Database }): Promise<Record<string, number>> {
   const counts = { open: 0, sealed: 0, gap: 0 };
   for (const { state } of await hoursOf(ingest)) counts[state] += 1;

@@ -33,7 +33,7 @@ test.each(["list", "search", "counts"] as const)(
   },
 );
 
-test("a search that lacks events which searches have shown is a contradiction, one that lacks the list's news is not", () => {
+test("a search without events that searches have shown is a contradiction, one without new events of the list is not", () => {
   const lacks = { count: 2, ids: ["x", "y"], rules: { "1": 2 } };
   const seen = (known: number) => look({ count: 7, peak: 7, lacks: { ...lacks, known } });
   expect(findContradictions("search", [hour({ search: seen(1) })])).toHaveLength(1);
@@ -69,7 +69,7 @@ test("a list that always shows the same less is explained after an hour, where t
   ).toHaveLength(1);
 });
 
-test("what a route once showed too much of is forgotten when its looks agree for an hour with what is stored", () => {
+test("a route's earlier surplus is dropped after an hour in which it agrees with the stored events", () => {
   const since = START + 2 * HOUR_MS;
   const lower = (agreedMs: number) => look({ count: 5, ids: "five", since, at: since + agreedMs });
   for (const route of ["list", "search", "counts"] as const) {

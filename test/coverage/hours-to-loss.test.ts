@@ -3,7 +3,7 @@ import { hoursToLoss } from "../../src/coverage/hours-to-loss.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 
 const NOW = Date.parse("2026-11-20T15:30:00Z");
-/** Of the platform's 72 hours, less the two minutes that are never asked for. */
+/** The platform's 72 hours, less the two minutes that are never requested. */
 const HORIZON = NOW - 72 * HOUR_MS + 120_000;
 const FIRST_HOUR = Date.parse("2026-11-17T15:00:00Z");
 const LIVE = 72;
@@ -15,7 +15,7 @@ function hours(stateOf: (index: number) => "open" | "sealed" | "gap") {
   }));
 }
 
-test("nothing is at risk when every ended hour is decided", () => {
+test("no hour is at risk if every ended hour is decided", () => {
   const decided = hours((i) => (i === LIVE ? "open" : i === 0 ? "gap" : "sealed"));
   expect(hoursToLoss(NOW, decided)).toBeNull();
   expect(hoursToLoss(NOW, decided.slice(0, LIVE))).toBeNull();

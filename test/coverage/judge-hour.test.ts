@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { HourContents } from "../../src/coverage/hour-proof.ts";
+import { type HourContents, LACKING } from "../../src/coverage/hour-proof.ts";
 import { explainOpen, FIRST_WATCHED, type JudgedHour, judgeHour } from "../../src/coverage/judge-hour.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
@@ -195,7 +195,8 @@ test("a day that the list no longer serves is proven by a search that found noth
 test("what the metrics count above every route is named in the evidence of the day's hours", () => {
   const above = [{ day: "2026-11-20", ruleId: "942100", platform: 12, stored: 7, fetchedAt: SETTLED }];
   const verdict = judge(proven(), { metricsAbove: new Map([["2026-11-20", above]]) });
-  expect(verdict).toMatchObject({ state: "sealed", evidence: { metricsAbove: above } });
+  const shown = above.map((count) => ({ ...count, fetchedAt: new Date(count.fetchedAt).toISOString() }));
+  expect(verdict).toMatchObject({ state: "sealed", evidence: { metricsAbove: shown } });
 });
 
 test.each<[string, Partial<JudgedHour>, RegExp]>([
@@ -278,4 +279,8 @@ test("whatever is recorded: sealed only where search or list show exactly what i
     { numRuns: 20_000 },
   );
   expect(sealed).toBeGreaterThan(0);
+});
+
+test("a reason that coverage prints once for several hours does not speak of one hour", () => {
+  for (const reason of Object.values(LACKING)) expect(reason).not.toMatch(/\b(it|its|this hour)\b/i);
 });

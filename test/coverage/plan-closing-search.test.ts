@@ -42,16 +42,22 @@ test("where the list can no longer be asked, an hour is searched until a search 
   expect(isDue(NOW, looked(START, look({ at }), { lastNewAt: NOW }))).toBe(false);
 });
 
-test("a search that did not show what is stored is repeated: after minutes, after ten where it named what it lacks, then hourly", () => {
+test("a search that did not show what is stored is repeated after five minutes, one that lacks events after ten, and then as long after as its looks have agreed, up to an hour", () => {
   const hour = (search: Look) => looked(START, search, { storedCount: 5 });
   expect(isDue(NOW + 5 * 60_000 - 2, hour(look()))).toBe(false);
   expect(isDue(NOW + 5 * 60_000, hour(look()))).toBe(true);
   const lacks = { count: 2, known: 2, ids: ["x", "y"], rules: { "1": 2 } };
   expect(isDue(NOW + 10 * 60_000 - 2, hour(look({ lacks })))).toBe(false);
   expect(isDue(NOW + 10 * 60_000, hour(look({ lacks })))).toBe(true);
-  const agreed = look({ lacks, since: NOW - 11 * 60_000 });
-  expect(isDue(NOW + HOUR_MS - 2, hour(agreed))).toBe(false);
-  expect(isDue(NOW + HOUR_MS, hour(agreed))).toBe(true);
+  for (const [agreedMinutes, nextMinutes] of [
+    [11, 11],
+    [40, 40],
+    [90, 60],
+  ] as const) {
+    const agreed = hour(look({ lacks, at: NOW, since: NOW - agreedMinutes * 60_000 }));
+    expect([agreedMinutes, isDue(NOW + nextMinutes * 60_000 - 1, agreed)]).toEqual([agreedMinutes, false]);
+    expect([agreedMinutes, isDue(NOW + nextMinutes * 60_000, agreed)]).toEqual([agreedMinutes, true]);
+  }
 });
 
 test("an hour without events is searched twice, an hour apart", () => {

@@ -19,7 +19,7 @@ test("one span holds every settled hour that was searched, sealed and compared o
   expect(planComparison(NOW, hours, POLICY)).toEqual({ from: hour(50), hours: 49 });
 });
 
-test("nothing is asked while nothing can be said: unsettled hours, hours that are not yet searched, and gaps", () => {
+test("unsettled hours, hours that are not yet searched, and gaps are not compared", () => {
   const hours = [
     openHour(hour(20)),
     { ...searched(19), state: "gap" as const },
@@ -31,7 +31,7 @@ test("nothing is asked while nothing can be said: unsettled hours, hours that ar
   expect(planComparison(hour(0) + SETTLE_MS, [searched(1)], POLICY)).toEqual({ from: hour(1), hours: 1 });
 });
 
-test("whatever is recorded, the span has whole buckets of one hour, at most 500, inside what can be asked for", () => {
+test("for any records, the span has whole buckets of one hour, at most 500, inside the allowed range", () => {
   const hours = fc.uniqueArray(anHour(), { selector: ({ startsAt }) => startsAt, maxLength: 76 });
   fc.assert(
     fc.property(hours, (given) => {

@@ -13,7 +13,7 @@ const aNow = fc
   .tuple(fc.integer({ min: 0, max: 8_000 }), fc.oneof(fc.integer({ min: -1, max: 1 }), fc.nat(HOUR_MS - 1)))
   .map(([hours, ms]) => Date.UTC(2026, 0, 10) + hours * HOUR_MS + ms);
 
-/** What a store may hold: hours not begun, begun, searched to their end, and rows that only list events made. */
+/** Possible records: hours not begun, begun, searched to their end, and rows that only list events made. */
 function someHours(now: number) {
   const first = startOfHour(now) - 75 * HOUR_MS;
   const hour = fc.option(fc.option(fc.nat(HOUR_MS), { nil: null }), { nil: undefined });
@@ -82,7 +82,7 @@ test("from any state the plan ends, and no millisecond of the horizon was left o
   );
 });
 
-test("an event that appears within the overlap of its time is read, at whatever moments the polls come", () => {
+test("an event that appears within the overlap of its time is read, whenever the polls come", () => {
   const START = Date.UTC(2026, 10, 20, 15);
   const polls = fc.array(fc.oneof(fc.integer({ min: 15_000, max: 10 * MINUTE_MS }), fc.constant(30_000)), {
     minLength: 3,
@@ -148,7 +148,7 @@ test("a clock that was set back plans nothing that ends before it begins", () =>
   expect(planSearch(NOW - 10 * MINUTE_MS, [...done, live], OPTIONS)).toBeNull();
 });
 
-test("a day is backfilled when its ended hours are, whatever lies around it", () => {
+test("a day is backfilled when its ended hours are, whatever the hours around it are", () => {
   const day = Date.UTC(2026, 10, 19);
   const range = { fromMs: day, toMs: day + 24 * HOUR_MS };
   const all = Array.from({ length: 24 }, (_, index) => ({

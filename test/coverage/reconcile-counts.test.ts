@@ -260,7 +260,7 @@ test("F6: a runner that lost its lease while the platform answered records nothi
   expect((await hoursOf(ingest)).every(({ reconciledAt }) => reconciledAt === null)).toBe(true);
 });
 
-test("a comparison tells of what is missing to whoever repairs, and of what matches to whoever seals", async () => {
+test("a comparison enqueues the repair for missing events and the sealing for equal counts", async () => {
   const emulator = await openEmulator(SPARSE);
   const told: string[] = [];
   let isForeign = false;

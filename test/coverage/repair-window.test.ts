@@ -15,7 +15,7 @@ import { cellsOf, countStates, hoursOf, isSettled, prove, sealedIds } from "./co
 const SPARSE = { historyHours: 30, eventsPerSecond: 0.02, lateShare: 0 } as const;
 const THIS_HOUR = NOW - (NOW % HOUR_MS);
 
-/** What the flat searches ask for that reach the platform. */
+/** Returns the flat searches that reach the platform. */
 async function watchFlat(emulator: Emulator) {
   const asked: { from: number; to: number; filters?: unknown }[] = [];
   const url = await openChangingPlatform(emulator, (body, path, request) => {
@@ -25,7 +25,7 @@ async function watchFlat(emulator: Emulator) {
   return { asked, url };
 }
 
-/** As when a page did not show them: events and everything that was written with them are gone. */
+/** Deletes events and everything that was written with them, as if a page had not shown them. */
 async function forget({ database }: IngestTest, where: string): Promise<void> {
   await database.pool.query(`
     with gone as (delete from waf_events where zone_id = ${ZONE} and ${where} returning occurred_at)
@@ -147,7 +147,7 @@ test("an hour that lacks many rules is searched whole, once, and before the hour
   expect(stored.map(({ log_id }) => log_id).sort()).toEqual(shown.map(({ logId }) => logId).sort());
 });
 
-test("what no search shows is asked for ever more rarely, and at last over the whole hour", async () => {
+test("events that no search shows are requested less and less often, and at last over the whole hour", async () => {
   const emulator = await openEmulator(SPARSE);
   emulator.addFault({ kind: "hidden-rows", share: 0.02 });
   const { asked, url } = await watchFlat(emulator);
@@ -271,7 +271,7 @@ test("hours that a run did not come to, because the platform failed twice in a r
   expect(untouched(cells)).toEqual(untouched(before));
 });
 
-test("a cell that matches again is nobody's to repair, though its hour is not decided yet", async () => {
+test("a cell that matches again is not repaired, even if its hour is not decided yet", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);
   const ingest = await openIngest(emulator, { url });

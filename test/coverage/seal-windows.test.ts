@@ -309,7 +309,7 @@ test("the hours of a span are those that begin in it, oldest first, of that zone
   expect(hours.map(({ startsAt }) => (startsAt - startOf(NOW)) / HOUR_MS)).toEqual([-3, -2]);
 });
 
-test("what is compared and decided of one zone leaves another's hours, cells and counts alone", async () => {
+test("comparing and deciding one zone leaves another zone's hours, cells and counts unchanged", async () => {
   const emulator = await openEmulator({ ...SPARSE, historyHours: 5, lateShare: 0 });
   const ingest = await openIngest(emulator);
   const { pool } = ingest.database;

@@ -36,7 +36,7 @@ async function leaseRow() {
 
 const hold = <T>(fn: (lease: HeldLease) => Promise<T>) => holdLease(database, { name, ttlMs }, fn);
 
-test("what runs under the lease keeps others out, and its result is handed on", async () => {
+test("a holder of the lease excludes others, and its result is returned", async () => {
   const result = await hold(async ({ fence }) => {
     expect(await hold(async () => "another")).toBeNull();
     return fence;
@@ -64,7 +64,7 @@ test("the lease is renewed before a third of its time is over, for as long as th
   });
 });
 
-test("an expired lease that nobody took is taken up again by the next renewal", async () => {
+test("an expired lease that no other process took is renewed by its holder", async () => {
   await hold(async ({ lost }) => {
     await database.pool.query("update leases set expires_at = now() - interval '1 second'");
     vi.advanceTimersByTime(ttlMs / 3);
@@ -73,7 +73,7 @@ test("an expired lease that nobody took is taken up again by the next renewal", 
   });
 });
 
-test("work whose lease was taken is told so, and leaves the new holder's lease alone", async () => {
+test("work whose lease was taken is aborted, and leaves the new holder's lease alone", async () => {
   await hold(async ({ lost }) => {
     await database.pool.query("update leases set expires_at = now() - interval '1 second'");
     expect(await acquireLease(database.db, { name, holder: "another", ttlMs })).toBe(2);
@@ -106,7 +106,7 @@ test("a renewal that fails is no loss: the next one is made as usual", async () 
   await single.close();
 });
 
-test("of ten at once one runs, and the others run nothing", async () => {
+test("of ten concurrent holders one runs, and the others run nothing", async () => {
   let ran = 0;
   let release: () => void = () => undefined;
   const until = new Promise<void>((resolve) => {

@@ -9,7 +9,7 @@ import { acquireLease, assertFence, readHolder } from "../../db/service/leases.t
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days.7.2026-11-20";
-/** Nothing here is about time: what is taken over is taken over long before. */
+/** These tests do not depend on time: each takeover happens long before a limit. */
 const ttlMs = 3_600_000;
 let database: MigratedDatabase;
 
@@ -36,7 +36,7 @@ async function kill(owner: ChildProcess): Promise<void> {
 
 const hold = () => holdLease(database, { name, ttlMs }, async ({ fence }) => fence);
 
-// Who has ended is read from /proc.
+// The ended processes are read from /proc.
 describe.runIf(process.platform === "linux")("on one machine", () => {
   test("the lease of a process that was killed is taken over at once", async () => {
     const owner = await startOwner();
@@ -46,7 +46,7 @@ describe.runIf(process.platform === "linux")("on one machine", () => {
     expect(await hold()).toBe(2);
   });
 
-  test("of ten that find a killed holder's lease one takes it over, and the rest know it has a new one", async () => {
+  test("of ten processes that find a killed holder's lease, one takes it over", async () => {
     await kill(await startOwner());
     const gate = Promise.withResolvers<void>();
     const settled: unknown[] = [];
@@ -71,7 +71,7 @@ describe.runIf(process.platform === "linux")("on one machine", () => {
     expect(hasEnded((await readHolder(database.db, name)) ?? "")).toBe(false);
   });
 
-  test("what a killed holder had sent is committed before its successor begins, or not at all", async () => {
+  test("a killed holder's statements are committed before its successor begins, or not at all", async () => {
     const former = nameHolder();
     await acquireLease(database.db, { name, holder: former, ttlMs });
     let takeover: Promise<number | null> | undefined;

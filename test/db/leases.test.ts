@@ -143,3 +143,15 @@ test("the next tick lies on a whole period of Postgres's clock, ahead of now", a
   });
   expect(due.rows).toEqual([{ whole: true, ahead: true, near: true }]);
 });
+
+test("an offset moves the next tick, and is claimed once like every other", async () => {
+  const period = { name: "shifted", periodMs: 30_000, offsetMs: 12_000 };
+  const due = await inTransaction(database, async ({ tx }) => {
+    await claimDue(tx, [period]);
+    return tx.execute(sql`
+      select extract(epoch from due_at)::numeric % 30 as shift, due_at > now() as ahead,
+        due_at <= now() + interval '30 seconds' as near from leases`);
+  });
+  expect(due.rows).toEqual([{ shift: "12.000000", ahead: true, near: true }]);
+  expect(await claimDue(database.db, [period])).toEqual(new Set());
+});

@@ -4,7 +4,7 @@ import { createTestDatabase } from "../support/database.ts";
 
 export interface MigratedDatabase extends Database {
   readonly url: string;
-  /** What the pool reported of dying connections. */
+  /** The errors that the pool reported for dying connections. */
   readonly errors: Error[];
   drop(): Promise<void>;
 }

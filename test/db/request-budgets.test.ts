@@ -26,7 +26,7 @@ beforeEach(() => database.db.delete(requestBudgets));
 
 const take = (how = all, budget = slow) => takeTokens(database.db, budget, how);
 
-/** As if so much time had passed since the last take. */
+/** Moves the last take into the past. */
 async function age(ms: number): Promise<void> {
   const by = sql`${ms}::float8 * interval '1 millisecond'`;
   await database.db.update(requestBudgets).set({
@@ -54,7 +54,7 @@ test("time refills it at the rate, and never beyond the burst", async () => {
   expect(await take()).toMatchObject({ granted: 10 });
 });
 
-test("who leaves a reserve is told to wait while the others are still served", async () => {
+test("a caller that leaves a reserve waits while the others are still served", async () => {
   expect(await take({ atMost: 100, reserve: 5 })).toMatchObject({ granted: 5 });
   const low = await take({ atMost: 1, reserve: 5 });
   expect(low.granted).toBe(0);
@@ -76,17 +76,17 @@ test("a pause stops every taker, the longest one counts, and it ends with an emp
   expect(await take()).toMatchObject({ granted: 2 });
 });
 
-test("the first to hear of a limit may be the first to need the bucket", async () => {
+test("a pause may be the first use of the bucket", async () => {
   await pauseBudget(database.db, "edge", 60_000);
   expect(await take()).toMatchObject({ granted: 0, isPaused: true });
 });
 
-test("no pause is longer than five minutes, whatever the platform says", async () => {
+test("no pause is longer than five minutes, whatever the platform requests", async () => {
   await pauseBudget(database.db, "edge", 86_400_000);
   expect((await take()).waitMs).toBeLessThanOrEqual(MAX_PAUSE_MS);
 });
 
-test("a clock that stepped back by an hour stops nobody for an hour", async () => {
+test("a clock that stepped back by an hour stops no caller for an hour", async () => {
   await take();
   await pauseBudget(database.db, "edge", 60_000);
   await age(-3_600_000);
@@ -100,7 +100,7 @@ test("a clock that stepped back by an hour stops nobody for an hour", async () =
   expect(await take()).toMatchObject({ granted: 1 });
 });
 
-test("what a taker that died never used comes back with time", async () => {
+test("unused tokens of a dead caller return with time", async () => {
   const budget = { name: "edge", ratePerSecond: 50, burst: 10 };
   expect(await take(all, budget)).toMatchObject({ granted: 10 });
   await vi.waitFor(async () => expect((await readBudget(database.db, budget))?.tokens).toBe(10), 10_000);

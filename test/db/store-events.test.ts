@@ -58,7 +58,7 @@ test.each([true, false])(
   },
 );
 
-test("who comes second fills what is missing, unmasks an address, and blanks nothing", async () => {
+test("the second route fills missing values, unmasks an address, and blanks nothing", async () => {
   await store([event("a", { ip: "203.0.113.*", url: "/kept", ruleId: null })]);
   await store([event("a", { ip: "", url: null, ruleId: "9" })]);
   expect(await stored()).toEqual([{ log_id: "a", ip: "203.0.113.*", rule_id: "9", url: "/kept" }]);

@@ -51,17 +51,17 @@ test("a channel that is dead for a day is asked once per pause and no oftener", 
   }
 });
 
-test("open turns half-open when its pause is over, in whatever word it is shown", () => {
+test("an open circuit is half-open when its pause is over, also in its description", () => {
   const open = repeat(closeCircuit(0), 5);
   expect([29_999, 30_000].map((nowMs) => describeCircuit(open, nowMs))).toEqual(["open", "half-open"]);
   expect(describeCircuit(closeCircuit(0), 0)).toBe("closed");
 });
 
-test("one message that is taken closes it, whatever failed beside it", () => {
+test("one accepted message closes the circuit, whatever else failed", () => {
   expect(afterAttempts(repeat(closeCircuit(0), 9), taken(7))).toEqual(closeCircuit(7));
 });
 
-test("gone is for good: neither success nor failure of what was under way opens or closes it", () => {
+test("a disabled circuit stays disabled, whatever the attempts in progress return", () => {
   const gone = afterAttempts(closeCircuit(0), { ...taken(5), isGone: true });
   expect(gone).toMatchObject({ state: "disabled", openedAtMs: 5 });
   expect(afterAttempts(gone, taken(6))).toEqual(gone);

@@ -201,7 +201,7 @@ describe("a receiver that is broken", () => {
     ]);
   });
 
-  test("is tried four times a run however many messages wait for it", async () => {
+  test("is tried four times a run, however many messages wait", async () => {
     for (let alert = 0; alert < 30; alert += 1) await world.raise(["first"]);
     receiver.status("chat", 500);
     await world.run();
@@ -284,7 +284,7 @@ describe("order", () => {
     ).toEqual([]);
   });
 
-  test("nothing is sent past an earlier message that somebody else holds", async () => {
+  test("no message is sent before an earlier one that another replica has claimed", async () => {
     await world.raise(["first", "worse"]);
     const holder = await database.pool.connect();
     await holder.query("begin; select from notifications where reason = 'first' for update");
@@ -324,7 +324,7 @@ describe("order", () => {
     ]);
   });
 
-  test("a resolve is sent where the last thing told still fires, whatever was told before it, and only there", async () => {
+  test("a resolve is sent to a channel only if its last delivered message is firing", async () => {
     const alertId = await world.raise(["first"]);
     await world.run();
     for (const [index, reason] of (["repeat", "advice", "resolved"] as const).entries()) {
@@ -375,7 +375,7 @@ describe("a channel that this process does not know", () => {
     expect(receiver.heard()).toEqual(["chat first", "new first"]);
   });
 
-  test("was removed when no replica has claimed it for a quarter of an hour, and nobody is alarmed", async () => {
+  test("counts as removed if no replica has claimed it for a quarter of an hour, without an alert", async () => {
     await world.raise(["first"], ["chat", "old"]);
     await world.run(["chat"]);
     await world.pass(16 * MINUTE_MS);
@@ -393,7 +393,7 @@ describe("a channel that this process does not know", () => {
     expect(await world.alerts()).toHaveLength(1);
   });
 
-  test("a message that cannot be read is given up as late, and holds up none behind it", async () => {
+  test("an unreadable message is given up, and delays no later message", async () => {
     await world.raise(["first"]);
     await database.db.update(notifications).set({ content: { reason: "first" } });
     await world.raise(["first"]);
@@ -411,7 +411,7 @@ describe("a channel that this process does not know", () => {
 
 describe("a channel that fails", () => {
   const both = ["chat", "pager"] as const;
-  const told = () => receiver.received.filter(({ message }) => message.kind === "self");
+  const selfMessages = () => receiver.received.filter(({ message }) => message.kind === "self");
 
   test("F62: is told of on the others, once, by name and cause, and again when it delivers", async () => {
     await world.raise(["first"], both);
@@ -419,7 +419,7 @@ describe("a channel that fails", () => {
     await Promise.all([world.run(both), world.run(both), world.run(both)]);
     await world.run(both);
 
-    expect(told().map(({ channel, message }) => [channel, message.state, message.headline])).toEqual([
+    expect(selfMessages().map(({ channel, message }) => [channel, message.state, message.headline])).toEqual([
       [
         "pager",
         "firing",
@@ -433,28 +433,30 @@ describe("a channel that fails", () => {
     await world.raise(["first"], both);
     await world.run(both);
     await world.run(both);
-    expect(told().map(({ channel, message }) => [channel, message.reason])).toEqual([
+    expect(selfMessages().map(({ channel, message }) => [channel, message.reason])).toEqual([
       ["pager", "first"],
       ["pager", "resolved"],
     ]);
-    expect(new Set(told().map(({ message }) => message.dedupeKey)).size).toBe(1);
+    expect(new Set(selfMessages().map(({ message }) => message.dedupeKey)).size).toBe(1);
     expect((await world.alerts()).filter(({ state }) => state === "resolved")).toHaveLength(1);
   });
 
-  test("is told of after a quarter of an hour where it might still come back", async () => {
+  test("raises an alert after a quarter of an hour if it may recover", async () => {
     await world.raise(["first"], both);
     receiver.status("chat", 503);
     await world.run(both);
     await world.pass(14 * MINUTE_MS);
     await world.run(both);
-    expect(told()).toEqual([]);
+    expect(selfMessages()).toEqual([]);
     await world.pass(16 * MINUTE_MS);
     await world.run(both);
 
-    expect(told().map(({ channel, message }) => `${channel} ${message.reason}`)).toEqual(["pager first"]);
+    expect(selfMessages().map(({ channel, message }) => `${channel} ${message.reason}`)).toEqual([
+      "pager first",
+    ]);
   });
 
-  test("one message that is refused between others that are taken is told of as well", async () => {
+  test("raises an alert also if one refused message is among accepted ones", async () => {
     await world.raise(["first"], both);
     receiver.status("chat", 400);
     await world.run(["chat"]);
@@ -463,21 +465,21 @@ describe("a channel that fails", () => {
     await world.raise(["first"], ["chat"]);
     await world.run(both);
 
-    expect(told().map(({ channel }) => channel)).toEqual(["pager"]);
+    expect(selfMessages().map(({ channel }) => channel)).toEqual(["pager"]);
   });
 
-  test("the only one there is, leaves an alert for whoever looks", async () => {
+  test("without another channel, raises an alert without a notification", async () => {
     await world.raise(["first"]);
     receiver.status("chat", 404);
     await world.run();
 
-    expect(told()).toEqual([]);
+    expect(selfMessages()).toEqual([]);
     expect((await world.alerts()).filter(({ kind }) => kind === "self")).toMatchObject([
       { state: "firing", details: { message: { headline: expect.stringContaining("Channel chat") } } },
     ]);
   });
 
-  test("what need not be sent is no failure", async () => {
+  test("superseded messages are no failure", async () => {
     const alertId = await world.raise(["first"]);
     await world.add(alertId, 2, "worse");
     await world.run();
@@ -487,7 +489,7 @@ describe("a channel that fails", () => {
   });
 });
 
-test("what is delivered stays so whatever a sender of the same claim says later, and a dropped one that arrived is delivered", async () => {
+test("a delivered row stays delivered whatever a late sender reports, and a dropped row that arrived is delivered", async () => {
   await world.raise(["first"]);
   const { db } = database;
   await db.update(notifications).set({ state: "sending", attempts: 1 });

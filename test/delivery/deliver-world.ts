@@ -24,7 +24,7 @@ interface Received {
 
 type Answer = (response: ServerResponse, received: Received) => unknown;
 
-/** A receiver on a socket: one path per channel, each with its own way to answer, 204 unless told otherwise. */
+/** A receiver on a socket: one path per channel, each with its own way to answer, 204 unless set otherwise. */
 export async function startReceiver() {
   const received: Received[] = [];
   const answers = new Map<string, Answer>();
@@ -61,7 +61,7 @@ export async function startReceiver() {
     status(channel: string, status: number, headers: Record<string, string> = {}): void {
       answers.set(channel, (response) => response.writeHead(status, headers).end());
     },
-    /** As if just started. */
+    /** Resets the receiver, as if it had just started. */
     reset(): void {
       received.length = 0;
       answers.clear();

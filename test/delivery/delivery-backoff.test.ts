@@ -22,16 +22,19 @@ test.each([
   [0, 1_000],
   [86_400_000, HOUR_MS],
   [Number.POSITIVE_INFINITY, HOUR_MS],
-])("a wait of %d ms is %d ms, whatever the attempt and the dice say", (waitMs, delayMs) => {
-  const plan = planDelivery({ ...failed, disposition: "wait", waitMs, attempt: 9 });
-  expect(plan).toEqual({ kind: "again", delayMs });
-});
+])(
+  "a requested wait of %d ms becomes %d ms, whatever the attempt and the random number",
+  (waitMs, delayMs) => {
+    const plan = planDelivery({ ...failed, disposition: "wait", waitMs, attempt: 9 });
+    expect(plan).toEqual({ kind: "again", delayMs });
+  },
+);
 
 test("a wait that says no time backs off", () => {
   expect(planDelivery({ ...failed, disposition: "wait" })).toEqual({ kind: "again", delayMs: 4_999 });
 });
 
-test("what was refused is given up, and what is older than three days", () => {
+test("a refused message and a message older than three days are given up", () => {
   expect(planDelivery({ ...failed, disposition: "give-up" })).toEqual({
     kind: "give-up",
     because: "refused",

@@ -26,7 +26,7 @@ const many = (count: number, over: (index: number) => Parameters<typeof messageO
     messageOf({ alertId: index + 1, ruleId: `9${String(index).padStart(5, "0")}`, ...over(index) }),
   );
 
-/** As many of these as one digest of this kind takes, as that digest. */
+/** Returns as many of these messages as one digest of this kind can name, as that digest. */
 function fill(kind: ChannelKind, messages: ReturnType<typeof many>) {
   const rate = capabilitiesOf(kind).rate;
   if (rate.digest === null) throw new Error(`${kind} takes no digest`);
@@ -122,7 +122,7 @@ test("a digest is an alert message: firing while any of its alerts is, as grave 
   });
 });
 
-test("alerts are named by zone and news; those about Longwatch itself by their headline", () => {
+test("alerts are named by zone and kind of transition; those about Longwatch itself by their headline", () => {
   const members = [
     messageOf({ ruleId: "1" }),
     messageOf({ ruleId: "2", zoneId: 102 }),
@@ -138,7 +138,7 @@ test("alerts are named by zone and news; those about Longwatch itself by their h
   ]);
 });
 
-test("the same messages make the same key in whatever order, on each channel another", () => {
+test("the same messages have the same key in any order, and another key on another channel", () => {
   expect(digestKeyOf("chat", ["a", "b"])).toBe(digestKeyOf("chat", ["b", "a"]));
   const keys = [
     digestKeyOf("chat", ["a", "b"]),

@@ -68,7 +68,7 @@ async function startReceivers() {
   };
 }
 
-/** What a kind calls the text it was sent, with JSON's and mail's own marks taken out. */
+/** Returns the text that a kind was sent, without the escapes of JSON and mail. */
 function readAll(sent: readonly string[]): Set<string> {
   const attached = /Content-Transfer-Encoding: base64\r\n(?:.+\r\n)*\r\n([A-Za-z0-9+/=\r\n]+)/g;
   const decoded = sent.map((text) =>

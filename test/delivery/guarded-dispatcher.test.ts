@@ -17,7 +17,7 @@ import { createSecret } from "../../src/lib/secret.ts";
 import { CANARY, failureOf, scriptedLookup } from "./support/receiver.ts";
 import { createSelfSigned } from "./support/self-signed.ts";
 
-/** Listens on loopback and counts who comes and what they say. */
+/** Listens on loopback, counts connections and records their bytes. */
 let trap: Server;
 let connections = 0;
 let bytes = 0;

@@ -40,7 +40,7 @@ function expectNoSecret(text: string): void {
   for (const secret of [...secrets, ...encoded]) expect(text).not.toContain(secret);
 }
 
-/** Of the address and of what else a kind keeps secret, words that a provider could answer with. */
+/** Words of the address and of a kind's other secrets that a provider could answer with. */
 const PIECES: Readonly<Record<string, readonly string[]>> = {
   alertmanager: ["xoxcanary", "earer"],
   opsgenie: ["xoxcanary", "genie"],
@@ -163,7 +163,7 @@ describe.each(Object.entries(POSTING))("%s", (kind, open) => {
     expect(await sent.catch((error: unknown) => error)).toMatchObject(answer.cut);
   });
 
-  test("nobody listening is retried", async () => {
+  test("a refused connection is retried", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
@@ -242,7 +242,7 @@ describe.each(Object.entries(POSTING))("%s", (kind, open) => {
     expectNoSecret(shown.join("\n"));
   });
 
-  test("a mistaken address is told without its secrets", () => {
+  test("the error for an invalid address does not contain its secrets", () => {
     for (const url of [
       "http://[",
       `ftp://x/${CANARY}`,
@@ -276,7 +276,7 @@ describe("terminal", () => {
     expect(await sent).toEqual({ providerReference: null });
   });
 
-  test("a stream that fails is retried, told by its code alone", async () => {
+  test("a failing stream is retried, and its error contains only the code", async () => {
     const stream = { write: (_text: string, done: (error: Error) => void) => (done(broken), true) };
     const error = await failureOf(
       terminal.open({ name: "tty", terminal: stream }).send(messageOf(), sendOptions()),

@@ -47,7 +47,7 @@ const heads = () => chat.requests.map(({ body }) => (JSON.parse(body) as { text:
 const PAGE = expect.stringContaining("Flood: 5000 rules");
 const part = (number: number) => `zone 101 · rules of the flood (${number} of 4)`;
 
-test("a list that breaks off goes on where it stopped, by whoever is next: the page rings once", async () => {
+test("a list that fails midway continues in any replica, and the first message is sent once", async () => {
   for (const status of [200, 200, 503]) chat.reply(status, "ok");
   await deliver();
   expect(await world.outbox()).toEqual(["1 first chat pending"]);
@@ -59,7 +59,7 @@ test("a list that breaks off goes on where it stopped, by whoever is next: the p
   expect(await world.rows()).toMatchObject([{ state: "delivered", providerReference: null }]);
 });
 
-test("a stop in the middle of a list loses nothing of what was sent", async () => {
+test("a stop in the middle of a list keeps the record of the sent parts", async () => {
   const stopping = new AbortController();
   chat.reply(200, "ok");
   chat.reply(200, "ok");

@@ -12,13 +12,13 @@ const state = (over: Partial<ChannelState> = {}): ChannelState => ({
   ...over,
 });
 
-test("a disabled channel is sent nothing, an open one a probe when its time has come", () => {
+test("a disabled channel is sent nothing, and a channel with an open circuit a probe when it is due", () => {
   expect(planClaim(state({ state: "disabled" }), plain, 10)).toEqual({ kind: "nothing" });
   expect(planClaim(state({ state: "open", retryAtMs: 11 }), plain, 10)).toEqual({ kind: "nothing" });
   expect(planClaim(state({ state: "open", retryAtMs: 10 }), plain, 10)).toEqual({ kind: "probe" });
 });
 
-test("after a quiet minute the whole rate may go at once, a quarter of it as digests", () => {
+test("after a quiet minute the whole rate may be used at once, a quarter of it for digests", () => {
   expect(planClaim(state(), plain, 0)).toEqual({ kind: "alone", atMost: 20 });
   expect(planClaim(state(), digesting, 0)).toEqual({ kind: "alone", atMost: 15 });
   const spentUntilMs = spend(0, digesting, 15, 0);

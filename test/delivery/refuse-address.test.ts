@@ -69,7 +69,7 @@ test.each([
   "[::ffff:127.0.0.1]",
   "[::ffff:7f00:1]",
   "[64:ff9b::7f00:1]",
-])("the host %s is known for what it is, written as it is and as a URL rewrites it (F73)", (host) => {
+])("the host %s is refused as given and as a URL normalises it (F73)", (host) => {
   expect(refuseHost(host, false)).not.toBeNull();
   expect(refuseHost(new URL(`https://${host}/`).hostname, false)).not.toBeNull();
 });
@@ -80,7 +80,7 @@ test("a URL's other spellings of loopback end as loopback", () => {
   }
 });
 
-test("a name is not judged before it is resolved", () => {
+test("a name is not refused before it is resolved", () => {
   expect(refuseHost("localhost", false)).toBeNull();
   expect(refuseHost("metadata.google.internal", false)).toBeNull();
 });

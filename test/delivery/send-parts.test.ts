@@ -20,17 +20,17 @@ describe.each(["webhook", "slack", "slack-bot", "teams", "opsgenie"])("%s", (kin
   };
   const flood = floodOf(5_000);
 
-  test("what follows a page is sent again from where it stopped, and the page is not", async () => {
-    const told: string[] = [];
+  test("a retry continues with the part that failed and does not repeat the first message", async () => {
+    const progressed: string[] = [];
     receiver.reply(200, answer.body);
     receiver.reply(200, answer.body);
     receiver.reply(503, "");
-    const onProgress = (progress: string) => void told.push(progress);
+    const onProgress = (progress: string) => void progressed.push(progress);
     await failureOf(open().send(flood, sendOptions({ onProgress })));
     for (let index = 0; index < 20; index += 1) receiver.reply(200, answer.body);
-    const sent = await open().send(flood, sendOptions({ progress: told.at(-1) ?? null, attempt: 2 }));
+    const sent = await open().send(flood, sendOptions({ progress: progressed.at(-1) ?? null, attempt: 2 }));
 
-    expect(told).toHaveLength(2);
+    expect(progressed).toHaveLength(2);
     const bodies = receiver.requests.map(({ body }) => body);
     const [failed, again] = [bodies[2] ?? "", bodies[3] ?? ""];
     const stable = (body: string) => body.replaceAll(/"timestamp":"[^"]+"/g, "");
@@ -59,7 +59,7 @@ test("every message of a webhook has an id of its own, the same at every attempt
   expect(second).toEqual(first);
 });
 
-test("the list of a flood is in the thread of its page, and rings nobody", async () => {
+test("the list of a group is in the thread of its message and notifies nobody", async () => {
   for (let index = 0; index < 9; index += 1) receiver.reply(200, ANSWERS["slack-bot"]?.body);
   await POSTING["slack-bot"]?.(receiver.url).send(floodOf(5_000), sendOptions());
   const [page, ...replies] = receiver.requests.map(({ body }) => JSON.parse(body));
@@ -71,7 +71,7 @@ test("the list of a flood is in the thread of its page, and rings nobody", async
   }
 });
 
-test("progress that cannot be read begins anew, and one beyond the end sends nothing", async () => {
+test("unreadable progress starts from the beginning, and progress beyond the end sends nothing", async () => {
   const sent: number[] = [];
   const send = (progress: string) =>
     sendParts(3, sendOptions({ progress, providerReference: "edit me" }), async (index, reference) => {

@@ -28,7 +28,7 @@ test("counts of the open minute nudge the detector once, counts of a closed minu
   expect([rollUp(16, -1, 0), rollUp(21, -1), rollUp(26, 0)]).toEqual([1, 1, 0]);
 });
 
-test("the first roll-up of a minute nudges it, whatever it counts: the minute before is closed", () => {
+test("the first roll-up of a minute enqueues the detector, whatever it counts: the minute before is closed", () => {
   const rollUp = open();
   rollUp(55, 0);
   expect([rollUp(61, 1), rollUp(66, 1)]).toEqual([1, 0]);

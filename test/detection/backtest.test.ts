@@ -67,7 +67,7 @@ test("a minute is in alert from the one that reached its threshold to the last t
   expect(alertMinutes).toBe((alerts[0]?.toMinute ?? 0) - FIRST - 2 * DAY - 30);
 });
 
-test("everyday traffic at the beginning of a record is no alert, and a rule's first events on its first day no news", () => {
+test("everyday traffic at the beginning raises no alert, and neither do a rule's first events on its first day", () => {
   const late = [...steady(5 * 60, 0), ...steady(2 * DAY, 1)];
   expect(replay({ dense: steady(2 * DAY), late }, "time").alerts).toEqual([]);
   const later = [...steady(DAY + 60, 0), ...steady(2 * DAY, 1)];
@@ -96,7 +96,7 @@ test("a record too short to learn from is judged throughout", () => {
   expect(replay({ r: [40, 0, 0, 0] }, "series").alerts).toHaveLength(1);
 });
 
-test("what lies before the start is history, what lies after the end is left out", () => {
+test("counts before the start are history, and counts after the end are ignored", () => {
   const counts = steady(4 * DAY);
   for (const at of [1.5, 2.5, 3.5]) for (let i = 0; i < 5; i += 1) counts[at * DAY + i] = 300;
   const options = { startMinute: FIRST + 2 * DAY, endMinute: FIRST + 3 * DAY };

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
-import { replayStore } from "../../src/cli/backtest/replay-store.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
+import { replayStore } from "../../src/operations/replay-store.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDetectWorld, DAYS, END, eventsOf, minuteOf, START } from "./detect-support.ts";
 import { ZONE } from "./trend-support.ts";

@@ -1,5 +1,7 @@
 import { spikes } from "../../db/schema/spikes.ts";
+import { createDetectSourcesJob } from "../../jobs/detection/detect-sources.ts";
 import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detection/detect-spikes.ts";
+import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
@@ -18,7 +20,7 @@ export function createDetectWorld(database: MigratedDatabase) {
 
   async function clear(): Promise<void> {
     await database.pool.query(
-      "truncate waf_events, rule_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, spikes cascade",
+      "truncate waf_events, rule_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, source_hours, source_usual, spikes cascade",
     );
   }
 
@@ -26,6 +28,19 @@ export function createDetectWorld(database: MigratedDatabase) {
     const deps = { database, clock: () => now, log: silent, afterSpikes: () => undefined, ...over };
     // One job, as in the service: it remembers thresholds from tick to tick.
     const job = createDetectSpikesJob(deps);
+    return () => runJob(job);
+  }
+
+  function createSourceDetector(sourceMode: () => SourceMode = () => "on"): () => Promise<void> {
+    const deps = {
+      database,
+      clock: () => now,
+      log: silent,
+      zoneIds: [ZONE],
+      afterSpikes: () => undefined,
+      sourceMode,
+    };
+    const job = createDetectSourcesJob(deps);
     return () => runJob(job);
   }
 
@@ -61,7 +76,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     return rows.map(({ id: _id, ...row }) => ({ ...row, key: `${row.zoneId}/${row.ruleId}` }));
   }
 
-  return { createDetector, tickThrough, keep, readSpikes, clear };
+  return { createDetector, createSourceDetector, tickThrough, keep, readSpikes, clear };
 }
 
 /** `counts[i]` events in minute `firstMinute + i`. */

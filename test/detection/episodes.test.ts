@@ -44,7 +44,7 @@ test("a pause of less than a quarter of an hour does not split a spike", () => {
   expect(found).toHaveLength(1);
 });
 
-test("what a closed spike has reported opens no second one, but another attack does", () => {
+test("events that a closed spike has reported open no second spike, but another attack does", () => {
   const at = 3 * DAY;
   const counts = attacked(0, { at, minutes: 10, perMinute: 200 });
   counts[0] = 1;

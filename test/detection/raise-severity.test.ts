@@ -11,14 +11,14 @@ test("other rules that rise raise the severity by one step, however many, and ne
   expect(raiseSeverity("warning", 0)).toBe("warning");
 });
 
-test("a severity never falls while the spike lasts, and is not raised twice by the same company", () => {
+test("a severity never falls while the spike lasts, and the same concurrent spikes raise it once", () => {
   const first = raiseSeverity("warning", 2);
   expect(raiseSeverity("warning", 2, first)).toBe("error");
   expect(raiseSeverity("warning", 0, first)).toBe("error");
   expect(raiseSeverity("error", 2, first)).toBe("critical");
 });
 
-test("company are the spikes that opened within a quarter of an hour; new rules are none and have none", () => {
+test("concurrent spikes opened within a quarter of an hour; new rules neither count nor have any", () => {
   const spike = (openedAt: number) => ({ openedAt, kind: "spike" as const });
   const news = { openedAt: 100, kind: "new-rule" as const };
   const [one, early] = [spike(100), spike(84)];

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
-import { raiseSeverity } from "../../src/detection/raise-severity.ts";
+import { gradeSpike } from "../../src/detection/grade-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import {
   createDetectWorld,
@@ -76,7 +76,7 @@ test.each([11, 12])("the job finds what a scan of the whole history finds (seed 
     // Neither gaps nor hours from before the coverage are known.
     const isUnknownHour = (hour: number) => isGap(hour) || hour < Math.floor(END / 60) - 200;
     const episodes = findEpisodes(counts, firstMinute, { z: 3.5, isUnknownHour });
-    // What went on when the watch began has an earlier beginning in the scan.
+    // A spike that was open when the watch began has an earlier beginning in the scan.
     const isCut = ({ openedAt, closedAt }: (typeof episodes)[number]) =>
       openedAt <= START && (closedAt === null || closedAt > START - 75);
     if (episodes.some(isCut)) continue;
@@ -84,7 +84,13 @@ test.each([11, 12])("the job finds what a scan of the whole history finds (seed 
     const actual = found.filter((spike) => spike.key === key);
     const raised = expected.map((episode, i) => ({
       ...episode,
-      severity: raiseSeverity(episode.severity, actual[i]?.companions ?? 0),
+      severity: gradeSpike({
+        score: episode.score,
+        z: 3.5,
+        companions: actual[i]?.companions ?? 0,
+        addresses: actual[i]?.addresses ?? null,
+        before: undefined,
+      }).severity,
     }));
     const asEpisodes = actual.map((spike) => ({
       openedAt: minuteOf(spike.openedAt),
@@ -117,7 +123,7 @@ test("detectors that are killed and start anew end where one that never stopped 
     const pause = 1 + Math.floor(fraction() * 9);
     minute = Math.min(minute + pause, END);
     await world.tickThrough(minute - 1, minute);
-    // What comes after a spike that closed within the pause is found by the next tick.
+    // A spike after one that closed within the pause is found by the next tick.
     await world.tickThrough(minute - 1, minute);
   }
   expect((await world.readSpikes()).map(({ evidence: _evidence, ...row }) => row)).toEqual(uninterrupted);

@@ -4,7 +4,7 @@ import { findEpisodes, type PastEpisode } from "../../src/detection/backtest/sca
 import { createSeriesWatch, passMinutes, takeMinute } from "../../src/detection/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 
-/** Only minutes with events, as counts are stored; the zeros are for the detector to know. */
+/** Only minutes with events, as counts are stored; the detector adds the zeros. */
 function follow(counts: readonly number[], firstMinute: number, policy: Parameters<typeof takeMinute>[3]) {
   const found: PastEpisode[] = [];
   const watch = createSeriesWatch();

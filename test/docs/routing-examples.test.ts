@@ -18,7 +18,7 @@ const ENV = {
 interface Example {
   readonly heading: string;
   readonly yaml: string;
-  /** From the comments below the example: what is asked of `config routes test`, and who is notified. */
+  /** Reads the comments below an example: the arguments of `config routes test`, and the notified channels. */
   readonly claims: readonly { readonly args: string; readonly notified: string }[];
 }
 
@@ -77,7 +77,7 @@ test.each(
 });
 
 const DOCS = path.join(import.meta.dirname, "../../docs");
-/** What the files and variables hold that the examples of the other pages name. */
+/** The files and variables that the examples of the other pages name. */
 const SECRETS: Readonly<Record<string, string>> = {
   "hook-signing-key": `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
   "pagerduty-key": ENV.PAGER_KEY,

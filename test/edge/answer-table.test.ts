@@ -18,7 +18,7 @@ const STATUSES: readonly [status: number, outcome: Outcome][] = [
 
 const NO_TEXTS = { message: null, errorKey: null };
 
-/** What an answer with this status block is, if nothing else is wrong with it. */
+/** Returns the expected result for an answer with this status block and no other error. */
 const BLOCKS: readonly [name: string, block: unknown, outcome: Outcome][] = [
   ["absent", undefined, "result"],
   ["null", null, "result"],

@@ -131,7 +131,7 @@ describe("damaged answers", () => {
     expect(await failure(call)).toMatchObject({ code: "EDGE_MALFORMED", disposition: "give-up" });
   });
 
-  test("a server that speaks no HTTP is a network error", async () => {
+  test("a server without HTTP is a network error", async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
       sockets.push(socket);
@@ -246,7 +246,7 @@ test.for([
   ["leading zeros", "[012345678901234567890]", undefined],
   ["two numbers without a comma", "[12345678901234567890 12345678901234567890]", undefined],
   ["a text without an end", '["12345678901234567890', undefined],
-] as const)("an integer beyond 2^53 is told from %s", ([, text, value]) => {
+] as const)("an integer beyond 2^53 differs from %s", ([, text, value]) => {
   expect(parseJson(text)).toEqual(value);
 });
 

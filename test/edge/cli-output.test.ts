@@ -403,3 +403,19 @@ describe("as a process", () => {
     expect(helped.out).toContain("--page-all");
   });
 });
+
+test("--limit cuts the rows of a search and asks for no page beyond", async ({ platform }) => {
+  const rows = (page: number) => [{ logId: `a${page}` }, { logId: `b${page}` }];
+  for (let page = 0; page < 4; page++)
+    platform.reply(200, { rows: rows(page), total: 8, totalPages: 4, page });
+  const search = ["events", "search", "--zone", "1", "--from", "-1h", "--page-size", "2", "--limit"];
+  const { out, code } = await runCli(platform.url, [...search, "3"]);
+  expect(code).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ rows: [...rows(0), { logId: "a1" }], total: 8 });
+  expect(platform.requests).toHaveLength(2);
+  const wrong = await runCli(platform.url, [...search, "0"]);
+  expect([wrong.code, wrong.err]).toEqual([
+    2,
+    expect.stringContaining('--limit "0" must be a whole number from 1'),
+  ]);
+});

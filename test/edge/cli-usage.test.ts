@@ -33,7 +33,7 @@ describe.for(SUBCOMMANDS)("%s", (name) => {
   });
 });
 
-describe("usage mistakes are all told at once, with flag, value and rule", () => {
+describe("all usage mistakes are reported at once, with flag, value and rule", () => {
   test.for<{ args: string; says: string[] }>([
     {
       args: "events search --zone x --from 12 --to later --filter a:b --group-by colour --page-size big",

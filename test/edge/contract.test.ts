@@ -154,7 +154,7 @@ describe("the log inside an entry", () => {
     });
   });
 
-  test("a member called __proto__ changes nobody's prototype", () => {
+  test("a member called __proto__ changes no object's prototype", () => {
     const hostile: unknown = JSON.parse(
       '{"logId":"a","timestamp":1,"fields":{"__proto__":{"polluted":"1"},"ip":"1"},"__proto__":{"polluted":"1"}}',
     );

@@ -68,7 +68,7 @@ describe("a page of a search that contradicts itself or its request fails, and m
   });
 });
 
-describe("what an honest platform answers while events arrive and expire is no contradiction", () => {
+describe("an honest platform's answers are no contradiction while events arrive and expire", () => {
   test.for<[name: string, pageSize: number | undefined, pages: readonly object[]]>([
     ["nothing, in no pages", undefined, [{ rows: [], total: 0, totalPages: 0, page: 0 }]],
     ["nothing, in one page", undefined, [{ rows: [], total: 0, totalPages: 1, page: 0 }]],

@@ -3,7 +3,7 @@ import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { ACCESS_KEY, lastHour, listPage, test, today, ZONE } from "./support/edge-test.ts";
 import { app, container } from "./support/requests.ts";
 
-describe("what is sent", () => {
+describe("requests", () => {
   test.for<{
     name: string;
     call: (client: EdgeClient) => Promise<unknown>;
@@ -121,7 +121,7 @@ describe("what is sent", () => {
   });
 });
 
-describe("what comes back", () => {
+describe("answers", () => {
   test("any 2xx without a body is a changed key type", async ({ platform, edge }) => {
     platform.reply(204);
     await edge.client.setHostnameKeyType({ pullZoneId: 5, request: { Hostname: "a.test", KeyType: 0 } });

@@ -68,7 +68,7 @@ test("a limit without a duration is a short pause, and callers go on after it by
   expect(await readBudget(database.db, toRequestBudget(1_000))).toMatchObject({ isPaused: false });
 });
 
-test("who gives up while waiting leaves the line to the others", async () => {
+test("a caller that is aborted while it waits leaves its turn to the others", async () => {
   await setTokens(-4);
   const waited: number[] = [];
   const { gate } = open(20, { onWaited: (ms) => void waited.push(ms) });
@@ -101,7 +101,7 @@ test("at the slowest rate low callers are served too", async () => {
   await gate.enter("low", never);
 });
 
-test("closing sends everybody away", async () => {
+test("closing rejects all waiting callers", async () => {
   await pauseBudget(database.db, "edge", 60_000);
   const opened = openRequestGate({
     databaseUrl: createSecret(database.url),
@@ -134,13 +134,13 @@ test("a page costs no round trip of its own while there are tokens", async () =>
 test("without Postgres a replica goes on at a quarter of the rate, and shares again when it is back", async () => {
   const proxy = await startCutProxy(database.url);
   onTestFinished(() => proxy.close());
-  const told: string[] = [];
+  const changes: string[] = [];
   const openedAt = performance.now();
   const { gate } = open(100, {
     databaseUrl: createSecret(proxy.url),
-    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+    onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
-  // Far in debt: who waits now waits when the connection breaks.
+  // The bucket is far in debt, so callers wait when the connection breaks.
   await setTokens(-100_000);
   const before = (await readRow())?.refilledAt;
   const callers = Array.from({ length: 30 }, () => gate.enter("normal", never));
@@ -148,45 +148,45 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
   proxy.cut();
   await Promise.all(callers);
   expect(callers.length).toBeLessThanOrEqual(((performance.now() - openedAt) / 1_000) * 25);
-  expect(told).toEqual(["alone"]);
+  expect(changes).toEqual(["alone"]);
 
   proxy.heal();
   await setTokens(50);
   await vi.waitFor(async () => {
     await gate.enter("normal", never);
-    expect(told).toEqual(["alone", "shared"]);
+    expect(changes).toEqual(["alone", "shared"]);
   }, WAIT_MS);
 });
 
-test("a Postgres that goes silent without a word holds nobody for ever", async () => {
+test("a Postgres that stops answering delays no caller for ever", async () => {
   const proxy = await startCutProxy(database.url);
   onTestFinished(() => proxy.close());
-  const told: string[] = [];
+  const changes: string[] = [];
   const { gate } = open(1_000, {
     databaseUrl: createSecret(proxy.url),
-    onLonely: (error) => void told.push(error === null ? "shared" : "alone"),
+    onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
   await gate.enter("normal", never);
   proxy.freeze();
   // More than can be left of the first take.
   for (let count = 0; count < 20; count++) await gate.enter("normal", never);
-  expect(told).toEqual(["alone"]);
+  expect(changes).toEqual(["alone"]);
   proxy.heal();
   await vi.waitFor(async () => {
     await gate.enter("normal", never);
-    expect(told).toEqual(["alone", "shared"]);
+    expect(changes).toEqual(["alone", "shared"]);
   }, WAIT_MS);
 });
 
-test("a bucket whose row is locked by somebody holds nobody for ever", async () => {
+test("a bucket whose row is locked delays no caller for ever", async () => {
   await setTokens(50);
   const blocker = await database.pool.connect();
   onTestFinished(() => blocker.release());
   await blocker.query("begin");
   await blocker.query("select 1 from request_budgets for update");
-  const told: unknown[] = [];
-  const { gate } = open(100, { onLonely: (error) => void told.push(error) });
+  const changes: unknown[] = [];
+  const { gate } = open(100, { onLonely: (error) => void changes.push(error) });
   await gate.enter("normal", never);
-  expect(told).toEqual([expect.any(Error)]);
+  expect(changes).toEqual([expect.any(Error)]);
   await blocker.query("rollback");
 });

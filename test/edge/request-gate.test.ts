@@ -42,7 +42,7 @@ test("so does a stream, once, before its first byte", async ({ platform, open })
   expect(entered).toEqual(["normal"]);
 });
 
-test("nothing is sent before the gate opens", async ({ platform, open }) => {
+test("no request is sent before the limiter grants it", async ({ platform, open }) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const entering = Promise.withResolvers<void>();
   const { gate } = recordGate(() => {
@@ -58,7 +58,7 @@ test("nothing is sent before the gate opens", async ({ platform, open }) => {
   expect(platform.requests).toHaveLength(1);
 });
 
-test("the gate hears of every 429 and what it said about waiting (F40)", async ({ platform, open }) => {
+test("the limiter gets every 429 with its Retry-After (F40)", async ({ platform, open }) => {
   const { gate, limits } = recordGate();
   platform.reply(429, "", { "retry-after": "7" });
   platform.reply(429);

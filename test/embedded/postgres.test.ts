@@ -126,7 +126,7 @@ test.runIf(process.getuid?.() === 0)(
     expect(await query(second.url, "select answer from kept")).toEqual([{ answer: 1 }]);
     await second.stop();
 
-    // The data folder goes away: the next start elsewhere removes the cluster nobody names any more.
+    // The data folder is deleted: the next start elsewhere removes the unnamed cluster.
     rmSync(path.join(folder, "clone"), { recursive: true });
     const other = await startEmbeddedPostgres({ dataDir });
     const replacement = readFileSync(pointer, "utf8");

@@ -148,7 +148,7 @@ test("a hostname's key type changes; pull zone, hostname and type are checked", 
   }
 });
 
-test("a DNS name is taken or free, whatever its case, and a name that is none is refused", async () => {
+test("a DNS name is taken or free in any case, and an invalid name is refused", async () => {
   const emulator = await open();
   const [taken = ""] = (await describe(emulator)).dnsZones;
   const check = (name: unknown) => send(emulator, "POST", "/dnszone/checkavailability", { Name: name });

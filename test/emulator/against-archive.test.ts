@@ -70,7 +70,7 @@ function repeat<Item>(count: number, item: Item): Item[] {
 }
 const cidr = (...value: string[]) => ({ filters: [{ field: "ip", op: "cidr", value }] });
 
-/** What each says about a body: "accepted", or the fields that it names. */
+/** Both answers to a body: "accepted", or the fields that the answer names. */
 function verdictOf(reading: Reading): string {
   return "search" in reading ? "accepted" : reading.refused.join(", ");
 }
@@ -164,7 +164,7 @@ test("the emulator and the archive answer random requests alike over HTTP, byte 
     }),
     { numRuns: 120 },
   );
-  // The comparison says little unless requests are accepted, refused, and about zones that nobody knows.
+  // The comparison is useful only if requests are accepted, refused, and about unknown zones.
   for (const status of [200, 202, 400]) expect(seen.get(status)).toBeGreaterThan(5);
 });
 

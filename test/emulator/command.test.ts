@@ -1,6 +1,7 @@
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -111,6 +112,32 @@ test("help shows every flag with examples", async () => {
   }
   expect(stdout).toContain("Examples:");
 });
+
+test("the emulator keeps serving when nobody reads its output", async () => {
+  const port = await findFreePort();
+  const child = ended(
+    spawn(process.execPath, [MAIN, "emulator", ...SMALL, "--port", String(port)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    }),
+  );
+  child.stdout?.destroy();
+  const ask = () =>
+    fetch(`http://127.0.0.1:${port}/_emulator`).then(
+      ({ status }) => status,
+      () => 0,
+    );
+  await expect.poll(ask).toBe(200);
+  expect(child.exitCode).toBeNull();
+});
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
 
 test.each(["SIGINT", "SIGTERM"] as const)(
   "it prints its address and key, serves, and ends on %s",

@@ -3,7 +3,7 @@ import { EventLogEntry, EventLogListResponse } from "../../src/edge/contract/eve
 import { EventGroup, EventLogsSearchResponse, EventRow } from "../../src/edge/contract/event-logs-search.ts";
 import { bodyOf, call, listPath, openEmulator, search, TODAY } from "./support.ts";
 
-test("what the emulator lists and finds is what the contract reads, entry by entry", async () => {
+test("the contract reads every entry that the emulator lists and finds", async () => {
   const emulator = await openEmulator({ eventsPerSecond: 1, pageSize: 2_000 });
   const list = EventLogListResponse.parse(await bodyOf(call(emulator, listPath(TODAY))));
   expect(list.logs.length).toBe(2_000);

@@ -208,7 +208,7 @@ test("an expired token is refused, and a first page is not", async () => {
   expect((await first(emulator)).status).toBe(200);
 });
 
-test("faults and switches can be set, seen and removed while it runs, and mistakes are told", async () => {
+test("faults and switches can be set, shown and removed at run time, and mistakes are reported", async () => {
   const emulator = await openEmulator({ historyHours: 0 });
   await send(emulator, "POST", "/_emulator/faults", [
     { kind: "status" },

@@ -115,7 +115,7 @@ test("a day keeps its count after its events are forgotten, and ISO keys come by
   );
 });
 
-test("a rule nobody triggered has 28 days of zeros", async () => {
+test("a rule without events has 28 days of zeros", async () => {
   const emulator = await openEmulator({ historyHours: 1 });
   const body = await bodyOf<{ data: Counters & { overviewPastTwentyEightDays: object } }>(
     metrics(emulator, "999999"),

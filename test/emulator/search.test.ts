@@ -245,7 +245,7 @@ test("free text looks at address, rule, URL, user agent and rule name, and at no
   expect(await total("")).toBe(events.length);
 });
 
-test("every broken rule of a body is told, with field, value and rule", async () => {
+test("every broken rule of a body is reported, with field, value and rule", async () => {
   const emulator = await openEmulator();
   const errors = await refusal(emulator, {
     from: NOW,

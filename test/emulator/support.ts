@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 
-/** A Friday afternoon; every test's clock stands here until it moves it. */
+/** A Friday afternoon; the time of every test's clock until the test changes it. */
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 export const TODAY = "11-20-2026";
 export const YESTERDAY = "11-19-2026";
@@ -50,7 +50,7 @@ export interface SearchBody {
   readonly errorResponse?: Record<string, unknown> | null;
 }
 
-/** A small emulator whose clock stands at NOW; closed when the test ends. */
+/** Starts a small emulator whose clock is at NOW; closed when the test ends. */
 export async function openEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const emulator = await createEmulator({
     eventsPerSecond: 0.3,

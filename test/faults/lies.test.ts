@@ -138,6 +138,34 @@ test.each([
   await expectRepaired(world);
 });
 
+test("a day's metrics above every other route reopen the day, and a second full proof accepts and names them", async () => {
+  const world = await openLyingWorld();
+  const { database, liar } = world;
+  const day = { from: Date.UTC(2026, 10, 19), to: Date.UTC(2026, 10, 20) };
+  liar.tell({ kind: "doubled", share: 0.2, routes: ["metrics"], events: day });
+  await world.pass(CALM_MS, ROUND_MS);
+  const ofDay = (await world.hours()).filter(({ at }) => at >= day.from && at < day.to);
+  expect(ofDay.length).toBe(24);
+  expect(ofDay.filter(({ state, reopenedAt }) => state !== "sealed" || reopenedAt === null)).toEqual([]);
+  const { rows } = await database.pool.query<{
+    history: { event: string; reason?: string }[];
+    above: { day: string; platform: number; stored: number; fetchedAt: string }[];
+  }>(
+    `select evidence->'history' as history, evidence->'metricsAbove' as above from coverage_windows
+     where starts_at >= '2026-11-19' and starts_at < '2026-11-20'`,
+  );
+  for (const { history, above } of rows) {
+    expect(history.at(-1)?.reason).toMatch(
+      /^The platform's metrics count \d+ events of rule \d+ on 2026-11-1\d, but \d+ are stored\.$/,
+    );
+    expect(above.length).toBeGreaterThan(0);
+    for (const count of above) {
+      expect(count.platform).toBeGreaterThan(count.stored);
+      expect(count).toMatchObject({ day: "2026-11-19", fetchedAt: expect.stringMatching(/Z$/) });
+    }
+  }
+});
+
 test.each([
   {
     name: "shows a fifth of the events under a false time",

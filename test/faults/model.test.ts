@@ -13,7 +13,7 @@ const script = fc.array(anyAction, { minLength: 20, maxLength: 45 });
 // Shrinking creates a database for every try. That is worth it by hand, but too slow for the gate.
 const settings = { numRuns: RUNS, endOnFailure: process.env["TEST_RUNS"] === undefined };
 
-test("whatever happens in whatever order, every promise holds after every step", {
+test("for random faults in any order, every promise holds after every step", {
   timeout: BUDGET_MS,
 }, async () => {
   await fc.assert(
@@ -28,7 +28,7 @@ test("whatever happens in whatever order, every promise holds after every step",
   );
 });
 
-test("when the faults end, everything is complete, counted and told within two hours", {
+test("when the faults end, every event is stored, counted and notified within two hours", {
   timeout: BUDGET_MS,
 }, async () => {
   await fc.assert(

@@ -38,7 +38,7 @@ const script = fc.record({
   seed: fc.nat({ max: 999 }),
 });
 
-test("whatever the platform's routes lie, no sealed hour lacks an event that a route has shown or counted, and everything is repaired afterwards", {
+test("however the platform's routes lie, no sealed hour lacks an event that a route has shown or counted, and every hour is repaired afterwards", {
   timeout: BUDGET_MS,
 }, async () => {
   console.log(`lies follow from TEST_SEED=${SEED}`);

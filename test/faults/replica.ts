@@ -2,7 +2,6 @@ import pino from "pino";
 import { createDatabase, type Database } from "../../db/client.ts";
 import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { createJobs, type JobSettings, type JobsDeps } from "../../jobs/index.ts";
-import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import type { Notifier } from "../../src/delivery/notifier.ts";
 import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
@@ -13,11 +12,13 @@ import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
 import { capabilitiesOf } from "../delivery/support/capabilities.ts";
+import { digestListPage } from "../ingest/shared-list-page-workers.ts";
 
 export const ZONE = 101;
 
 export const REPLICA_SETTINGS: JobSettings = {
   pollEveryMs: 30_000,
+  shortPassEveryMs: 90_000,
   detectEveryMs: 30_000,
   proveEveryMs: 300_000,
   lastProofMs: 66 * 3_600_000,
@@ -79,17 +80,17 @@ export function createReplica(options: ReplicaOptions): Replica {
     sleep: async () => undefined,
   });
   const edge = createEdgeClient(transport);
-  const workers = createListPageWorkers({ threads: 1 });
   const key = createPseudonymKey(createSecret("the same for every replica of a test"));
   const openKey = async () => key;
   const deps: JobsDeps = {
     database,
     zoneIds: [ZONE],
     edge: options.wrapEdge?.(edge) ?? edge,
+    patientEdge: options.wrapEdge?.(edge) ?? edge,
     clock,
     log: pino({ level: "silent" }),
     settings: REPLICA_SETTINGS,
-    digestListPage: workers.digest,
+    digestListPage,
     partitions: createPartitionKeeper(database),
     openKey,
     erasures: createErasureGuard(openKey),
@@ -97,6 +98,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     routing: () => routeToAll(["pager"]),
     sensitivity: () => ({ z: 6, floor: 10 }),
     lowestFloor: () => 10,
+    sourceMode: () => "on",
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,
     enqueue: async (job) => {
@@ -106,7 +108,6 @@ export function createReplica(options: ReplicaOptions): Replica {
   };
   const jobs = createJobs(deps);
   const close = async () => {
-    await workers.close();
     await transport.close();
     await connected.close();
   };

@@ -57,7 +57,11 @@ test.each([
 });
 
 test.each([
-  ["is missing", undefined, "The header AccessKey is missing."],
+  [
+    "is missing",
+    undefined,
+    "The request has neither the header AccessKey nor the header Authorization: Bearer.",
+  ],
   [
     "is unknown",
     "lw_00000000_nobody",

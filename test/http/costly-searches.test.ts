@@ -4,8 +4,8 @@ import { areWritersAtWork } from "../../db/ingest/writers.ts";
 import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { inSearchTransaction } from "../../db/search/search-transaction.ts";
 import { closeHttp } from "../../src/app/close-http.ts";
-import { openCostlyGate } from "../../src/app/open-costly-gate.ts";
-import { createCostlyGate } from "../../src/http/limits/costly-gate.ts";
+import { openAdmissionQueue } from "../../src/app/open-admission-queue.ts";
+import { createAdmissionQueue } from "../../src/http/limits/admission-queue.ts";
 import { createRefuseCostly } from "../../src/http/limits/refuse-costly.ts";
 import { createTakeTurn } from "../../src/http/limits/take-turn.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -23,7 +23,7 @@ let database: MigratedDatabase;
 beforeAll(async () => {
   database = await createMigratedDatabase();
   await createPartitionKeeper(database).withDays([BIG_DAY, SMALL_DAY], async () => undefined);
-  // What a search is taken to cost is told by these counts; how long it takes, by who holds its day.
+  // These counts decide the estimated cost of a search; a lock on its day decides how long it takes.
   await database.pool.query(
     `insert into coverage_windows (zone_id, starts_at, stored_count, state)
      values ($1, $2, 5000000, 'open'), ($1, $3, 10, 'open')`,
@@ -44,10 +44,10 @@ async function openArchive(isIngestBusy = false) {
     statementTimeoutMs: PATIENCE_MS,
   });
   onTestFinished(() => archive.close());
-  const gate = openCostlyGate(archive, PATIENCE_MS);
+  const queue = openAdmissionQueue(archive, PATIENCE_MS);
   const more = {
     archive,
-    gate,
+    queue,
     refuseCostly: createRefuseCostly(1e9),
     clock: () => NOW,
     zoneIds: [ZONE],
@@ -59,7 +59,7 @@ async function openArchive(isIngestBusy = false) {
     const body = JSON.stringify({ from, to: from + 3_600_000, groupBy: ["ip"] });
     return call(url, `/shield/event-logs/${ZONE}/search`, key, { method: "POST", body, ...init });
   };
-  return { app, ask, gate };
+  return { app, ask, queue };
 }
 
 /** Holds up every search of a day until it is let go, as one does that takes long. */
@@ -98,13 +98,13 @@ async function countBusy(): Promise<number> {
 
 const newKey = async () => (await makeKey(database, "reader")).key;
 
-describe("costly searches take turns", () => {
-  test("cheap ones of the same key are answered while costly ones wait, which keep no connection", async () => {
-    const { ask, gate } = await openArchive();
+describe("expensive searches take turns", () => {
+  test("cheap searches of a key are answered while its expensive ones wait without a connection", async () => {
+    const { ask, queue } = await openArchive();
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const costly = [1, 2, 3, 4].map(() => ask(key, BIG_DAY));
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 3 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 3 }));
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     const refused = await ask(key, BIG_DAY);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
@@ -119,14 +119,14 @@ describe("costly searches take turns", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   });
 
-  test("while ingest is at work one runs at a time, and cheap ones still do", async () => {
-    const { ask, gate } = await openArchive(true);
+  test("while ingest is busy, one expensive search runs at a time, and cheap ones run at once", async () => {
+    const { ask, queue } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const first = ask(key, BIG_DAY);
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     const second = ask(other, BIG_DAY);
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 1 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 1 }));
     expect((await ask(other, SMALL_DAY)).status).toBe(200);
     expect(await countBusy()).toBe(1);
 
@@ -135,8 +135,8 @@ describe("costly searches take turns", () => {
     expect((await second).status).toBe(200);
   });
 
-  test("a client that hangs up lets the next one in, whether it was being answered or in line", async () => {
-    const { ask, gate } = await openArchive(true);
+  test("a client that disconnects frees its place, whether its search was running or waiting", async () => {
+    const { ask, queue } = await openArchive(true);
     const [key, other] = [await newKey(), await newKey()];
     const letGo = await holdDay(BIG_DAY);
     const [working, inLine] = [new AbortController(), new AbortController()];
@@ -144,11 +144,11 @@ describe("costly searches take turns", () => {
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
     gone.push(ask(key, BIG_DAY, { signal: inLine.signal }));
     const last = ask(other, BIG_DAY);
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 2 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 2 }));
     inLine.abort();
     working.abort();
     expect((await Promise.allSettled(gone)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-    await vi.waitFor(() => expect(gate.counts()).toEqual({ working: 1, waiting: 0 }));
+    await vi.waitFor(() => expect(queue.counts()).toEqual({ working: 1, waiting: 0 }));
     await vi.waitFor(async () => expect(await countHeldUp()).toBe(1));
 
     await letGo();
@@ -161,10 +161,10 @@ test.each([
   { isIngestBusy: false, rows: 20_001, parallelWorkers: undefined },
   { isIngestBusy: true, rows: 20_000, parallelWorkers: undefined },
 ])("of $rows events while ingest is at work ($isIngestBusy): $parallelWorkers", async (given) => {
-  const gate = createCostlyGate({ places: 1, perKey: 1, waiting: 1, maxWaitMs: 1 });
+  const queue = createAdmissionQueue({ places: 1, perKey: 1, waiting: 1, maxWaitMs: 1 });
   const takeTurn = createTakeTurn({
     archive: database,
-    gate,
+    queue,
     isIngestBusy: async () => given.isIngestBusy,
   });
   const request = { caller: { keyId: "a" }, leavePlace: null } as never;
@@ -172,10 +172,10 @@ test.each([
 
   expect(turn.archive.parallelWorkers).toBe(given.parallelWorkers);
   turn.leave();
-  expect(gate.counts()).toEqual({ working: 0, waiting: 0 });
+  expect(queue.counts()).toEqual({ working: 0, waiting: 0 });
 });
 
-test("a search has as many processes of the database as it is given, and several where nothing is said", async () => {
+test("a search uses the given number of database processes, and several by default", async () => {
   const read = (parallelWorkers?: number) =>
     inSearchTransaction(
       { ...database, ...(parallelWorkers === undefined ? {} : { parallelWorkers }) },
@@ -186,7 +186,7 @@ test("a search has as many processes of the database as it is given, and several
   expect(await read()).toEqual({ max_parallel_workers_per_gather: "4" });
 });
 
-test("writers are at work while a session of that name is in a transaction, and not before or after", async () => {
+test("ingest counts as busy exactly while a session of that name is in a transaction", async () => {
   const name = `writers of ${database.url.slice(-12)}`;
   const writers = createDatabase({
     url: database.url,
@@ -206,7 +206,7 @@ test("writers are at work while a session of that name is in a transaction, and 
   await expect.poll(() => areWritersAtWork(database.db, [name])).toBe(false);
 });
 
-test("a stop cuts off a search that takes longer than that, in the database as well", async () => {
+test("a stop cancels a search that outlasts the grace period, in the database as well", async () => {
   const { app, ask } = await openArchive();
   const key = await newKey();
   await holdDay(BIG_DAY);

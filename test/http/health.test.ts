@@ -52,7 +52,7 @@ test("a degraded part is named and leaves it ready", async () => {
   });
 });
 
-test("a failing part makes it unready, whatever the others say", async () => {
+test("a failing required part makes the service unready, whatever the other parts are", async () => {
   const { url } = await startHttp({
     checks: [
       check("redis", { state: "degraded" }),

@@ -176,7 +176,7 @@ test("a client that never ends its own side cannot keep a refused connection ope
   const { app, port } = await startHttp({ requestTimeoutMs: 100 });
   const sockets = Array.from({ length: 20 }, () => connect({ port, host: "127.0.0.1", allowHalfOpen: true }));
   onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
-  // Nothing is read: the server's end is not noticed either.
+  // The client reads nothing, so it does not notice the server's end either.
   for (const socket of sockets)
     socket.on("error", () => undefined).write("GET /livez HTTP/1.1\r\nhost: x\r\n");
   const count = () => promisify(app.server.getConnections.bind(app.server))();

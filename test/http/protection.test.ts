@@ -142,7 +142,7 @@ test("S4: an address has its requests a minute, with a key or without; probes ha
   expect([probes.slice(0, 1_195), probes.slice(1_195)]).toEqual([Array(1_195).fill(200), Array(5).fill(429)]);
 });
 
-/** What the server takes for the client's address, of a request with this header. */
+/** Returns the client address that the server derives from a request with this header. */
 async function seenAddress(trustedProxies: readonly string[], forwarded: string): Promise<string> {
   const { url } = await startArchive(database.url, {
     trustedProxies,
@@ -313,7 +313,7 @@ test("S3, S17: nobody without a key gets anything but the probes and a refusal",
   expect(open).toEqual([]);
 });
 
-test("a limiter forgets whom it need not know, and never knows more than it may", () => {
+test("a limiter forgets keys with a full quota, and never remembers more than its maximum", () => {
   const limiter = createRateLimiter({ quota: 2, windowMs: 1_000, maxKeys: 100 });
   for (let n = 0; n < 1_000; n += 1) limiter.take(`key ${n}`, n % 2);
   expect(limiter.size()).toBeLessThanOrEqual(100);
@@ -333,7 +333,7 @@ test("a limiter lets through its quota at once and refills it evenly", () => {
   expect(allowed).toBe(70);
 });
 
-test("a clock that is set back keeps nobody out for longer than a window", () => {
+test("a clock that is set back blocks no key for longer than a window", () => {
   const limiter = createRateLimiter({ quota: 1, windowMs: 1_000, maxKeys: 10 });
   limiter.take("a", 3_600_000);
 

@@ -6,6 +6,7 @@ import { readServerSecret } from "../../db/service/server-secrets.ts";
 import { listRoutes, type RouteParts } from "../../src/app/list-routes.ts";
 import { openApi } from "../../src/app/open-api.ts";
 import { openKeys } from "../../src/app/open-keys.ts";
+import { openSessions } from "../../src/app/open-sessions.ts";
 import type { HttpOptions } from "../../src/http/http.ts";
 import { issueKey } from "../../src/http/keys/issue-key.ts";
 import type { Role } from "../../src/http/keys/roles.ts";
@@ -17,6 +18,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { createStopStack } from "../../src/lib/stop-stack.ts";
 import { openTestFolder } from "../archive/archive-folder.ts";
+import { SERVICE } from "./default-service.ts";
 import { startHttp } from "./start-http.ts";
 
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
@@ -24,7 +26,7 @@ export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
   api: Partial<
-    Pick<ApiDeps, "clock" | "heartbeatMs" | "streamsPerKey" | "zones"> & { feedPollMs: number }
+    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> & { feedPollMs: number }
   > = {},
   more: Partial<RouteParts> = {},
 ) {
@@ -36,8 +38,7 @@ export async function startArchive(
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
-  const { authenticate } = keys;
-  const parts = { database: keys.database, archive, clock: systemClock, cursors, authenticate, log };
+  const parts = { database: keys.database, archive, clock: systemClock, cursors, log, service: SERVICE };
   const routes = listRoutes({
     archive,
     files: more.files ?? (await openTestFolder()).files,
@@ -54,6 +55,7 @@ export async function startArchive(
   const http = await startHttp({
     log,
     authenticate: keys.authenticate,
+    sessions: openSessions(keys.database, log),
     areMetricsPublic: false,
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
     ...options,

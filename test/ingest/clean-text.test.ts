@@ -7,7 +7,7 @@ const hostile = fc
   .array(fc.oneof(anyText, fc.constantFrom("\0", "\ud800", "\udc00", "😀", "\u202e", "…")), { maxLength: 12 })
   .map((parts) => parts.join(""));
 
-test("what comes out can be stored, is no longer than the cap, and cleaning it again changes nothing", () => {
+test("a cleaned text can be stored, is no longer than the limit, and does not change when cleaned again", () => {
   fc.assert(
     fc.property(hostile, fc.integer({ min: 2, max: 40 }), (text, cap) => {
       const clean = cleanText(text, cap);
@@ -20,7 +20,7 @@ test("what comes out can be stored, is no longer than the cap, and cleaning it a
   );
 });
 
-test("what differs after cleaning differs in UTF-8", () => {
+test("texts that differ after cleaning differ in UTF-8", () => {
   const half = fc.constantFrom("\ud800", "\ud801", "\udfff", "\uFFFD", "\0", "a", "😀");
   fc.assert(
     fc.property(half, half, (a, b) => {

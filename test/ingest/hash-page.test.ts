@@ -14,7 +14,7 @@ function pageOf(entries: readonly string[], token: string, separator = ",") {
   return { body, records: sliceEntries(body, "logs") ?? [] };
 }
 
-test("a page's hash is that of its entries, whatever token came with them", () => {
+test("a page's hash depends on its entries only, not on its token", () => {
   fc.assert(
     fc.property(texts, fc.string({ unit: "grapheme-ascii" }), (entries, token) => {
       const one = pageOf(entries, "");

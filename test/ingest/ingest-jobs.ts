@@ -5,7 +5,6 @@ import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { createReconcileCountsJob } from "../../jobs/coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "../../jobs/coverage/repair-window.ts";
 import { createSealWindowsJob } from "../../jobs/coverage/seal-windows.ts";
-import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
 import { createPollEventsJob } from "../../jobs/ingest/poll-events.ts";
 import { createWalkDaysJob } from "../../jobs/ingest/walk-days.ts";
 import { createEdgeClient } from "../../src/edge/edge-client.ts";
@@ -15,6 +14,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import type { AnyJob } from "../../src/queue/define-job.ts";
+import { digestListPage } from "./shared-list-page-workers.ts";
 
 export const ZONE = 101;
 export const silent = pino({ level: "silent" });
@@ -38,9 +38,8 @@ export function createIngestJobs(options: IngestJobsOptions) {
     accessKey: createSecret(accessKey),
     sleep: async () => undefined,
   });
-  const workers = createListPageWorkers({ threads: 1 });
   const deps = {
-    digestListPage: workers.digest,
+    digestListPage,
     database,
     partitions: createPartitionKeeper(database),
     edge: createEdgeClient(transport),
@@ -68,9 +67,6 @@ export function createIngestJobs(options: IngestJobsOptions) {
     ),
     repair: runs(createRepairWindowJob({ ...deps, afterRepair: tell("repair") })),
     seal: runs(createSealWindowsJob({ ...deps, afterSeal: tell("seal") })),
-    close: async () => {
-      await workers.close();
-      await transport.close();
-    },
+    close: () => transport.close(),
   };
 }

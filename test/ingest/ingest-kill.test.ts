@@ -36,7 +36,9 @@ interface Replica {
 /** May put another body in the place of an answer. */
 type OnAnswer = (answered: number, child: ChildProcess, body: string) => unknown;
 
-/** A replica whose every answer of the platform passes `onAnswer` first: where it stands is known, and it waits there. */
+/**
+ * Starts a replica that waits at each answer of the platform until `onAnswer` returns, so that its position is known.
+ */
 async function startReplica(
   { emulator, database }: World,
   name: string,
@@ -73,7 +75,7 @@ async function openWorld(): Promise<World> {
   return { emulator, database };
 }
 
-/** What time does to the leases of the dead. */
+/** Expires the leases of dead processes. */
 async function expireLeases({ pool }: MigratedDatabase): Promise<void> {
   await pool.query("update leases set expires_at = now() - interval '1 second' where expires_at is not null");
 }
@@ -142,7 +144,7 @@ test("F1: ingest that is killed again and again in any place ends with exactly t
   for (let life = 0; life < 4; life++) {
     const killAt = dice(2, 22);
     const { ended } = await startReplica(world, `life ${life}`, ["poll", "walk"], (answered, child) => {
-      // Before the answer, or beside the transaction of the page that the answer makes room for.
+      // Killed before the answer, or during the transaction of the page before it.
       if (answered === killAt) child.kill("SIGKILL");
     });
     if ((await ended) === null) kills++;
@@ -211,7 +213,7 @@ test.each(["poll", "walk"] as const)(
       if (answered !== 4) return body;
       takeOver(child);
       await released;
-      // Nobody else has seen this event, so nobody else can have stored it.
+      // No other replica has seen this event, so no other can have stored it.
       return body.replace(/"logId":"[^"]+"/, '"logId":"zombie"');
     });
     const child = await inHand;

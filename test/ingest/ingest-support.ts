@@ -14,7 +14,7 @@ type Run = (signal?: AbortSignal) => Promise<void>;
 
 export interface IngestTest {
   readonly database: MigratedDatabase;
-  /** What the jobs reported, page by page. */
+  /** The reports of the jobs, page by page. */
   readonly pages: StoredPageFacts[];
   readonly poll: Run;
   readonly walk: Run;

@@ -51,7 +51,7 @@ test("a list pass after the search adds no event and keeps every record byte for
   expect(kept).toEqual(shown.sort());
 });
 
-test("of hours that have left the list already the search's rows are the records, each kept once", async () => {
+test("for hours that have left the list, the search's rows are the records, each stored once", async () => {
   const emulator = await openEmulator({ historyHours: 71, eventsPerSecond: 0.02 });
   const ingest = await openIngest(emulator);
   for (let round = 0; round < 3; round++) {

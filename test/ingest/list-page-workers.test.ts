@@ -13,7 +13,7 @@ const entry = (logId: string) => `{"logId":"${logId}","timestamp":5000,"log":"{}
 const page = (...ids: string[]) =>
   Buffer.from(`{"logs":[${ids.map(entry).join(",")}],"hasMoreData":true,"continuationToken":"t"}`);
 
-test("pages digested at the same time by several threads come back to whoever asked", async () => {
+test("pages that several threads digest at once return to their callers", async () => {
   const workers = open(2);
   const names = Array.from({ length: 20 }, (_, index) => `event-${index}`);
   const rows = await Promise.all(
@@ -44,7 +44,7 @@ test("a thread that died fails its pages and the next page gets another", async 
   const workers = open(1);
   const { content } = await workers.digest(page("a"), SOURCE);
   await content;
-  // Far more than a thread can do before it hears that it is to end.
+  // Far more work than a thread can do before it is stopped.
   const pages = Array.from({ length: 50 }, () => page(...Array.from({ length: 2_000 }, (_, n) => `b${n}`)));
   const pending = pages.map((body) => workers.digest(body, SOURCE).then((digested) => digested.content));
   const closed = workers.close();

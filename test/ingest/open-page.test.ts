@@ -50,7 +50,7 @@ test("entries are read with every digit of their integers", () => {
   expect(openPage(body, "logs").readEntry(0)).toEqual({ logId: "12345678901234567890" });
 });
 
-test("what holds no list is its own envelope, and what is no JSON has none", () => {
+test("an answer without a list is its own envelope, and invalid JSON has none", () => {
   expect(openPage(Buffer.from(`{"success":false}`), "logs").envelope).toEqual({ success: false });
   expect(openPage(Buffer.from("<html>"), "logs").envelope).toBeUndefined();
 });

@@ -155,7 +155,7 @@ test("a day with an hour without events is passed a second time an hour after th
   );
 });
 
-test("whatever happened before, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
+test("for any history, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
   const at = fc.option(fc.integer({ min: DAY, max: SETTLED + DAY_MS }), { nil: null });
   const result = fc.constantFrom<PassState["passResult"]>(null, "full", "short", "looped", "token_rejected");
   fc.assert(
@@ -231,7 +231,7 @@ test("a short pass over pages that come newest first reads all that is newer tha
       const read = readShort(pages);
       const unread = pages.slice(read).flatMap((page) => page.times.filter((at) => at >= since));
       expect(unread).toEqual([]);
-      // One page that is wholly known is enough; without any news it takes a second to see that they descend.
+      // One page of known entries is enough; without new entries a second page shows that the order is descending.
       const withNews = pages.filter((page) => page.times.some((at) => at >= since)).length;
       expect(read).toBeLessThanOrEqual(Math.max(withNews + 1, 2));
     }),

@@ -39,7 +39,7 @@ test("every entry comes out of the blocks of its day, byte for byte and in the o
   );
 });
 
-test("a block says from when to when its entries are, whatever their order, and names each", async () => {
+test("a block has the time range and the ids of its entries, in any order", async () => {
   const entries = [entry(`{"a":1}`, MIDNIGHT + 5), entry(`{"b":2}`, MIDNIGHT + 1), entry("3", MIDNIGHT + 9)];
   const [block, ...others] = await packRawBlocks(entries);
   expect(others).toEqual([]);

@@ -64,7 +64,7 @@ test.each<[string, unknown]>([
   ["cut in the middle", '{"Message":"x","Url":'],
   ["nested a hundred thousand deep", "[".repeat(100_000)],
   ["an empty object", "{}"],
-])("a log that is %s leaves what it would say unknown and the labels standing", (_form, log) => {
+])("a log that is %s leaves its values unknown and keeps the labels", (_form, log) => {
   expect(read({ log })).toMatchObject({ ...UNKNOWN, ruleId: "930130", action: "block", occurredAt: AT });
 });
 
@@ -161,7 +161,7 @@ test.each<[string, Record<string, unknown>]>([
   expect(EventLogEntry.safeParse(entry).success).toBe(false);
 });
 
-test("whatever an entry holds, it does not read or it becomes an event that can be stored", () => {
+test("any entry is either refused or becomes an event that can be stored", () => {
   const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: "binary" }), fc.constantFrom("\0", "\ud800"));
   const record = fc.dictionary(fc.constantFrom(...Object.keys(RECORD)), odd);
   const entry = fc.record({

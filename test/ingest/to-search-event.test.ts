@@ -56,7 +56,7 @@ test("numbers where strings belong are read as their digits, and unknown fields 
   expect(read({ fields })).toEqual(read({}));
 });
 
-test("whatever a row holds, it does not read or it becomes an event that can be stored", () => {
+test("any row is either refused or becomes an event that can be stored", () => {
   const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: "binary" }), fc.constantFrom("\0", "\ud800"));
   const row = fc.record({
     logId: fc.string({ minLength: 1 }),

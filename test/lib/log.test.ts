@@ -97,7 +97,7 @@ test("hostile text stays on one line, is shortened, and cannot move a cursor or 
   expect(lines[0]?.length).toBeLessThan(3_000);
 });
 
-test("what refers to itself, and bytes, are written in bounded size", () => {
+test("circular values and bytes are logged in bounded size", () => {
   const { log, lines } = capture();
   const self: Record<string, unknown> = { body: Buffer.alloc(1_000_000), bytes: Buffer.alloc(1_000_000) };
   self["self"] = self;

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  // Node reports a rejection nobody listens to after the microtasks of the turn it happened in.
+  // Node reports an unhandled rejection after the microtasks of the turn in which it happened.
   await new Promise((resolve) => setImmediate(resolve));
   process.off("unhandledRejection", note);
   expect(unhandled).toEqual([]);
@@ -22,7 +22,7 @@ interface Watched {
   isClosed: boolean;
 }
 
-/** Yields 0 .. count-1, then ends or fails; tells what it was asked for and whether it was closed. */
+/** Yields 0 .. count-1, then ends or fails; records the requested items and whether it was closed. */
 async function* numbers(
   count: number,
   watched: Watched,

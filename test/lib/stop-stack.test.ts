@@ -13,7 +13,7 @@ test("teardown runs in reverse order, once, and one failure does not keep the re
   expect(calls).toEqual(["third", "second failed: broken", "first"]);
 });
 
-test("whoever wants to know is told of each part that stopped", async () => {
+test("the callback gets each part that stopped", async () => {
   const told: string[] = [];
   const stack = createStopStack(
     (name) => told.push(`${name} failed`),

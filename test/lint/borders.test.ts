@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   jobs: [...STAGES, "db", "src/edge", "src/queue", "src/model", "src/lib"],
   "src/operations": [...STAGES, "jobs", "db", "src/config", "src/edge", "src/model", "src/lib"],
   "src/http": [...STAGES, "src/operations", "db", "src/config", "src/edge", "src/model", "src/lib"],
+  "src/console": ["src/model", "src/lib"],
 };
 const FOLDERS = [...Object.keys(MAY_IMPORT), "src/app", "src/cli"];
 
@@ -48,6 +49,11 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/lib"],
   commander: ["src/cli"],
   yaml: ["src/config"],
+  react: ["src/console"],
+  "@mantine/core": ["src/console"],
+  "@tanstack/react-query": ["src/console"],
+  uplot: ["src/console"],
+  wouter: ["src/console"],
 };
 
 /** Everything that `folder` might import: other folders, libraries, and for the emulator the parts of the client. */

@@ -167,7 +167,7 @@ test("a list page stored between the tombstone and the erasure's arrival at its 
   expect({ isResumed, events: counts.events }).toEqual({ isResumed: true, events: 1 });
 });
 
-test("the receipt counts what ingest emptied beside the erasure, also in a page that is still being stored at its end", async () => {
+test("the receipt counts events that ingest emptied during the erasure, also of a page that is still being stored at its end", async () => {
   await store([personalEvent("a", NOON - 5, PERSON)], { withRecords: true });
   const blocker = await database.pool.connect();
   await blocker.query("begin; lock table silences in exclusive mode");
@@ -195,7 +195,7 @@ test("the receipt counts what ingest emptied beside the erasure, also in a page 
   expect(rows).toHaveLength(counts.events);
 });
 
-test("what ingest keeps out after an erasure has ended is not in its receipt any more", async () => {
+test("events that ingest refuses after the end of an erasure are not in its receipt", async () => {
   await erase();
   await store([personalEvent("a", NOON - 5, PERSON)], { expectNew: false });
   const { rows } = await database.pool.query<{ counts: { events: number } }>("select counts from erasures");
@@ -223,7 +223,7 @@ test("later events of the address are new data, earlier ones of others are left 
   expect(hours).toEqual([{ n: 3 }]);
 });
 
-test("a page that may hold erased data is refused where nobody keeps it out", async () => {
+test("a page that may hold erased data is refused without an erasure guard", async () => {
   await erase();
   const page = {
     lease: { name: "x", fence: 1 },
@@ -339,7 +339,7 @@ test("killed in the middle, the same command goes on; two at once erase nothing 
   first.kill("SIGKILL");
   await once(first, "exit");
   await holder.query("rollback");
-  // What it had sent last may still be carried out.
+  // Its last statement may still run.
   await vi.waitFor(async () => {
     const { rowCount } = await database.pool.query(
       "select from pg_stat_activity where datname = current_database() and application_name = 'longwatch command'",

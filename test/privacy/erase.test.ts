@@ -237,6 +237,11 @@ test("an erasure in one zone finds what only that zone has, and leaves alone wha
   await ensurePartitions(database, ["2026-11-20"]);
   await storeEvents(database, 102, [personalEvent("a", NOW - HOUR_MS, person)], { expectNew: true });
   await database.pool.query(
+    `insert into saved_views (is_shared, key_id, created_by, page, name, state)
+     values (true, 'k', 'bob', 'explorer', 'search', 'ip=' || $1::text)`,
+    [person],
+  );
+  await database.pool.query(
     `insert into quarantined_entries (zone_id, route, reason, raw)
      select zone, 'list', 'x', convert_to('{"RemoteIp":"' || $1::text || '"', 'UTF8') from unnest(array[101, 102]) as zone`,
     [person],

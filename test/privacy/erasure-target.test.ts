@@ -20,7 +20,7 @@ function target(network: Network | null, includeMasked = false) {
   return createErasureTarget(KEY, network, { includeMasked });
 }
 
-/** What another library than ours says of an address and a network. */
+/** Matches an address and a network with another library than ours. */
 function isWithin(ip: string, cidr: string): boolean {
   const [address, network] = [ipaddr.process(ip), ipaddr.parseCIDR(cidr)];
   return address.kind() === network[0].kind() && address.match(network);
@@ -50,7 +50,7 @@ test("a network covers exactly its addresses, full or as pseudonyms, and its tom
   );
 });
 
-test("a masked address is meant only where it is asked for, and told as possible in any case", () => {
+test("a masked address matches only if requested, and is reported as possible in any case", () => {
   const shy = target(singleAddress("203.0.113.7"));
   expect([shy.covers("203.0.113.*"), shy.mayBeMasked("203.0.113.*"), shy.mayBeMasked("203.0.112.*")]).toEqual(
     [false, true, false],
@@ -74,7 +74,7 @@ test("a masked address is meant only where it is asked for, and told as possible
   expect(target(readNetwork("203.0.0.0/16"), true).covers("203.0.99.*")).toBe(true);
 });
 
-test("of two tombstones of one address the later end counts, and hashes say nothing without the key", () => {
+test("of two tombstones of one address the later end counts, and hashes reveal nothing without the key", () => {
   const { family, prefix, hash } = target(singleAddress("2001:db8::1"));
   const stone = (untilAt: number) => ({
     family,

@@ -83,7 +83,7 @@ export async function recordsOf({ pool }: MigratedDatabase, logIds: ReadonlySet<
   return records.filter((record) => logIds.has((JSON.parse(record) as { logId: string }).logId));
 }
 
-/** What an erasure must not change. */
+/** Returns the rows that an erasure must not change. */
 export async function countEverything({ pool }: MigratedDatabase) {
   const { rows } = await pool.query(`
     select (select count(*) from waf_events) as events,

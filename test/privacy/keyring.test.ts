@@ -42,7 +42,7 @@ const run = (dataDir: string, line: string, env: Record<string, string> = {}) =>
     { now: NOW },
   );
 
-test("of all processes of a folder one makes the key, for its user alone; the database knows its fingerprint only", async () => {
+test("one process of a folder creates the key, readable by its user only; the database has only its fingerprint", async () => {
   const folder = makeFolder();
   const keys = await Promise.all([open(folder), open(folder), open(folder)]);
   expect(new Set(keys.map(({ id }) => id)).size).toBe(1);

@@ -19,6 +19,7 @@ import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "../../src/model/raw-block.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { eraseAddress } from "../../src/operations/erase-address.ts";
+import { listAttention } from "../../src/operations/list-attention.ts";
 import { createErasureGuard, PseudonymKeyError } from "../../src/privacy/erasure-guard.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
@@ -316,16 +317,34 @@ test("status names the missing key and what is held back for want of it", async 
   expect(attention.filter(({ kind }) => kind === "pseudonym-key")).toEqual([
     {
       kind: "pseudonym-key",
+      zoneId: null,
       text: "The pseudonym key 0a1b is missing: /x/pseudonym.key does not exist.",
       command: null,
     },
     {
       kind: "pseudonym-key",
+      zoneId: ZONE,
       text: `zone ${ZONE}: 1 event held back until the pseudonym key is present (docs/privacy.md)`,
       command: null,
     },
   ]);
   expect(await held()).toEqual([{ zoneId: ZONE, events: 1, blocks: 0, entries: 0 }]);
+});
+
+test("status names held entries and records of a zone without held events", () => {
+  const quiet = { zones: [], status: { channels: [] }, service: { missingRoles: [] }, keyProblem: null };
+  const nothing = { ...quiet, givenUp: 0, selfAlerts: 0 };
+  const textOf = (counts: object) =>
+    listAttention(
+      { ...nothing, held: [{ zoneId: 7, events: 0, blocks: 0, entries: 0, ...counts }] } as never,
+      null,
+    )[0]?.text;
+  const until = "held back until the pseudonym key is present (docs/privacy.md)";
+  expect(textOf({ blocks: 2 })).toBe(`zone 7: the records of events ${until}`);
+  expect(textOf({ entries: 1 })).toBe(`zone 7: 1 unreadable entry ${until}`);
+  expect(textOf({ events: 2, blocks: 1, entries: 3 })).toBe(
+    `zone 7: 2 events and 3 unreadable entries ${until}`,
+  );
 });
 
 test("a missing key raises one alert that names the cause and what is held, and it ends when the key is back", async () => {

@@ -34,7 +34,7 @@ test("another key makes other pseudonyms, in the network's part as well, and its
   expect(createPseudonymKey(createSecret("a key of thirty-two characters!!")).id).toBe(KEY.id);
 });
 
-test("what is masked, empty, erased or a pseudonym is no full address; hostile text is taken for one", () => {
+test("a masked, empty, erased or pseudonymous address is no full address; hostile text counts as one", () => {
   for (const ip of ["", "203.0.113.*", "erased", toPseudonym(KEY, "203.0.113.7")])
     expect(isFullAddress(ip)).toBe(false);
   for (const ip of ["203.0.113.7", "2001:db8::1", "anon-x", "' or 1=1"]) expect(isFullAddress(ip)).toBe(true);

@@ -19,7 +19,7 @@ import { insertMany, personalEvent } from "./some-events.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const IP_DAYS = 90;
-/** The newest day whose addresses go. */
+/** The newest day whose addresses are pseudonymised. */
 const DUE = Date.UTC(2026, 7, 21);
 const KEPT = DUE + DAY_MS;
 let database: MigratedDatabase;

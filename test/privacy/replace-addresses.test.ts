@@ -81,7 +81,7 @@ test("text made to be slow is read like any other", () => {
   }
 });
 
-test("what was counted together with a replaced address goes with it, and an untouched value is the same object", () => {
+test("values that were counted together with a replaced address are removed, and an untouched value is the same object", () => {
   const list = (...values: string[]) => values.map((value) => ({ value, count: 1 }));
   const evidence = {
     total: 3,

@@ -126,7 +126,7 @@ test("a listed event whose record is past its retention is no difference to veri
   expect((await runCommand(database, "verify --zone 101 --from -6d --to -4d", { now: NOW })).code).toBe(1);
 });
 
-test("what is kept for how long is shown with the oldest row of each class", async () => {
+test("the retention of each class is shown with its oldest row", async () => {
   await ensurePartitions(database, [day(300), day(20)]);
   const event = (id: string, daysAgo: number, ip: string) => personalEvent(id, NOW - daysAgo * DAY_MS, ip);
   await storeEvents(database, 101, [event("old", 300, "203.0.113.*"), event("young", 20, "203.0.113.7")], {

@@ -3,7 +3,7 @@ import { readAddress } from "../../src/privacy/ip-address.ts";
 
 /** An address and one of its spellings. */
 export interface SpelledAddress {
-  /** As `erase --ip` takes it. */
+  /** The address as `erase --ip` takes it. */
   readonly address: string;
   readonly spelling: string;
 }
@@ -49,13 +49,13 @@ export const spelledIpv6: fc.Arbitrary<SpelledAddress> = fc
 
 const plain = (numbers: readonly number[]) => numbers.map((group) => group.toString(16)).join(":");
 
-/** Anything that may stand beside an address. */
+/** Characters that may be next to an address. */
 export const neighbour: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: "binary", maxLength: 1 }),
   fc.constantFrom("", ":", ".", "-", "/", "%", "[", "]", "=", "_", "a", "f", "g", "x", "0", "1", "9", "::"),
 );
 
-/** Whether what stands beside an address makes it another address, so that the text does not name the first. */
+/** Whether the adjacent characters make the text another address. */
 export function isAnother(before: string, { spelling }: SpelledAddress, after: string): boolean {
   const text = spelling.replaceAll("%3A", ":");
   return [before + text, text + after, before + text + after].some(

@@ -3,7 +3,7 @@ import { createBatch } from "../../src/queue/batch.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test("items of one turn are one batch, whose outcome everybody gets; the next turn's are another", async () => {
+test("items of one turn are one batch and share its outcome; items of the next turn are another", async () => {
   const batches: number[][] = [];
   const add = createBatch(async (items: number[]) => {
     batches.push(items);

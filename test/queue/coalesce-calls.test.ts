@@ -33,7 +33,7 @@ test("calls that never pause do not put it off", () => {
   expect(fn.mock.calls.length).toBeGreaterThan(15);
 });
 
-test("a call from within is the next nudge's, not lost", () => {
+test("a call from within the function runs it again", () => {
   let runs = 0;
   const enqueue = coalesceCalls(() => {
     runs += 1;
@@ -44,7 +44,7 @@ test("a call from within is the next nudge's, not lost", () => {
   expect(runs).toBe(2);
 });
 
-test("nobody waits for a nudge, so its failure ends nothing", async () => {
+test("a rejected call causes no unhandled rejection", async () => {
   vi.useRealTimers();
   const unhandled = vi.fn();
   process.on("unhandledRejection", unhandled);
@@ -59,7 +59,7 @@ test("nobody waits for a nudge, so its failure ends nothing", async () => {
   expect(unhandled).not.toHaveBeenCalled();
 });
 
-test("a nudge that throws at once ends nothing either", () => {
+test("a call that throws at once ends nothing", () => {
   const enqueue = coalesceCalls(() => {
     throw new Error("no queue");
   }, 500);

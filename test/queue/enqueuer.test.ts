@@ -50,7 +50,7 @@ function openEnqueuer(jobs: readonly AnyJob[], isAdded: () => boolean) {
   return { enqueuer, ids, errors };
 }
 
-test("a ring that the queue has heard does not run here", async () => {
+test("a job that the queue has accepted does not run here", async () => {
   const { job, runs } = heldJob();
   const { enqueuer } = openEnqueuer([job], () => true);
 
@@ -75,13 +75,13 @@ test("F20: a ring that nobody heard runs here, with its payload", async () => {
   expect(runs.map(({ payload }) => payload)).toEqual([{ zoneId: 101 }]);
 });
 
-test("a ring for another role's job, with the queue gone, says that nobody heard it", async () => {
+test("enqueueing another role's job without the queue returns false", async () => {
   const { enqueuer } = openEnqueuer([], () => false);
 
   expect(await enqueuer.enqueue("deliver-alerts")).toBe(false);
 });
 
-test("however often it is rung meanwhile, a job runs once at a time and once more afterwards", async () => {
+test("however often it is enqueued meanwhile, a job runs once at a time and once more afterwards", async () => {
   const { job, runs } = heldJob();
   const { enqueuer } = openEnqueuer([job], () => false);
   for (let enqueue = 0; enqueue < 5; enqueue += 1) await enqueuer.enqueue("poll-events");
@@ -103,7 +103,7 @@ test("jobs of different payloads run side by side", async () => {
   expect(runs).toHaveLength(2);
 });
 
-test("a run that fails is told, and the job can be rung again", async () => {
+test("a failed run is reported, and the job can be enqueued again", async () => {
   const { job, runs } = heldJob();
   const { enqueuer, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events");
@@ -131,7 +131,7 @@ test("a run here has the job's own deadline", async () => {
   await expect.poll(() => runs[0]?.signal.aborted, LOOK).toBe(true);
 });
 
-test("a stop aborts what runs here, waits for its end, and rings no more", async () => {
+test("a stop aborts the running jobs, waits for their end, and enqueues no more", async () => {
   const { job, runs } = heldJob();
   const { enqueuer, ids, errors } = openEnqueuer([job], () => false);
   await enqueuer.enqueue("poll-events");

@@ -31,7 +31,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   const open = (jobs: readonly AnyJob[]) => openJobQueue(createBackend(kind, store.url), jobs);
 
   test.skipIf(skipped)(
-    "a ring runs the job once with its payload, and a finished id may be rung again",
+    "an enqueued job runs once with its payload, and a finished id may be enqueued again",
     async () => {
       const { job, runs } = recorder("once");
       const jobQueue = open([job]);

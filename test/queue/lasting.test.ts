@@ -3,7 +3,7 @@ import { openLasting, type Part } from "../../src/queue/lasting.ts";
 
 const LOOK = { timeout: 20_000 };
 
-/** Parts whose first connections fail, as many as told; what was done with them, in order. */
+/** Opens parts whose first `failures` connections fail, and records what was done with them, in order. */
 function failingParts(failures: number, closes: () => Promise<void> = async () => {}) {
   const acts: string[] = [];
   let opened = 0;

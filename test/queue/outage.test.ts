@@ -58,7 +58,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   );
 
   test.skipIf(skipped)(
-    "a store that hangs is rung once, not once per tick, and rings are heard again when it answers",
+    "a hanging store gets one enqueue, not one per tick, and enqueues work again when it answers",
     async () => {
       const { job, runs } = recorder("hung");
       const jobQueue = relayed([job]);

@@ -57,7 +57,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     await expect
       .poll(() => jobQueue.errors.filter((text) => /NOPERM/.test(text)).length, LOOK)
       .toBeGreaterThan(9);
-    // Without a pause these would be thousands by the time anybody looks.
+    // Without a pause there would be thousands by then.
     expect(jobQueue.errors.length).toBeLessThan(60);
   });
 

@@ -44,7 +44,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     await expect.poll(() => runs, LOOK).toEqual([1, 2]);
   });
 
-  test.skipIf(skipped)("a ring for a job that nobody knows is a mistake of the caller's", async () => {
+  test.skipIf(skipped)("enqueueing an unknown job is a mistake of the caller", async () => {
     const jobQueue = openJobQueue(createBackend(kind, store.url), []);
 
     await expect(jobQueue.enqueue("no-such-job", {}, "a")).rejects.toThrow("no job is called no-such-job");

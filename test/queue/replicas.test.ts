@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => database.drop());
 
-/** Five replicas start and ask at once, and a sixth comes later; how often they rang. */
+/** Starts five replicas at once and a sixth later; returns how often they enqueued. */
 async function startReplicas(name: string): Promise<number> {
   let asked = 0;
   let enqueued = 0;

@@ -31,6 +31,7 @@ function start(entry: Partial<ScheduleEntry> = {}) {
           return (await entry.enqueue?.()) ?? true;
         },
         ...(entry.everyMs === undefined ? {} : { everyMs: entry.everyMs }),
+        ...(entry.offsetMs === undefined ? {} : { offsetMs: entry.offsetMs }),
       },
     ],
     onError: (name, error) => errors.push(`${name}: ${error.message}`),
@@ -52,6 +53,13 @@ test("a period that no cron pattern can say is kept as well", async () => {
   await vi.advanceTimersByTimeAsync(140_000);
 
   expect(enqueued).toEqual([500, 45_000, 90_000, 135_000]);
+});
+
+test("an offset moves the beginning of every period", async () => {
+  const { enqueued } = start({ offsetMs: 12_000 });
+  await vi.advanceTimersByTimeAsync(80_000);
+
+  expect(enqueued).toEqual([500, 12_000, 42_000, 72_000]);
 });
 
 test("what is not due is not rung, and is asked for again within the period", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { within } from "../../src/lib/within.ts";
 
-test("what ends in time is done, what does not is late", async () => {
+test("work that ends in time is done, and other work is late", async () => {
   expect(await within(Promise.resolve("anything"), 60_000)).toBe("done");
   expect(await within(new Promise(() => {}), 1)).toBe("late");
 });

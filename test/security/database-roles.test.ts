@@ -84,7 +84,7 @@ test("S21: the documented roles do: one migrates and owns, the other answers, an
     await expect(serve.pool.query(statement)).rejects.toMatchObject({ code: "42501" });
 });
 
-test("S16: a trail that somebody else owns cannot be changed by the role that copies and erases either", async () => {
+test("S16: an audit trail of another owner cannot be changed by the role that copies and erases either", async () => {
   const { admin, urls, names } = await openWithRoles();
   const privacy = readFileSync(path.join(import.meta.dirname, "../../docs/privacy.md"), "utf8");
   const statements = /```sql\n(alter table audit_entries[^`]*)```/.exec(privacy)?.[1] ?? "";
@@ -147,7 +147,7 @@ function noBody(thrown: Error): void {
   expect(thrown.message).toMatch(/JSON/);
 }
 
-/** What is exported of nothing is the header. */
+/** An export without rows is the header only. */
 function noJson(thrown: Error): void {
   expect(thrown.message).toMatch(/timestamp/);
 }

@@ -65,7 +65,7 @@ test("a job that fails in a query leaves nothing of its parameters in the queue,
   expect(await kept()).not.toContain(PERSON);
 });
 
-test("S13: what is wrong with a file is told without the control characters that are in it", async () => {
+test("S13: the error about a file does not contain the file's control characters", async () => {
   const file = path.join(makeTemporaryFolder("config"), "longwatch.yaml");
   writeFileSync(file, 'channels: { "a\\e[2J": { kind: terminal } }\n');
   const service = startServiceProcess({ LONGWATCH_CONFIG: file });

@@ -56,7 +56,7 @@ function urlWith(parameters: string, hostname = "localhost"): string {
   return url.href;
 }
 
-/** As a process opens its pools; "ok" over TLS, else why not. */
+/** Connects as a process opens its pools; returns "ok" over TLS, else the reason of the failure. */
 async function connect(url: string): Promise<string> {
   const database = createDatabase({ url, max: 1, applicationName: "test", onError: () => undefined });
   try {
@@ -109,7 +109,7 @@ test("S21: every connection of the service is encrypted: migration, queues and t
     await service.exited;
   });
   await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
-  // The server takes nothing but TLS: whoever is in was let in by it.
+  // The server accepts only TLS, so a connection proves that TLS was used.
   const onlooker = createDatabase({
     url: read(`sslrootcert=${ca}`),
     max: 1,
@@ -129,7 +129,7 @@ test("S21: every connection of the service is encrypted: migration, queues and t
   const printed = service.printed();
   expect(printed).not.toContain("no encryption");
   expect(printed).not.toContain("queue operation failed");
-  // What the driver says of weaker modes is about another meaning than the one that holds here.
+  // The driver's warning about weaker modes is about another meaning than the one used here.
   expect(printed).not.toContain("SECURITY WARNING");
   expect(printed).not.toContain("is not encrypted");
 });

@@ -1,5 +1,8 @@
-import { createDatabase } from "../../db/client.ts";
+import { createDatabase, type Database } from "../../db/client.ts";
+import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { findBreaches, findMissing, readShown, type ShownEvent } from "../faults/invariants.ts";
+import { reckonHours, type SoakHour } from "./reckon-hours.ts";
 import { type SoakWorld, ZONES } from "./soak-world.ts";
 
 export interface FinalCheck {
@@ -51,7 +54,7 @@ export async function runFinalChecks(
         detail: breaches.length === 0 ? "all hold" : breaches.join("; ").slice(0, 600),
         isMet: breaches.length === 0,
       },
-      await checkHours(world),
+      await checkHours(database),
       await checkOutbox(world),
       await checkAlerts(world),
     ];
@@ -66,22 +69,24 @@ export function checkEnds({ unaskedEnds }: SoakWorld): FinalCheck {
   return { name: "no replica ended by itself", detail, isMet: unaskedEnds.length === 0 };
 }
 
-async function checkHours({ postgres }: SoakWorld): Promise<FinalCheck> {
-  const rows = await postgres.query<{ state: string; hours: number; example: string }>(
-    `select case when state = 'open' then 'undecided'
-         when state = 'gap' and coalesce(gap_reason, '') = '' then 'unexplained' else state end as state,
-       count(*)::int as hours, min(zone_id || ' ' || starts_at || coalesce(': ' || gap_reason,
-         concat(', closing search ', closing_search_at, ', compared ', reconciled_at, ', last new ', last_new_at))) as example
-     from coverage_windows where starts_at + interval '75 minutes' < now() group by 1 order by 1`,
-  );
-  const isMet = rows.length > 0 && rows.every(({ state }) => state === "sealed" || state === "gap");
-  const tell = ({ state, hours, example }: (typeof rows)[number]) =>
-    `${hours} ${state}${state === "sealed" ? "" : ` (${example})`}`;
-  return {
-    name: "every settled hour sealed or a gap",
-    detail: rows.map(tell).join(", ") || "no hours",
-    isMet,
-  };
+async function checkHours(database: Database): Promise<FinalCheck> {
+  const now = Date.now();
+  const hours: SoakHour[] = [];
+  for (const zoneId of ZONES) {
+    const known = await readCoverageHours(database.db, zoneId, { from: 0, to: now - HOUR_MS });
+    hours.push(...known.map((hour) => ({ ...hour, zoneId })));
+  }
+  const { sealed, gaps, waiting, waitingUntil, failures } = reckonHours(now, hours);
+  const parts = [
+    `${sealed} sealed`,
+    `${gaps} gaps`,
+    ...(waitingUntil === null
+      ? []
+      : [`${waiting} not yet due (the last at ${new Date(waitingUntil).toISOString().slice(11, 16)} UTC)`]),
+    ...(failures.length === 0 ? [] : [`${failures.length} failed: ${failures[0]}`]),
+  ];
+  const isMet = hours.length > 0 && failures.length === 0;
+  return { name: "every due hour sealed or a gap", detail: parts.join(", "), isMet };
 }
 
 async function checkOutbox({ postgres }: SoakWorld): Promise<FinalCheck> {

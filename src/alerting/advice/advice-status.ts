@@ -11,9 +11,9 @@ import { type AdviceOutcome, classifyAdvice } from "./classify-advice.ts";
 /** The status of a spike's advice. `isDue`: the platform should be asked now, if the budget allows. */
 export interface AdviceStatus {
   readonly state: "pending" | "present" | "unavailable";
-  /** Why there is none, in words; null unless `unavailable`. May quote the platform's key. */
+  /** Why there is no advice, in words; null unless `unavailable`. May quote the platform's key. */
   readonly reason: string | null;
-  /** Of the ask whose text is to be shown; null unless `present`. */
+  /** When the ask whose text is to be shown was made; null unless `present`. */
   readonly askedAtMs: number | null;
   readonly isDue: boolean;
 }
@@ -23,8 +23,9 @@ interface Ask extends AdviceRow {
 }
 
 /**
- * Decides from the asks known: one answer serves the whole episode, also one given shortly before it opened, so a rule
- * is asked once per episode unless asking failed. `rows` may hold other rules, zones and any order.
+ * Decides from the known asks. One answer serves the whole episode, even if it was given shortly before the episode
+ * opened, so a rule is asked about once per episode unless asking failed. `rows` may hold other rules and zones, in any
+ * order.
  */
 export function adviceStatus(spike: AdvisedSpike, rows: readonly AdviceRow[], nowMs: number): AdviceStatus {
   const asks = rows

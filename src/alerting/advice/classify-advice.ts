@@ -10,8 +10,9 @@ import {
 } from "../../model/advice-row.ts";
 
 /**
- * What an ask came to. `answered` and `nothing` settle an episode; `refused` holds for a while and for a scope;
- * `paused` says nothing about the rule, only that nobody may be asked; `failed` is tried again with back-off.
+ * The outcome of an ask. `answered` and `nothing` settle an episode. `refused` holds for a while and for a scope.
+ * `paused` says nothing about the rule, only that the platform may not be asked now. `failed` is tried again with
+ * back-off.
  */
 export type AdviceOutcome =
   | { readonly kind: "answered" }
@@ -19,7 +20,7 @@ export type AdviceOutcome =
   | { readonly kind: "asking" }
   | {
       readonly kind: "refused" | "paused";
-      /** Whom else the answer speaks for: a plan is a zone's, a key or a rate limit the account's. */
+      /** The rules that the answer also applies to: a plan applies to a zone, a key or a rate limit to the account. */
       readonly scope: "rule" | "zone" | "account";
       readonly keepsMs: number;
       readonly reason: string;

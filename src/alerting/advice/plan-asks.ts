@@ -9,7 +9,7 @@ export interface OpenSpike extends AdvisedSpike {
 
 export interface AskPlan<Spike> {
   readonly asks: readonly Spike[];
-  /** Due as well, but beyond the budget of this hour. */
+  /** Also due, but beyond the budget of this hour. */
   readonly overBudget: number;
 }
 
@@ -17,8 +17,8 @@ export interface AskPlan<Spike> {
 const RANKS = ["info", "warning", "error", "critical"];
 
 /**
- * Which open spikes to ask about now: at most `atMost`, and no more asks in any hour than the budget, failed and lost
- * ones included. The most severe come first, then the newest.
+ * Returns the open spikes to ask about now: at most `atMost`, and no more asks in any hour than the budget, which
+ * failed and lost asks use as well. The most severe come first, then the newest.
  */
 export function planAsks<Spike extends OpenSpike>(input: {
   readonly spikes: readonly Spike[];

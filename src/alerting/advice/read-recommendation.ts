@@ -1,6 +1,6 @@
 import { MODEL_FAILED, NO_RECOMMENDATION } from "../../model/advice-row.ts";
 
-/** What an ask leaves in the database. */
+/** The result of an ask, as the database stores it. */
 export interface AdviceResult {
   readonly success: boolean;
   readonly text: string | null;
@@ -8,13 +8,13 @@ export interface AdviceResult {
 }
 
 const MAX_TEXT_CODE_POINTS = 20_000;
-/** Anything but control, format and white space: without one such character there is nothing to read. */
+/** Matches any character except control, format and white space characters; a text without one is empty. */
 const VISIBLE = /[^\p{C}\p{Z}]/u;
 
 /**
- * The platform's answer as it is stored: as received, cut to 20,000 code points, without NUL and broken surrogates,
- * which Postgres cannot hold. Nothing is escaped here; the text is hostile and every channel neutralises its own exit.
- * A text counts even where `success` is false: that flag alone is no failure (platform facts on error envelopes).
+ * Returns the platform's answer as it is stored: cut to 20,000 code points, without NUL and broken surrogates, which
+ * Postgres cannot store. Nothing is escaped here: the text is hostile, and every channel escapes it for its own format.
+ * A text counts even if `success` is false, because that flag alone is no failure (platform facts on error envelopes).
  */
 export function readRecommendation(answer: {
   readonly success: boolean;

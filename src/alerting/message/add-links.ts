@@ -4,15 +4,15 @@ import { matchesRule, matchesSubject } from "../../model/subject.ts";
 import type { LinkRule } from "../routing/routing.ts";
 import { fillTemplate, type LinkValues } from "./link-template.ts";
 
-/** Of what came before an attack, a dashboard should show this much. */
+/** How much time before an attack a dashboard should show. */
 const LEAD_MS = 3_600_000;
 const SAMPLE_RULE = "942100";
 
 type Links = AlertMessage["links"];
 
 /**
- * A message with the operator's links that are for it, filled in: the first five, in their order. One whose place this
- * alert has nothing for is left out. `atMs` is where the time of an alert that still fires ends.
+ * Returns a message with the operator's matching links, filled in: the first five, in their order. A link is left out
+ * if the alert has no value for one of its places. `atMs` is the end of the time range for an alert that still fires.
  */
 export function addLinks(message: AlertMessage, rules: readonly LinkRule[], atMs: number): AlertMessage {
   const values = valuesOf(message, atMs);
@@ -24,7 +24,7 @@ export function addLinks(message: AlertMessage, rules: readonly LinkRule[], atMs
   return { ...message, links };
 }
 
-/** Every link, filled in with values of an alert that it could be for: what a test shows. */
+/** Returns every link, filled in with values of an alert that it could match, for a test message. */
 export function sampleLinks(rules: readonly LinkRule[], zoneId: number, atMs: number): Links {
   const times = { startedAt: atMs, endedAt: null };
   return rules.flatMap((link) => {
@@ -39,7 +39,7 @@ function fill({ title, url: template }: LinkRule, values: LinkValues): Links {
   return url === null ? [] : [{ title, url }];
 }
 
-/** A message about many rules is meant by what means every one of them. */
+/** A matcher matches a message about many rules if it matches every one of them. */
 function isFor(matchers: LinkRule["matchers"], message: AlertMessage): boolean {
   const { kind, severity, zoneId, ruleId, members } = message;
   const subjects = members === undefined || members.length === 0 ? [{ zoneId, ruleId }] : members;
@@ -56,7 +56,7 @@ function valuesOf({ zoneId, ruleId, alertId, startedAt, endedAt }: Filling, atMs
   return {
     zone: zoneId === null ? null : String(zoneId),
     rule: ruleId,
-    // A rule of a flood has its message before it has its number.
+    // The message of a rule in a group is built before its alert has a number.
     alert: alertId === 0 ? null : String(alertId),
     from: from.toISOString(),
     to: to.toISOString(),

@@ -3,6 +3,7 @@ import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
 import type { AlertRecord, NotifyReason } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
+import { describeSources } from "./describe-sources.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
 import { silenceCommand } from "./silence-command.ts";
@@ -37,6 +38,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     ruleId: spike.ruleId,
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
+    ...describeFurther(spike),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
     windowMinutes,
@@ -60,6 +62,24 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     links: [],
     howToSilence: silenceCommand({ alertId, zoneId: spike.zoneId, ruleId: spike.ruleId }),
   });
+}
+
+/** What decided the severity of a rule's spike, or what the sources of a zone have in common. */
+function describeFurther({
+  sources,
+  gradedBy,
+  addresses,
+}: AlertSpike): Pick<AlertMessage, "unit" | "details"> {
+  if (sources != null)
+    return {
+      unit: describeSources(sources).unit,
+      details: [...describeSources(sources).details],
+    };
+  if (gradedBy === "addresses")
+    return { details: [`severity: few addresses (${addresses ?? 0}) send these events`] };
+  if (gradedBy === "both" && addresses != null)
+    return { details: [`severity: ${addresses} addresses send these events, far above the usual`] };
+  return {};
 }
 
 function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {

@@ -1,11 +1,14 @@
 import { digest } from "../../model/fingerprint.ts";
 
-/** The alert that a channel does not deliver; its name is in no other's. */
+/**
+ * Returns the fingerprint of the alert about a channel that does not deliver. No other alert's fingerprint contains its
+ * name.
+ */
 export function channelFingerprint(channel: string): string {
   return digest(["self", "channel", channel]);
 }
 
-/** What the other channels are told of one that fails. */
+/** Content of the alert about a channel that fails. */
 interface ChannelTrouble {
   readonly waiting: number;
   readonly givenUp: number;

@@ -1,6 +1,8 @@
+import { SOURCES_RULE } from "../../model/stored-sources.ts";
 import { nameZone } from "../../model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, isCalm } from "../alert-spike.ts";
+import { describeSources } from "./describe-sources.ts";
 import { ruleTitle } from "./rule-title.ts";
 
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -17,6 +19,7 @@ function round(value: number): string {
  * Holds the rule's id, which is the log's text.
  */
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
+  if (spike.kind === "sources") return headlineOfSources(spike, state);
   const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
   const subject = nameSeries(spike);
   if (state === "resolved")
@@ -31,12 +34,21 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
 }
 
+function headlineOfSources(spike: AlertSpike, state: AlertRecord["state"]): string {
+  const zone = nameZone(spike.zoneId, spike.zoneName);
+  if (spike.sources == null) return `sources of ${zone}`;
+  const { title, finding } = describeSources(spike.sources);
+  if (state === "resolved") return `${title} in ${zone}: back to normal, at most ${finding}`;
+  return `${title} in ${zone}: ${finding}`;
+}
+
 /** `SQL injection: rule 942100 in zone 101 (shop)`. */
 export function nameSeries({
   zoneId,
   zoneName,
   ruleId,
 }: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
+  if (ruleId === SOURCES_RULE) return `sources of ${nameZone(zoneId, zoneName)}`;
   const title = ruleTitle(ruleId);
   return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
 }

@@ -1,5 +1,5 @@
 import { MAX_URL_CHARS } from "../../model/alert-message.ts";
-/** What the operator wants on alerts: an address of theirs with places to fill in. */
+/** An address of the operator with places to fill in, shown in alerts. */
 export interface LinkTemplate {
   readonly title: string;
   readonly url: string;
@@ -21,7 +21,7 @@ export const PLACEHOLDERS = [
 ] as const;
 type Placeholder = (typeof PLACEHOLDERS)[number];
 
-/** Leaves room for what is filled in. */
+/** Leaves space for the values. */
 export const MAX_TEMPLATE_CHARS = 400;
 
 const PLACE = /\{([^{}]*)\}/g;
@@ -30,7 +30,7 @@ const ORIGIN = /^https?:\/\/[^/?#@\\{}]+(?=[/?#]|$)/i;
 /** Parsers take the encoded form for dots too. */
 const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
 
-/** What is wrong with a template, as a rule to be read after its value; null where nothing is. */
+/** Returns the rule that a template breaks, worded to follow the template's value; null if it breaks none. */
 export function findTemplateMistake(url: string): string | null {
   if (url.length > MAX_TEMPLATE_CHARS) return `must be at most ${MAX_TEMPLATE_CHARS} characters`;
   if (/[\s\p{C}\\]/u.test(url)) return "must not contain spaces, control characters or backslashes";
@@ -45,8 +45,8 @@ export function findTemplateMistake(url: string): string | null {
 }
 
 /**
- * The address with every place filled in, each value percent-encoded so that it stays the one piece it stands for. Null
- * where a value is missing, where a hostile one would lead to another path, and where it grew too long.
+ * Returns the address with every place filled in. Each value is percent-encoded, so it cannot change the address's
+ * structure. Null if a value is missing, if a hostile value would lead to another path, or if the address is too long.
  */
 export function fillTemplate(url: string, values: LinkValues): string | null {
   let isWhole = true;

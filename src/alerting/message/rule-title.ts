@@ -25,7 +25,10 @@ const FAMILIES: Readonly<Record<string, string>> = {
   980: "Anomaly score correlation",
 };
 
-/** What a managed rule is about; null for every other rule (a customer's own have long numbers without meaning). */
+/**
+ * Returns the subject of a managed rule; null for every other rule (a customer's own rules have long numbers without
+ * meaning).
+ */
 export function ruleTitle(ruleId: string | null): string | null {
   return ruleId !== null && /^9\d{5}$/.test(ruleId) ? (FAMILIES[ruleId.slice(0, 3)] ?? null) : null;
 }

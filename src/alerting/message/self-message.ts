@@ -5,8 +5,8 @@ import type { Severity } from "../../model/severity.ts";
 import type { ZoneFacts } from "../../model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 
-/** What Longwatch says about itself. */
-export interface SelfNews {
+/** Content of a message about Longwatch itself. */
+export interface SelfMessageFacts {
   readonly alertId: number;
   readonly fingerprint: string;
   /** After the transition. */
@@ -19,9 +19,9 @@ export interface SelfNews {
   readonly headline: string;
 }
 
-/** The message of one transition of an alert that no events are behind. */
-export function buildSelfMessage(news: SelfNews): AlertMessage {
-  const { alert, fingerprint, zone, ...given } = news;
+/** Builds the message of one transition of an alert that has no events. */
+export function buildSelfMessage(facts: SelfMessageFacts): AlertMessage {
+  const { alert, fingerprint, zone, ...given } = facts;
   return alertMessage.parse({
     ...given,
     ...zone,

@@ -1,11 +1,11 @@
-/** A message is read on any machine: it names the program, and the terminal says how the program is called there. */
+/** The program's name is fixed, because a message is read on any machine; the terminal prints how to call it there. */
 export const LONGWATCH = "longwatch";
 const MAX_RULE_CHARS = 100;
 
 /**
- * The command that silences exactly this alert's rule, to be copied into a shell. The rule's id is the log's text: it is
- * quoted; where a channel would have to change it to show it, or where it would read as a family of rules (`942*`), the
- * command names the alert instead.
+ * Returns the command that silences exactly this alert's rule, to be copied into a shell. The rule's id is hostile text
+ * from an event, so it is quoted. If a channel would have to change the id to show it, or if the id reads as a family
+ * of rules (`942*`), the command names the alert instead.
  */
 export function silenceCommand(alert: {
   readonly alertId: number;
@@ -28,7 +28,7 @@ function canBeTyped(ruleId: string): boolean {
   );
 }
 
-/** One word for a POSIX shell: nothing inside single quotes means anything but the quote itself. */
+/** Returns the text as one word of a POSIX shell. Inside single quotes only the quote itself has a meaning. */
 function quoteForShell(text: string): string {
   return /^[\w.,:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

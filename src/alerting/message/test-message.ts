@@ -3,8 +3,8 @@ import { digest } from "../../model/fingerprint.ts";
 import { buildSelfMessage } from "./self-message.ts";
 
 /**
- * What a channel is sent to try it out: the first transition of an alert that does not exist, or its end, for receivers
- * that would otherwise keep it open. Each `nowMs` is another episode.
+ * Returns the message that tests a channel: the first transition of an alert that does not exist, or its resolve, for
+ * receivers that would otherwise keep it open. Each `nowMs` is another episode.
  */
 export function buildTestMessage(channel: string, nowMs: number, reason: "first" | "resolved"): AlertMessage {
   const isOver = reason === "resolved";

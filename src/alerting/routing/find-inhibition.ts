@@ -3,8 +3,8 @@ import { matchesSubject } from "../../model/subject.ts";
 import type { Inhibition, Label } from "./routing.ts";
 
 /**
- * The inhibition that keeps `subject` from the channels while `firing` is so; null when there is none. What is source
- * and target of the same inhibition is not held back by its like: two of them would silence each other.
+ * Returns the inhibition that mutes `subject` while the `firing` alerts fire; null if there is none. An alert that is
+ * both source and target of an inhibition is not muted by another such alert: two of them would mute each other.
  */
 export function findInhibition(
   inhibitions: readonly Inhibition[],

@@ -3,9 +3,10 @@ import { matchesSubject } from "../../model/subject.ts";
 import type { Route } from "./routing.ts";
 
 /**
- * The routes that speak for a subject, as Alertmanager's tree has it: children in order, the first that matches and
- * after it, for as long as `continue` says so, the next; a route none of whose children matches speaks for itself. The
- * root takes what nobody else does. At least one. `visit` is called for every route that is tried.
+ * Returns the routes of a subject, as Alertmanager does: children in order, the first that matches and, while
+ * `continue` is set, the next that match. If none of a route's children matches, the route itself applies. The root
+ * applies if no other route does, so the result has at least one route. `visit` is called for every route that is
+ * tried.
  */
 export function pickRoutes(
   root: Route,

@@ -2,7 +2,7 @@ import type { Subject } from "../../model/subject.ts";
 import { matchesSubject } from "../../model/subject.ts";
 import { type QuietHours, WEEKDAYS, type Weekday } from "./routing.ts";
 
-/** Those of `channels` that are not to be woken for this subject now. */
+/** Returns the channels of `channels` that are in quiet hours for this subject now. */
 export function findQuietChannels(
   quietHours: readonly QuietHours[],
   subject: Subject,
@@ -20,7 +20,7 @@ export function findQuietChannels(
   return new Set(channels.filter(isHeld));
 }
 
-/** By the wall clock: a night keeps its hours when summer time begins or ends in it. */
+/** Uses the wall clock: quiet hours keep their times if summer time begins or ends during them. */
 export function isQuiet({ timeZone, days, fromMinute, toMinute }: QuietHours, nowMs: number): boolean {
   const { weekday, minute } = readWallClock(timeZone, nowMs);
   if (fromMinute < toMinute) return days.includes(weekday) && minute >= fromMinute && minute < toMinute;

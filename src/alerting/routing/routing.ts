@@ -31,7 +31,7 @@ export interface Route {
 export interface Inhibition {
   readonly source: SubjectMatchers;
   readonly target: SubjectMatchers;
-  /** In which both must agree. */
+  /** Labels that both alerts must have in common. */
   readonly equal: readonly Label[];
 }
 
@@ -41,23 +41,23 @@ export type Weekday = (typeof WEEKDAYS)[number];
 /** Times of the wall clock in `timeZone`, minutes after midnight, [from, to); over midnight where `to` is not later. */
 export interface QuietHours {
   readonly timeZone: string;
-  /** Of the evening on which they begin. */
+  /** Days on whose evening the quiet hours begin. */
   readonly days: readonly Weekday[];
   readonly fromMinute: number;
   readonly toMinute: number;
-  /** Null: all. */
+  /** Null: all channels. */
   readonly channels: readonly string[] | null;
   readonly matchers: SubjectMatchers;
   readonly critical: "tell" | "hold";
 }
 
-/** A link for the messages of whatever its matchers match. */
+/** A link for the messages that its matchers match. */
 export interface LinkRule extends LinkTemplate {
   readonly matchers: SubjectMatchers;
 }
 
 export interface Routing {
-  /** Names of every configured channel, routed to or not. */
+  /** Names of every configured channel, whether a route names it or not. */
   readonly channels: readonly string[];
   readonly root: Route;
   readonly inhibitions: readonly Inhibition[];
@@ -68,7 +68,7 @@ export interface Routing {
   readonly zones?: Zones;
 }
 
-/** What a route that says nothing about it does. */
+/** Timing of a route that does not set its own. */
 export const DEFAULT_TIMING: Timing = {
   groupBy: ["zone"],
   groupFrom: 5,
@@ -77,7 +77,7 @@ export const DEFAULT_TIMING: Timing = {
   repeatIntervalMs: 4 * 60 * MINUTE_MS,
 };
 
-/** Without a routing file: everything to every channel, at once. */
+/** Routing without a routing file: every alert to every channel, at once. */
 export function routeToAll(channels: readonly string[]): Routing {
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
   const root = { matchers: {}, channels, timing, continue: false, routes: [] };

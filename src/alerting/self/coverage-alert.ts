@@ -4,11 +4,11 @@ import { isGraver, type Severity } from "../../model/severity.ts";
 import { gravestSeverity } from "../alert-history.ts";
 import { type AlertRecord } from "../alert-record.ts";
 
-/** Without a new gap for this long the outage that caused them is over. */
+/** The outage that caused the gaps is over if no new gap has come for this long. */
 const QUIET_MS = HOUR_MS;
-/** Gaps that nobody was told of are told late, for this long. */
-const TOLD_LATE_MS = 24 * HOUR_MS;
-/** A zone that is watched for the first time begins with hours that expire soon. */
+/** Gaps that no alert has reported are reported late, up to this age. */
+const LATE_GAPS_MS = 24 * HOUR_MS;
+/** The first hours of a newly watched zone expire soon, so they raise no alert. */
 const FIRST_COPY_MS = HOUR_MS;
 const WARNING_HOURS = 24;
 const ERROR_HOURS = 12;
@@ -38,8 +38,8 @@ export interface CoverageNews {
 }
 
 /**
- * What to say of a zone's gaps: one alert for a whole outage, that closes when no gap has come for an hour. Null when
- * there is nothing to say and nothing open. `alert` is the newest of the zone's gap alerts.
+ * Returns what to report about a zone's gaps; null if there is nothing to report and no open alert. One whole outage
+ * has one alert, which is resolved when no gap has come for an hour. `alert` is the newest of the zone's gap alerts.
  */
 export function assessGaps(
   nowMs: number,
@@ -48,9 +48,9 @@ export function assessGaps(
   batches: readonly GapBatch[],
 ): CoverageNews | null {
   const isOpen = alert !== null && alert.state !== "resolved";
-  // Those of the quiet time before a resolve were not there when it was decided.
-  const told = alert?.resolvedAtMs == null ? nowMs - TOLD_LATE_MS : alert.resolvedAtMs - QUIET_MS;
-  const since = isOpen ? alert.firedAtMs - 1 : told;
+  // Gaps of the quiet time before a resolve were not stored when it was decided.
+  const reportedUntil = alert?.resolvedAtMs == null ? nowMs - LATE_GAPS_MS : alert.resolvedAtMs - QUIET_MS;
+  const since = isOpen ? alert.firedAtMs - 1 : reportedUntil;
   const fresh = batches.filter(({ decidedAt }) => decidedAt > since);
   const [first] = fresh;
   if (first === undefined && !isOpen) return null;
@@ -76,21 +76,24 @@ function toText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace("T", " ");
 }
 
-export interface LossStanding {
-  /** Until the platform begins to forget the oldest undecided hour; null when there is none. */
+export interface LossState {
+  /** Until the platform begins to delete the oldest undecided hour; null if there is none. */
   readonly hoursLeft: number | null;
   /** When the first hour of the zone was decided; epoch ms, null before that. */
   readonly watchedSince: number | null;
-  /** The zone's gap alert has paged for the same outage, or is about to. */
-  readonly isGapTold: boolean;
+  /** Whether the zone's gap alert has notified of the same outage, or is about to. */
+  readonly isGapReported: boolean;
 }
 
-/** What to say of hours that are about to be lost; null when nothing. `alert` is the newest of its kind. */
+/**
+ * Returns what to report about hours that are about to be lost; null if there is nothing. `alert` is the newest of its
+ * kind.
+ */
 export function assessLoss(
   nowMs: number,
   zoneId: number,
   alert: AlertRecord | null,
-  { hoursLeft, watchedSince, isGapTold }: LossStanding,
+  { hoursLeft, watchedSince, isGapReported }: LossState,
 ): CoverageNews | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = hoursLeft === null ? null : rateLoss(hoursLeft);
@@ -106,7 +109,7 @@ export function assessLoss(
     return { reason, severity, headline, openedAtMs };
   }
   const isFirstCopy = watchedSince === null || nowMs - watchedSince < FIRST_COPY_MS;
-  return isFirstCopy || isGapTold ? null : { reason: "first", severity, headline, openedAtMs };
+  return isFirstCopy || isGapReported ? null : { reason: "first", severity, headline, openedAtMs };
 }
 
 function rateLoss(hoursLeft: number): Severity | null {

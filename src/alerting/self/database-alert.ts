@@ -6,13 +6,13 @@ import { buildSelfMessage } from "../message/self-message.ts";
 export interface DatabaseTrouble {
   /** Epoch ms. */
   readonly sinceMs: number;
-  /** What is wrong and what it means, one line. */
+  /** The problem and its consequence, in one line. */
   readonly headline: string;
 }
 
 /**
- * Returns the message about a database that cannot take the alert itself: that it failed, or with `resolvedAtMs` that it
- * works again. No row is behind it, so its alert has no number.
+ * Returns the message about a database that cannot store the alert itself: that the database failed, or with
+ * `resolvedAtMs` that it works again. The alert has no row, so it has no number.
  */
 export function buildDatabaseMessage(trouble: DatabaseTrouble, resolvedAtMs: number | null): AlertMessage {
   const isOver = resolvedAtMs !== null;

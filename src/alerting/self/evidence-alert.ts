@@ -3,7 +3,7 @@ import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
-/** A route may be suspect for a moment; looks that agree for ten minutes clear it. */
+/** A route may be suspect for a moment; comparisons that agree for ten minutes clear it. */
 const SUSPECT_MS = 15 * 60_000;
 /** A reopened hour is usually repaired and sealed again within one cycle. */
 const REOPENED_MS = HOUR_MS;
@@ -22,7 +22,10 @@ export interface SuspectRoute {
   readonly reason: string;
 }
 
-/** What to report about a platform that answers incompletely; null when there is nothing. `alert` is the newest of its kind. */
+/**
+ * Returns what to report about a platform that answers incompletely; null if there is nothing. `alert` is the newest of
+ * its kind.
+ */
 export function assessSuspicion(
   nowMs: number,
   zoneId: number,
@@ -49,7 +52,9 @@ export interface ReopenedHour {
   readonly reason: string;
 }
 
-/** What to report about hours that stay reopened; null when there is nothing. `alert` is the newest of its kind. */
+/**
+ * Returns what to report about hours that stay reopened; null if there is nothing. `alert` is the newest of its kind.
+ */
 export function assessReopened(
   nowMs: number,
   zoneId: number,

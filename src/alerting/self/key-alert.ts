@@ -2,14 +2,14 @@ import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
-/** What is held back of one zone because the pseudonym key is missing. */
+/** Events of one zone that are held back because the pseudonym key is missing. */
 interface HeldBack {
   readonly zoneId: number;
   readonly events: number;
 }
 
 export interface KeyStatus {
-  /** What a running process says of the key; null where nothing is wrong. */
+  /** The problem of the key that a running process reports; null if there is none. */
   readonly problem: string | null;
   readonly held: readonly HeldBack[];
 }
@@ -19,8 +19,8 @@ export function keyFingerprint(): string {
 }
 
 /**
- * Returns what to say of the pseudonym key; null when nothing is wrong and nothing is open. `alert` is the newest of its
- * kind. Held events alone are no reason for an alert: they are judged within a minute after the key is back.
+ * Returns what to report about the pseudonym key; null if there is no problem and no open alert. `alert` is the newest
+ * of its kind. Held events alone raise no alert: they are judged within a minute after the key is back.
  */
 export function assessKey(
   nowMs: number,

@@ -3,8 +3,8 @@ import type { AlertRecord } from "../alert-record.ts";
 import type { CoverageNews } from "./coverage-alert.ts";
 
 /**
- * A key that is being changed is refused for a moment, on one replica before the other; and where one of the two routes is
- * refused for another reason, the other one is answered every minute.
+ * While a key is being changed, the platform refuses it for a moment, on one replica before the other. If one of the
+ * two routes is refused for another reason, the platform still answers the other route every minute.
  */
 const REFUSED_GRACE_MS = 2 * 60_000;
 const QUIET_MS = 20 * 60_000;
@@ -17,8 +17,8 @@ export function quietFingerprint(zoneId: number): string {
   return digest(["self", "quiet", zoneId]);
 }
 
-/** What is known of a zone; times in epoch ms, null where it has not happened. */
-export interface ZoneStanding {
+/** What the database records about a zone; times in epoch ms, null if it has not happened. */
+export interface PolledZone {
   readonly zoneId: number;
   readonly watchedSince: number | null;
   readonly answeredAt: number | null;
@@ -27,30 +27,30 @@ export interface ZoneStanding {
   readonly polledThrough: number | null;
 }
 
-/** How long a zone may go without a poll that reached its end; the settings may ask for fewer than one in 20 minutes. */
+/** Returns how long a zone may go without a completed poll. The settings may ask for fewer than one in 20 minutes. */
 export function quietLimit(pollEveryMs: number): number {
   return Math.max(QUIET_MS, 3 * pollEveryMs);
 }
 
-/** Refused for a while, and not answered since. */
-function isRefused({ answeredAt, refusedSince }: ZoneStanding, nowMs: number): boolean {
+/** Whether the platform has refused the zone for a while and not answered since. */
+function isRefused({ answeredAt, refusedSince }: PolledZone, nowMs: number): boolean {
   if (refusedSince === null || nowMs - refusedSince < REFUSED_GRACE_MS) return false;
   return answeredAt === null || answeredAt < refusedSince;
 }
 
 /** Whether this zone's events arrive. */
-export function isPolled(zone: ZoneStanding, nowMs: number, limitMs: number): boolean {
+export function isPolled(zone: PolledZone, nowMs: number, limitMs: number): boolean {
   return !isRefused(zone, nowMs) && zone.polledThrough !== null && nowMs - zone.polledThrough <= limitMs;
 }
 
 /**
- * What to say of an access key that the platform refuses: one alert whatever the number of zones, because there is one key.
- * Null when there is nothing to say and nothing open. `alert` is the newest of its kind.
+ * Returns what to report about an access key that the platform refuses; null if there is nothing to report and no open
+ * alert. There is one alert whatever the number of zones, because there is one key. `alert` is the newest of its kind.
  */
 export function assessCredentials(
   nowMs: number,
   alert: AlertRecord | null,
-  zones: readonly ZoneStanding[],
+  zones: readonly PolledZone[],
 ): CoverageNews | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const refused = zones.filter((zone) => isRefused(zone, nowMs));
@@ -66,11 +66,14 @@ export function assessCredentials(
   return { reason: isOpen ? "none" : "first", severity, headline, openedAtMs };
 }
 
-/** What to say of a zone that nothing was polled of for `limitMs`. Where the key is the cause, that is told instead. */
+/**
+ * Returns what to report about a zone that was not polled for `limitMs`. If the platform refuses the key, only the
+ * alert about the key is raised.
+ */
 export function assessQuiet(
   nowMs: number,
   alert: AlertRecord | null,
-  zone: ZoneStanding,
+  zone: PolledZone,
   limitMs: number,
 ): CoverageNews | null {
   const { zoneId, polledThrough, watchedSince } = zone;

@@ -17,15 +17,16 @@ interface Asked {
   readonly field?: unknown;
   readonly op?: unknown;
   readonly value?: unknown;
+  readonly not?: unknown;
 }
 
 /** Returns how many tests the filters require per event. A duplicate value or filter counts once. */
 export function countTests(filters: readonly Asked[]): number {
   const counted = new Set<string>();
   let tests = 0;
-  for (const { field, op, value } of filters) {
+  for (const { field, op, value, not } of filters) {
     const values = new Set<unknown>(Array.isArray(value) ? value : []);
-    const name = JSON.stringify([field, op, ...values]);
+    const name = JSON.stringify([field, op, not, ...values]);
     if (counted.has(name)) continue;
     counted.add(name);
     tests += op === "eq" || op === "in" ? Math.ceil(values.size / EQUALS_PER_TEST) : values.size;

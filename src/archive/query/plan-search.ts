@@ -11,6 +11,8 @@ const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
 interface Clause {
   readonly columns: readonly (Dimension | "message")[];
   readonly tests: readonly TextTest[];
+  /** The condition holds if no column passes a test. */
+  readonly isNegated?: true;
 }
 
 /** A search in the form in which it runs: every clause must hold. */
@@ -34,10 +36,13 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
   const asked: Clause[] = filters.map((filter) => ({
     columns: [filter.field],
     tests: isMany ? joinTests(toTests(filter)) : toTests(filter),
+    ...(filter.not === true ? { isNegated: true } : {}),
   }));
   const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
-  const clauses = asked.filter(({ tests }) => !tests.some(({ kind }) => kind === "anything"));
+  const clauses = asked.filter(
+    ({ tests, isNegated }) => isNegated === true || !tests.some(({ kind }) => kind === "anything"),
+  );
   return {
     from,
     to,

@@ -27,11 +27,13 @@ type Reader = ReturnType<typeof createReader>;
 /**
  * Reads a search or export body (platform API spec 2.3 and 2.6). `pageSize` is clamped to 1..500 (50 when unset),
  * `buckets` to 0..500 and `page` to 0 or more. An empty `groupBy` means flat rows, and a repeated dimension counts
- * once. All other mistakes are reported together. The caller checks how far back a window may reach.
+ * once. All mistakes are reported together. The caller checks how far back a window may reach. With `allowsNot` a filter
+ * may have the member `not`, which the platform does not know.
  */
 export function readSearch(
   body: unknown,
   kind: "search" | "export",
+  { allowsNot = false }: { readonly allowsNot?: boolean } = {},
 ): { readonly search: Search } | { readonly mistakes: Mistakes } {
   // Fields have the caller's names, and one may be called __proto__.
   const mistakes = Object.create(null) as Mistakes;
@@ -43,7 +45,7 @@ export function readSearch(
   // The order of the calls is the order of the reported mistakes.
   const window = readWindow(reader, body);
   const query = reader.text("query", body["query"]);
-  const filters = readFilters(reader, body["filters"]);
+  const filters = readFilters(reader, body["filters"], allowsNot);
   const asked = kind === "search" ? body : {};
   const search: Search = {
     ...window,
@@ -64,19 +66,24 @@ function readWindow(reader: Reader, body: Record<string, unknown>): Pick<Search,
   return { from, to };
 }
 
-function readFilters(reader: Reader, value: unknown): Filter[] {
+function readFilters(reader: Reader, value: unknown, allowsNot: boolean): Filter[] {
   const items = reader.list("filters", value);
   if (items.length > MAX_FILTERS) reader.wrong("filters", items, `must hold at most ${MAX_FILTERS} filters`);
-  return items.slice(0, MAX_FILTERS).flatMap((item, index) => readFilter(reader, `filters[${index}]`, item));
+  const members = allowsNot ? [...FILTER_MEMBERS, "not"] : FILTER_MEMBERS;
+  return items
+    .slice(0, MAX_FILTERS)
+    .flatMap((item, index) => readFilter(reader, `filters[${index}]`, item, members));
 }
 
-function readFilter(reader: Reader, path: string, value: unknown): Filter[] {
+const FILTER_MEMBERS: readonly string[] = ["field", "op", "value"];
+
+function readFilter(reader: Reader, path: string, value: unknown, members: readonly string[]): Filter[] {
   if (!isObject(value)) {
     reader.wrong(path, value, "must be an object with field, op and value");
     return [];
   }
-  reader.refuseOthers(value, ["field", "op", "value"], `${path}.`);
-  const { field } = value;
+  reader.refuseOthers(value, members, `${path}.`);
+  const { field, not } = value;
   const op = OPERATORS.find((known) => known === value["op"]);
   if (!isDimension(field)) reader.wrong(`${path}.field`, field, `must be one of ${DIMENSIONS.join(", ")}`);
   if (op === undefined) {
@@ -84,8 +91,12 @@ function readFilter(reader: Reader, path: string, value: unknown): Filter[] {
   } else if (op === "cidr" && field !== "ip") {
     reader.wrong(`${path}.op`, op, "cidr applies to the field ip only");
   }
+  if (members.includes("not") && not !== undefined && typeof not !== "boolean")
+    reader.wrong(`${path}.not`, not, "must be true or false");
   const texts = readValues(reader, `${path}.value`, value["value"], op === "cidr");
-  return isDimension(field) && op !== undefined ? [{ field, op, value: texts }] : [];
+  return isDimension(field) && op !== undefined
+    ? [{ field, op, value: texts, ...(not === true ? { not } : {}) }]
+    : [];
 }
 
 function readValues(reader: Reader, path: string, value: unknown, areNetworks: boolean): string[] {

@@ -17,6 +17,8 @@ type Operator = (typeof OPERATORS)[number];
 
 /** One clause; several values mean any of them. */
 export interface Filter {
+  /** The events that the clause does not match. An extension of the platform's search. */
+  readonly not?: true;
   readonly field: Dimension;
   readonly op: Operator;
   readonly value: readonly string[];

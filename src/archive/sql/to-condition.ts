@@ -22,9 +22,13 @@ export function toTimeCondition({ from, to }: Span): Piece {
 /** Returns the condition for events that pass every clause. A null counts as ''. */
 export function toClauses({ clauses }: Pick<SearchPlan, "clauses">): Piece {
   return and(
-    clauses.map(({ columns, tests }) =>
-      or(columns.flatMap((column) => tests.map((test) => toTest(SEARCH_COLUMNS[column], test)))),
-    ),
+    clauses.map(({ columns, tests, isNegated }) => {
+      const passes = or(
+        columns.flatMap((column) => tests.map((test) => toTest(SEARCH_COLUMNS[column], test))),
+      );
+      // A test of an absent text is neither true nor false.
+      return isNegated === true ? duck`coalesce(not (${passes}), true)` : passes;
+    }),
   );
 }
 

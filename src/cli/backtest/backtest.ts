@@ -2,16 +2,19 @@ import type { Command } from "commander";
 import type { Config } from "../../config/config.ts";
 import type { BacktestReport } from "../../detection/backtest/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "../../detection/policy.ts";
+import { replayStore, type StoredReplay } from "../../operations/replay-store.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { requireRule, requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { describeEvents, toEventsJson } from "./describe-events.ts";
 import { describeReport, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
+import { replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
-import { replayStore, type StoredReplay } from "./replay-store.ts";
 import { writeAlertMinutes } from "./write-alert-minutes.ts";
+import { writeEpisodes } from "./write-episodes.ts";
 
 const HELP = `
 The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
@@ -19,15 +22,22 @@ second at which the minute starts. Minutes without events need no row. If the ro
 order, the command sorts them in memory. Counts before --start are history. An alert lasts from the minute that reached
 its threshold to the last minute that was not quiet. The 15 quiet minutes that close an alert are not counted.
 
+With --events the file has one row per event and the header zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action. The
+timestamps are epoch seconds, ascending within a zone. A file whose name ends in .gz is decompressed. Rules and sources
+are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per alert:
+zone,kind,key,severity,start,end.
+
 Examples:
   npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv
   npm run -s longwatch -- backtest --counts counts.csv --z 4.5 --start 2026-11-08 --json
+  npm run -s longwatch -- backtest --events events.csv.gz --alerts alerts.csv
   npm run -s longwatch -- backtest --zone 101 --rule 942100 --days 14 --z 3`;
 
 /** `longwatch backtest`: shows the alerts that the detector would have raised, at any z, for a file of counts or the stored history. */
 export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand("backtest", "Show which alerts the spike detector would have raised.", HELP, io)
     .option("--counts <file>", "CSV file of counts per series and minute")
+    .option("--events <file>", "CSV file of events; .gz is decompressed")
     .option("--start <time>", "start of the replay: epoch seconds or ISO-8601 (default: the first count)")
     .option("--end <time>", "end of the replay, exclusive (default: the last count)")
     .option("--zone <id>", "replay the stored counts of this shield zone")
@@ -35,7 +45,7 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
     .option("--days <count>", "replay this many days up to now (default: 7)")
     .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
     .option("--floor <count>", `the fewest events that a spike needs (default: ${FLOOR})`)
-    .option("--alerts <file>", "write series,timestamp of every minute in alert to this file")
+    .option("--alerts <file>", "write every minute in alert, or with --events every alert, to this file")
     .option("--json", "print the summary and the alerts as JSON")
     .action(
       storeAction<BacktestFlags>(io, async (flags, read) => {
@@ -43,6 +53,13 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
         const asked = readBacktestFlags(read, flags, now);
         if (asked === undefined) return;
         const { source, ...policy } = asked;
+        if (source.kind === "events") {
+          const replayed = await replayEvents(source.path, policy, io.stderr);
+          if (flags.alerts !== undefined) await writeEpisodes(flags.alerts, replayed);
+          if (flags.json === true) await writeJson(io.stdout, toEventsJson(replayed, policy));
+          else await writeOut(io.stdout, describeEvents(replayed));
+          return;
+        }
         const report =
           source.kind === "file"
             ? await replayFile(source.path, { ...policy, ...source }, io.stderr)

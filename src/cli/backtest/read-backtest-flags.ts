@@ -5,6 +5,7 @@ import { readZone } from "../options/read-span.ts";
 
 export interface BacktestFlags {
   readonly counts?: string;
+  readonly events?: string;
   readonly zone?: string;
   readonly rule?: string;
   readonly days?: string;
@@ -16,7 +17,7 @@ export interface BacktestFlags {
   readonly json?: true;
 }
 
-/** The counts to replay: a file, or the stored counts of a zone. Minutes are numbered since the epoch. */
+/** What to replay: a file of counts or of events, or the stored counts of a zone. Minutes are numbered since the epoch. */
 export type BacktestSource =
   | {
       readonly kind: "file";
@@ -24,6 +25,7 @@ export type BacktestSource =
       readonly startMinute?: number;
       readonly endMinute?: number;
     }
+  | { readonly kind: "events"; readonly path: string }
   | {
       readonly kind: "store";
       readonly zoneId: number;
@@ -45,7 +47,12 @@ export function readBacktestFlags(
 ): { source: BacktestSource; z: number; floor: number } | undefined {
   const z = readZ(read, flags.z);
   const floor = readFloor(read, flags.floor);
-  const source = flags.counts === undefined ? readStored(read, flags) : readFile(read, flags, nowMs);
+  const source =
+    flags.events !== undefined
+      ? readEventsFlag(read, flags)
+      : flags.counts === undefined
+        ? readStored(read, flags)
+        : readFile(read, flags, nowMs);
   read.finish();
   return z === undefined || floor === undefined || source === undefined ? undefined : { source, z, floor };
 }
@@ -62,6 +69,13 @@ function readFloor(read: FlagReader, text: string | undefined): number | undefin
   return floor >= 1 && floor <= MAX_FLOOR
     ? floor
     : read.wrong("floor", text, `a whole number from 1 to ${MAX_FLOOR}`);
+}
+
+function readEventsFlag(read: FlagReader, flags: BacktestFlags): BacktestSource | undefined {
+  for (const other of ["counts", "zone", "rule", "days", "start", "end"] as const)
+    if (flags[other] !== undefined) read.wrong(other, flags[other], "left out if --events is given");
+  const path = read.required("events", flags.events, "a CSV file");
+  return path === undefined ? undefined : { kind: "events", path };
 }
 
 function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource | undefined {
@@ -82,7 +96,8 @@ function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): Backte
 }
 
 function readStored(read: FlagReader, flags: BacktestFlags): BacktestSource | undefined {
-  if (flags.zone === undefined) return read.wrong("counts", undefined, "a CSV file, unless --zone is given");
+  if (flags.zone === undefined)
+    return read.wrong("counts", undefined, "a CSV file, unless --events or --zone is given");
   for (const other of ["start", "end"] as const)
     if (flags[other] !== undefined) read.wrong(other, flags[other], "left out with --zone; use --days");
   const zoneId = readZone(read, { zone: flags.zone }, true);

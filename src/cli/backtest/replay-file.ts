@@ -1,14 +1,12 @@
-import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
 import {
   type BacktestOptions,
   type BacktestReport,
   createBacktest,
 } from "../../detection/backtest/backtest.ts";
-import { toError, UsageError } from "../../lib/errors.ts";
-import { count, createProgressLine, drawBar } from "../../lib/progress-bar.ts";
+import { UsageError } from "../../lib/errors.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readCounts, type TakeRow } from "./read-counts.ts";
+import { readInput } from "./read-input.ts";
 import { createRowSorter } from "./row-sorter.ts";
 
 /**
@@ -39,35 +37,11 @@ export async function replayFile(
   return sorted.report();
 }
 
-async function readFile(path: string, stderr: StoreIo["stderr"], take: TakeRow): Promise<void> {
-  const line = createProgressLine(stderr);
-  let rows = 0;
-  let mistakes: string[];
-  try {
-    const { size } = await stat(path);
-    const chunks = watchChunks(createReadStream(path, { highWaterMark: 1 << 18 }), (bytes) =>
-      line.update(`${drawBar(size > 0 ? bytes / size : 0)}  ${count(rows)} rows`),
-    );
-    mistakes = await readCounts(chunks, (series, minute, events) => {
-      rows += 1;
+function readFile(path: string, stderr: StoreIo["stderr"], take: TakeRow): Promise<void> {
+  return readInput({ flag: "--counts", path, stderr }, (chunks, onRow) =>
+    readCounts(chunks, (series, minute, events) => {
+      onRow();
       return take(series, minute, events);
-    });
-  } catch (thrown) {
-    throw new UsageError([`--counts "${path}" must be a file that can be read: ${toError(thrown).message}`]);
-  } finally {
-    line.clear();
-  }
-  if (mistakes.length > 0) throw new UsageError(mistakes);
-}
-
-/** Reports progress after every 16th chunk, so that a fast disk does not redraw the line too often. */
-async function* watchChunks(chunks: AsyncIterable<Buffer>, update: (bytes: number) => void) {
-  let bytes = 0;
-  let pieces = 0;
-  for await (const chunk of chunks) {
-    yield chunk;
-    bytes += chunk.length;
-    pieces += 1;
-    if (pieces % 16 === 0) update(bytes);
-  }
+    }),
+  );
 }

@@ -7,12 +7,12 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
+import { testChannel } from "../../operations/test-channel.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
-import { testChannel } from "./test-channel.ts";
 
 const LIST_HELP = `
 Examples:

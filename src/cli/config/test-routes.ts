@@ -1,15 +1,11 @@
 import type { Command } from "commander";
-import { readRaisableSpikes } from "../../../db/alerting/alerts.ts";
-import type { Queryable } from "../../../db/client.ts";
-import { readActiveSilences } from "../../../jobs/alerting/read-active-silences.ts";
-import { toAlertSpike } from "../../alerting/alert-spike.ts";
-import type { Context } from "../../alerting/assess.ts";
-import { type ExplainedAlert, explainAlert } from "../../alerting/explain-alert.ts";
+import type { ExplainedAlert } from "../../alerting/explain-alert.ts";
 import type { Routing } from "../../alerting/routing/routing.ts";
 import type { Config } from "../../config/config.ts";
-import { findChannel } from "../../delivery/channels/registry.ts";
+import type { Log } from "../../lib/log.ts";
 import { severities } from "../../model/alert-message.ts";
 import type { Subject } from "../../model/subject.ts";
+import { explainRouting, readLiveState } from "../../operations/explain-routing.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -17,7 +13,7 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { describeExplained } from "./describe-explained.ts";
 
-const KINDS = ["spike", "new-rule", "self"] as const;
+const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const MAX_RULE_CHARS = 255;
 
 const HELP = `
@@ -49,7 +45,7 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
     .option("--zone <zone>", "the shield zone, by number or by name (required, except with --kind self)")
     .option("--rule <id>", "the rule (required, except with --kind self)")
     .option("--severity <name>", "info, warning, error or critical (required)")
-    .option("--kind <name>", "spike, new-rule or self (default: spike)")
+    .option("--kind <name>", "spike, new-rule, sources or self (default: spike)")
     .option("--at <time>", "when: ISO-8601, epoch ms, relative such as +8h (default: now)")
     .option("--live", "also apply the silences and the spikes in the database")
     .option("--json", "print JSON")
@@ -62,13 +58,13 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
         read.finish();
         const seen =
           flags.live === true
-            ? await withStore(config, ({ db }) => readLive(db, io, nowMs))
+            ? await withStore(config, ({ db }) => readLiveState(db, createWarning(io), nowMs))
             : { silences: [], firing: [] };
-        const kinds = new Map(config.alerting.channels.map(({ name, kind }) => [name, kind]));
-        const ofChannel = (channel: string) =>
-          findChannel(kinds.get(channel))?.capabilities.laterTransitions ?? "post-anew";
-        const context: Context = { nowMs, routing, asks: [], laterMessageOf: ofChannel, ...seen };
-        const explained = explainAlert(subject, context);
+        const explained = explainRouting(
+          subject,
+          { routing, channels: config.alerting.channels, nowMs },
+          seen,
+        );
         const facts = { subject, nowMs, isLive: flags.live === true, zones: routing.zones };
         if (flags.json === true)
           await writeJson(io.stdout, { at: new Date(nowMs).toISOString(), subject, ...explained });
@@ -100,16 +96,8 @@ function readSubject(read: FlagReader, flags: Flags, { zones = {} }: Routing): S
   return { kind: kind ?? "spike", zoneId, ruleId: flags.rule ?? null, severity: severity ?? "info" };
 }
 
-async function readLive(
-  db: Queryable,
-  io: StoreIo,
-  nowMs: number,
-): Promise<Pick<Context, "silences" | "firing">> {
-  const log = {
-    warn: (facts: object, text: string) =>
-      void io.stderr.write(`longwatch config routes test: ${text} ${JSON.stringify(facts)}\n`),
-  };
-  const spikes = (await readRaisableSpikes(db, { closedAfterMs: nowMs })).map((spike) => toAlertSpike(spike));
-  const firing = spikes.filter(({ closedAtMs }) => closedAtMs === null);
-  return { silences: await readActiveSilences(db, log as never, nowMs), firing };
+function createWarning({ stderr }: StoreIo): Pick<Log, "warn"> {
+  const warn = (facts: unknown, text?: string) =>
+    void stderr.write(`longwatch config routes test: ${text} ${JSON.stringify(facts)}\n`);
+  return { warn } as Pick<Log, "warn">;
 }

@@ -26,7 +26,7 @@ const DAYS_SHOWN = 7;
 
 const HELP = `
 Each row is a UTC day; each character is an hour:
-  █ sealed     complete: read twice, with the same counts as the platform and no new events since
+  █ sealed     complete: search, list and counts of the platform show exactly the stored events
   ▒ searched   read to its end, not sealed yet
   ░ open       not read to its end yet
   ! gap        lost: the platform forgot the hour before it was sealed

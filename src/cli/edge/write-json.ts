@@ -20,6 +20,11 @@ export async function writeJson(out: Writable, value: unknown): Promise<void> {
   await writeOut(out, `${toJson(value, 2)}\n`);
 }
 
+/** Writes one JSON document on one line, for NDJSON. */
+export async function writeJsonLine(out: Writable, value: unknown): Promise<void> {
+  await writeOut(out, `${toJson(value)}\n`);
+}
+
 /**
  * Writes several pages as one object: first the joined list called `member`, streamed, then the other members of the last
  * page. Writes nothing before the first page arrives. A later failure leaves the document unfinished, so that no reader

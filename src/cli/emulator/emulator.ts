@@ -163,6 +163,8 @@ function closeOnSignal(emulator: Emulator): void {
 
 async function run(flags: Flags, command: Command): Promise<void> {
   followParent();
+  // The emulator goes on without a reader of its output, for example after `| head -3`.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   try {
     const emulator = await createEmulator(readEmulatorFlags(flags, command));
     const { url, accessKey } = emulator;

@@ -10,13 +10,13 @@ export function describeKey(key: ListedApiKey): string {
     roles.join(", "),
     zones,
     ...(isMasked ? ["masked"] : []),
-    standingOf(key),
+    statusOf(key),
     key.lastUsedAt === null ? "never used" : `last used ${showTime(key.lastUsedAt.getTime())}`,
   ];
   return `${keyId}  ${escapeText(name)}: ${parts.join("; ")}\n`;
 }
 
-export function standingOf({ revokedAt, expiresAt, isLive }: ListedApiKey): string {
+export function statusOf({ revokedAt, expiresAt, isLive }: ListedApiKey): string {
   if (revokedAt !== null) return `revoked ${showTime(revokedAt.getTime())}`;
   if (expiresAt === null) return "until it is revoked";
   return `${isLive ? "until" : "expired"} ${showTime(expiresAt.getTime())}`;

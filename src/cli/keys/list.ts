@@ -18,7 +18,7 @@ import { type StoreIo, storeAction, storeCommand } from "../store/store-command.
 import { ago } from "../terminal/ago.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
-import { standingOf } from "./describe-key.ts";
+import { statusOf } from "./describe-key.ts";
 
 const DEFAULT_LIMIT = 1_000;
 
@@ -66,7 +66,7 @@ function toRow(nowMs: number) {
       escapeText(name),
       `${roles.join(", ")}${isMasked ? ", masked" : ""}`,
       zoneIds === null ? "all" : zoneIds.join(", "),
-      { text: standingOf(key), style: isLive ? "green" : "dim" },
+      { text: statusOf(key), style: isLive ? "green" : "dim" },
       lastUsedAt === null ? "never" : ago(nowMs - lastUsedAt.getTime()),
     ];
   };

@@ -1,12 +1,13 @@
 import { Matchers } from "../../alerting/silence.ts";
 import { severities } from "../../model/alert-message.ts";
+import { isAddressPattern, SOURCE_TRAITS, type SourceTrait } from "../../model/source-traits.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readText } from "../options/read-actor.ts";
 import { readRulePattern, readWords, readZones } from "../options/read-list.ts";
 import { readRowId } from "../options/read-row-id.ts";
 
 /** The kinds of alerts. Only a matcher for the kind `self` mutes Longwatch's own alerts. */
-const KINDS = ["spike", "new-rule", "self"] as const;
+const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
@@ -18,6 +19,11 @@ export interface SilenceFlags {
   readonly rule?: readonly string[];
   readonly severity?: readonly string[];
   readonly kind?: readonly string[];
+  readonly ip?: readonly string[];
+  readonly asn?: readonly string[];
+  readonly country?: readonly string[];
+  readonly ja4?: readonly string[];
+  readonly url?: readonly string[];
   readonly for?: string;
   readonly reason?: string;
 }
@@ -36,11 +42,11 @@ export function readSilence(read: FlagReader, flags: SilenceFlags): ReadSilence 
   const matchers = readMatchers(read, flags);
   if (alertId !== null && Object.keys(matchers).length > 0)
     read.mistakes.push(
-      "--alert must be given without --zone, --rule, --severity and --kind: it already names zone and rule",
+      "--alert must be given without --zone, --rule, --severity, --kind and sources: it already names zone and rule",
     );
   if (alertId === null && Object.keys(matchers).length === 0)
     read.mistakes.push(
-      "--zone, --rule, --severity, --kind or --alert must be given: a silence for every alert is refused",
+      "--zone, --rule, --severity, --kind, a source (--ip, --asn, --country, --ja4, --url) or --alert must be given: a silence for every alert is refused",
     );
   const durationMs = readDuration(read, flags.for);
   if (flags.reason === undefined) read.wrong("reason", undefined, "the reason why the alerts are muted");
@@ -62,6 +68,7 @@ function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
     ...(flags.rule === undefined ? {} : { rule: [...new Set(flags.rule)] }),
     ...(severity === undefined ? {} : { severity }),
     ...(kind === undefined ? {} : { kind }),
+    ...readSources(read, flags),
   };
 }
 
@@ -70,4 +77,11 @@ function readDuration(read: FlagReader, text: string | undefined): number {
   const durationMs = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (durationMs < UNIT_MS.m || durationMs > MAX_MS) read.wrong("for", text, FOR_RULE);
   return durationMs;
+}
+
+function readSources(read: FlagReader, flags: SilenceFlags): Pick<Matchers, SourceTrait> {
+  for (const ip of flags.ip ?? [])
+    if (!isAddressPattern(ip)) read.wrong("ip", ip, "an address or a network such as 198.51.100.0/24");
+  const given = SOURCE_TRAITS.filter((trait) => flags[trait] !== undefined);
+  return Object.fromEntries(given.map((trait) => [trait, [...new Set(flags[trait])]]));
 }

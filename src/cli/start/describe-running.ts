@@ -32,9 +32,12 @@ export function describeRunning(
     httpUrl,
     zoneIds,
     attack,
+    signInUrl,
   }: Pick<RunningApp, "httpUrl" | "zoneIds"> & {
     readonly platform: Pick<RunningApp["platform"], "url" | "isEmulated">;
     readonly attack: RunningAttack | null;
+    /** Signs in once. Null if there is no console or nobody could sign in. */
+    readonly signInUrl: string | null;
   },
   /** `dataDir` is null if the state is in an external database. */
   { dataDir, command = OWN_COMMAND }: { readonly dataDir: string | null; readonly command?: string },
@@ -44,6 +47,7 @@ export function describeRunning(
     ["coverage", "which hours are complete"],
     ["alerts list", "unresolved alerts"],
     ["gaps", "lost hours and the reasons"],
+    ["sign-in", "a new link to the console"],
     ["--help", "all commands"],
   ];
   const widest = Math.max(...commands.map(([typed]) => typed.length));
@@ -62,6 +66,9 @@ export function describeRunning(
   const zones = `Watching ${zoneIds.length === 1 ? "zone" : "zones"} ${zoneIds.join(", ")}.`;
   return [
     attack === null ? zones : describeAttack(attack, command),
+    ...(signInUrl === null
+      ? []
+      : ["", "The console. This link signs in once and is valid for ten minutes:", `  ${signInUrl}`]),
     "",
     "Commands for another terminal:",
     ...lines,

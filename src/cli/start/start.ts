@@ -9,6 +9,7 @@ import { createLog } from "../../lib/log.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { createProgressLine } from "../../lib/progress-bar.ts";
 import type { Secret } from "../../lib/secret.ts";
+import { createSignInLink } from "../../operations/create-sign-in-link.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { addHelp } from "../terminal/shape-help.ts";
 import { describeRunning, readAttack } from "./describe-running.ts";
@@ -99,21 +100,21 @@ async function run(config: Config, isJson: boolean): Promise<void> {
   };
   process.on("SIGINT", () => onSignal("Ctrl-C"));
   process.on("SIGTERM", () => onSignal("SIGTERM"));
-  followParent((reason) => void stop(reason));
+  // A reload that is asked for during the start follows the start.
+  let reloadNow: (() => void) | null = null;
+  let isReloadDue = false;
+  const reload = () => {
+    isReloadDue = true;
+    reloadNow?.();
+  };
+  // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
+  if (config.hasFile) process.on("SIGHUP", reload);
+  followParent((reason) => void stop(reason), reload);
 
   try {
-    const starting = app.start();
-    // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
-    if (config.hasFile)
-      process.on(
-        "SIGHUP",
-        () =>
-          void starting.then(
-            ({ reload }) => reload(),
-            () => undefined,
-          ),
-      );
-    const running = await starting;
+    const running = await app.start();
+    reloadNow = running.reload;
+    if (isReloadDue) reloadNow();
     // Printed before the history is copied, because this is the only time that the key is shown.
     if (isJson) await writeJson(process.stdout, toJson(running, config));
     else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
@@ -133,7 +134,19 @@ async function run(config: Config, isJson: boolean): Promise<void> {
 async function describe(running: RunningApp, config: Config): Promise<string> {
   const { databaseUrl, dataDir } = config;
   const attack = await readAttack(running).catch(() => null);
-  return describeRunning({ ...running, attack }, { dataDir: databaseUrl === null ? dataDir : null });
+  const signInUrl = await makeSignInUrl(running, config).catch(() => null);
+  return describeRunning(
+    { ...running, attack, signInUrl },
+    { dataDir: databaseUrl === null ? dataDir : null },
+  );
+}
+
+/** Null where this process serves no HTTP, or where there is no admin key. It is printed and never logged. */
+async function makeSignInUrl({ database, httpUrl }: RunningApp, { http }: Config): Promise<string | null> {
+  const url = http.publicUrl ?? httpUrl;
+  if (httpUrl === null || url === null) return null;
+  const made = await createSignInLink(database, { url, key: null, actor: "longwatch start" });
+  return made.kind === "made" ? made.link.reveal() : null;
 }
 
 function toJson({ httpUrl, zoneIds, platform, adminKey }: RunningApp, { databaseUrl, dataDir }: Config) {

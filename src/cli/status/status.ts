@@ -7,6 +7,7 @@ import { readKeyProblem } from "../../../db/privacy/pseudonym-keys.ts";
 import { readReplicas } from "../../../db/service/replicas.ts";
 import { KEY_REPORT_MS } from "../../../jobs/alerting/report-service.ts";
 import type { Config } from "../../config/config.ts";
+import { configuredChannels } from "../../config/configured-channels.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { readStatus, type StatusAnswer, toServiceItem } from "../../http/routes/v1/status.ts";
 import { escapeText } from "../../lib/escape-text.ts";
@@ -17,6 +18,7 @@ import { readSqlState } from "../../lib/sql-state.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";
+import { type Attention, type Looked, listAttention } from "../../operations/list-attention.ts";
 import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
 import { assessService } from "../../operations/service-life.ts";
 import { GAP_EXIT_CODE } from "../coverage/coverage.ts";
@@ -29,7 +31,6 @@ import { ago } from "../terminal/ago.ts";
 import { drawHours } from "../terminal/draw-hours.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeService } from "./describe-service.ts";
-import { type Attention, type Looked, listAttention } from "./list-attention.ts";
 
 const UNDEFINED_TABLE = "42P01";
 
@@ -68,7 +69,10 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const seen = await withStore(config, ({ db }) =>
           look(db, io.clock(), config.alerting.routing.zones ?? {}),
         );
-        const attention = listAttention(seen, channelsOf(config));
+        const attention = listAttention(
+          { ...seen, channels: seen.status.channels },
+          configuredChannels(config),
+        );
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
@@ -89,13 +93,8 @@ function exitCodeOf(attention: readonly Attention[]): number {
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-/** Returns the names of the configured channels, or null if this environment configures none. The service's may differ. */
-function channelsOf({ hasFile, channels, alerting }: Config): ReadonlySet<string> | null {
-  const isConfigured = hasFile || channels.webhook !== null || channels.slack !== null;
-  return isConfigured ? new Set(alerting.channels.map(({ name }) => name)) : null;
-}
-
-interface Seen extends Looked {
+interface Seen extends Omit<Looked, "channels"> {
+  readonly status: StatusAnswer;
   readonly now: number;
 }
 

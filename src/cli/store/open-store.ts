@@ -20,7 +20,7 @@ export async function withStore<T>(
   config: Config,
   fn: (database: Database, databaseUrl: Secret) => Promise<T>,
 ): Promise<T> {
-  const known = config.databaseUrl?.reveal() ?? readRuntimeFile(config.dataDir)?.databaseUrl;
+  const known = findStoreUrl(config);
   if (known === undefined && !hasCluster(config.dataDir))
     throw new Error(
       `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to the values of the service`,
@@ -44,4 +44,9 @@ export async function withStore<T>(
     await database.close();
     await postgres?.stop();
   }
+}
+
+/** Returns the URL of the configured database or of the running service's database, else undefined. */
+export function findStoreUrl({ databaseUrl, dataDir }: Config): string | undefined {
+  return databaseUrl?.reveal() ?? readRuntimeFile(dataDir)?.databaseUrl;
 }

@@ -14,8 +14,14 @@ import { addGroupHelp, addHelp, listAsTyped } from "../terminal/shape-help.ts";
 
 /** Streams, clock and exit of a command. Tests pass their own. */
 export interface StoreIo extends EdgeIo {
-  readonly stdout: EdgeIo["stdout"] & { readonly hasColors?: () => boolean };
+  readonly stdout: EdgeIo["stdout"] & {
+    readonly hasColors?: () => boolean;
+    readonly columns?: number;
+    readonly rows?: number;
+  };
   readonly stderr: EdgeIo["stderr"] & { readonly isTTY?: boolean; readonly columns?: number };
+  /** Ends a command that runs until Ctrl-C, as Ctrl-C does. */
+  readonly interrupted?: AbortSignal;
 }
 
 /** Creates a command on the database that reports unknown options and arguments together with its other mistakes. */

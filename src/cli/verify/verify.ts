@@ -20,6 +20,7 @@ import { checkIds } from "../../operations/verify/check-ids.ts";
 import { checkRecords } from "../../operations/verify/check-records.ts";
 import { checkRollUps } from "../../operations/verify/check-roll-ups.ts";
 import { checkSeals } from "../../operations/verify/check-seals.ts";
+import { checkSources } from "../../operations/verify/check-sources.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -132,7 +133,7 @@ async function runChecks(
   const line = createProgressLine(io.stderr);
   const counts = { name: "platform counts", check: checkCounts };
   const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
-  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkRecords];
+  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkSources, checkRecords];
   const all = ofPlatform.length + ofStore.length;
   const checks: Check[] = [];
   const checked: Checked = {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { findTemplateMistake, PLACEHOLDERS } from "../../alerting/message/link-template.ts";
 import { WEEKDAYS } from "../../alerting/routing/routing.ts";
 import { severities } from "../../model/alert-message.ts";
+import { isAddressPattern } from "../../model/source-traits.ts";
 import { channelEntry } from "./channel-entry.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -71,6 +72,8 @@ const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids an
 const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
 const labels = z.array(z.enum(["zone", "rule"]));
 
+const patterns = z.array(z.string().min(1).max(300)).min(1);
+
 const matchers = z
   .strictObject({
     zone: zones.optional().describe("numbers, or names from zones"),
@@ -78,9 +81,18 @@ const matchers = z
     rule: rules.optional(),
     severity: z.array(z.enum(severities)).min(1).optional(),
     kind: z
-      .array(z.enum(["spike", "new-rule", "self"]))
+      .array(z.enum(["spike", "new-rule", "sources", "self"]))
       .min(1)
       .optional(),
+    ip: z
+      .array(z.string().refine(isAddressPattern, "must be an address or a network (198.51.100.0/24)"))
+      .min(1)
+      .optional()
+      .describe("a source that fires, or that most events of the alert share"),
+    asn: patterns.optional().describe("AS64500, or the number alone"),
+    country: patterns.optional(),
+    ja4: patterns.optional(),
+    url: patterns.optional().describe("a path; it may end in a star (/api/*)"),
   })
   .describe("every named member must match, with one of its values; empty matchers match every alert");
 
@@ -206,6 +218,12 @@ export const configFile = z
     detection: z
       .strictObject({
         ...sensitivity,
+        sources: z
+          .enum(["on", "shadow", "off"])
+          .optional()
+          .describe(
+            "whether many rules or addresses of one source raise alerts; shadow stores and does not send",
+          ),
         overrides: z
           .array(
             z.strictObject({

@@ -7,6 +7,7 @@ import { FLOOR } from "../../detection/policy.ts";
 import { closestName } from "../../lib/closest-name.ts";
 import { toError } from "../../lib/errors.ts";
 import { isObject } from "../../lib/is-object.ts";
+import { MAX_LINKS } from "../../model/alert-message.ts";
 import { readSmallFile } from "../read-small-file.ts";
 import { type ConfigFile, configFile } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
@@ -24,6 +25,8 @@ export interface Alerting {
 export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
   /** The channels of the environment. They are used if the file has no channels; with both, the file is refused. */
   readonly channels: readonly ChannelConfig[];
+  /** The address that people use; every message links to its alert there. Null: none is known. */
+  readonly publicUrl: string | null;
   /** The threshold score if the file sets none. */
   readonly spikeZ: number;
 }
@@ -31,10 +34,11 @@ export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
 /** Returns the settings without a file: every alert goes to every channel. */
 export function defaultAlerting({
   channels,
+  publicUrl,
   spikeZ,
-}: Pick<ConfigFileOptions, "channels" | "spikeZ">): Alerting {
-  const routing = routeToAll(channels.map(({ name }) => name));
-  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, overrides: [] } };
+}: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">): Alerting {
+  const routing = { ...routeToAll(channels.map(({ name }) => name)), links: consoleLinks(publicUrl) };
+  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, sources: "on", overrides: [] } };
 }
 
 /** The result of reading a configuration file. */
@@ -67,14 +71,27 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     : entries === undefined
       ? options.channels.map(({ name }) => name)
       : null;
-  mistakes.push(...findMismatches(input, names));
+  mistakes.push(...findMismatches(input, names, MAX_LINKS - consoleLinks(options.publicUrl).length));
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const { z = options.spikeZ, floor = FLOOR, overrides = [] } = parsed.data.detection ?? {};
-  const detection = { z, floor, overrides: overrides.map((one) => toOverride(one, parsed.data.zones)) };
-  const alerting = { channels, routing: toRouting(parsed.data, names), detection };
+  const { z = options.spikeZ, floor = FLOOR, sources = "on", overrides = [] } = parsed.data.detection ?? {};
+  const detection: Detection = {
+    z,
+    floor,
+    sources,
+    overrides: overrides.map((one) => toOverride(one, parsed.data.zones)),
+  };
+  const routing = toRouting(parsed.data, names);
+  const links = [...consoleLinks(options.publicUrl), ...routing.links];
+  const alerting = { channels, routing: { ...routing, links }, detection };
   return { alerting, mistakes: [], channels: names };
+}
+
+/** The link that every message begins with: its alert in the console. */
+function consoleLinks(publicUrl: string | null): Routing["links"] {
+  if (publicUrl === null) return [];
+  return [{ title: "Open in Longwatch", url: `${publicUrl}/alerts/{alert}`, matchers: {} }];
 }
 
 type Override = NonNullable<NonNullable<ConfigFile["detection"]>["overrides"]>[number];

@@ -11,7 +11,6 @@ import type { FiringExpiry } from "../../delivery/channel-definition.ts";
 import { findChannel } from "../../delivery/channels/registry.ts";
 import { closestName } from "../../lib/closest-name.ts";
 import { HOUR_MS } from "../../lib/units.ts";
-import { MAX_LINKS } from "../../model/alert-message.ts";
 import type { SubjectMatchers } from "../../model/subject.ts";
 import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
@@ -80,7 +79,11 @@ function toRoute(
  * Returns the mistakes between the parts of a file. Mistakes inside a part are skipped, because the schema lists them.
  * `channels` is null if the file's channels cannot be read.
  */
-export function findMismatches(input: unknown, channels: readonly string[] | null): string[] {
+export function findMismatches(
+  input: unknown,
+  channels: readonly string[] | null,
+  mostLinks: number,
+): string[] {
   const file = looseFile.parse(input);
   const mistakes: string[] = [];
   const check = (at: string, names: readonly string[]) => {
@@ -106,15 +109,15 @@ export function findMismatches(input: unknown, channels: readonly string[] | nul
       mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
   }
   mistakes.push(...findZoneMistakes(input));
-  return [...mistakes, ...findUnseenLinks(file), ...findShortLived(input, channels)];
+  return [...mistakes, ...findUnseenLinks(file, mostLinks), ...findShortLived(input, channels)];
 }
 
 /** Returns a mistake for each link that no message would show, because enough links without matchers come before it. */
-function findUnseenLinks({ links }: z.output<typeof looseFile>): string[] {
+function findUnseenLinks({ links }: z.output<typeof looseFile>, most: number): string[] {
   const isForAll = ({ matchers }: (typeof links)[number]) => Object.keys(matchers).length === 0;
   return links.flatMap(({ title }, index) => {
-    if (links.slice(0, index).filter(isForAll).length < MAX_LINKS) return [];
-    const rule = `must come before ${MAX_LINKS} links without matchers: a message shows ${MAX_LINKS}`;
+    if (links.slice(0, index).filter(isForAll).length < most) return [];
+    const rule = `must come before ${most} links without matchers: a message shows ${most}`;
     return [`links[${index}]: ${JSON.stringify(title)}: ${rule}`];
   });
 }

@@ -8,8 +8,8 @@ type SchemasOf<Definitions extends readonly { readonly schema: unknown }[]> = {
 const schemas = CHANNELS.map(({ schema }) => schema) as unknown as SchemasOf<typeof CHANNELS>;
 
 /**
- * One channel as a configuration file holds it; `kind` says which. Unknown fields are mistakes; credentials and the
- * addresses that are ones come out as Secret. What an address may be is checked when the channel is opened.
+ * One channel in a configuration file; `kind` selects the schema. Unknown fields are mistakes. Credentials, and
+ * addresses that contain one, are parsed to Secret. Addresses are checked when the channel is opened.
  */
 export const channelConfig = z.discriminatedUnion("kind", schemas);
 

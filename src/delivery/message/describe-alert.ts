@@ -37,6 +37,7 @@ export function describeSubject(message: AlertMessage): string {
   if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
   if (message.members !== undefined && message.members.length > 0)
     return zone === "" ? "flood of several zones" : `${zone} · flood`;
+  if (message.kind === "sources") return zone === "" ? "sources" : `${zone} · sources`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
@@ -64,7 +65,7 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
   // Below that it would be shown as a multiple of nothing.
   const isUsual = message.usual >= 0.05 && message.times !== null;
   return {
-    count: formatNumber(message.count),
+    count: `${formatNumber(message.count)}${message.unit === undefined ? "" : ` ${message.unit}`}`,
     against: isUsual ? `${minutes} against usual ${formatNumber(message.usual)}` : `${minutes}, usually none`,
     times: isUsual && message.times !== null ? `${formatNumber(message.times)}x` : null,
   };

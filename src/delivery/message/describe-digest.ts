@@ -4,15 +4,15 @@ import { nameZone } from "../../model/zones.ts";
 
 const NAME_CHARS = 80;
 
-/** What a digest calls an alert: one harmless line. */
+/** Returns an alert's name in a digest: one harmless line. */
 export function nameMember(text: string): string {
   return toLine(text, NAME_CHARS);
 }
 
 /**
- * Every alert of a digest by name, a line for each zone and kind of news: `zone 101 · firing: 942100, 942110`. Names are
- * as `nameMember` left them, and whole, so a line may be longer than `lineChars` by one; empty for a message that is no
- * digest.
+ * Returns every alert of a digest by name, a line for each zone and kind of transition: `zone 101 · firing: 942100,
+ * 942110`. Names are those of `nameMember` and are not cut, so a line may be longer than `lineChars` by one. Empty if
+ * the message is no digest.
  */
 export function describeMembers(
   members: AlertMessage["digest"],

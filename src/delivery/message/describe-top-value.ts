@@ -2,11 +2,11 @@ import { cutText, toLine } from "../../lib/plain-text.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 
 const MAX_CHARS = 300;
-/** A shorter text keeps its beginning alone: two halves of it would say nothing. */
+/** A shorter text is cut at its end only, because two short halves would not be readable. */
 const LEAST_FOR_HALVES = 24;
 const TAIL_SHARE = 0.6;
 
-/** Who or what was behind events, as one harmless line of at most `maxChars` code points. */
+/** Returns a value that caused events as one harmless line of at most `maxChars` code points. */
 export function describeTopValue(key: keyof AlertMessage["top"], value: string, maxChars: number): string {
   const line = toLine(value, MAX_CHARS);
   if (key === "userAgents") return line === "" ? cutText("(none sent)", maxChars) : cutMiddle(line, maxChars);

@@ -1,11 +1,14 @@
 const BLOCKS = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
 
-/** Counts as block characters, at most `maxColumns` of them; spans are merged by their maximum, a spike never averages away. */
+/**
+ * Draws counts as block characters, at most `maxColumns`. Merged columns show their maximum, so that a spike stays
+ * visible.
+ */
 export function drawSparkline(counts: readonly number[], maxColumns: number): string {
   if (counts.length === 0) return "";
   const span = Math.ceil(counts.length / maxColumns);
   const columns: number[] = [];
-  // From the newest backwards, so that the last column is a whole one.
+  // Groups from the newest backwards, so that the last column is complete.
   for (let end = counts.length; end > 0; end -= span) {
     columns.unshift(
       counts.slice(Math.max(end - span, 0), end).reduce((most, count) => Math.max(most, count), 0),

@@ -1,5 +1,5 @@
 import { formatNumber } from "../../lib/format.ts";
-import { cutText, toLine } from "../../lib/plain-text.ts";
+import { countCharacters, cutText, toLine } from "../../lib/plain-text.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import { nameZone } from "../../model/zones.ts";
 import { nameMember } from "./describe-digest.ts";
@@ -59,7 +59,7 @@ const MAX_FILE_BYTES = 5_000_000;
 const LINE_CHARS = 500;
 const FILE_NAME_CHARS = 200;
 
-const length: Measure = (text) => Array.from(text).length;
+const length: Measure = countCharacters;
 
 /** Null for a message that speaks for one rule. */
 export function outlineMembers(
@@ -72,17 +72,28 @@ export function outlineMembers(
   const shown = members.slice(0, room.rows);
   const left = members.slice(shown.length);
   const measure = room.measure ?? length;
-  const packed = packNames(left, LINE_CHARS, measure);
-  const fits = packed.reduce((sum, line) => sum + measure(line.text) + 1, 0) <= room.chars;
-  const rest = fits ? [] : left;
+  const packed = packWithin(left, room.chars, measure);
+  const rest = packed === null ? left : [];
   const count = members.length;
   return {
     heading: `${formatNumber(count)} ${count === 1 ? "rule" : "rules"}${count > 1 ? ", largest first" : ""}`,
     rows: shown.map((member) => cutText(describeMember(member, isOneZone), room.rowChars)),
-    others: fits ? packed.map(({ text }) => text) : [],
+    others: packed ?? [],
     more: rest.length === 0 ? null : describeMore(rest.length, message.howToList, room.elsewhere),
     rest,
   };
+}
+
+/** Names all members in lines of at most `chars` together; null where they take more. Only what may fit is packed. */
+function packWithin(members: readonly Member[], chars: number, measure: Measure): readonly string[] | null {
+  const lines: string[] = [];
+  let used = 0;
+  for (const { text } of packNames(members, LINE_CHARS, measure)) {
+    used += measure(text) + 1;
+    if (used > chars) return null;
+    lines.push(text);
+  }
+  return lines;
 }
 
 /** `942100: 847 in 5 min, usually 12 · critical`, behind its zone where that is not said already. */
@@ -119,24 +130,24 @@ export function partMembers(
   if (!showsMembers(message) || rest.length === 0) return [];
   const parts: Line[][] = [];
   let used = Number.POSITIVE_INFINITY;
+  let missing = rest.length;
   for (const line of packNames(rest, lineChars, measure)) {
     const cost = measure(line.text) + 1;
     if (used + cost > chars) {
+      if (parts.length === most) break;
       parts.push([]);
       used = 0;
     }
     parts.at(-1)?.push(line);
     used += cost;
+    missing -= line.names;
   }
-  const kept = parts.slice(0, most);
-  const left = parts.slice(most).flat();
-  const missing = left.reduce((sum, { names }) => sum + names, 0);
   const about = message.zoneId === null ? "" : `${nameZone(message.zoneId, message.zoneName)} · `;
-  return kept.map((lines, index) => ({
-    title: `${about}rules of the flood (${index + 1} of ${kept.length})`,
+  return parts.map((lines, index) => ({
+    title: `${about}rules of the flood (${index + 1} of ${parts.length})`,
     lines: [
       ...lines.map(({ text }) => text),
-      ...(missing > 0 && index === kept.length - 1 ? [describeMore(missing, message.howToList)] : []),
+      ...(missing > 0 && index === parts.length - 1 ? [describeMore(missing, message.howToList)] : []),
     ],
   }));
 }
@@ -150,29 +161,26 @@ interface Line {
  * `zone 101: 942100, 942110; zone 102: 942100`, each line at most `lineChars` by `measure` unless one name alone is
  * longer. A line that goes on with a zone says which it is.
  */
-function packNames(members: readonly Member[], lineChars: number, measure: Measure): Line[] {
-  const lines: Line[] = [];
+function* packNames(members: readonly Member[], lineChars: number, measure: Measure): Generator<Line> {
   let texts: string[] = [];
   let used = 0;
-  const flush = () => {
-    if (texts.length > 0) lines.push({ text: texts.join(""), names: texts.length });
-    texts = [];
-    used = 0;
-  };
   for (const [zoneId, ofZone] of Map.groupBy(members, (member) => member.zoneId)) {
     const zone = `${nameZone(zoneId, ofZone[0]?.zoneName)}: `;
     for (const [index, { ruleId }] of ofZone.entries()) {
       const name = nameMember(ruleId) || "-";
       const added = texts.length === 0 ? zone : index === 0 ? `; ${zone}` : ", ";
       const cost = measure(added) + measure(name);
-      if (texts.length > 0 && used + cost > lineChars) flush();
+      if (texts.length > 0 && used + cost > lineChars) {
+        yield { text: texts.join(""), names: texts.length };
+        texts = [];
+        used = 0;
+      }
       const text = `${texts.length === 0 ? zone : added}${name}`;
       texts.push(text);
       used += measure(text);
     }
   }
-  flush();
-  return lines;
+  if (texts.length > 0) yield { text: texts.join(""), names: texts.length };
 }
 
 /** All members as a table for an attachment: tab-separated, one harmless line each. */

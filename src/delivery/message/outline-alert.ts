@@ -32,6 +32,8 @@ export interface OutlineCaps {
 }
 
 const DIGEST_LINE_CHARS = 300;
+const MAX_DETAILS = 7;
+const DETAIL_CHARS = 300;
 
 export const FULL_CAPS: OutlineCaps = {
   title: 200,
@@ -61,6 +63,8 @@ export interface Outline {
   readonly headline: string;
   /** `847 in 5 minutes against usual 12 (68x)`, the course, what was done. */
   readonly facts: readonly string[];
+  /** Further facts. Unlike the others they may quote a request. */
+  readonly details: readonly string[];
   /** Block characters; empty where nothing was counted. */
   readonly sparkline: string;
   readonly top: readonly OutlineTop[];
@@ -82,6 +86,12 @@ function outlineFacts(message: AlertMessage): string[] {
     describeCourse(message),
     describeActions(message),
   ];
+  return lines.filter((line) => line !== "");
+}
+
+/** Returns the message's further facts, each on one line. */
+export function outlineDetails({ details = [] }: AlertMessage): string[] {
+  const lines = details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
   return lines.filter((line) => line !== "");
 }
 
@@ -123,6 +133,7 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
     subject: toLine(describeSubject(message), caps.title),
     headline: toLine(message.headline, caps.headline),
     facts: isResolved ? [describeEnd(message)] : isAdvice ? [describeSince(message)] : outlineFacts(message),
+    details: isShort || isResolved ? [] : outlineDetails(message),
     sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
     members: isShort ? null : outlineMembers(message, caps.members),

@@ -35,9 +35,9 @@ export function toMemberLines(members: Outline["members"]): string[] {
 
 /** An outline as plain text, line by line, an empty line between its parts; what it links to and its title apart. */
 export function toPlainLines(outline: Outline): string[] {
-  const { headline, facts, sparkline, top, members, digest, advice, silence } = outline;
+  const { headline, facts, details, sparkline, top, members, digest, advice, silence } = outline;
   const parts = [
-    [headline, sparkline, ...facts].filter((line) => line !== ""),
+    [headline, sparkline, ...facts, ...details].filter((line) => line !== ""),
     toMemberLines(members),
     digest,
     top.flatMap(({ label, rows }) => [`${label}:`, ...rows.map((row) => `  ${toRowLine(row)}`)]),

@@ -21,7 +21,7 @@ function toHref(url: string): string | null {
     : null;
 }
 
-/** The message's own links, the only ones that may be live, as far as they are plain web addresses. */
+/** Returns the message's own links if they are plain web addresses. No other link may be active. */
 export function toSafeLinks(links: AlertMessage["links"]): SafeLink[] {
   return links.slice(0, MAX_LINKS).flatMap(({ title, url }) => {
     const href = toHref(url);

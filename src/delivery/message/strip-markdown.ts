@@ -1,7 +1,7 @@
-/** Longer than any channel shows; every pattern below reads a line once, so that its time grows with the text alone. */
+/** Longer than any channel shows. Every pattern below reads a line once, so that the time is linear in the text. */
 const MOST_CHARS = 100_000;
 
-/** Lines that only draw: a fence, a rule, the line below a table's head. */
+/** Lines without text: a fence, a rule, the line below a table's head. */
 const DRAWN =
   /^(?:(?:`{3,}|~{3,})[^`]*|(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,}|\|?[ \t]*:?-{2,}[-:| \t]*)$/;
 const HEADING = /^#{1,6}[ \t]+/;
@@ -9,9 +9,9 @@ const CLOSED_HEADING = /[ \t]+#{1,6}$/;
 const QUOTE = /^(?:>[ \t]?)+/;
 const BULLET = /^[*+][ \t]+/;
 const CODE = /`([^`]+)`/g;
-/** Stands for code while the rest is read: nothing in code is a mark. */
+/** Replaces code while the rest is parsed, because no character in code is a mark. */
 const PLACE = "\ue000";
-/** Both ends stand at a word: `942*`, `a * b` and `snake_case` are no emphasis. */
+/** Both marks must touch a word: `942*`, `a * b` and `snake_case` are no emphasis. */
 const STARS =
   /(?<![\p{L}\p{N}*\\])(\*{1,3})(?=[\p{L}\p{N}"'([_~\ue000])([^*]{1,2000})(?<=\S)\1(?![\p{L}\p{N}*])/gu;
 const UNDERSCORES =
@@ -55,7 +55,7 @@ function stripInline(line: string): string {
   const linked = held.replace(LINK, (_, title: string, url: string) =>
     title === "" ? url : `${title} (${url})`,
   );
-  // Twice: one kind may stand in the other.
+  // Runs twice, because one kind of emphasis may be inside the other.
   const plain = stripEmphasis(stripEmphasis(linked)).replace(ESCAPED, "$1");
   return plain.replaceAll(PLACE, () => codes.shift() ?? "");
 }

@@ -1,4 +1,4 @@
-/** Those that fit, whole and in order; one that is too long leaves its room to the next. */
+/** Returns the items that fit, whole and in order; an item that is too long is skipped. */
 export function takeFitting<Item>(
   items: readonly Item[],
   room: number,

@@ -9,14 +9,14 @@ function columnsOf(character: string): number {
   return WIDE.test(character) ? 2 : 1;
 }
 
-/** Columns a terminal gives to text that holds no control characters. */
+/** Returns the columns of a terminal that the text takes; the text has no control characters. */
 export function measureWidth(text: string): number {
   let width = 0;
   for (const character of text) width += columnsOf(character);
   return width;
 }
 
-/** As much as fits into `columns`; what was cut is marked by an ellipsis, which counts. */
+/** Returns the part of the text that fits into `columns`; an ellipsis, which counts, marks a cut. */
 export function cutToWidth(text: string, columns: number): string {
   if (measureWidth(text) <= columns) return text;
   let kept = "";
@@ -33,7 +33,7 @@ export function padToWidth(text: string, columns: number): string {
   return text + " ".repeat(Math.max(columns - measureWidth(text), 0));
 }
 
-/** Breaks between words, and inside a word that is wider than a line. */
+/** Breaks lines between words, and inside a word that is wider than a line. */
 export function wrapText(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -89,7 +89,7 @@ export function computeThresholds(
     const level = (expected[hour % 24] as number) + recentLevel(count, hour, deviation);
     let threshold = Math.max(floor, Math.exp(level + z * deviation) - 1);
     // For a rule without events in more than a fifth of its hours, its record and its clustering count too.
-    if (activity.active < SILENT_SHARE * count) {
+    if (policy.isSteady !== true && activity.active < SILENT_SHARE * count) {
       threshold = Math.max(threshold, Math.min(2 * (record + 1) - 1, RECORD_CAP));
       threshold = Math.max(threshold, floor * activity.clump ** CLUMP_POWER);
     }

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 
-/** Which methods an address takes; none for an address that no route has. */
+/** Returns the methods of an address; none if no route has the address. */
 export type AllowedMethods = (path: string) => readonly string[];
 
-/** Learns every route that is added after this. Asked only of what no route answered, so it may look at them all. */
+/** Collects every route that is added later. Called only for unmatched requests, so it may go through all routes. */
 export function learnMethods(app: FastifyInstance): AllowedMethods {
   const routes: { readonly methods: readonly string[]; readonly pattern: RegExp }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
@@ -15,7 +15,7 @@ export function learnMethods(app: FastifyInstance): AllowedMethods {
   };
 }
 
-/** Any one segment stands for a parameter. */
+/** A parameter matches any one segment. */
 function toPattern(url: string): RegExp {
   const segments = url
     .split("/")

@@ -1,17 +1,19 @@
 import type { FastifyInstance } from "fastify";
+import type { AnswerPage } from "../page/add-console.ts";
 import { learnMethods } from "./allowed-methods.ts";
 import { Refusal } from "./refusal.ts";
 import { sendProblem } from "./send-problem.ts";
 
 /**
- * What no route takes: 404 for an address that there is not, 405 for a method that one does not take, and for OPTIONS the
+ * What no route takes: the console's page where it has that address, else 404 for an address that there is not, 405 for a method that one does not take, and for OPTIONS the
  * methods that it does. Before the routes are added; which addresses there are is in the public document.
  */
-export function answerUnknown(app: FastifyInstance): void {
+export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): void {
   const allowedAt = learnMethods(app);
   app.setNotFoundHandler((request, reply) => {
     const methods = allowedAt(request.url.split("?", 1)[0] ?? "");
-    if (methods.length === 0) return sendProblem(reply, request.id, { statusCode: 404 });
+    if (methods.length === 0)
+      return answerPage(request, reply) ?? sendProblem(reply, request.id, { statusCode: 404 });
     const allow = methods.join(", ");
     if (request.method === "OPTIONS") return reply.code(204).header("allow", allow).send();
     const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;

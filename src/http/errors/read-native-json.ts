@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 
 /**
- * Bodies of the native API: JSON, said to be that. One of no bytes is none, because many clients name a media type with
- * whatever they send.
+ * Reads bodies of the native API: JSON with a JSON media type. An empty body counts as no body, because many clients
+ * name a media type with every request.
  */
 export function readNativeJson(app: FastifyInstance): void {
   app.removeContentTypeParser("text/plain");

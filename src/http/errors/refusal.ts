@@ -9,9 +9,9 @@ export interface Mistake {
 }
 
 export interface RefusalOptions {
-  /** Shown to whoever asked: no SQL, no addresses, no text of another error. */
+  /** Shown to the client: no SQL, no addresses, no text of another error. */
   readonly detail?: string;
-  /** Ends the problem's type where the status alone does not say it: `query-too-slow`. */
+  /** Ends the problem's type if the status alone is not enough: `query-too-slow`. */
   readonly slug?: string;
   readonly mistakes?: readonly Mistake[];
   readonly headers?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface RefusalOptions {
   readonly cause?: unknown;
 }
 
-/** What a route throws to answer with an error on purpose. */
+/** An error that a route answers on purpose. */
 export class Refusal extends ServiceError {
   override readonly name = "Refusal";
   readonly code = "REFUSED";

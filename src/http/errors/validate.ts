@@ -6,7 +6,7 @@ import { type Mistake, Refusal } from "./refusal.ts";
 
 const MAX_SHOWN_CHARS = 100;
 const MAX_MISTAKES = 50;
-/** Fields in which somebody may have put a key or a password. */
+/** Fields that may contain a key or a password by mistake. */
 const SECRET_FIELD = /key|secret|token|password|credential|authori[sz]ation/i;
 
 /** Checks a part of the request by its zod schema; all mistakes come in one refusal. */
@@ -21,7 +21,7 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
     return { error: new Refusal(400, { slug: "invalid-request", mistakes }) };
   };
 
-/** Of one broken rule; `root` is the whole value that was checked. */
+/** The mistake for one broken rule; `root` is the whole value that was checked. */
 function toMistakes(issue: z.core.$ZodIssue, root: unknown, part?: string): Mistake[] {
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => ({
@@ -40,7 +40,7 @@ function toMistakes(issue: z.core.$ZodIssue, root: unknown, part?: string): Mist
   ];
 }
 
-/** In the words of a request, not of the schema that reads it: what is sent in a query is text to the one alone. */
+/** Words a mistake for a request instead of its schema: every value in a query is text. */
 function wordRule(issue: z.core.$ZodIssue, value: unknown, part?: string): string {
   if (issue.code !== "invalid_type")
     return value === undefined ? `is missing: ${issue.message}` : issue.message;

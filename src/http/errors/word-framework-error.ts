@@ -1,7 +1,7 @@
-/** Of one parameter in a path: a page token is longer than any other. */
+/** Maximum length of a parameter in a path. A page token is longer than any other. */
 export const MAX_PARAM_CHARS = 2_048;
 
-/** What the framework's own words leave out: the rule that was broken. Its words where they say it. */
+/** Adds the broken rule to the framework's error. Keeps the framework's words if they contain the rule. */
 export function wordFrameworkError(
   { code, message }: { readonly code?: string; readonly message?: string },
   { bodyLimit }: { readonly bodyLimit?: number | undefined },

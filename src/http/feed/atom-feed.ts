@@ -10,12 +10,12 @@ export interface AtomEntry {
   readonly categories: readonly (readonly [scheme: string, term: string])[];
   /** Plain text. */
   readonly lines: readonly string[];
-  /** The operator's, in the order of the message. */
+  /** The operator's links, in the order of the message. */
   readonly links: readonly { readonly title: string; readonly href: string }[];
 }
 
 export interface AtomFeed {
-  /** Which installation speaks: letters and digits. */
+  /** Identifies the installation: letters and digits. */
   readonly instanceId: string;
   readonly title: string;
   readonly entries: readonly AtomEntry[];

@@ -1,4 +1,4 @@
-/** What XML 1.0 has no way to write, not even as a reference. */
+/** Characters that XML 1.0 cannot express, not even as a reference. */
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
 const ENTITIES: Readonly<Record<string, string>> = {

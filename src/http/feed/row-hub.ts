@@ -17,7 +17,7 @@ export interface RowHubOptions<Row extends Numbered> {
 }
 
 interface Joined {
-  /** The newest row's number: what comes after it comes to the listener, in order; of what came before, perhaps some. */
+  /** Number of the newest row. Later rows reach the listener in order; some earlier rows may reach it as well. */
   readonly position: number;
   readonly leave: () => void;
 }
@@ -28,14 +28,14 @@ export interface RowHub<Row extends Numbered> {
 }
 
 /**
- * Follows the numbered rows for everybody in this process who wants them: one small read per period while anybody listens,
- * none while nobody does, however many they are. A store that fails is asked again and nothing is skipped.
+ * Follows the numbered rows for all listeners of this process: one small read per period while there is a listener,
+ * none otherwise. After a failed read the hub reads again, and no row is skipped.
  */
 export function createRowHub<Row extends Numbered>(options: RowHubOptions<Row>): RowHub<Row> {
   const { readEnd, read, pollEveryMs, onError } = options;
   const listeners = new Set<(rows: readonly Row[]) => void>();
   let position = 0;
-  /** Settles when the position is known; null while nobody listens. */
+  /** Settles when the position is known; null without listeners. */
   let following: Promise<void> | null = null;
 
   async function begin(): Promise<void> {

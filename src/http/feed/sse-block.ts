@@ -1,4 +1,4 @@
-/** How long a client waits before it comes again. */
+/** How long a client waits before it reconnects. */
 const RETRY_MS = 3_000;
 
 /** One event of the stream. JSON has no bare line breaks, so that no text inside can end the field or begin another. */

@@ -3,7 +3,7 @@ import { Transitions } from "../../alerting/alert-record.ts";
 import { ruleTitle } from "../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../archive/mask/mask-text.ts";
 
-/** What the stream says of one transition. Texts are as they were logged: hostile. */
+/** One transition as the stream shows it. Its texts are hostile. */
 export interface FeedEvent {
   readonly sequence: number;
   readonly alertId: number;
@@ -24,7 +24,7 @@ export interface FeedEvent {
   readonly note: string | null;
 }
 
-/** With `isMasked` the texts, which somebody may have written an address into, have none in full. */
+/** With `isMasked`, addresses in the texts are masked. */
 export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
   const { sequence, alertId, transition, kind, zoneId, ruleId, fingerprint, headline } = row;
   const entry = Transitions.safeParse([row.entry]).data?.[0];

@@ -2,6 +2,7 @@ import type { ErrorForm } from "../errors/error-form.ts";
 import type { HeavyWork } from "../limits/concurrency-limit.ts";
 import type { Caller } from "./caller.ts";
 import type { Scope } from "./roles.ts";
+import type { Session } from "./sessions.ts";
 
 /**
  * Who may use a route. `zone` names the path parameter or query member with the zone's id: a key for some zones is
@@ -13,18 +14,20 @@ export type Access = "public" | { readonly scope: Scope; readonly zone?: string 
 declare module "fastify" {
   interface FastifyContextConfig {
     access?: Access;
-    /** How the route says that it refuses; problem+json of our own where it is left out. */
+    /** The form of the platform's errors on the platform's routes; left out on Longwatch's own routes. */
     errorForm?: ErrorForm;
     /** Of such routes only so many requests are worked on at once. */
     heavy?: HeavyWork;
-    /** Whether the key may also come as `Authorization: Bearer`. */
-    takesBearer?: true;
     /** Asked by balancers and supervisors, as often as they like. */
     isProbe?: true;
   }
   interface FastifyRequest {
     /** Null on public routes. */
     caller: Caller | null;
+    /** Null where the request came with a key, and on public routes. */
+    session: Session | null;
+    /** For answers that last: a revoked key or session gets no more of them. Not set on public routes. */
+    readCallerAgain: () => Promise<Caller | null>;
     /** Gives back the place of a heavy request before its end; null where it has none. */
     leavePlace: (() => void) | null;
   }

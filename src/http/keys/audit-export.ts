@@ -7,18 +7,18 @@ import { aboutRequest } from "../limits/limit-requests.ts";
 import { createRateLimiter } from "../limits/rate-limiter.ts";
 import { actorOf } from "./caller.ts";
 
-/** Of one key: each is an entry that is kept for good. */
+/** Exports of one key per window. Each export adds an audit entry that is kept for good. */
 const QUOTA = { quota: 300, windowMs: 60_000, maxKeys: 1_000 };
 
-/** @throws {Refusal} 429 for too many of one key, 503 while nothing can be written down. */
+/** @throws {Refusal} 429 for too many exports of one key, 503 while the audit trail cannot be written */
 export type AuditExport = (
   request: FastifyRequest,
   exported: { readonly zoneId: number; readonly plan: Pick<SearchPlan, "from" | "to" | "clauses"> },
 ) => Promise<void>;
 
 /**
- * Enters who takes events out, of which zone and time, before the first of them is sent. Of what was searched for only
- * the fields: the texts may be addresses, and the entry outlives every erasure.
+ * Writes the audit entry of an export before the first event is sent: the caller, the zone and the time range. Of the
+ * filters the entry has only the fields: their texts may be addresses, and the entry outlives every erasure.
  */
 export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, clock: Clock): AuditExport {
   const limiter = createRateLimiter(QUOTA);

@@ -22,7 +22,7 @@ export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authe
   };
 }
 
-function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundApiKey): Caller {
+export function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundApiKey): Caller {
   const roles = found.roles.filter(isRole);
   return { keyId, name, roles, scopes: scopesOf(roles), zoneIds, masked: isMasked };
 }

@@ -1,7 +1,7 @@
 import { maskText } from "../../archive/mask/mask-text.ts";
 import type { Role, Scope } from "./roles.ts";
 
-/** Who asks: what a valid key says about its holder. */
+/** The holder of a valid key, and the key's rights. */
 export interface Caller {
   /** The public part of the key. */
   readonly keyId: string;
@@ -14,15 +14,17 @@ export interface Caller {
   readonly masked: boolean;
 }
 
-/** The holder of this key, or null where it is unknown, expired or revoked: the three look alike from outside. */
+/**
+ * Returns the holder of this key; null if the key is unknown, expired or revoked. A client cannot tell the three apart.
+ */
 export type Authenticate = (accessKey: string) => Promise<Caller | null>;
 
-/** For routes that find out in their body which zone is meant. */
+/** For routes that read the zone from their body. */
 export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number): boolean {
   return zoneIds === null || zoneIds.includes(zoneId);
 }
 
-/** Who an audit entry says it was. An entry outlives every erasure, so an address in the name is masked. */
+/** Returns the actor of an audit entry. An entry outlives every erasure, so an address in the name is masked. */
 export function actorOf(caller: Caller | null): string {
   return caller === null ? "nobody" : `key ${caller.keyId} (${maskText(caller.name)})`;
 }

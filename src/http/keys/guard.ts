@@ -6,8 +6,11 @@ import { networkOf } from "../limits/client-network.ts";
 import { aboutRequest } from "../limits/limit-requests.ts";
 import type { Access } from "./access.ts";
 import { type Authenticate, actorOf, type Caller, maySeeZone } from "./caller.ts";
-import { createFailedKeys, type FailedKeys } from "./failed-keys.ts";
+import type { FailedKeys } from "./failed-keys.ts";
+import { refuseOtherOrigins } from "./same-origin.ts";
 import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
+import { readSessionCookie } from "./session-cookie.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** Longer than any key there is. */
 const MAX_KEY_CHARS = 512;
@@ -16,14 +19,16 @@ export interface GuardParts {
   readonly authenticate: Authenticate;
   readonly clock: Clock;
   readonly note: NoteSecurityEvent;
-  /** Hashes of keys that were good before the start, the ones used last first. */
-  readonly knownKeys?: readonly Buffer[] | undefined;
+  readonly failed: FailedKeys;
+  /** Null where nobody signs in. */
+  readonly sessions: Sessions | null;
 }
 
 /** Lets nobody in whom the route's access does not name. Adding a route that declares none throws. */
 export function addGuard(app: FastifyInstance, parts: GuardParts): void {
-  const failed = createFailedKeys(parts.knownKeys);
   app.decorateRequest("caller", null);
+  app.decorateRequest("session", null);
+  app.decorateRequest("readCallerAgain");
   app.addHook("onRoute", ({ method, url, config }) => {
     if (config?.access === undefined) throw new Error(`route ${String(method)} ${url} declares no access`);
   });
@@ -31,7 +36,7 @@ export function addGuard(app: FastifyInstance, parts: GuardParts): void {
     // An address that no route has is answered alike for everybody.
     if (request.is404) return;
     const { access } = request.routeOptions.config;
-    if (access !== "public") request.caller = await readCaller(request, failed, parts);
+    if (access !== "public") await identify(request, parts);
   });
 }
 
@@ -54,21 +59,36 @@ export function addPermissions(
   });
 }
 
+/** The header AccessKey comes before the cookie: whoever sends both means the key. */
+async function identify(request: FastifyRequest, parts: GuardParts): Promise<void> {
+  const { sessions, authenticate } = parts;
+  const token = hasKey(request) ? null : readSessionCookie(request);
+  if (sessions === null || token === null) {
+    const key = readKey(request);
+    request.caller = await readCaller(request, key, parts);
+    request.readCallerAgain = () => authenticate(key);
+    return;
+  }
+  refuseOtherOrigins(request);
+  // A token has 256 random bits and nobody guesses it. A page whose session is over must not lock its reader out.
+  const session = await ask(sessions.find, token);
+  if (session === null)
+    throw new Refusal(401, {
+      slug: "session-over",
+      detail: "The session is over: it was ended, was idle for 12 hours, or its key is no longer valid.",
+    });
+  request.session = session;
+  request.caller = session.caller;
+  request.readCallerAgain = async () => (await sessions.find(token))?.caller ?? null;
+}
+
 async function readCaller(
   request: FastifyRequest,
-  failed: FailedKeys,
-  { authenticate, clock, note }: GuardParts,
+  key: string,
+  { authenticate, clock, note, failed }: GuardParts,
 ): Promise<Caller> {
-  const key = readKey(request);
   const network = networkOf(request);
-  const waitMs = failed.waitMs(network, key, clock());
-  if (waitMs > 0) {
-    const headers = { "retry-after": String(Math.ceil(waitMs / 1_000)) };
-    throw new Refusal(429, {
-      detail: "This address has sent too many wrong access keys. Wait before you try again.",
-      headers,
-    });
-  }
+  refuseWaiting(failed.waitMs(network, key, clock()));
   const caller = key.length <= MAX_KEY_CHARS ? await ask(authenticate, key) : null;
   if (caller === null) {
     failed.noteFailure(network, key, clock());
@@ -79,18 +99,36 @@ async function readCaller(
   return caller;
 }
 
-/** The header AccessKey comes first. Prometheus before 3.0 and other scrapers can only send a bearer token. */
+/** @throws {Refusal} 429 where a network has to wait before its next key or one-time token is looked at. */
+export function refuseWaiting(waitMs: number): void {
+  if (waitMs <= 0) return;
+  const headers = { "retry-after": String(Math.ceil(waitMs / 1_000)) };
+  throw new Refusal(429, {
+    detail: "This address has sent too many wrong access keys. Wait before you try again.",
+    headers,
+  });
+}
+
+function hasKey({ headers, routeOptions }: FastifyRequest): boolean {
+  const takesBearer = routeOptions.config.errorForm === undefined;
+  return headers.accesskey !== undefined || (takesBearer && headers.authorization !== undefined);
+}
+
+/**
+ * Returns the key of the request. The header AccessKey comes first. Longwatch's own routes also take a bearer token,
+ * because scrapers and dashboards may have no other header. The platform's routes do not, like the platform.
+ */
 function readKey({ headers, routeOptions }: FastifyRequest): string {
   if (headers.accesskey !== undefined) return String(headers.accesskey);
-  if (routeOptions.config.takesBearer !== true) throw unauthorized("The header AccessKey is missing.");
+  if (routeOptions.config.errorForm !== undefined) throw unauthorized("The header AccessKey is missing.");
   const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
   if (token !== undefined) return token;
   throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");
 }
 
-async function ask(authenticate: Authenticate, key: string): Promise<Caller | null> {
+async function ask<T>(find: (key: string) => Promise<T>, key: string): Promise<T> {
   try {
-    return await authenticate(key);
+    return await find(key);
   } catch (cause) {
     throw new Refusal(503, {
       detail: "Longwatch cannot check access keys at the moment. Try again later.",

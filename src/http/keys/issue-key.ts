@@ -7,7 +7,7 @@ import { createSecret, type Secret } from "../../lib/secret.ts";
 import { createAccessKey } from "../../model/access-key.ts";
 import type { WantedKey } from "./wanted-key.ts";
 
-/** The key comes out of here and is kept nowhere: whoever asked is shown it once. */
+/** Creates a key. The key itself is stored nowhere and is shown once. */
 export async function issueKey(
   database: Database,
   wanted: WantedKey,
@@ -26,7 +26,7 @@ export async function issueKey(
   return { key: createSecret(key), listed };
 }
 
-/** From the next request on, on every replica. */
+/** Revokes a key, from the next request on, on every replica. */
 export function withdrawKey(
   database: Database,
   keyId: string,

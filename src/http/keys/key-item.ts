@@ -16,7 +16,7 @@ export const KeyItem = z
   })
   .meta({ id: "Key" });
 
-/** As commands and routes show a key; times are ISO texts. */
+/** A key as commands and routes show it; times are ISO texts. */
 export function toKeyItem(key: ListedApiKey): z.output<typeof KeyItem> {
   const toText = (at: Date | null) => at?.toISOString() ?? null;
   return {

@@ -8,7 +8,7 @@ export interface LastUsedOptions {
 
 const EVERY_MS = 60_000;
 
-/** Notes that a key was used, at most once a minute each; nobody waits for it, and a failure harms nobody. */
+/** Records that a key was used, at most once a minute per key. No request waits for it, and a failure is ignored. */
 export function createLastUsed({ touch, clock, onError }: LastUsedOptions): (keyId: string) => void {
   const notedAt = new Map<string, number>();
   return (keyId) => {

@@ -2,7 +2,7 @@ export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 export type Scope = "read" | "export" | "act" | "admin";
 
-/** What each role may do. */
+/** The rights of each role. */
 const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
   reader: ["read"],
   exporter: ["read", "export"],

@@ -1,6 +1,11 @@
 import { createRateLimiter } from "../limits/rate-limiter.ts";
 
-export type SecurityAction = "key.refused" | "scope.denied" | "zone.denied" | "rate.limited";
+export type SecurityAction =
+  | "key.refused"
+  | "sign-in.refused"
+  | "scope.denied"
+  | "zone.denied"
+  | "rate.limited";
 
 interface SecurityEvent {
   readonly action: SecurityAction;

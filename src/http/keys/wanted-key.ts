@@ -1,6 +1,6 @@
 import type { Role } from "./roles.ts";
 
-/** What somebody asks of a new key. */
+/** The request for a new key. */
 export interface WantedKey {
   readonly name: string;
   readonly role: Role;
@@ -19,7 +19,7 @@ export const MAX_NAME_CHARS = 100;
 export const ADMIN_RULE =
   "an admin key can create any other key, so it is always valid for every zone and never masked";
 
-/** In milliseconds; null for what is no such duration. */
+/** Returns milliseconds; null if the text is no such duration. */
 export function readExpiry(text: string): number | null {
   const [, amount = "0", unit = "h"] = /^(\d{1,6})([hd])$/.exec(text) ?? [];
   const ms = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];

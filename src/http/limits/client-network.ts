@@ -4,8 +4,9 @@ import ipaddr from "ipaddr.js";
 const IPV6_NETWORK_BYTES = 8;
 
 /**
- * What one client can hardly leave: its IPv4 address, or the /64 that an IPv6 host may pick any address from. Behind
- * trusted proxies it is what they pass on; where that is no address, the proxy's own.
+ * Returns the network that a client cannot easily leave: its IPv4 address, or the /64 of its IPv6 address, from which a
+ * host may pick any address. Behind trusted proxies it is the address that they forward; if that is no address, the
+ * proxy's own.
  */
 export function networkOf({ ip, socket }: Pick<FastifyRequest, "ip" | "socket">): string {
   const given = ipaddr.isValid(ip) ? ip : (socket.remoteAddress ?? "");

@@ -6,7 +6,7 @@ export type HeavyWork = "search" | "export";
 export interface ConcurrencyLimits {
   /** Requests of one key that are worked on at once, by kind. */
   readonly perKey: Readonly<Record<HeavyWork, number>>;
-  /** Of all keys together, in this process: exports must leave searches their share of the connections. */
+  /** Requests of all keys together, in this process, by kind: exports must leave connections to searches. */
   readonly total: Readonly<Record<HeavyWork, number>>;
 }
 
@@ -26,7 +26,7 @@ export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: Con
   app.addHook("onRequest", async (request, reply) => {
     const { routeOptions, caller } = request;
     const { heavy } = routeOptions.config;
-    // Whoever left while the key was looked up is not seen to leave again.
+    // A client that left while the key was looked up emits no second close event.
     if (heavy === undefined || caller === null || reply.raw.destroyed) return;
     const own = `${heavy} ${caller.keyId}`;
     if (count(own) >= perKey[heavy])

@@ -6,15 +6,15 @@ import { networkOf } from "./client-network.ts";
 export interface ConnectionLimits {
   /** More would take the files that the connections to the databases need. */
   readonly most: number;
-  /** Of them, the last ones: for probes and for callers with a key. */
+  /** The last of these connections: reserved for probes and for callers with a key. */
   readonly reserved: number;
-  /** Of one IPv4 address or IPv6 /64. */
+  /** Connections of one IPv4 address or IPv6 /64. */
   readonly perAddress: number;
-  /** In which the client of a reserved connection has to send a good key, or is answered once. */
+  /** Time in which the client of a reserved connection has to send a good key; otherwise it is answered once. */
   readonly provingMs: number;
-  /** In which a client has to take some of its answer, or to send something while none is under way. */
+  /** Time in which a client has to read some of its answer, or to send something while no request is in progress. */
   readonly stallMs: number;
-  /** Requests of one connection that are under way at once. */
+  /** Requests of one connection that are in progress at once. */
   readonly pipelined: number;
 }
 
@@ -31,7 +31,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 interface Held {
   readonly network: string;
-  /** Requests under way. */
+  /** Requests in progress. */
   active: number;
   /** Whether a good key came over it. */
   isKnown: boolean;
@@ -40,7 +40,7 @@ interface Held {
 
 export interface Connections {
   createServer(handler: Handler, options: { readonly requestTimeoutMs: number }): Server;
-  /** For every request that was let in. Returns whether the connection ends with its answer. */
+  /** Called for every admitted request. Returns whether the connection ends with its answer. */
   noteRequest(socket: Socket, hasKey: boolean): boolean;
 }
 
@@ -115,7 +115,7 @@ export function createConnections(
       if (one.active === 0 && held.has(socket)) idleOf(one).add(socket);
     });
     if (one.active <= limits.pipelined) return true;
-    // The answers before it still go out; what comes after it is left unanswered.
+    // The earlier answers are still sent; later requests stay unanswered.
     if (one.active === limits.pipelined + 1) refusePipelined(response, limits.pipelined);
     return false;
   }
@@ -149,7 +149,7 @@ export function createConnections(
   };
 }
 
-/** Longer than proxies keep theirs, which must not meet a connection that is being closed. */
+/** Longer than proxies keep their connections, so that a proxy never uses a connection that is being closed. */
 const KEEP_ALIVE_MS = 72_000;
 
 function refusePipelined(response: ServerResponse, pipelined: number): void {

@@ -10,9 +10,9 @@ const WINDOW_MS = 60_000;
 const MAX_KEYS = 10_000;
 
 export interface RequestLimits {
-  /** Of one key, in this process. */
+  /** Requests of one key, in this process. */
   readonly perKeyAndMinute: number;
-  /** Of one IPv4 address or IPv6 /64, with a key or without. */
+  /** Requests of one IPv4 address or IPv6 /64, with a key or without. */
   readonly perAddressAndMinute: number;
 }
 
@@ -22,10 +22,12 @@ interface LimitParts {
   readonly note: NoteSecurityEvent;
 }
 
-/** Of one address: a balancer asks from one address for everybody, and more often than anybody else. */
+/**
+ * Probes of one address: a load balancer probes from one address for all clients, and more often than any other client.
+ */
 const PROBES_PER_MINUTE = 1_200;
 
-/** Before anything is looked up. Probes are counted by themselves. */
+/** Limits by network, before any look-up. Probes are counted separately. */
 export function limitAddresses(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
   const quota = limits.perAddressAndMinute;
   const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
@@ -39,7 +41,7 @@ export function limitAddresses(app: FastifyInstance, { limits, clock, note }: Li
   });
 }
 
-/** After the key is known. What is left is told with every answer. */
+/** Limits by key, after the key was looked up. Every answer states the rest of the quota. */
 export function limitKeys(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
   const quota = limits.perKeyAndMinute;
   const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
@@ -54,7 +56,7 @@ export function limitKeys(app: FastifyInstance, { limits, clock, note }: LimitPa
   });
 }
 
-/** What an event says of a request: the route's pattern, never the address with what somebody put into it. */
+/** Describes a request for an event: the route's pattern, never the address, which may contain a client's input. */
 export function aboutRequest(request: FastifyRequest) {
   const { method, routeOptions } = request;
   return {

@@ -1,23 +1,23 @@
 export interface RateLimiterOptions {
-  /** What a full window lets through, all at once if need be. */
+  /** Requests in one full window; all of them may come at once. */
   readonly quota: number;
   readonly windowMs: number;
-  /** Keys that are remembered; of more the longest known are forgotten. */
+  /** Maximum number of remembered keys; the oldest are forgotten first. */
   readonly maxKeys: number;
 }
 
 export interface Taken {
   readonly isAllowed: boolean;
   readonly remaining: number;
-  /** Until the quota is whole again. */
+  /** Time until the quota is full again. */
   readonly resetMs: number;
-  /** Until the next one is let through; 0 where this one was. */
+  /** Time until the next request is allowed; 0 if this one was allowed. */
   readonly retryAfterMs: number;
 }
 
 /**
- * Lets `quota` through per window and key, refilled evenly (GCRA): one number per key, the time at which its quota is
- * whole again. What is refused costs nothing, so that whoever keeps asking is let in as soon as anybody.
+ * Allows `quota` requests per window and key, refilled evenly (GCRA): one number per key, the time at which its quota
+ * is full again. A refused request uses no quota, so a client that keeps asking is admitted as soon as any other.
  */
 export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptions) {
   const stepMs = windowMs / quota;
@@ -25,8 +25,8 @@ export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptio
 
   function forgetIdle(nowMs: number): void {
     for (const [key, at] of fullAt) if (at <= nowMs) fullAt.delete(key);
-    // Still too many: an attacker with as many addresses gains a fresh quota each either way. A tenth at once, or each
-    // further one would look through all of them.
+    // An attacker with so many addresses gains a fresh quota for each anyway. A tenth is forgotten at once; otherwise
+    // each further key would go through all of them.
     for (const key of fullAt.keys()) {
       if (fullAt.size < maxKeys * 0.9) return;
       fullAt.delete(key);
@@ -37,7 +37,7 @@ export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptio
     take(key: string, nowMs: number): Taken {
       const known = fullAt.get(key);
       if (known === undefined && fullAt.size >= maxKeys) forgetIdle(nowMs);
-      // Never more than a window, should the clock have been set back.
+      // The clock may have been set back, so the wait is at most one window.
       const spentMs = Math.min(Math.max((known ?? nowMs) - nowMs, 0), windowMs);
       const isAllowed = spentMs + stepMs <= windowMs + 1e-6;
       const resetMs = isAllowed ? spentMs + stepMs : spentMs;

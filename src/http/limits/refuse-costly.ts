@@ -1,14 +1,14 @@
 import { Refusal } from "../errors/refusal.ts";
 
 interface CostEstimate {
-  /** Rows that would be read to answer, before any limit of the page. */
+  /** Rows that the search would read, before any limit of the page. */
   readonly rows: number;
 }
 
-/** @throws {Refusal} 400 with how to narrow the question. */
+/** @throws {Refusal} 400 that says how to narrow the search */
 export type RefuseCostly = (estimate: CostEstimate) => void;
 
-/** Refuses before it runs what would only be stopped by its time limit. */
+/** Refuses a search that its time limit would stop, before it runs. */
 export function createRefuseCostly(maxRows: number): RefuseCostly {
   return ({ rows }) => {
     if (rows <= maxRows) return;
@@ -17,7 +17,7 @@ export function createRefuseCostly(maxRows: number): RefuseCostly {
   };
 }
 
-/** Two digits: more would say how exactly an estimate is known. */
+/** Rounds to two digits, because the estimate is not more exact. */
 function round(rows: number): string {
   return Number(rows.toPrecision(2)).toLocaleString("en");
 }

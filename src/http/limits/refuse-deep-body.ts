@@ -1,9 +1,9 @@
 import { Refusal } from "../errors/refusal.ts";
 
-/** Nothing that is asked for is half as deep. */
+/** No valid body is half as deep. */
 export const MAX_DEPTH = 32;
 
-/** Whatever walks a body by recursion may rely on it: no list or object in more than 31 others. */
+/** Code that walks a body recursively may rely on this: no list or object is inside more than 31 others. */
 export function refuseDeepBody(body: unknown): void {
   if (!isTooDeep(body)) return;
   const rule = `must not be nested more than ${MAX_DEPTH} deep`;

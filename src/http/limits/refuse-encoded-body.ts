@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { Refusal } from "../errors/refusal.ts";
 
-/** Refuses a compressed body: nobody here unpacks one, and unread it would be taken for JSON that is broken. */
+/** Refuses a compressed body. The service cannot decompress it and would report it as invalid JSON. */
 export function refuseEncodedBody({ headers }: Pick<FastifyRequest, "headers">): void {
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;

@@ -1,37 +1,37 @@
 import type { FastifyRequest } from "fastify";
 import type { Database } from "../../../db/client.ts";
-import type { CostlyGate } from "./costly-gate.ts";
+import type { AdmissionQueue } from "./admission-queue.ts";
 
-/** Events that are read in some ten milliseconds: who asks for no more waits for nobody. */
-const COSTLY_ROWS = 20_000;
+/** Reading so many events takes some ten milliseconds. A search that reads no more does not wait. */
+const CHEAP_ROWS = 20_000;
 
 interface Turn {
-  /** What to ask, in the way that spares ingest. */
+  /** The archive to search; with no parallel workers while ingest is busy. */
   readonly archive: Database;
-  /** As soon as there is an answer, or none. */
+  /** To be called when the search has ended, with or without a result. */
   readonly leave: () => void;
 }
 
 interface TurnParts {
   readonly archive: Database;
-  readonly gate: CostlyGate;
+  readonly queue: AdmissionQueue;
   readonly isIngestBusy: () => Promise<boolean>;
 }
 
-/** Waits until a question that reads about so many events may run. @throws as `CostlyGate.enter` does. */
+/** Waits until a search that reads about `rows` events may run. @throws as `AdmissionQueue.enter` does. */
 export type TakeTurn = (request: FastifyRequest, rows: number, signal: AbortSignal) => Promise<Turn>;
 
 /**
- * Cheap questions run at once and costly ones in turns, in which they have only one process of the database each while
- * ingest is at work: it needs the processors more. Whoever waits for a turn keeps no connection and none of the places
- * of the requests that are worked on.
+ * Returns a function that admits cheap searches at once and expensive ones through the admission queue. While ingest is
+ * busy, an expensive search uses one process of the database only, because ingest needs the processors more. A waiting
+ * search holds no connection and no place of the concurrency limit.
  */
-export function createTakeTurn({ archive, gate, isIngestBusy }: TurnParts): TakeTurn {
+export function createTakeTurn({ archive, queue, isIngestBusy }: TurnParts): TakeTurn {
   return async (request, rows, signal) => {
-    if (rows <= COSTLY_ROWS) return { archive, leave: () => undefined };
+    if (rows <= CHEAP_ROWS) return { archive, leave: () => undefined };
     request.leavePlace?.();
     const isBusyNow = await isIngestBusy();
-    const { isBusy, leave } = await gate.enter(request.caller?.keyId ?? "", isBusyNow, signal);
+    const { isBusy, leave } = await queue.enter(request.caller?.keyId ?? "", isBusyNow, signal);
     return { archive: isBusy ? { ...archive, parallelWorkers: 0 } : archive, leave };
   };
 }

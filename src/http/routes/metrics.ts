@@ -8,8 +8,6 @@ import type { Backlog, Metrics } from "../metrics.ts";
 const schema = {
   tags: ["Service"],
   summary: "Show metrics in the Prometheus text format",
-  description:
-    "The key may also be sent as `Authorization: Bearer`, for scrapers that cannot send the header AccessKey.",
   response: { 200: { content: { "text/plain": { schema: z.string() } } } },
 };
 
@@ -28,7 +26,7 @@ export function addMetrics(
   { metrics, readBacklog, isPublic, timeoutMs, onError }: MetricsRoute,
 ): void {
   const access = isPublic ? ("public" as const) : ({ scope: "read" } as const);
-  app.get("/metrics", { config: { access, takesBearer: true }, schema }, async ({ caller }, reply) => {
+  app.get("/metrics", { config: { access }, schema }, async ({ caller }, reply) => {
     // They name every zone and channel, as the status does for keys of every zone only.
     if (!isPublic && caller?.zoneIds !== null)
       throw new Refusal(403, {

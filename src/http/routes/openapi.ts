@@ -56,7 +56,10 @@ export async function addOpenApi(app: FastifyInstance): Promise<void> {
     parts ??= JSON.stringify(app.swagger()).split(ORIGIN_PLACE);
     return reply.type("application/json; charset=utf-8").send(parts.join(originOf(request)));
   });
-  // Whoever opens the address alone in a browser.
+}
+
+/** Whoever opens the address alone in a browser, where there is no console. */
+export function addRedirectToDocs(app: FastifyInstance): void {
   const root = { tags, summary: "Redirect to the documentation", response: { 200: html } };
   app.get("/", { config: { access: "public" }, schema: root }, async (_request, reply) =>
     reply.redirect("/docs"),

@@ -13,7 +13,7 @@ function ask(minutesAgo: number, errorKey: string | null, over: Partial<AdviceRo
 
 const isDue = (rows: AdviceRow[]) => adviceStatus(spike, rows, NOW).isDue;
 
-test("a spike that nobody has asked about is pending and due", () => {
+test("the advice of a spike without an ask is pending and due", () => {
   expect(adviceStatus(spike, [], NOW)).toEqual({
     state: "pending",
     reason: null,
@@ -59,7 +59,7 @@ test("a plan limit keeps the whole zone from being asked for twelve hours, and s
   expect(isDue([limited(1, { zoneId: 102 })])).toBe(true);
 });
 
-test("an unknown rule blocks itself alone, refused credentials and a wait block everybody", () => {
+test("an unknown rule blocks asks about that rule only; refused credentials and a wait block every ask", () => {
   const other = { zoneId: 102, ruleId: "941100" };
   expect(isDue([ask(60, "not_found.waf_rule")])).toBe(false);
   expect(isDue([ask(60, "not_found.waf_rule", other)])).toBe(true);
@@ -89,13 +89,13 @@ test("failures back off by doubling from one minute up to thirty", () => {
   }
 });
 
-test("a failure is shown as unavailable until it is asked again, and the count starts anew after an answer", () => {
+test("a failed ask is unavailable until it is repeated, and an answer resets the count of failures", () => {
   expect(adviceStatus(spike, [ask(0.1, "EDGE_TIMEOUT")], NOW)).toMatchObject({ state: "unavailable" });
   const longAgo = ask(10 * 60, null);
   expect(isDue([ask(1, "EDGE_TIMEOUT"), longAgo, ask(601, "EDGE_TIMEOUT")])).toBe(true);
 });
 
-test("an ask under way is not asked again; one whose asker died is, after a minute", () => {
+test("an ask in progress is not repeated; an ask without an answer is, after a minute", () => {
   expect(adviceStatus(spike, [ask(0.9, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: false });
   expect(adviceStatus(spike, [ask(1, "ASKING")], NOW)).toMatchObject({ state: "pending", isDue: true });
 });

@@ -2,7 +2,7 @@ import type { EmulatorOptions } from "../../../src/emulator/emulator.ts";
 import type { FaultInput } from "../../../src/emulator/faults.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../src/lib/units.ts";
 
-/** One way in which an ask fails, and how long nobody asks again. */
+/** One way in which an ask fails, and how long the platform is not asked again. */
 export interface Failure {
   readonly name: string;
   readonly options?: EmulatorOptions;

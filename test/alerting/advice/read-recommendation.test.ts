@@ -14,7 +14,7 @@ test("an answer that only says it failed is a failure of the model", () => {
   expect(readRecommendation({ success: false, recommendation: null }).errorKey).toBe("MODEL_FAILED");
 });
 
-test("a text counts whatever the flag beside it says", () => {
+test("a text counts even if `success` is false", () => {
   expect(readRecommendation({ success: false, recommendation: "Keep it." })).toEqual({
     success: true,
     text: "Keep it.",

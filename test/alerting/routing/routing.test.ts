@@ -61,7 +61,7 @@ function pathsOf(route: Route, subject: Subject): Route[][] {
   return paths.length === 0 ? [[route]] : paths;
 }
 
-test("somebody always speaks for an alert, and only routes whose whole path matches it", () => {
+test("every alert has a route, and only routes whose whole path matches it", () => {
   fc.assert(
     fc.property(routes, subjects, (root, subject) => {
       const picked = pickRoutes(root, subject);
@@ -74,7 +74,7 @@ test("somebody always speaks for an alert, and only routes whose whole path matc
   );
 });
 
-test("a matcher more never matches more", () => {
+test("a further matcher never matches more alerts", () => {
   fc.assert(
     fc.property(matcherSets, matcherSets, subjects, (some, more, subject) => {
       fc.pre(matchesSubject({ ...more, ...some }, subject));
@@ -83,7 +83,7 @@ test("a matcher more never matches more", () => {
   );
 });
 
-test("every routed channel is told now or held, never both and never twice, with the shortest of its intervals", () => {
+test("every routed channel is notified now or after its quiet hours, never both and never twice, at the shortest of its intervals", () => {
   const night: QuietHours = {
     timeZone: "UTC",
     days: WEEKDAYS,
@@ -109,7 +109,7 @@ test("every routed channel is told now or held, never both and never twice, with
   );
 });
 
-test("the first route that matches speaks alone unless it says continue", () => {
+test("only the first matching route applies unless it has `continue`", () => {
   const critical = routeOf({ matchers: { severity: ["critical"] }, channels: ["pager"] });
   const rest = routeOf({ channels: ["chat"] });
   const channels = (isContinued: boolean) =>
@@ -121,7 +121,7 @@ test("the first route that matches speaks alone unless it says continue", () => 
   expect(channels(true)).toEqual(["pager", "chat"]);
 });
 
-test("an inhibition holds back its targets in the same zone and never what is a source itself", () => {
+test("an inhibition mutes its targets in the same zone, and never its own sources", () => {
   const inhibition = {
     source: { severity: ["critical"] },
     target: { kind: ["spike"] },
@@ -135,7 +135,7 @@ test("an inhibition holds back its targets in the same zone and never what is a 
   expect(findInhibition([inhibition], subjectOf(), [])).toBeNull();
 });
 
-test("an inhibition whose label is the rule holds back that rule in every zone, and no other", () => {
+test("an inhibition with equal rules mutes the rule in every zone, and no other rule", () => {
   const inhibition = { source: { severity: ["critical"] }, target: {}, equal: ["rule"] } as const;
   const source = subjectOf({ severity: "critical", zoneId: 102 });
   const find = (subject: Subject) => findInhibition([inhibition], subject, [source]);
@@ -143,7 +143,7 @@ test("an inhibition whose label is the rule holds back that rule in every zone, 
   expect(find(subjectOf({ zoneId: 102, ruleId: "920100" }))).toBeNull();
 });
 
-test("nothing that fires inhibits everything that fires", () => {
+test("one inhibition never mutes all firing alerts", () => {
   const inhibitions = fc.array(
     fc.record({
       source: matcherSets,
@@ -181,15 +181,15 @@ test.each([
   expect(isQuiet(NIGHT, Date.parse(time))).toBe(expected);
 });
 
-test("critical alerts are told in quiet hours unless they say hold", () => {
+test("critical alerts notify in quiet hours unless `critical: hold` is set", () => {
   const nowMs = Date.parse("2026-11-20T23:00:00Z");
-  const told = (critical: "tell" | "hold", severity: Subject["severity"]) =>
+  const routed = (critical: "tell" | "hold", severity: Subject["severity"]) =>
     planRoute(
       { ...routeToAll(["chat"]), quietHours: [{ ...NIGHT, critical }] },
       subjectOf({ severity }),
       nowMs,
     );
-  expect(told("tell", "critical").channels).toEqual(["chat"]);
-  expect(told("hold", "critical")).toMatchObject({ channels: [], held: ["chat"] });
-  expect(told("tell", "error")).toMatchObject({ channels: [], held: ["chat"] });
+  expect(routed("tell", "critical").channels).toEqual(["chat"]);
+  expect(routed("hold", "critical")).toMatchObject({ channels: [], held: ["chat"] });
+  expect(routed("tell", "error")).toMatchObject({ channels: [], held: ["chat"] });
 });

@@ -6,7 +6,7 @@ interface Network {
   readonly prefix: number;
 }
 
-/** What an address, full or masked, says about where it lies; null for any other text. */
+/** Returns the network of an address, full or masked; null for any other text. */
 function readAddress(text: string): Network | null {
   const octets = text.split(".");
   if (octets.length === 4 && !text.includes(":")) return readOctets(octets);

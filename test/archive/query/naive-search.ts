@@ -8,8 +8,8 @@ import type { WafEvent } from "../../../src/model/waf-event.ts";
 import { isWithin } from "./naive-network.ts";
 
 /**
- * The emulator's own search over given events: naive code that shares nothing with Longwatch's. Networks are asked here,
- * since the emulator knows no masked addresses.
+ * Runs the emulator's own search over given events: naive code that shares nothing with Longwatch's. Networks are
+ * computed here, because the emulator has no masked addresses.
  */
 export function createNaiveSearch(events: readonly WafEvent[]) {
   const sorted = events.toSorted((a, b) => a.occurredAt - b.occurredAt || (a.logId < b.logId ? -1 : 1));

@@ -11,7 +11,7 @@ function search(body: object) {
   return read.search;
 }
 
-test("what is out of bounds is clamped, what is unset has its default", () => {
+test("values out of bounds are clamped, and unset values have their defaults", () => {
   expect(search({})).toMatchObject({
     page: 0,
     pageSize: 50,
@@ -90,7 +90,7 @@ test("no body is read otherwise than the platform reads it, and none breaks the 
       fc.oneof(body, value),
       fc.constantFrom("search" as const, "export" as const),
       (given, kind) => {
-        // As entries: the order of mistakes is a part of the answer.
+        // Compared as entries, because the order of mistakes is part of the answer.
         const plain = (read: ReturnType<typeof readSearch>) =>
           "search" in read ? read.search : Object.entries(read.mistakes);
         expect(plain(readSearch(given, kind))).toEqual(plain(readNaively(given, kind)));

@@ -2,10 +2,10 @@ import { createFractions, drawPoisson } from "../../detection/support/histories.
 
 const DAYS = 21;
 const DAY = 1_440;
-/** What lies before is history and is not scored. */
+/** Earlier minutes are history and are not scored. */
 export const SCORED_FROM = 7 * DAY;
 const LENGTH = DAYS * DAY;
-/** Events an attack adds at least: less is not to be told from everyday traffic by any rule. */
+/** Least number of events of an attack: no rule can distinguish fewer from everyday traffic. */
 const LEAST_ADDED = 10;
 
 /** Minutes of the series, half-open. */

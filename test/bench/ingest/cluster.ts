@@ -28,7 +28,7 @@ export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 /** A Postgres for the benchmark alone, and a folder that its server can read and write. */
 export async function startCluster() {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-bench-"));
-  // As root Postgres runs as another user, which must get in.
+  // If root runs the benchmark, Postgres runs as another user, who must be able to enter the folder.
   chmodSync(folder, 0o755);
   const serverFiles = path.join(folder, "server-files");
   mkdirSync(serverFiles);

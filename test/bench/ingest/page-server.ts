@@ -9,13 +9,13 @@ import { FIRST_ZONE, type RenderedPage, renderZone, WARM_UP_ZONE } from "./histo
 
 const WARM_UP_EVENTS = 60_000;
 
-/** What the parent is told. */
+/** The message to the parent process. */
 export interface ServedPages {
   readonly url: string;
   readonly zones: readonly number[];
   readonly events: number;
   readonly pages: number;
-  /** Of the JSON, before compression. */
+  /** Bytes of the JSON, before compression. */
   readonly bytes: number;
 }
 

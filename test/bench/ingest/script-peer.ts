@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { findProgram } from "../../support/find-program.ts";
 import type { Cluster } from "./cluster.ts";
 
-/** A row of jsonb per event, a primary key that knows repeated events, and three indexes to search by. */
+/** A row of jsonb per event, a primary key that detects repeated events, and three indexes to search by. */
 export const JSONB_TABLE = `
   create table entries (zone_id integer not null, occurred_at timestamptz not null, log_id text not null,
     entry jsonb not null, primary key (zone_id, occurred_at, log_id));
@@ -11,7 +11,7 @@ export const JSONB_TABLE = `
   create index on entries (zone_id, (entry #>> '{labels,country}'), occurred_at);
   create index on entries (zone_id, (entry #>> '{labels,status}'), occurred_at);`;
 
-/** What somebody would write in an afternoon: per page one curl, one jq, one psql with staging and a commit. */
+/** A simple script as a comparison: per page one curl, one jq, one psql with staging and a commit. */
 const SCRIPT = `
 set -euo pipefail
 platform=$1 database=$2 zone=$3; shift 3

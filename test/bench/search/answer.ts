@@ -13,7 +13,7 @@ export interface AnsweredRow {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** What both sides are asked for, in one form, so that it can be compared. */
+/** The answer of both sides in one form, so that the two can be compared. */
 export type Answer =
   | { readonly total: number; readonly rows: readonly AnsweredRow[] }
   | { readonly total: number; readonly groups: readonly AnsweredGroup[] };

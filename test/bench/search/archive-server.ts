@@ -10,6 +10,7 @@ import { createHttp } from "../../../src/http/http.ts";
 import { createMetrics } from "../../../src/http/metrics.ts";
 import { createPageCursors } from "../../../src/http/page-cursor.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { SERVICE } from "../../http/default-service.ts";
 import { openFiles } from "./archive-days.ts";
 
 export interface ServedArchive {
@@ -42,7 +43,7 @@ const app = await createHttp({
     archive,
     files: openFiles(folder).files,
     keys: archive,
-    api: await openApi({ database: archive, archive, cursors, authenticate, clock, log }),
+    api: await openApi({ database: archive, archive, cursors, clock, log, service: SERVICE }),
     cursors,
     refuseCostly: () => undefined,
     clock,

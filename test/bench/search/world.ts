@@ -32,7 +32,7 @@ const COUNTRIES =
   "MA DZ TN LY SD ET KE TZ UG RW GH NG CI SN CM AO MZ ZM ZW BW NA MG MU NP LK MM KH LA MN BN PG FJ NZ UY PY BO CR PA GT HN " +
   "SV NI DO CU JM TT HT PR BS BB GY SR IS LU MT CY MC LI AD SM GL FO GI XK ME TM TJ KG AF BT MV TL";
 
-/** Who attacks what: the same for a seed, whatever the number of events. */
+/** The attackers and their targets: the same for a seed, whatever the number of events. */
 export function createWorld(seed: string): World {
   const random = createRandom();
   random.reseed(hashText(seed), 0x73, 0x65, 0x61);

@@ -1,6 +1,6 @@
 import autocannon from "autocannon";
 
-/** What clients saw while the load was on. */
+/** What clients measured under load. */
 export interface LoadFigures {
   readonly requests: number;
   readonly p50Ms: number;
@@ -24,7 +24,7 @@ export function startLoad({ url, body, connections }: { url: string; body: unkno
     timeout: ANSWER_SECONDS,
   });
   return {
-    /** Ends the load and tells what came of it. */
+    /** Ends the load and returns its results. */
     async stop(): Promise<LoadFigures> {
       run.stop();
       const { latency, requests, non2xx, errors, timeouts } = await run;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { channelConfig } from "../../../src/delivery/channels/channel-config.ts";
 import { secretsOf } from "../../../src/delivery/channels/channel-secrets.ts";
 
-test("every credential of a channel is found, in lists and in what is nested", () => {
+test("every credential of a channel is found, also in lists and nested settings", () => {
   const channels = [
     {
       kind: "email",

@@ -8,7 +8,7 @@ const ROOT = path.join(import.meta.dirname, "..", "..", "..");
 const FILE = path.join(ROOT, "docs", "channels.md");
 const text = readFileSync(FILE, "utf8");
 
-test("what docs/channels.md shows of the channels is what they send now (vitest -u writes it anew)", async () => {
+test("docs/channels.md shows what the channels send now (vitest -u rewrites it)", async () => {
   await expect(fillDocument(text)).toMatchFileSnapshot(FILE);
 });
 
@@ -23,7 +23,7 @@ test("every kind has its section and shows the first message, the terminal also 
   }
 });
 
-test("the rates it names are those in force", () => {
+test("the rates in docs/channels.md are those of the channels", () => {
   for (const kind of KINDS) {
     const section = text.split(`\n## ${kind}\n`)[1]?.split("\n## ")[0] ?? "";
     expect(section).toContain(`${capabilitiesOf(kind).rate.perMinute} messages a minute`);
@@ -31,7 +31,7 @@ test("the rates it names are those in force", () => {
   }
 });
 
-test("every file it links to exists", () => {
+test("every file that docs/channels.md links to exists", () => {
   const links = [...text.matchAll(/\]\((?!<?http)([^)#]+)(?:#[^)]*)?\)/g)].map(([, link]) => link ?? "");
   expect(links.length).toBeGreaterThan(KINDS.length);
   for (const link of links)

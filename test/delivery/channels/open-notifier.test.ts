@@ -50,7 +50,7 @@ test.each(["", "Pager", "a b", "x:y", "-a", "a".repeat(64)])("%j is no name of a
   expect(channelConfig.safeParse({ kind: "terminal", name }).success).toBe(false);
 });
 
-test("a channel's own opt-in to private networks comes before everybody's", () => {
+test("a channel's own opt-in to private networks overrides the common one", () => {
   const open = (own: object, everybody: boolean) => () =>
     openNotifier(channelConfig.parse({ kind: "slack", name: "it", url: "http://10.0.0.7/x", ...own }), {
       ...shared,

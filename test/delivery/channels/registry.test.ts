@@ -92,14 +92,14 @@ describe.each(CHANNELS.map((definition) => [definition.kind, definition] as cons
       const limit = capabilities.limits.message;
       const bodies = render(message, NOW);
       expect(bodies.length).toBeGreaterThan(0);
-      // A text beside JSON bodies is an attached file.
+      // A text next to JSON bodies is an attached file.
       const messages = bodies.filter((body) => kind !== "discord" || typeof body !== "string");
       if (limit === null) return;
       const count = limit.unit === "bytes" ? countBytes : countCharacters;
       for (const body of messages) expect(count(body)).toBeLessThanOrEqual(limit.most);
     });
 
-    test.skipIf(LISTS_ALL.includes(kind))("shows as many members with their counts as it states", () => {
+    test.skipIf(LISTS_ALL.includes(kind))("shows the stated number of members with their counts", () => {
       const [first] = render(floodOf(5_000), NOW);
       const texts = kind === "email" ? [(first as { text: string }).text] : stringsOf(first);
       const rows = texts.join("\n").match(/\bin \d+ min, usually/g) ?? [];

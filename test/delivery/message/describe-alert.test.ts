@@ -8,25 +8,25 @@ import {
 } from "../../../src/delivery/message/describe-alert.ts";
 import { floodOf, messageOf } from "../support/messages.ts";
 
-test("what was done is told of how many events, where that is not the count", () => {
+test("the action states its number of events if it differs from the count", () => {
   expect(describeActions(messageOf())).toBe("blocked 700 · logged 147");
   expect(describeActions(messageOf({ count: 90 }))).toBe("of 847 events: blocked 700 · logged 147");
   const none = { blocked: 0, logged: 0, challenged: 0, other: 0 };
   expect(describeActions(messageOf({ actions: none }))).toBe("");
 });
 
-test("an alert is told by its number, what is no single alert without", () => {
+test("an alert is named by its number, and a message without an alert has none", () => {
   expect(describeCourse(messageOf())).toMatch(/^alert 7 · since /);
   expect(describeCourse(messageOf({ alertId: 0 }))).toMatch(/^since /);
   expect(describeCourse(messageOf({ digest: [] }))).toMatch(/^since /);
 });
 
-test("a flood is called one, of one zone by its number", () => {
+test("a group is called a flood of rules, with its zone if there is only one", () => {
   expect(describeSubject(floodOf(5))).toBe("zone 101 · flood");
   expect(describeSubject(floodOf(5, { zoneId: null }))).toBe("flood of several zones");
 });
 
-test("a headline that names its rule is told alone, another with what it is about", () => {
+test("a headline that names its rule is used alone, and another is followed by its subject", () => {
   const headline = "rule 942100 in zone 101 is back to normal";
   expect(describeBriefly(messageOf({ headline }))).toBe(headline);
   expect(describeBriefly(floodOf(5))).toBe("Flood: 5 rules in zone 101 are spiking at once");
@@ -38,7 +38,7 @@ test("a headline that names its rule is told alone, another with what it is abou
   );
 });
 
-test("an end tells from when to when and how high; of Longwatch itself, which counts nothing, only when", () => {
+test("a resolved message has the time range and the peak; about Longwatch itself it has only the time range", () => {
   const startedAt = Date.UTC(2026, 10, 21, 14, 3);
   const ended = { state: "resolved", reason: "resolved", startedAt } as const;
   const end = (minutes: number, over = {}) =>

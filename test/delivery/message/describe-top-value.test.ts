@@ -13,7 +13,7 @@ test.each<[string, (message: ReturnType<typeof messageOf>) => unknown]>([
   ["terminal", (message) => renderTerminal(message, { columns: 100, paint: paintPlain })],
   ["discord", toDiscordMessage],
   ["slack", toSlackMessage],
-])("on %s browsers that differ only at the end can be told apart", (_kind, render) => {
+])("%s distinguishes browsers whose names differ only at the end", (_kind, render) => {
   const userAgents = browsers.map((value) => ({ value, count: 40, share: 0.5 }));
   const { top } = messageOf();
   const shown = JSON.stringify(render(messageOf({ top: { ...top, userAgents } })));
@@ -21,13 +21,13 @@ test.each<[string, (message: ReturnType<typeof messageOf>) => unknown]>([
   expect(shown).toMatch(/Chrome\/128\./);
 });
 
-test("a network's number is shown as one, and a name as it is", () => {
+test("a network's number is shown as AS number, and a name unchanged", () => {
   expect(describeTopValue("asns", "3320", 40)).toBe("AS3320");
   expect(describeTopValue("asns", "AS64500 Example Hosting", 40)).toBe("AS64500 Example Hosting");
   expect(describeTopValue("paths", "3320", 40)).toBe("3320");
 });
 
-test("requests without a user agent are told as that", () => {
+test("requests without a user agent are described as such", () => {
   expect(describeTopValue("userAgents", "", 40)).toBe("(none sent)");
   expect(describeTopValue("paths", "", 40)).toBe("-");
 });

@@ -39,7 +39,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
     const bodies = render(floodOf(12)).filter((body) => body !== "");
     expect(bodies).toHaveLength(1);
     expect(idsIn(shown(bodies)).size).toBe(12);
-    // Alertmanager is told the others as alerts of their own.
+    // Alertmanager gets the other members as alerts of their own.
     const counted = kind === "alertmanager" ? "and 2 more" : null;
     expect(/and [\d,]+ more/.exec(shown(bodies))?.[0] ?? null).toBe(counted);
   });
@@ -56,7 +56,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
       const ended = reason === "resolved" ? ({ state: "resolved", endedAt: NOW } as const) : {};
       const bodies = render(floodOf(RULES, { reason, ...ended }, member));
       for (const body of bodies) check(body);
-      // Requests of one flood, not messages that anybody reads.
+      // Counts the requests of one group, not messages that people read.
       expect(bodies.length).toBeLessThanOrEqual(kind === "alertmanager" ? 20 : 11);
       const text = shown(bodies);
       if (kind === "webhook") continue;
@@ -72,7 +72,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
 describe("the outline", () => {
   const room = { rows: 2, rowChars: 100, chars: 100 };
 
-  test("the largest are told with their counts, all others by name", () => {
+  test("the largest members are shown with their counts, all others by name", () => {
     const members = outlineMembers(floodOf(4), room);
     expect(members).toMatchObject({
       heading: "4 rules, largest first",
@@ -83,7 +83,7 @@ describe("the outline", () => {
   });
 
   test.each(["x", "💥", "é"])(
-    "names of %s that just fit are told, one sign more and they are counted",
+    "names of %s that just fit are shown, and with one character more they are counted",
     (unit) => {
       const named = (size: number) =>
         outlineMembers(
@@ -99,7 +99,7 @@ describe("the outline", () => {
     },
   );
 
-  test("what is not named is counted exactly, with where it is and how to see it", () => {
+  test("members that are not named are counted exactly, with the command that lists them", () => {
     const members = outlineMembers(floodOf(RULES), { ...room, elsewhere: "in the thread" });
     expect(members?.more).toBe(
       "and 4,998 more (in the thread): npm run -s longwatch -- alerts list --group 7",
@@ -109,7 +109,7 @@ describe("the outline", () => {
     expect(outlineMembers(older, room)?.more).toBe("and 4,998 more");
   });
 
-  test("a part is as long as it may be, and no longer", () => {
+  test("a part never exceeds its limit, and uses it", () => {
     const message = floodOf(1_000);
     const parts = partMembers(message, message.members ?? [], { chars: 500, lineChars: 100 });
     for (const [index, { lines }] of parts.entries()) {
@@ -136,7 +136,7 @@ describe("the outline", () => {
     expect(only?.lines.at(-1)).toContain(`and ${100 - named} more`);
   });
 
-  test("only what says who belongs to the group is followed by a list", () => {
+  test("only messages that name the members are followed by a list", () => {
     expect(showsMembers(floodOf(9))).toBe(true);
     for (const reason of ["advice", "acknowledged", "resolved"] as const)
       expect(showsMembers(floodOf(9, { reason }))).toBe(false);

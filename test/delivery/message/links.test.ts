@@ -22,7 +22,7 @@ import { NOW } from "../support/receiver.ts";
 const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 const stateOf = (reason: AlertMessage["reason"]): Partial<AlertMessage> =>
   reason === "resolved" ? { reason, ...ENDED } : { reason };
-/** As long as a link may be, each ending in its number. */
+/** Links of the maximum length, each ending in its number. */
 const LONGEST = Array.from({ length: MAX_LINKS }, (_, index) => ({
   title: `${"Runbook of the shop's payment page, ".repeat(2).slice(0, 39)}${index}`,
   url: `https://wiki.example/${"x".repeat(478)}${index}`,
@@ -89,7 +89,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
         for (const message of messages) {
           const addresses = new Set(addressesIn(send(message)));
           expect(whole).toEqual(expect.arrayContaining([...addresses]));
-          // What Discord has no room for is counted.
+          // Discord shows the number of links that do not fit.
           const isAll = reason === "first" && kind !== "discord";
           expect(addresses.size).toBeGreaterThanOrEqual(isAll ? MAX_LINKS : 0);
         }

@@ -22,7 +22,7 @@ describe("text", () => {
     expect(cutText(unit.repeat(11), 10)).toBe(`${unit.repeat(9)}…`);
   });
 
-  test("any text becomes one line without a character that acts", () => {
+  test("any text becomes one line without an active character", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.integer({ min: 1, max: 60 }), (text, maxChars) => {
         const line = toLine(text, maxChars);
@@ -115,9 +115,14 @@ test("only plain web addresses are links, without a character that ends one", ()
   );
 });
 
-test("of an error that is not ours only its name is told (F70)", () => {
-  const told = describeFailure(new TypeError(`fetch https://x/${CANARY} failed`));
-  expect(told).toEqual({ code: "UNEXPECTED", disposition: "retry", waitMs: undefined, text: "TypeError" });
+test("only the name of a foreign error is quoted (F70)", () => {
+  const described = describeFailure(new TypeError(`fetch https://x/${CANARY} failed`));
+  expect(described).toEqual({
+    code: "UNEXPECTED",
+    disposition: "retry",
+    waitMs: undefined,
+    text: "TypeError",
+  });
   const ours = new DeliveryError({
     code: "ENDPOINT_BUSY",
     disposition: "wait",

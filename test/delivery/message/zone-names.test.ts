@@ -71,7 +71,7 @@ test("PagerDuty, Opsgenie and the webhook carry the zone's labels", () => {
   expect(JSON.parse(toWebhookBodies(message, NOW).first).data).toMatchObject(ZONE);
 });
 
-test("Alertmanager has the zone's labels, and an alert whose zone got other labels ends under the old ones", () => {
+test("Alertmanager gets the zone's labels, and an alert whose zone has new labels ends under the old ones", () => {
   const options = { atMs: NOW, firingForMs: 60_000 };
   const before = messageOf(ZONE);
   const [first] = toAlertmanagerAlerts(before, { ...options, posted: null });
@@ -94,7 +94,7 @@ test("Alertmanager has the zone's labels, and an alert whose zone got other labe
     expect(readPostedLabels(odd)).toEqual({});
 });
 
-test("a flood of one zone is named in the headline", () => {
+test("the headline of a group in one zone names the zone", () => {
   const top = { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
   const spike: AlertSpike = {
     id: 1,

@@ -85,9 +85,9 @@ function readPagerDuty(message: AlertMessage): string {
 function readOpsgenie(message: AlertMessage): string {
   return toOpsgenieRequests(message)
     .map(({ method, path, body }) => {
-      const told = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
+      const fields = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
       const text = [body["description"], body["note"]].filter((one) => typeof one === "string").join("\n");
-      return `${method} ${path}\n${json(Object.fromEntries(told))}\n\n${text}`;
+      return `${method} ${path}\n${json(Object.fromEntries(fields))}\n\n${text}`;
     })
     .join("\n\n");
 }
@@ -108,7 +108,7 @@ function readWebhook(message: AlertMessage): string {
     advice,
     links,
   } = data;
-  const told = {
+  const fields = {
     alertId,
     dedupeKey,
     transition,
@@ -122,7 +122,7 @@ function readWebhook(message: AlertMessage): string {
     advice,
     links,
   };
-  return json({ ...envelope, data: { ...told, "...": "" } });
+  return json({ ...envelope, data: { ...fields, "...": "" } });
 }
 
 const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> = {
@@ -139,7 +139,7 @@ const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> 
   email: readEmail,
 };
 
-/** What a person or a program reads of a transition, fenced: what is sent, without the markup around it. */
+/** Returns the readable text of a transition, fenced and without the markup around it. */
 function captureOf(kind: string, transition: string): string {
   const [read, message] = [READERS[kind as ChannelKind], STORY[transition]];
   if (!KINDS.includes(kind as ChannelKind) || message === undefined)
@@ -187,6 +187,6 @@ export function fillDocument(text: string): string {
     });
 }
 
-/** What it shows, as `kind transition`. */
+/** Returns the shown transitions as `kind transition`. */
 export const shownIn = (text: string) =>
   [...text.matchAll(CAPTURE)].map(([, kind, transition]) => `${kind} ${transition}`);

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { AlertMessage } from "../../../src/model/alert-message.ts";
 import { stringsOf } from "./characters.ts";
 import { HOSTILE } from "./hostile.ts";
-import { CONSOLE, hostileMessage, messageOf, messageSaying } from "./messages.ts";
+import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "./messages.ts";
 
 const REASONS = ["first", "worse", "repeat", "advice", "resolved"] as const;
 export const ENDED = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
@@ -30,6 +30,7 @@ export function describeFormat(
     ["advice", messageOf({ reason: "advice" })],
     ["resolved", messageOf({ reason: "resolved", ...ENDED })],
     ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, ruleTitle: null, sparkline: [] })],
+    ["sources", sourcesMessage()],
     ["hostile", hostileMessage()],
     ["hostile-advice", hostileMessage({ reason: "advice" })],
     ["hostile-resolved", hostileMessage({ reason: "resolved", ...ENDED })],

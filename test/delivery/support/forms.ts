@@ -15,7 +15,7 @@ import { teamsRequest } from "../channels/teams/schema.ts";
 import { stringsOf } from "./characters.ts";
 import { NOW } from "./receiver.ts";
 
-/** What a kind of channel makes of a message, and what its vendor asks of that. */
+/** How a kind of channel renders a message, and its vendor's rules for the result. */
 interface Form {
   /** Everything that a channel is sent for one transition. */
   readonly render: (message: AlertMessage) => readonly unknown[];

@@ -1,7 +1,7 @@
 const ESC = "\u001b";
 const BEL = "\u0007";
 
-/** What attackers put into paths, user agents and, by way of them, into the AI's words. */
+/** Texts that attackers put into paths, user agents and, through them, into the AI's answer. */
 export const HOSTILE = {
   ansi: `${ESC}[2J${ESC}[31mred${ESC}]8;;https://evil.example${BEL}click${ESC}]8;;${BEL}\u009b31m\r\u0000`,
   bidi: "/a\u202egnp.exe\u2066x\u2069\u200f",

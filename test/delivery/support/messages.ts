@@ -1,4 +1,6 @@
+import { describeSources } from "../../../src/alerting/message/describe-sources.ts";
 import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import { SOURCES_RULE, type StoredSources } from "../../../src/model/stored-sources.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);
@@ -66,6 +68,72 @@ export function messageOf(over: Partial<AlertMessage> = {}): AlertMessage {
   };
 }
 
+const SINCE = STARTED_AT / 60_000;
+
+/** A scanner and the fingerprint of its tool, which a second address has too. */
+const SOURCES: StoredSources = {
+  kind: "rules_per_ip",
+  findings: [
+    {
+      kind: "rules_per_ip",
+      key: "203.0.113.7",
+      members: 41,
+      usualMembers: 0,
+      windowMinutes: 15,
+      count: 41,
+      usual: 4.2,
+      threshold: 16.3,
+      score: 5.1,
+      since: SINCE,
+    },
+    {
+      kind: "ips_per_ja4",
+      key: "t13d1516h2_8daaf6152771",
+      members: 214,
+      usualMembers: 0,
+      windowMinutes: 60,
+      count: 214,
+      usual: 40.1,
+      threshold: 95.5,
+      score: 4.4,
+      since: SINCE + 3,
+    },
+  ],
+  grown: [
+    { dimension: "asn", value: "AS64500 Example Hosting", now: 187, before: 0 },
+    { dimension: "rule", value: "942100", now: 96, before: 11 },
+  ],
+  rules: [
+    { value: "942100", count: 31 },
+    { value: "941100", count: 22 },
+  ],
+  events: 187,
+  isMasked: false,
+};
+
+/** An alert about the sources of a zone. */
+export function sourcesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
+  const { title, finding, details, unit } = describeSources(SOURCES);
+  return messageOf({
+    kind: "sources",
+    ruleId: SOURCES_RULE,
+    ruleTitle: null,
+    headline: `${title} in zone 101: ${finding}`,
+    details: [...details],
+    unit,
+    actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
+    windowMinutes: 15,
+    count: 41,
+    usual: 4.2,
+    threshold: 16.3,
+    score: 5.1,
+    peak: 41,
+    times: 9.76,
+    howToSilence: "longwatch silences add --zone 101 --rule='(sources)' --for 2h --reason 'why'",
+    ...over,
+  });
+}
+
 /** A message that speaks for so many rules, from 100000 on, each smaller than the one before. */
 export function floodOf(
   rules: number,
@@ -103,6 +171,7 @@ export function messageSaying(text: string, over: Partial<AlertMessage> = {}): A
     ruleId: text,
     ruleTitle: text,
     headline: text,
+    details: [text],
     top: { ips: rows, asns: rows, countries: rows, paths: rows, userAgents: rows, ja4s: rows },
     advice: { state: "present", text, reason: text },
     links: [{ title: text, url: CONSOLE }],

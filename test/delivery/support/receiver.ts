@@ -93,7 +93,7 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
     }),
 };
 
-/** What a receiver of a kind answers, the reference that is taken from it, and what an answer cut off counts for. */
+/** The answer of a receiver of a kind, the reference in it, and the outcome of a cut answer. */
 interface Answer {
   readonly body: unknown;
   readonly reference: string | null;
@@ -102,7 +102,7 @@ interface Answer {
 
 export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { providerReference: null } };
 
-/** Kinds whose answer says more than its status. */
+/** Kinds whose result is in the answer's body, not only in its status. */
 export const ANSWERS: Readonly<Record<string, Answer>> = {
   discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
   alertmanager: { body: "", reference: "critical", cut: { providerReference: "critical" } },

@@ -14,7 +14,7 @@ export const ACCESS_KEY = "0f5a1c1e-key-of-the-tests-9d20";
 export const NOW = Date.UTC(2026, 10, 21, 12);
 export const ZONE = 101;
 
-/** A transport whose pauses are written down instead of slept, with jitter at its ceiling. */
+/** A transport that records its pauses instead of waiting, with jitter at its maximum. */
 export function openEdge(url: string, options: Partial<EdgeTransportOptions> = {}) {
   const sleeps: number[] = [];
   const attempts: AttemptReport[] = [];

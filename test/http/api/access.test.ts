@@ -13,7 +13,7 @@ const HOUR = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000);
 /** No time has such numbers in it. */
 const OWN = 10_117;
 const FOREIGN = 90_210;
-/** In every text of the foreign zone: nobody else may ever read it. */
+/** Part of every text of the foreign zone: no other key may ever read it. */
 const SECRET = "canary-of-the-zone";
 const ids = {
   own: 0,
@@ -81,7 +81,7 @@ beforeAll(async () => {
         foreignSilence: silence?.id,
       });
   }
-  // What is of no zone at all, such as a group over several or an alert of Longwatch about itself.
+  // Alerts of no zone, such as a group over several or an alert about Longwatch itself.
   await db.insert(alerts).values({
     firedAt: HOUR,
     kind: "self",
@@ -147,7 +147,7 @@ interface Operation {
   readonly security: readonly unknown[];
 }
 
-test("S3: every route of the document lets in whom its scope names and nobody else", async () => {
+test("S3: every documented route admits exactly the keys with its scope", async () => {
   const { url } = await world.start();
   const { paths } = await ask<{ paths: Record<string, Record<string, Operation>> }>(url, "/openapi.json");
   const scopes = {
@@ -159,7 +159,7 @@ test("S3: every route of the document lets in whom its scope names and nobody el
   const wrong: string[] = [];
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { "x-scope": scope, security }] of Object.entries(operations)) {
-      // An id that nothing has: whoever is let in is answered, and nothing is changed.
+      // An id that does not exist: an admitted caller is answered, and nothing is changed.
       const address = path.replace(/\{\w+\}/g, "999999999");
       const init = { method: method.toUpperCase(), ...(method === "post" ? { body: "{" } : {}) };
       const keyless = await call(url, address, undefined, init);

@@ -32,7 +32,7 @@ async function fire(count: number, over: Partial<typeof alerts.$inferInsert> = {
 
 const feed = () => readFeed(world.database().db, { after: 0, zoneIds: null, limit: 10_000 });
 
-test("a transition is told as it happens, with its number, and in the order of the commits", async () => {
+test("a transition is streamed at once, with its number, and in the order of the commits", async () => {
   const { port } = await world.start();
   const stream = await openStream(port, { key: await world.key("reader") });
   expect(stream.head).toMatch(/^HTTP\/1.1 200 .*content-type: text\/event-stream; charset=utf-8/s);
@@ -114,7 +114,7 @@ test("a client that knows more than the replica it comes to gets nothing twice",
   for (const one of [holder, stream]) one.socket.destroy();
 });
 
-test("whoever missed too much, or has an id of another service, is told so and goes on from the newest", async () => {
+test("a client that missed too much, or has an id of another service, gets a reset and continues from the newest", async () => {
   await fire(1_001);
   const rows = await feed();
   const first = (rows[0]?.sequence ?? 0) - 1;
@@ -133,7 +133,7 @@ test("whoever missed too much, or has an id of another service, is told so and g
   for (const stream of [late, just, foreign]) stream.socket.destroy();
 });
 
-test("a key for one zone hears of that zone, and its last id moves past the others", async () => {
+test("a key for one zone gets that zone's transitions, and its last id moves past the others", async () => {
   const { port } = await world.start({ heartbeatMs: 20 });
   const key = await world.key("reader", { zoneIds: [101] });
   const stream = await openStream(port, { key, lastId: 0 });
@@ -230,7 +230,7 @@ test("an id that is no number is refused", async () => {
   expect(problem).toMatchObject({ mistakes: [{ field: "last-event-id" }] });
 });
 
-test("every transition of an alert is numbered once, whatever moves it on", async () => {
+test("every transition of an alert is numbered once, whatever caused it", async () => {
   const { db } = world.database();
   const lived = world.alerts();
   const spike = await lived.openSpike(0);

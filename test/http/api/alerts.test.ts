@@ -22,7 +22,7 @@ async function fire(count: number, first = 0, zoneId = 101): Promise<void> {
   await alerts.runAt(0);
 }
 
-test("an alert is listed and shown with what the channels were told", async () => {
+test("an alert is listed and shown with the message that the channels got", async () => {
   await fire(1);
   const { url } = await world.start();
   const key = await world.key("reader");
@@ -60,7 +60,7 @@ test("paging neither doubles nor loses an alert while others fire", async () => 
   const before = await askAll<Item>(url, "/api/v1/alerts", key, 200);
   const items = await askAll<Item>(url, "/api/v1/alerts", key, 4, (page) => fire(1, 100 + page));
 
-  // With the alert that speaks for all of them.
+  // Includes the alert of their group.
   expect(before).toHaveLength(26);
   expect(items.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
 });

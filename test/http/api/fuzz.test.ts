@@ -49,11 +49,11 @@ function readGuesses({ paths }: OpenApi): Guess[] {
   );
 }
 
-/** What only the database or the source would say. */
+/** Words that only the database or the source code contain. */
 const INTERNAL =
   /select |insert into|syntax error|pg_|relation "|column "|\bat .*\.ts:|node_modules|ECONN|drizzle/i;
 
-test("whatever is asked, no route fails and none repeats what the database says", async () => {
+test("for any request, no route fails and no answer contains text of the database", async () => {
   const { url, lines } = await world.start();
   await world.alerts().openSpike(0);
   await world.alerts().runAt(0);

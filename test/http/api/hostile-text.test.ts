@@ -75,7 +75,7 @@ function parseXml(xml: string): Element {
   return root.children[0] ?? root;
 }
 
-test("the Atom feed is well-formed whatever an alert says, and its ids last", async () => {
+test("the Atom feed is well-formed for any alert text, and its ids are stable", async () => {
   const { url } = await world.start();
   const key = await world.key("reader");
   const response = await call(url, "/api/v1/alerts.atom?zone=101", key);
@@ -88,7 +88,7 @@ test("the Atom feed is well-formed whatever an alert says, and its ids last", as
   expect(response.headers.get("content-type")).toBe("application/atom+xml; charset=utf-8");
   // oxlint-disable-next-line no-control-regex -- exactly these must not be in it
   expect(xml).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff\u202a-\u202e\u2066-\u2069]/);
-  // With the alert that speaks for all of them.
+  // Includes the alert of their group.
   expect(entries).toHaveLength(HOSTILE.length + 1);
   expect(childOf(feed, "updated")).toBe("2026-11-20T15:30:00.000Z");
   expect(childOf(feed, "id")).toMatch(/^tag:[0-9a-f]{16}\.longwatch\.invalid,2026:alerts$/);

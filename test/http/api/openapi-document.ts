@@ -18,7 +18,7 @@ export interface Operation {
   readonly "x-scope": string;
 }
 
-/** What the tests read of `/openapi.json`. */
+/** The parts of `/openapi.json` that the tests read. */
 export interface OpenApi {
   readonly openapi: string;
   readonly info: { readonly description: string };

@@ -126,7 +126,7 @@ test("a client that names a media type with every request may send no body where
   expect(wanted.detail).toMatch(/^body: must be a JSON object/);
 });
 
-test("HEAD has the headers of GET, its ETag too, and spares whoever knows it", async () => {
+test("HEAD has the headers of GET with its ETag, and answers 304 to a matching ETag", async () => {
   const { url } = await start();
   const key = await world.key("reader");
   const got = await call(url, "/api/v1/zones", key);

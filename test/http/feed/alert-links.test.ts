@@ -24,14 +24,14 @@ beforeAll(() => {
 });
 beforeEach(() => alerts.clear());
 
-/** What each message of the outbox links to, as `transition reason: titles`. */
+/** Returns the links of each message in the outbox, as `transition reason: titles`. */
 async function told(): Promise<string[]> {
   return (await alerts.messages()).map(({ message: { transition, reason, links } }) => {
     return `${transition} ${reason}: ${links.map(({ title }) => title).join(", ")}`;
   });
 }
 
-test("what is told of an alert has its links, filled in for each transition, also when a person ends it", async () => {
+test("an alert's messages have its links, filled in for each transition, also when a person resolves it", async () => {
   const first = await alerts.openSpike(0);
   await alerts.runAt(1, linking());
   await alerts.closeSpike(first, 20);
@@ -53,7 +53,7 @@ test("what is told of an alert has its links, filled in for each transition, als
   expect(messages[2]?.[0]).toBe(`https://g.example/d?zone=101&rule=a%26b%2F..%2Fc&to=${at(201).getTime()}`);
 });
 
-test("without links in the file nothing is linked, and a changed file is for what is told from then on", async () => {
+test("without configured links messages have none, and a changed file applies to later messages", async () => {
   await alerts.openSpike(0);
   await alerts.runAt(1, linking([]));
   await alerts.runAt(242, linking());
@@ -77,7 +77,7 @@ test("a flood has the links for all of its rules, and each rule's own alert its 
     });
 });
 
-test("news of Longwatch's own have the links that need no rule", async () => {
+test("alerts about Longwatch itself have the links that need no rule", async () => {
   let nowMs = at(0).getTime();
   const job = createReportServiceJob({
     database: world.database(),

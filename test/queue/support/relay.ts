@@ -6,7 +6,7 @@ export interface Relay {
   /** Resets every connection and refuses new ones. */
   cut(): Promise<void>;
   restore(): Promise<void>;
-  /** Passes no byte on, either way, and lets nobody know. */
+  /** Stops passing bytes in both directions without closing the connections. */
   hold(): void;
   release(): void;
   close(): Promise<void>;

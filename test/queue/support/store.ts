@@ -25,7 +25,7 @@ export const KINDS = [
 export interface Store {
   readonly kind: Kind;
   readonly url: string;
-  /** Of the same store through `relay`. */
+  /** Address of the same store through `relay`. */
   readonly relayedUrl: string;
   readonly relay: Relay;
   /** Everything in it is gone, as after FLUSHALL. */
@@ -79,7 +79,7 @@ export async function askRedis(url: string, command: string, ...args: string[]):
   }
 }
 
-/** A doorbell on the backend, closed when the test ends, and what it complained of. */
+/** Opens a job queue on the backend with its reported errors; closed when the test ends. */
 export function openJobQueue(
   backend: QueueBackend,
   jobs: readonly AnyJob[],

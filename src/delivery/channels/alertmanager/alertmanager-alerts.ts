@@ -23,6 +23,7 @@ export interface AlertmanagerAlert {
 const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   spike: "LongwatchSpike",
   "new-rule": "LongwatchNewRule",
+  sources: "LongwatchSources",
   self: "LongwatchSelf",
 };
 const LABEL_CHARS = 200;
@@ -65,14 +66,14 @@ function toLabels(message: AlertMessage, severity: Severity): Record<string, str
 
 function toAnnotations(message: AlertMessage): Record<string, string> {
   const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
-  const { subject, headline, facts, sparkline, top, members, advice, silence, links } = outlineAlert(
+  const { subject, headline, facts, details, sparkline, top, members, advice, silence, links } = outlineAlert(
     whole,
     "whole",
     CAPS,
   );
   const annotations: Record<string, string> = {
     summary: headline === "" ? subject : headline,
-    description: [subject, ...facts].join("\n"),
+    description: [subject, ...facts, ...details].join("\n"),
     counts: sparkline,
     rules: toMemberLines(members).join("\n"),
     ...Object.fromEntries(

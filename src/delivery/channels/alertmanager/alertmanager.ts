@@ -18,13 +18,15 @@ import {
 const DEFAULT_FIRING_HOURS = 24;
 
 const settings = {
-  /** Where its API is, without `/api/v2`. */
+  /** Address of Alertmanager, without `/api/v2`. */
   url: secretText,
-  /** The whole Authorization header, such as `Bearer ...`, where something in front of it asks for one. */
+  /** The whole Authorization header, such as `Bearer ...`, if a proxy in front of Alertmanager requires one. */
   authorization: secretText.optional(),
-  /** Put on every alert. */
+  /** Labels that every alert gets. */
   labels: z.record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200)).optional(),
-  /** How long a firing alert lives there without news: an hour longer than the longest repeat interval. */
+  /**
+   * How long Alertmanager keeps a firing alert that is not sent again: an hour longer than the longest repeat interval.
+   */
   firingForHours: z.number().min(1).max(168).optional(),
   ...networkSettings,
 };

@@ -105,8 +105,13 @@ const countChars = (text: string) => Array.from(text).length;
 
 /** `room` is what all of it may hold; links and advice share what the rest leaves of it. */
 function renderDescription(outline: Outline, room: number): string {
-  const { headline, facts, sparkline } = outline;
-  const head = [toDiscord(headline, HEADLINE_CHARS), sparkline === "" ? "" : `\`${sparkline}\``, ...facts];
+  const { headline, facts, details, sparkline } = outline;
+  const head = [
+    toDiscord(headline, HEADLINE_CHARS),
+    sparkline === "" ? "" : `\`${sparkline}\``,
+    ...facts,
+    ...details.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
+  ];
   const lines = renderLines(outline);
   const used = [...head, ...lines].reduce((sum, text) => sum + countChars(text) + 1, 0);
   const links = renderLinks(outline, room - used - LEAST_ADVICE_CHARS);

@@ -18,7 +18,7 @@ import {
 } from "./discord-message.ts";
 
 const settings = {
-  /** The URL of a webhook; `?thread_id=` posts into a thread. Whoever has it can post. */
+  /** The URL of a webhook; `?thread_id=` posts into a thread. Anyone with the URL can post. */
   url: secretText,
   ...networkSettings,
 };
@@ -52,19 +52,19 @@ const toContent = (message: AlertMessage): Content => ({
 
 type Send = (id: string | null, content: Content, signal: AbortSignal) => Promise<Reply>;
 
-/** Posts, or edits the message of an id; that one is gone where the answer to an edit is 404. */
+/** Posts a message, or edits the message with an id. A 404 to an edit means that the message was deleted. */
 function openWebhook({ name, url, clock, network = {}, timeoutMs = POST_TIMEOUT_MS }: Options): Send {
   const endpoint = openEndpoint(name, url, network);
   return (id, { message, file = null }, signal) => {
     const request = { ...toBody(message, file), timeoutMs, clock, signal };
-    // Without `wait` the answer comes before the message is stored, and without its id.
+    // Without `wait`, Discord answers before it has stored the message, and without the message's id.
     if (id === null)
       return post(extendEndpoint(endpoint, "", { wait: "true" }), { method: "POST", ...request });
     return post(extendEndpoint(endpoint, `/messages/${id}`), { method: "PATCH", accepts: [404], ...request });
   };
 }
 
-/** False where someone deleted the message, or the webhook is gone, which a new message then finds out. */
+/** Returns false if the message was deleted. If the webhook was deleted, posting a new message will fail as well. */
 async function update(send: Send, id: string, message: AlertMessage, signal: AbortSignal): Promise<boolean> {
   const { status } = await send(id, toContent(message), signal);
   if (status === 404) return false;
@@ -89,7 +89,7 @@ function createSender(options: Options): Notifier["send"] {
   };
 }
 
-/** The message, and the list of rules that is attached to it where the message has no room for all. */
+/** The message, and the list of rules that is attached if it does not fit into the message. */
 function renderDiscord(message: AlertMessage): readonly (DiscordMessage | string)[] {
   const file = toDiscordFile(message);
   return [toDiscordMessage(message), ...(file === null ? [] : [file])];

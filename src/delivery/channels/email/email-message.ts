@@ -79,13 +79,13 @@ function renderHtmlLinks({ links }: Outline): string {
 }
 
 function renderHtml(outline: Outline, color: string): string {
-  const { standing, subject, headline, facts, sparkline, advice, silence } = outline;
+  const { standing, subject, headline, facts, details, sparkline, advice, silence } = outline;
   const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
   const parts = [
     `<h2 style="color:${color}">${escapeHtml(standing)}</h2>`,
     `<p><b>${escapeHtml(subject)}</b><br>${escapeHtml(headline)}</p>`,
     sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
-    `<p>${facts.map(escapeHtml).join("<br>\n")}</p>`,
+    `<p>${[...facts, ...details].map(escapeHtml).join("<br>\n")}</p>`,
     renderHtmlLinks(outline),
     renderHtmlLines(toMemberLines(outline.members)),
     renderHtmlLines(outline.digest),

@@ -15,7 +15,7 @@ import { toSmtpFailure } from "./smtp-failure.ts";
 
 const settings = {
   host: z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, "must be a host name or an address"),
-  /** 587 speaks `starttls`, 465 `implicit`. */
+  /** Port 587 uses `starttls`, port 465 `implicit`. */
   port: z.number().int().min(1).max(65_535).default(587),
   /** `starttls`: no mail is sent before TLS has started; `implicit`: TLS from the first byte; `none`: private networks only. */
   tls: z.enum(["starttls", "implicit", "none"]).default("starttls"),
@@ -52,7 +52,7 @@ function toTransport({ host, port, tls, login, network = {} }: Options): SMTPTra
     secure: tls === "implicit",
     requireTLS: tls === "starttls",
     ignoreTLS: tls === "none",
-    // Whom the connection was made to is checked before a byte is sent; TLS starts over that very socket.
+    // The peer's address is checked before a byte is sent; TLS starts over that checked socket.
     getSocket(_options, callback) {
       connect({ hostname: host, host, port: String(port), protocol: "smtp:" }, (...[error, connection]) => {
         if (error === null) callback(null, { connection });
@@ -61,7 +61,7 @@ function toTransport({ host, port, tls, login, network = {} }: Options): SMTPTra
     },
     tls: { ...(network.ca === undefined ? {} : { ca: network.ca }), minVersion: "TLSv1.2" },
     ...(login === undefined ? {} : { auth: { user: login.user, pass: login.password.reveal() } }),
-    // A message is what it says: nothing in it may be read from a file or fetched.
+    // The mail contains its text only: nothing may be read from a file or fetched.
     disableFileAccess: true,
     disableUrlAccess: true,
   };
@@ -77,7 +77,8 @@ function checkRejected({ rejectedErrors = [] }: SMTPTransport.SentMessageInfo, h
 }
 
 /**
- * Mail by SMTP, one thread per alert. The Message-ID makes a mail that arrives twice one for most programs.
+ * Sends mail by SMTP, one thread per alert. Because of the Message-ID, most mail programs show a mail that arrives
+ * twice only once.
  * @throws {UsageError} for a bad host or address, listing every mistake
  */
 function createSender(options: Options): Notifier["send"] {
@@ -98,7 +99,8 @@ function createSender(options: Options): Notifier["send"] {
         date: new Date(clock()),
         signal: deadline.signal,
       };
-      // Made anew each time: it holds the password as plain text, and every connection is checked.
+      // The transport is created for each mail, because it holds the password as plain text and every connection is
+      // checked.
       checkRejected(await nodemailer.createTransport(toTransport(options)).sendMail(mail), host);
       return { providerReference: null };
     } catch (thrown) {

@@ -2,8 +2,8 @@ import { toError } from "../../../lib/errors.ts";
 import { DeliveryError } from "../../delivery-error.ts";
 
 /**
- * What a failed SMTP exchange means: a 4xx may go later, a 5xx never will. Of the server's words only the code is
- * repeated: they may echo us.
+ * Returns the error of a failed SMTP exchange: a 4xx may succeed later, a 5xx never will. Only the code of the server's
+ * reply is repeated, because its text may contain our message.
  */
 export function toSmtpFailure(thrown: unknown, host: string): DeliveryError {
   if (thrown instanceof DeliveryError) return thrown;

@@ -5,7 +5,10 @@ import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
 import { toInert, toPlainLines } from "../../message/outline-lines.ts";
 
-/** Of the Alert API, in characters; `details` over all its keys and values (docs.opsgenie.com, "Create Alert"). */
+/**
+ * Limits of the Alert API in characters; the limit of `details` covers all its keys and values (docs.opsgenie.com,
+ * "Create Alert").
+ */
 export const OPSGENIE_LIMITS = {
   message: 130,
   alias: 512,
@@ -19,7 +22,7 @@ export const OPSGENIE_LIMITS = {
 
 export interface OpsgenieRequest {
   readonly method: "POST" | "PUT";
-  /** Below the API's base, its alias escaped. */
+  /** Path below the API's base, with an escaped alias. */
   readonly path: string;
   readonly byAlias: boolean;
   readonly body: Readonly<Record<string, unknown>>;
@@ -35,15 +38,15 @@ const SOURCE = "Longwatch";
 const measureInert = (text: string) => Array.from(toInert(text)).length;
 export const MEMBER_ROWS = 10;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 150, chars: 4_000, measure: measureInert } as const;
-/** A note, with room for its title and for how many are in none. */
+/** Space for a note's title and for the number of rules that no note lists. */
 const PART_ROOM = { chars: OPSGENIE_LIMITS.note - 500, lineChars: 2_000, measure: measureInert } as const;
 
-/** All that is known; of advice, which is a note beside the description, the advice. */
+/** Returns the full text of the alert; for advice, which becomes a note next to the description, only the advice. */
 function toDescription(message: AlertMessage, maxChars: number): string {
   const elsewhere = showsMembers(message) ? { elsewhere: "in the notes" } : {};
   const view = message.reason === "advice" ? "transition" : "whole";
   const outline = outlineAlert(message, view, { ...FULL_CAPS, members: { ...MEMBERS, ...elsewhere } });
-  // Half a link leads nowhere: what is cut is the text before them.
+  // A cut link would not work, so only the text before the links is cut.
   const links = outline.links.map(({ title, href }) => `\n${toInert(title)}: ${href}`).join("");
   const text = toPlainLines(outline).map(toInert).join("\n");
   return `${cutText(text, maxChars - Array.from(links).length)}${links}`;
@@ -77,15 +80,16 @@ function createAlert(message: AlertMessage): OpsgenieRequest {
   return { method: "POST", path: "/v2/alerts", byAlias: false, body };
 }
 
-/** The headline of an acknowledgement says by whom. */
+/** Returns the headline of an acknowledgement, which names the person. */
 function noteWho(message: AlertMessage): string {
   const { headline } = outlineAlert(message, "transition");
   return message.reason === "acknowledged" ? toInert(headline) : describeReason(message);
 }
 
 /**
- * What a transition asks of the Alert API, in order; each is harmless when it arrives twice. The alias keeps it one alert
- * there; late news of one that is over never opens another. What of a long list of rules has no room in it follows as notes.
+ * Returns the requests to the Alert API for a transition, in order; each may arrive twice. The alias identifies the
+ * alert, so a late message about a resolved alert never opens another. Rules that do not fit into the alert follow as
+ * notes.
  */
 export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   const { state, reason, severity, dedupeKey } = message;
@@ -100,7 +104,7 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   if (reason === "acknowledged" || (reason === "repeat" && state === "acknowledged")) {
     return [about("POST", "acknowledge", { source: SOURCE, note: noteWho(message) })];
   }
-  // Of an alert that is open already, only its count rises: the priority has a request of its own.
+  // A create request for an open alert only raises its count; the priority has a request of its own.
   const raise = about("PUT", "priority", { priority: PRIORITIES[severity] });
   const rest = outlineAlert(message, "whole", { ...FULL_CAPS, members: MEMBERS }).members?.rest ?? [];
   const notes = partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>

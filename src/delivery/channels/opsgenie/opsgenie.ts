@@ -10,7 +10,7 @@ import { MEMBER_ROWS, OPSGENIE_LIMITS, toOpsgenieRequests } from "./opsgenie-req
 const settings = {
   /** The key of an API integration. */
   apiKey: secretText,
-  /** Without `/v2/alerts`; Opsgenie's own by default, `https://api.eu.opsgenie.com` for the EU. */
+  /** Address without `/v2/alerts`; by default Opsgenie's own. For the EU it is `https://api.eu.opsgenie.com`. */
   url: z.url().optional(),
   ...networkSettings,
 };
@@ -20,8 +20,8 @@ type Options = SenderOptions<typeof settings>;
 const US_URL = "https://api.opsgenie.com";
 
 /**
- * Whatever speaks Opsgenie's Alert API, which takes orders and answers 202 before it has looked at them. The alias makes
- * an alert that arrives twice one.
+ * Sends to Opsgenie's Alert API or a compatible one. The API answers 202 before it has processed a request. Because of
+ * the alias, an alert that arrives twice is one alert.
  * @throws {UsageError} for a bad URL or key
  */
 function createSender(options: Options): Notifier["send"] {

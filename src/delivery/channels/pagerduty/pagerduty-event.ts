@@ -53,12 +53,12 @@ function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action
 function toDetails(message: AlertMessage): Record<string, unknown> {
   const caps = { ...FULL_CAPS, members: MEMBERS };
   const outline = outlineAlert({ ...message, reason: "first" }, "whole", caps);
-  const { facts, sparkline, top, members, advice, silence } = outline;
+  const { facts, details, sparkline, top, members, advice, silence } = outline;
   const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
   const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
   return {
     status: describeReason(message),
-    facts,
+    facts: [...facts, ...details.map(toInertPlain)],
     ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
     ...(sparkline === "" ? {} : { counts: sparkline }),
     ...Object.fromEntries(

@@ -21,7 +21,7 @@ type Options = SenderOptions<typeof settings>;
 const US_URL = "https://events.pagerduty.com/v2/enqueue";
 
 /**
- * PagerDuty's Events API v2. The dedup key makes an event that arrives twice one incident.
+ * Sends to PagerDuty's Events API v2. Because of the dedup key, an event that arrives twice is one incident.
  * @throws {UsageError} for a bad URL or key
  */
 function createSender(options: Options): Notifier["send"] {

@@ -12,31 +12,31 @@ export interface SlackApiOptions {
   readonly name: string;
   /** `xoxb-...` with the scope `chat:write`. */
   readonly token: Secret;
-  /** Of the Web API; default Slack's own. */
+  /** Base address of the Web API; Slack's own by default. */
   readonly url?: string | undefined;
   readonly clock: Clock;
   readonly network?: NetworkPolicy;
   readonly timeoutMs?: number;
 }
 
-/** A message by where it is: the channel by its id, which an edit needs. */
+/** Identifies a message: the id of its channel, which an edit needs, and its timestamp. */
 export interface SlackPlace {
   readonly channel: string;
   readonly ts: string;
 }
 
-/** Both throw DeliveryError, or the signal's reason. */
+/** Both methods throw DeliveryError, or the signal's reason. */
 export interface SlackApi {
-  /** The place of what was posted; null where Slack names none. */
+  /** Returns where the message was posted; null if Slack does not say. */
   post(body: object, signal: AbortSignal): Promise<SlackPlace | null>;
-  /** False where the message can be edited no more. */
+  /** Returns false if the message can no longer be edited. */
   update(place: SlackPlace, body: object, signal: AbortSignal): Promise<boolean>;
 }
 
 const API_URL = "https://slack.com/api";
 const QUIET = { unfurl_links: false, unfurl_media: false, mrkdwn: false };
 
-/** The Web API answers 200 to everything; what it thinks is in `ok`. */
+/** The Web API answers 200 to every request; `ok` is the result. */
 const verdict = z.object({
   ok: z.boolean(),
   error: z.string().optional(),
@@ -45,7 +45,7 @@ const verdict = z.object({
 });
 type Verdict = z.infer<typeof verdict>;
 
-/** Slack's trouble, not ours: worth another attempt. */
+/** Errors of Slack itself, which are tried again. */
 const TRANSIENT = new Set([
   "fatal_error",
   "internal_error",
@@ -54,7 +54,7 @@ const TRANSIENT = new Set([
   "team_added_to_org",
 ]);
 const BUSY = new Set(["ratelimited", "rate_limited", "message_limit_exceeded"]);
-/** There is nothing to edit any more, or nobody may. */
+/** The message was deleted, or may no longer be edited. */
 const UNEDITABLE = new Set([
   "message_not_found",
   "cant_update_message",
@@ -79,7 +79,7 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
 }
 
 /**
- * As much of Slack's Web API as a channel needs; connects nowhere yet.
+ * Creates a client for the methods of Slack's Web API that a channel needs; does not connect yet.
  * @throws {UsageError} for a bad URL or token
  */
 export function openSlackApi(options: SlackApiOptions): SlackApi {

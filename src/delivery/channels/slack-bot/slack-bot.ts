@@ -32,7 +32,7 @@ function toReference(place: SlackPlace | null): string | null {
   return readReference(reference) === null ? null : reference;
 }
 
-/** False where the message can be updated no more. */
+/** Returns false if the message can no longer be updated. */
 async function update(
   api: SlackApi,
   posted: SlackPlace,

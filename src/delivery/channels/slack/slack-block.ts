@@ -1,8 +1,9 @@
 import { toSlackPlain } from "./slack-text.ts";
 
 /**
- * Slack's limits in characters: header 150, section 3000, field 2000, 50 blocks (docs.slack.dev, Block Kit reference);
- * over all blocks about 13,000 are reported to fail. The budgets below add up to less, whatever the message holds.
+ * Slack's limits in characters: header 150, section 3000, field 2000, 50 blocks (docs.slack.dev, Block Kit reference).
+ * Messages over about 13,000 characters in all blocks are reported to fail. The budgets below add up to less, for every
+ * message.
  */
 export const SLACK_LIMITS = { header: 150, section: 3_000, field: 2_000, blocks: 50, total: 13_000 } as const;
 
@@ -40,7 +41,7 @@ export function header(text: string): SlackBlock {
   };
 }
 
-/** Whole pieces in as few sections as they need; none longer than a section may be. */
+/** Joins whole pieces to as few sections as possible; no section exceeds its limit. */
 export function packSections(pieces: readonly string[], separator: string): SlackBlock[] {
   const texts: string[] = [];
   for (const piece of pieces) {

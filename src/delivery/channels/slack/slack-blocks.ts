@@ -19,6 +19,7 @@ import { describeMembers } from "../../message/describe-digest.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
 import { drawSparkline } from "../../message/draw-sparkline.ts";
 import { outlineMembers, partMembers, showsMembers } from "../../message/group-members.ts";
+import { outlineDetails } from "../../message/outline-alert.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";
 import { stripMarkdown } from "../../message/strip-markdown.ts";
 import {
@@ -59,6 +60,7 @@ function renderFacts(message: AlertMessage): string {
     sparkline === "" || phrase === null ? "" : `\`${sparkline}\``,
     describeCourse(message),
     actions,
+    ...outlineDetails(message).map((line) => toMrkdwn(line, 250)),
   ];
   return lines.filter((line) => line !== "").join("\n");
 }

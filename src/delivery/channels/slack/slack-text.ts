@@ -1,13 +1,15 @@
 import { joinWithin, toLine, toLines } from "../../../lib/plain-text.ts";
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
-/** Formatting marks of mrkdwn, as characters that look alike and mean nothing. */
+/** Formatting characters of mrkdwn, replaced by characters that look alike and have no meaning. */
 const LOOKALIKES: Readonly<Record<string, string>> = { "*": "∗", _: "ˍ", "~": "∼", "`": "ˋ" };
 const PLAIN_LOOKALIKES: Readonly<Record<string, string>> = { "&": "＆", "<": "‹", ">": "›" };
-/** Keeps `@channel`, `#general` and `:smile:` from being read as what they name. */
+/** Prevents Slack from interpreting `@channel`, `#general` and `:smile:`. */
 const MENTIONS = /([@#])(?=[\p{L}\p{N}_])|:(?=[\w+-]+:)/gu;
 
-/** Hostile text for a plain_text object, which formats nothing but may decode entities: it is left none to decode. */
+/**
+ * Escapes hostile text for a plain_text object, which formats nothing but may decode entities, so no entity is left.
+ */
 export function toSlackPlain(text: string, maxChars: number): string {
   const pieces = Array.from(toLine(text, maxChars), (character) => PLAIN_LOOKALIKES[character] ?? character);
   return joinWithin(pieces, maxChars);
@@ -18,19 +20,22 @@ function escapeProse(line: string): string[] {
   return Array.from(unmentioned, (character) => ENTITIES[character] ?? LOOKALIKES[character] ?? character);
 }
 
-/** Hostile prose for a mrkdwn text: one line that formats, links and mentions nothing; at most `maxChars` code points. */
+/**
+ * Escapes hostile prose for a mrkdwn text: one line that cannot format, link or mention; at most `maxChars` code
+ * points.
+ */
 export function toMrkdwn(text: string, maxChars: number): string {
   return joinWithin(escapeProse(toLine(text, maxChars)), maxChars);
 }
 
-/** The same, quoted line by line. */
+/** Escapes hostile text and quotes it line by line. */
 export function toMrkdwnQuote(text: string, limits: { maxLines: number; maxChars: number }): string {
   const lines = toLines(text, limits);
   const pieces = lines.flatMap((line, index) => [...(index === 0 ? [] : ["\n"]), "> ", ...escapeProse(line)]);
   return joinWithin(pieces, limits.maxChars);
 }
 
-/** A hostile value in a code span, where nothing formats; only the backtick, which would end it, is replaced. */
+/** Escapes a hostile value for a code span. Only the backtick, which would end the span, is replaced. */
 export function toMrkdwnCode(text: string, maxChars: number): string {
   const line = toLine(text, maxChars);
   const pieces = Array.from(line === "" ? "-" : line, (character) => {

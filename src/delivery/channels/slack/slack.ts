@@ -8,14 +8,14 @@ import { SLACK_LIMITS } from "./slack-block.ts";
 import { MEMBER_ROWS, toSlackMessage, toSlackParts } from "./slack-blocks.ts";
 
 const settings = {
-  /** The URL of an incoming webhook; whoever has it can post. */
+  /** The URL of an incoming webhook. Anyone with the URL can post. */
   url: secretText,
   ...networkSettings,
 };
 
 type Options = SenderOptions<typeof settings>;
 
-/** The message that a channel shows, and those that list the rules without room in it. */
+/** The message that a channel shows, and further messages for the rules that do not fit into it. */
 function renderSlack(message: AlertMessage) {
   return [toSlackMessage(message), ...toSlackParts(message)];
 }

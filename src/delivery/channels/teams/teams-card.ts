@@ -118,13 +118,13 @@ function renderAdvice({ advice }: Outline): RichTextBlock[] {
 }
 
 function renderBody(outline: Outline, color: Color): RichTextBlock[] {
-  const { standing, subject, headline, facts, sparkline, silence } = outline;
+  const { standing, subject, headline, facts, details, sparkline, silence } = outline;
   const look = { weight: "bolder", size: "large" } as const;
   return [
     line([run(standing, { ...look, color }), run(subject === "" ? "" : ` · ${subject}`, look)]),
     ...(headline === "" ? [] : [line([run(headline)])]),
     ...(sparkline === "" ? [] : [line([run(sparkline, { fontType: "monospace" })])]),
-    ...facts.map((fact) => line([run(fact)], { spacing: "small" })),
+    ...[...facts, ...details].map((fact) => line([run(fact)], { spacing: "small" })),
     ...renderMembers(outline),
     ...outline.digest.map((text) => line([run(text)], { spacing: "small" })),
     ...renderTop(outline),

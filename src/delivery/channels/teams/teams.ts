@@ -19,8 +19,9 @@ function renderTeams(message: AlertMessage) {
 }
 
 /**
- * Microsoft Teams by way of Workflows. A flow cannot edit its card, so every transition is one. It answers 202 before the
- * card is shown: what goes wrong inside the flow, or after its owner has left, is not reported to us.
+ * Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow answers
+ * 202 before the card is shown. Later failures, for example after the flow's owner has left, are not reported to
+ * Longwatch.
  * @throws {UsageError} for a bad URL
  */
 function createSender(options: Options): Notifier["send"] {

@@ -19,6 +19,7 @@ import { describeMembers } from "../../message/describe-digest.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
 import { drawSparkline } from "../../message/draw-sparkline.ts";
 import { outlineMembers, partMembers, showsMembers } from "../../message/group-members.ts";
+import { outlineDetails } from "../../message/outline-alert.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";
 import { stripMarkdown } from "../../message/strip-markdown.ts";
 import { cutToWidth, measureWidth, padToWidth, wrapText } from "../../message/text-width.ts";
@@ -144,6 +145,7 @@ function renderCounts(message: AlertMessage, { paint, columns }: Page): string[]
     ...(isBeside || message.sparkline.length === 0 ? [] : [sparkline]),
     ...course,
     ...wrapText(describeActions(message), columns),
+    ...outlineDetails(message).flatMap((line) => wrapText(line, columns)),
   ];
 }
 

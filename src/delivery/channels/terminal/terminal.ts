@@ -4,14 +4,14 @@ import type { Notifier } from "../../notifier.ts";
 import { MEMBER_ROWS, renderTerminal } from "./render-terminal.ts";
 import { paintColour, paintPlain } from "./terminal-style.ts";
 
-/** As much of a writable stream as is needed; a TTY also has a width. */
+/** The needed part of a writable stream; a TTY also has a width. */
 export interface TerminalStream {
   write(text: string, done: (error?: Error | null) => void): boolean;
   readonly isTTY?: boolean;
   readonly columns?: number;
-  /** A terminal's own answer, which heeds NO_COLOR and TERM. */
+  /** The terminal's own color support, which respects NO_COLOR and TERM. */
   readonly hasColors?: () => boolean;
-  /** How a person who reads the stream calls the program; default `longwatch`. */
+  /** The command that starts the program for readers of the stream; default `longwatch`. */
   readonly command?: string;
 }
 
@@ -38,7 +38,7 @@ function createSender({ terminal: stream }: TerminalSurroundings): Notifier["sen
   };
 }
 
-/** Waits until the text was taken: a stopped terminal must not be counted as one that was read. */
+/** Waits until the stream has accepted the text, so that a stopped terminal does not count as delivered. */
 function write(stream: TerminalStream, text: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

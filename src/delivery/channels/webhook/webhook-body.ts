@@ -65,6 +65,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     ruleId: cut(message.ruleId),
     ruleTitle: cut(message.ruleTitle),
     headline: cut(message.headline),
+    ...(message.details === undefined ? {} : { details: message.details.slice(0, caps.rows).map(cut) }),
     howToSilence: cut(message.howToSilence),
     sparkline: message.sparkline.slice(-caps.points),
     links: trimLinks(message.links, caps.linkBytes),

@@ -9,7 +9,10 @@ function decode(secret: Secret): Buffer {
   return Buffer.from(secret.reveal().slice(PREFIX.length), "base64");
 }
 
-/** What is wrong with a signing secret by Standard Webhooks 1.0; null when nothing is. Never quotes it. */
+/**
+ * Returns the rule of Standard Webhooks 1.0 that a signing secret breaks; null if it breaks none. Never quotes the
+ * secret.
+ */
 export function findSecretMistake(secret: Secret): string | null {
   const value = secret.reveal();
   if (!value.startsWith(PREFIX)) return `must start with ${PREFIX}`;
@@ -19,7 +22,10 @@ export function findSecretMistake(secret: Secret): string | null {
   return null;
 }
 
-/** The `webhook-signature` header: one signature per secret, so that a receiver may know the old or the new one. */
+/**
+ * Returns the `webhook-signature` header: one signature per secret, so that a receiver may have the old or the new
+ * secret.
+ */
 export function signWebhook(
   secrets: readonly Secret[],
   { id, timestamp, body }: { id: string; timestamp: string; body: string },

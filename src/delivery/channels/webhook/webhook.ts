@@ -10,16 +10,19 @@ import { MAX_BODY_BYTES, MEMBER_ROWS, toWebhookBodies } from "./webhook-body.ts"
 import { findSecretMistake, signWebhook } from "./webhook-signature.ts";
 
 const settings = {
-  /** Secret as a whole: its path and query let anyone post. */
+  /** The whole URL is secret: anyone with its path and query can post. */
   url: secretText,
-  /** `whsec_...`; the new and the old while a receiver moves. */
+  /** `whsec_...`; the new and the old secret while a receiver changes from one to the other. */
   secrets: z.array(secretText).min(1),
   ...networkSettings,
 };
 
 type Options = SenderOptions<typeof settings>;
 
-/** The delivery key as a header: itself where it may be one and holds no separator of the signed text, else its hash. */
+/**
+ * Returns the delivery key as a header value: the key itself if it is valid there and contains no separator of the
+ * signed text, else its hash.
+ */
 function toWebhookId(deliveryKey: string): string {
   if (/^[\w-]{1,128}$/.test(deliveryKey)) return deliveryKey;
   return `msg_${createHash("sha256").update(deliveryKey).digest("base64url")}`;

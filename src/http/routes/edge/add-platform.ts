@@ -16,7 +16,7 @@ export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
     scope.setValidatorCompiler(ONLY_DOCUMENTED.validatorCompiler);
     scope.setSerializerCompiler(ONLY_DOCUMENTED.serializerCompiler);
     scope.setErrorHandler<FastifyError>((error, _request, reply) => {
-      // What the framework takes for no media type at all is refused like any other one.
+      // An invalid media type is refused like any other unknown one.
       if (error.statusCode === 415) return sendBareProblem(reply, 415);
       throw error;
     });

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { Refusal } from "../../errors/refusal.ts";
 
-/** Nobody reads it; the number is what proxies write into their logs. */
+/** No client reads this status; proxies write it into their logs. */
 const CLIENT_GONE = 499;
 
 /**

@@ -4,8 +4,8 @@ import type { ServerResponse } from "node:http";
 const CHECK_EVERY_MS = 10_000;
 
 /**
- * Ends an answer once `isAllowed` says no. A timer asks: a client that does not read makes no progress that could ask.
- * While the key cannot be looked up, who was let in with a good key stays.
+ * Ends an answer once `isAllowed` returns false. A timer checks it, because a client that does not read makes no
+ * progress. While the key cannot be looked up, a client that was admitted with a good key stays.
  */
 export function endWhenRefused(
   raw: ServerResponse,

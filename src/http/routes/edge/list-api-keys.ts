@@ -23,7 +23,7 @@ const schema = {
   },
 };
 
-/** Longwatch's own keys in the platform's shape (platform API spec 4.1); the keys themselves are known to nobody. */
+/** Lists Longwatch's own keys in the platform's shape (platform API spec 4.1). The key texts are stored nowhere. */
 export function addListApiKeys(app: FastifyInstance, { archive }: { archive: Queryable }): void {
   const config = { access: { scope: "admin" }, errorForm: "message" } as const;
   app.get("/apikey", { ...ONLY_DOCUMENTED, config, schema }, async (request, reply) => {
@@ -34,7 +34,7 @@ export function addListApiKeys(app: FastifyInstance, { archive }: { archive: Que
       return reply.code(400).send(invalid("page", query["page"], `1 to ${MAX_PAGE}`));
     if (perPage === null)
       return reply.code(400).send(invalid("perPage", query["perPage"], `${MIN_PER_PAGE} to ${MAX_PER_PAGE}`));
-    // Out of range it is moved to the nearest bound, as the platform does it.
+    // An out-of-range page is moved to the nearest bound, as the platform does.
     const limit = Math.min(Math.max(perPage, MIN_PER_PAGE), MAX_PER_PAGE);
     const { rows, total } = await pageLiveApiKeys(archive, { offset: (page - 1) * limit, limit });
     return {

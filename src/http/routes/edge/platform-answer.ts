@@ -7,7 +7,7 @@ import { PROBLEM_TYPE } from "../../errors/problem.ts";
 const JSON_TYPE = "application/json; charset=utf-8";
 const MAX_SHOWN_CHARS = 80;
 
-/** JSON whatever `Accept` says, as the platform answers it; a text is JSON already. */
+/** Sends JSON whatever `Accept` requests, as the platform does. A text is JSON already. */
 export function sendJson(reply: FastifyReply, status: number, body: string | object): FastifyReply {
   return reply
     .code(status)
@@ -34,7 +34,7 @@ export function sendMistakes(reply: FastifyReply, errors: Mistakes): FastifyRepl
     .send(JSON.stringify({ type, title, status: 400, detail: summarise(errors), errors }));
 }
 
-/** What clients show that show one text only. */
+/** The text that clients show if they show only one. */
 function summarise(errors: Mistakes): string {
   const all = Object.values(errors).flat();
   const more = all.length > 1 ? ` (and ${all.length - 1} more)` : "";
@@ -46,7 +46,7 @@ export function failureBlock(statusCode: number, errorKey: string, message: stri
   return { statusCode, success: false, message, errorKey };
 }
 
-/** What somebody sent, short enough to be told back. */
+/** Shortens a client's value so that an error can quote it. */
 export function shown(text: string): string {
   return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}...` : text;
 }

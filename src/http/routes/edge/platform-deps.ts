@@ -3,7 +3,6 @@ import type { Database } from "../../../../db/client.ts";
 import type { OpenedBlocks } from "../../../archive/records/opened-blocks.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
-import type { Authenticate } from "../../keys/caller.ts";
 import type { TakeTurn } from "../../limits/take-turn.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
@@ -32,9 +31,7 @@ export interface PlatformDeps {
   readonly refuseCostly: (estimate: { rows: number }) => void;
   readonly takeTurn: TakeTurn;
   readonly auditExport: AuditExport;
-  /** Asked again while an export lasts, so that a revoked key gets no more of it. */
-  readonly authenticate: Authenticate;
-  /** How often. Default 10 s. */
+  /** How often an export asks whether its key is still good. Default 10 s. */
   readonly checkKeyEveryMs?: number;
   /** Null where nobody may be asked on a client's behalf. */
   readonly askAdvice: AskAdvice | null;

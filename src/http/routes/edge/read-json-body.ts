@@ -6,11 +6,11 @@ import { sendBareProblem, sendMistakes } from "./platform-answer.ts";
 /** Platform API spec 4.7 lists `application/*+json`, and a published client sends it as it is written there. */
 const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.*-]+\+json)\s*(;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
-/** A body that is not JSON: the handler says so in the platform's words. */
+/** A body that is not JSON; the handler answers with the platform's error. */
 const NOT_JSON = Symbol("not JSON");
-/** A body that is nested too deep: what walks it by recursion would fail. */
+/** A body that is nested too deep for a recursive reader. */
 const TOO_DEEP = Symbol("too deep");
-/** A body in a charset that nobody here reads. */
+/** A body in a charset that the service cannot read. */
 const NOT_READABLE = Symbol("not readable");
 
 /** Takes every body; which media types count is decided with the rest of what is wrong (platform API spec 4.7). */
@@ -21,7 +21,9 @@ export function addJsonParser(app: FastifyInstance): void {
   });
 }
 
-/** Bytes that are no text of their charset are not JSON: read with replacements they would ask for something else. */
+/**
+ * Bytes that are invalid in their charset are not JSON: with replacement characters they would be a different request.
+ */
 function parse(body: Buffer, contentType = ""): unknown {
   const decoder = decoderOf(CHARSET.exec(contentType)?.[1] ?? "utf-8");
   if (decoder === null) return NOT_READABLE;
@@ -41,7 +43,7 @@ function decoderOf(charset: string): TextDecoder | null {
   }
 }
 
-/** The body sent as one of the three accepted media types; null when it is none, and then that was answered. */
+/** Returns the body if it has one of the three accepted media types. Otherwise answers and returns null. */
 export function readJsonBody(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -12,7 +12,7 @@ export function readParam(request: FastifyRequest, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The zone a path names; null when it is no 32-bit integer, and then that was answered. */
+/** Returns the zone of the path. If it is no 32-bit integer, answers and returns null. */
 export function readZoneId(request: FastifyRequest, reply: FastifyReply): number | null {
   const text = readParam(request, "shieldZoneId");
   const id = /^-?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -33,7 +33,7 @@ export async function isServedZone(
   return zoneIds.includes(zoneId) || hasStoredEvents(archive.db, zoneId);
 }
 
-/** A zone that is not kept and one that the key may not see look alike. */
+/** A zone that is not watched and a zone that the key may not see get the same answer. */
 export function unknownZoneBlock() {
   return failureBlock(
     202,

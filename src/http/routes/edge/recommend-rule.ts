@@ -12,7 +12,7 @@ import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zo
 
 /** No known rule id is as long as this. */
 const MAX_RULE_ID_CHARS = 200;
-/** What the platform says of a rule that it does not have. */
+/** The platform's error for a rule that it does not have. */
 const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
 
 const schema = {
@@ -23,8 +23,9 @@ const schema = {
 };
 
 /**
- * The recommendation for a triggered rule (platform API spec 4.10): the stored one while it is fresh, else the platform is
- * asked, where the key may act and the budget allows it, else an old one. The text is a model's and hostile.
+ * Answers with the recommendation for a triggered rule (platform API spec 4.10). A fresh stored one is returned.
+ * Otherwise the platform is asked, if the key may act and the budget allows it; if not, an old one is returned. The
+ * text comes from a model and is hostile.
  */
 export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
@@ -40,7 +41,7 @@ export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void
   });
 }
 
-/** Whether a rule may be called that; nobody is asked of what none is called. */
+/** Whether a rule can have this id. The platform is not asked about an impossible id. */
 function canBeRule(ruleId: string): boolean {
   return ruleId.length <= MAX_RULE_ID_CHARS && !ruleId.includes("\0") && !/^\.{1,2}$/.test(ruleId);
 }
@@ -66,7 +67,7 @@ async function recommend(deps: PlatformDeps, request: FastifyRequest, reply: Fas
   return sendFailure(reply, rule, asked?.kind === "failed" ? asked.errorKey : stored.errorKey);
 }
 
-/** Null where nobody is asked: the key may only read, or asking is switched off. */
+/** Returns null if the platform is not asked: the key may only read, or asking is switched off. */
 async function ask(deps: PlatformDeps, request: FastifyRequest, rule: Rule): Promise<AskedAdvice | null> {
   if (deps.askAdvice === null || request.caller?.scopes.has("act") !== true) return null;
   return deps.askAdvice(rule);

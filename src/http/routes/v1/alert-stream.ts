@@ -48,7 +48,6 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
       const caller = known(request.caller);
       const { zone } = request.query;
       visibleZones(caller, zone);
-      const key = String(request.headers.accesskey);
       const count = (streams.get(caller.keyId) ?? 0) + 1;
       if (count > (deps.streamsPerKey ?? STREAMS_PER_KEY)) throw tooMany(count - 1);
       streams.set(caller.keyId, count);
@@ -59,7 +58,12 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
         else streams.set(caller.keyId, left);
       });
       const lastId = request.headers["last-event-id"] ?? null;
-      const stream = await openAlertStream(deps, reply, { caller, zone, key, lastId });
+      const stream = await openAlertStream(deps, reply, {
+        caller,
+        readCallerAgain: () => request.readCallerAgain(),
+        zone,
+        lastId,
+      });
       if (reply.raw.destroyed) return reply;
       open.add(stream);
       reply.raw.once("close", () => open.delete(stream));

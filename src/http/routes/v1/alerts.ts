@@ -88,7 +88,7 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
   );
 }
 
-/** @throws {Refusal} 404 where there is none, or none that the caller may know of. */
+/** @throws {Refusal} 404 if there is no such alert, or the caller may not see it */
 export async function findAlert(
   archive: ApiDeps["archive"],
   caller: Parameters<typeof maySee>[0],

@@ -1,12 +1,14 @@
 import type { FeedRow } from "../../../../db/alerting/feed-transitions.ts";
 import type { Queryable } from "../../../../db/client.ts";
 import type { Replayed } from "../../../../db/delivery/deliveries.ts";
+import type { AuditEntry } from "../../../../db/keys/audit-entries.ts";
 import type { Matchers } from "../../../alerting/silence.ts";
 import type { Clock } from "../../../lib/clock.ts";
+import type { Log } from "../../../lib/log.ts";
 import type { Zones } from "../../../model/zones.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
-import type { Authenticate } from "../../keys/caller.ts";
 import type { PageCursors } from "../../page-cursor.ts";
+import type { ServiceView } from "./service-view.ts";
 
 interface Act {
   /** Whom people are told of. */
@@ -54,18 +56,21 @@ export interface ApiActs {
   readonly endSilence: (
     ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;
+  readonly replayChannel: (replay: Act & { readonly channel: string }) => Promise<Replayed>;
+  /** For acts that change no row. */
+  readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;
 }
 
 export interface ApiDeps {
+  readonly service: ServiceView;
+  readonly log: Pick<Log, "warn">;
   /** The pool for questions of clients. */
   readonly archive: Queryable;
   readonly clock: Clock;
   readonly cursors: PageCursors;
   readonly acts: ApiActs;
   readonly hub: RowHub<FeedRow>;
-  /** Asked again while a stream lasts, so that a revoked key hears no more. */
-  readonly authenticate: Authenticate;
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   /** The same on all replicas of this installation, and on no other. */

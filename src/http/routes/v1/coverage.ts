@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones, readCoverageHours } from "../../../../db/coverage/coverage-report.ts";
+import { readSuspicions } from "../../../../db/coverage/zone-suspicions.ts";
 import { type AssessedHour, assessHours } from "../../../coverage/hour-status.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { startOfDay, startOfHour } from "../../../model/horizon.ts";
@@ -122,22 +123,31 @@ async function readHours(
     const end = Math.min(to, startOfDay(now) + DAY_MS, begin + left * HOUR_MS);
     if (left <= 0 || begin >= end) continue;
     const span = { from: begin, to: end };
-    const found = assessHours(now, await readCoverageHours(archive, zoneId, span), { ...span, firstHour });
+    const [suspicion] = await readSuspicions(archive, [zoneId]);
+    const known = { ...span, firstHour, suspicion: suspicion?.reason ?? null };
+    const found = assessHours(now, await readCoverageHours(archive, zoneId, span), known);
     hours.push(...found.map((hour) => ({ ...hour, zoneId })));
   }
   return hours;
 }
 
 export function toHour(hour: ZoneHour): z.infer<typeof Hour> {
-  const { status, startsAt, searchedThrough, reconciledAt, sealedAt } = hour;
+  // Named one by one, because the command line prints this without the schema, and the other times are epoch ms.
   return {
-    ...hour,
-    startsAt: toIso(startsAt),
-    state: status,
-    searchedThrough: toIsoOrNull(searchedThrough),
-    reconciledAt: toIsoOrNull(reconciledAt),
-    sealedAt: toIsoOrNull(sealedAt),
+    zoneId: hour.zoneId,
+    startsAt: toIso(hour.startsAt),
+    state: hour.status,
+    storedCount: hour.storedCount,
+    upstreamCount: hour.upstreamCount,
+    missingCells: hour.missingCells,
+    surplusCells: hour.surplusCells,
+    searchedThrough: toIsoOrNull(hour.searchedThrough),
+    reconciledAt: toIsoOrNull(hour.reconciledAt),
+    sealedAt: toIsoOrNull(hour.sealedAt),
+    gapReason: hour.gapReason,
     reopenedAt: toIsoOrNull(hour.reopenedAt),
+    reopenReason: hour.reopenReason,
+    notSealedBecause: hour.notSealedBecause,
     evidence: hour.evidence ?? null,
   };
 }

@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** Gives an answer its ETag, and answers 304 to whoever has it already: a poll that found nothing new costs no body. */
+/**
+ * Adds an ETag to an answer, and answers 304 to a client that has the same answer, so that a poll without changes costs
+ * no body.
+ */
 export async function addEtag(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -18,7 +21,7 @@ export async function addEtag(
   return "";
 }
 
-/** Weakly, as RFC 9110 compares here: proxies take the mark of weakness off or put it on. */
+/** Compares weakly, as RFC 9110 requires here: proxies add and remove the mark of weakness. */
 function isSame(given: string, etag: string): boolean {
   return given === "*" || given.replace(/^W\//, "") === etag.replace(/^W\//, "");
 }

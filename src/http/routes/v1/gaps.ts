@@ -10,7 +10,7 @@ import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId }
 import { checkSpan } from "./span.ts";
 
 const MAX_DAYS = 800;
-/** As long as anything is kept by default. */
+/** The default retention, the longest of all data. */
 const DEFAULT_DAYS = 400;
 
 const Query = z.strictObject({
@@ -34,7 +34,7 @@ const GapItem = z
 
 type ZoneGap = Gap & { readonly zoneId: number };
 
-/** `GET /api/v1/gaps`: what is missing for good, and why. */
+/** `GET /api/v1/gaps`: the hours that are gaps, and why. */
 export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/gaps",
@@ -51,7 +51,7 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
       const now = clock();
       const list = `gaps:${JSON.stringify([zone, asked.from, asked.to])}`;
       const position = cursors.readAfter(list, after);
-      // Later pages are of the first one's span: a gap that the span cuts would begin elsewhere.
+      // Later pages use the time range of the first page: a gap that the range cuts would begin elsewhere.
       const to = position === null ? (asked.to ?? now) : Number(position[1]);
       const from =
         position === null ? (asked.from ?? Math.max(0, to - DEFAULT_DAYS * DAY_MS)) : Number(position[0]);

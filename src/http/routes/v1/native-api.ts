@@ -1,14 +1,24 @@
 import type { FastifyInstance } from "fastify";
 import { addAlertActs } from "./alert-acts.ts";
+import { addAlertContext } from "./alert-context.ts";
 import { addAlertStream } from "./alert-stream.ts";
 import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
+import { addAudit } from "./audit.ts";
+import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
+import { addCoverageDays } from "./coverage-days.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
+import { addJobs } from "./jobs.ts";
+import { addOverview } from "./overview.ts";
+import { addRoutingTest } from "./routing-test.ts";
+import { addRuleSeries } from "./rule-series.ts";
 import { addRules } from "./rules.ts";
+import { addSettings } from "./settings.ts";
+import { addSilencePreview } from "./silence-preview.ts";
 import { addSilences } from "./silences.ts";
 import { addSpikes } from "./spikes.ts";
 import { addStatus } from "./status.ts";
@@ -29,6 +39,16 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addDeliveries,
   addZones,
   addStatus,
+  addOverview,
+  addCoverageDays,
+  addAlertContext,
+  addSilencePreview,
+  addRuleSeries,
+  addChannels,
+  addRoutingTest,
+  addJobs,
+  addAudit,
+  addSettings,
 ];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */

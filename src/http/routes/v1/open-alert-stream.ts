@@ -21,7 +21,7 @@ export interface AlertStream {
 interface AlertStreamOptions {
   readonly caller: Caller;
   readonly zone: number | undefined;
-  readonly key: string;
+  readonly readCallerAgain: () => Promise<Caller | null>;
   readonly lastId: number | null;
 }
 
@@ -34,8 +34,8 @@ export async function openAlertStream(
   reply: FastifyReply,
   options: AlertStreamOptions,
 ): Promise<AlertStream> {
-  const { archive, hub, authenticate, heartbeatMs = HEARTBEAT_MS } = deps;
-  const { zone, key, lastId } = options;
+  const { archive, hub, heartbeatMs = HEARTBEAT_MS } = deps;
+  const { zone, readCallerAgain, lastId } = options;
   const { raw } = reply;
   // A connection that breaks is an everyday thing; `close` follows.
   raw.on("error", () => undefined);
@@ -102,7 +102,7 @@ export async function openAlertStream(
     if (wasFull && raw.writableNeedDrain) return void raw.destroy();
     wasFull = raw.writableNeedDrain;
     try {
-      const now = await authenticate(key);
+      const now = await readCallerAgain();
       if (now === null || !now.scopes.has("read")) return void raw.end();
       caller = now;
     } catch {

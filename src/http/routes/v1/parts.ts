@@ -153,6 +153,17 @@ export function actOf(caller: Caller | null): { by: string; actor: string } {
   return { by: known(caller).name, actor: actorOf(caller) };
 }
 
+/**
+ * What is of the whole service, and of no zone, is for keys of every zone.
+ * @throws {Refusal} 403
+ */
+export function requireEveryZone(caller: Caller | null): void {
+  if (known(caller).zoneIds === null) return;
+  throw new Refusal(403, {
+    detail: "This key is for some zones only. The answer is about the whole service.",
+  });
+}
+
 export function notFound(what: string): Refusal {
   return new Refusal(404, { detail: `There is no ${what}, or this key may not see it.` });
 }

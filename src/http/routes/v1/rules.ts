@@ -70,7 +70,7 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
     async ({ query: { zone, sort, limit, after, ...asked }, caller }) => {
       const list = `rules:${JSON.stringify([zone, sort, asked.from, asked.to])}`;
       const position = cursors.readAfter(list, after);
-      // Later pages are of the first one's span, whatever time it is now.
+      // Later pages use the time range of the first page, whatever time it is now.
       const to = position === null ? (asked.to ?? clock()) : Number(position[1]);
       const from = position === null ? (asked.from ?? to - DAY_MS) : Number(position[0]);
       checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
@@ -103,7 +103,7 @@ function toAfter(position: readonly (string | number | null)[] | null) {
   return { value: value === null ? null : Number(value), zoneId: Number(zoneId), ruleId: String(ruleId) };
 }
 
-/** The coarsest buckets that do not change much of what was asked for. */
+/** Returns the coarsest buckets that hardly change the requested range. */
 function pickWidth(spanMs: number): BucketWidth {
   if (spanMs <= 6 * HOUR_MS) return 60;
   return spanMs <= 60 * DAY_MS ? 3_600 : 86_400;

@@ -1,11 +1,14 @@
 import { z } from "zod";
 import { severities } from "../../../model/alert-message.ts";
+import { isAddressPattern } from "../../../model/source-traits.ts";
 import { IsoTime, lineOf } from "./parts.ts";
 
 /** Alertmanager's words. */
 export const SILENCE_STATES = ["active", "pending", "expired"] as const;
 export const STANDING_OF = { active: "in force", pending: "to come", expired: "over" } as const;
 export const STATE_OF = { "in force": "active", "to come": "pending", over: "expired" } as const;
+
+const patterns = z.array(lineOf(300)).min(1).max(100);
 
 export const WantedMatchers = z.strictObject({
   zone: z.array(z.int().min(1).max(2_147_483_647)).min(1).max(100).optional(),
@@ -23,15 +26,25 @@ export const WantedMatchers = z.strictObject({
     .describe("Rule ids (942100), or families of rules (942*)."),
   severity: z.array(z.enum(severities)).min(1).optional(),
   kind: z
-    .array(z.enum(["spike", "new-rule"]))
+    .array(z.enum(["spike", "new-rule", "sources"]))
     .min(1)
     .optional(),
+  ip: z
+    .array(z.string().refine(isAddressPattern, "must be an address or a network"))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("Addresses or networks: of a source that fires, or of most of the alert's events."),
+  asn: patterns.optional(),
+  country: patterns.optional(),
+  ja4: patterns.optional(),
+  url: patterns.optional().describe("Paths; a path may end in *."),
 });
 
 export const SilenceBody = z
   .strictObject({
     matchers: WantedMatchers.refine((matchers) => Object.keys(matchers).length > 0, {
-      message: "must name zone, rule, severity or kind; a silence for all alerts is not allowed",
+      message: "must name zone, rule, severity, kind or a source; a silence for all alerts is not allowed",
     }).describe("An alert must match every member. A member matches if one of its values matches."),
     reason: lineOf(500).describe("Why the alerts are silenced."),
     durationMinutes: z.int().min(1).max(129_600).optional(),
@@ -46,6 +59,11 @@ const StoredMatchers = z.object({
   rule: z.array(z.string()).optional(),
   severity: z.array(z.string()).optional(),
   kind: z.array(z.string()).optional(),
+  ip: z.array(z.string()).optional(),
+  asn: z.array(z.string()).optional(),
+  country: z.array(z.string()).optional(),
+  ja4: z.array(z.string()).optional(),
+  url: z.array(z.string()).optional(),
 });
 
 export const Silence = z

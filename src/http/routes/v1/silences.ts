@@ -179,7 +179,7 @@ function readDuration(
   });
 }
 
-function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatchers>): Matchers {
+export function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatchers>): Matchers {
   return {
     ...(zone === undefined ? {} : { zone }),
     ...(rule === undefined ? {} : { rule: [...new Set(rule)] }),

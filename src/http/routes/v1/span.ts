@@ -1,9 +1,9 @@
 import { Refusal } from "../../errors/refusal.ts";
 
-/** Where an hour stands; `not yet` has not begun. */
+/** Coverage states of an hour; `not yet` has not begun. */
 export const STANDINGS = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
 
-/** @throws {Refusal} 422 where the end is not after the begin. */
+/** @throws {Refusal} 422 if the end is not after the begin */
 export function checkOrder(
   { name, ms }: { name: string; ms: number | undefined },
   end: { name: string; ms: number | undefined },
@@ -14,7 +14,7 @@ export function checkOrder(
   throw new Refusal(422, { slug: "invalid-span", mistakes: [{ field: end.name, value, rule }] });
 }
 
-/** @throws {Refusal} 422 where the end is not after the begin, or there are more steps between than are answered. */
+/** @throws {Refusal} 422 if the end is not after the begin, or if the range has too many steps */
 export function checkSpan(
   fromMs: number,
   toMs: number,

@@ -43,7 +43,7 @@ const Spike = z
     zoneId: z.number().int(),
     ruleId: z.string(),
     ruleTitle: z.string().nullable(),
-    kind: z.enum(["spike", "new-rule"]),
+    kind: z.enum(["spike", "new-rule", "sources"]),
     severity: z.enum(SEVERITIES),
     openedAt: IsoTime,
     closedAt: IsoTime.nullable(),

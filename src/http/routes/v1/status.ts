@@ -75,7 +75,7 @@ const Answer = z.object({
 });
 export type StatusAnswer = z.infer<typeof Answer>;
 
-/** `GET /api/v1/status`: what goes on, in the zones that the caller may see. */
+/** `GET /api/v1/status`: the current state of the zones that the caller may see. */
 export function addStatus(app: FastifyInstance, { archive, clock, zones: readNames }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/status",
@@ -100,7 +100,7 @@ export async function readStatus(
 ): Promise<StatusAnswer> {
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
   const zones = await describeZones(archive, seen, { now, names });
-  // What is of no single zone, Longwatch's alerts about itself for instance, is for keys of every zone.
+  // Facts of no single zone, such as alerts about Longwatch itself, are for keys of every zone.
   const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
   const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
     work.reduce((total, one) => total + count(one), 0);
@@ -138,7 +138,7 @@ export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z
   };
 }
 
-/** Every channel that was ever sent to, by name. */
+/** Every channel that was ever sent a message, by name. */
 export async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
   const statuses = await readChannelStatuses(archive);
   return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({

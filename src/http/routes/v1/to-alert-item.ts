@@ -25,7 +25,7 @@ export function toAlertItem(row: AlertRow, isMasked: boolean): z.infer<typeof Al
   };
 }
 
-/** All that is known of an alert; with addresses masked for callers who see no full ones. */
+/** Every field of an alert; addresses are masked for callers that may not see full ones. */
 export function toAlertDetail(
   row: AlertRow,
   deliveries: readonly AlertDelivery[],

@@ -51,6 +51,8 @@ const Answer = z.object({
     .describe("All buckets of the span, oldest first. Buckets without events are included with zeros."),
 });
 
+export type TrendAnswer = z.infer<typeof Answer>;
+
 /** `GET /api/v1/trends`: how many events, bucket by bucket. */
 export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(

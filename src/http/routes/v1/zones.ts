@@ -13,7 +13,7 @@ import type { Zones } from "../../../model/zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "./parts.ts";
 
-/** Where the newest event and the recent count are looked for. */
+/** Time range for the newest event and the recent count. */
 const RECENT_MS = 4 * DAY_MS;
 
 export const Zone = z
@@ -42,7 +42,7 @@ export const Zone = z
   })
   .meta({ id: "Zone" });
 
-/** `GET /api/v1/zones`: what is kept and what goes on, zone by zone. */
+/** `GET /api/v1/zones`: the stored events and the current state of each zone. */
 export function addZones(app: FastifyInstance, { archive, clock, cursors, zones: readNames }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/zones",

@@ -27,7 +27,7 @@ async function isReady(url: string): Promise<boolean> {
   );
 }
 
-/** A real one that keeps what it is told and notifies nobody. */
+/** Starts a real Alertmanager that stores alerts and notifies nobody. */
 export async function startAlertmanager(program: string) {
   const directory = mkdtempSync(path.join(tmpdir(), "longwatch-alertmanager-"));
   const config = path.join(directory, "config.yml");
@@ -47,7 +47,7 @@ export async function startAlertmanager(program: string) {
   if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`);
   return {
     url,
-    /** What it takes for firing, as its own API tells. */
+    /** Returns the alerts that Alertmanager lists as firing. */
     async alerts(): Promise<{ labels: Record<string, string>; annotations: Record<string, string> }[]> {
       const reply = await fetch(`${url}/api/v2/alerts`);
       return (await reply.json()) as Awaited<ReturnType<typeof this.alerts>>;

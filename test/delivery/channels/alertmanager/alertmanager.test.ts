@@ -17,14 +17,14 @@ const render = (message: AlertMessage) => toAlertmanagerAlerts(message, options)
 
 describeFormat("alertmanager", render, alertmanagerRequest);
 
-test("what it hands on holds no markup and no mention of anybody's (F71)", () => {
+test("the posted texts have no markup and no mention (F71)", () => {
   for (const text of Object.values(HOSTILE)) {
     const shown = stringsOf(render(messageSaying(text))).join("\n");
     expect(shown).not.toMatch(/[<>&`]|@(?=\w)/);
   }
 });
 
-test("an alert is the same one in every transition, told apart by nothing that changes", () => {
+test("every transition of an alert has the same labels", () => {
   const labels = (over: Partial<AlertMessage>) => render(messageOf(over)).map((alert) => alert.labels);
   const first = labels({});
   expect(first).toEqual([
@@ -41,7 +41,7 @@ test("an alert is the same one in every transition, told apart by nothing that c
   }
 });
 
-test("a firing alert lives for its time from now, a resolved one ended when it did and never later than now", () => {
+test("a firing alert ends after the resend interval, and a resolved alert at its end, never later than now", () => {
   const span = (over: Partial<AlertMessage>) => {
     const [alert] = render(messageOf(over));
     return [alert?.startsAt, alert?.endsAt];
@@ -71,7 +71,7 @@ test("a severity that changed ends the alert under the old one in the same reque
   expect(resolved.map(({ labels }) => labels.severity)).toEqual(["warning"]);
 });
 
-test("labels of one's own are put on, Longwatch's win", () => {
+test("configured labels are added, and Longwatch's own labels win", () => {
   const [alert] = toAlertmanagerAlerts(messageOf(), {
     ...options,
     labels: { team: "edge", severity: "none" },
@@ -112,7 +112,7 @@ describe.skipIf(program === null)(
       }
     });
 
-    test("takes an alert as firing, as the same when it comes twice, as worse, and as ended", async () => {
+    test("accepts a firing alert, the same alert twice, a worse one and a resolved one", async () => {
       const receiver = await startAlertmanager(program ?? "");
       try {
         const notifier = alertmanager.open({

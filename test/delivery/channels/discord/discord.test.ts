@@ -35,7 +35,7 @@ test.each(Object.entries(HOSTILE))("%s formats and mentions nothing (F71)", (_na
 });
 
 describe.each(["x", "💥"])("of %s", (unit) => {
-  test("as many code points as allowed stay and one more is cut cleanly", () => {
+  test("a text of the maximum length stays whole, and a longer one is cut between code points", () => {
     expect(toDiscord(unit.repeat(256), 256)).toBe(unit.repeat(256));
     expect(toDiscord(unit.repeat(257), 256)).toBe(`${unit.repeat(255)}…`);
     expect(toDiscordQuote([unit.repeat(98)], 100)).toBe(`> ${unit.repeat(98)}`);
@@ -72,7 +72,7 @@ describe("in place", () => {
   });
   afterEach(() => receiver.close());
 
-  test("the first is posted, what follows edits it, in the same thread", async () => {
+  test("the first message is posted, and later ones edit it in the same thread", async () => {
     for (let call = 0; call < 3; call += 1) receiver.reply(200, { id: "42" });
 
     expect(await send({}, null)).toEqual({ providerReference: "42" });
@@ -94,7 +94,7 @@ describe("in place", () => {
     },
   );
 
-  test("a reminder of what someone has taken up is an edit and no more", async () => {
+  test("a reminder of an acknowledged alert only edits the message", async () => {
     receiver.reply(200, { id: "42" });
     await send({ reason: "repeat", state: "acknowledged" }, "42");
     expect(asked()).toEqual([EDIT]);
@@ -126,7 +126,7 @@ describe("in place", () => {
   });
 });
 
-test("what a phone shows without opening the message is the headline", () => {
+test("a phone's preview shows the headline", () => {
   const headline = "rule 942100 in zone 101 is spiking, 312 events in 3 min";
   expect(toDiscordMessage(messageOf({ headline })).content).toBe(`CRITICAL firing\\: ${headline}`);
 });

@@ -21,13 +21,13 @@ const render = (message: AlertMessage) => toEmailMessage(message, "longwatch.exa
 
 describeFormat("email", render, emailMessage);
 
-test("a mailbox that is told late begins the thread, and its later mails are in it", () => {
+test("a mailbox that is notified late starts the thread, and its later mails are in it", () => {
   const late = render(messageOf({ transition: 2, reason: "first" }));
   expect(late.subject).not.toMatch(/^Re:/);
   expect(render(messageOf({ transition: 3, reason: "worse" })).inReplyTo).toBe(late.messageId);
 });
 
-test("advice does not read like another page: it says what it is first, and nothing that was said", () => {
+test("a mail with advice starts with the advice and repeats nothing of the first mail", () => {
   const advice = render(messageOf({ reason: "advice", transition: 2 }));
   expect(advice.text).toMatch(/^Advice: /);
   expect(advice.text).not.toMatch(/firing|in 5 minutes|User agent/);
@@ -37,7 +37,7 @@ test("advice does not read like another page: it says what it is first, and noth
 /** RFC 5256, section 2.1: what programs compare to thread by subject. */
 const baseOf = (subject: string) => subject.replace(/^(?:Re:\s*|\[[^[\]]*\]\s*)*/i, "");
 
-test("every transition is in the thread of the first, with one base subject, told apart by its id", () => {
+test("every transition is in the thread of the first, with the same base subject and its own id", () => {
   const first = render(messageOf());
   const worse = render(messageOf({ reason: "worse", transition: 2, severity: "error", headline: "other" }));
   const end = render(messageOf({ reason: "resolved", transition: 3, ...ENDED }));
@@ -59,7 +59,7 @@ test("no mail program finds an address to write to (F71)", () => {
   }
 });
 
-test("the subject of Longwatch's own news says what happened", () => {
+test("the subject of an alert about Longwatch itself has the headline", () => {
   const self = { kind: "self", zoneId: null, ruleId: null, ruleTitle: null } as const;
   expect(render(messageOf({ ...self, headline: "Channel chat does not deliver" })).subject).toBe(
     "[Longwatch CRITICAL firing] Channel chat does not deliver",
@@ -139,12 +139,12 @@ describe("sending", () => {
     expect(headerOf(raw, "content-type")).toMatch(/^multipart\/alternative;/);
     expect(raw).toMatch(/content-type: text\/plain/i);
     expect(raw).toMatch(/content-type: text\/html/i);
-    // Of hostile text nothing became a header, and no line is longer than mail allows.
+    // Hostile text did not become a header, and no line is longer than mail allows.
     expect(headerOf(raw, "severity")).toBeUndefined();
     for (const line of raw.split("\r\n")) expect(line.length).toBeLessThanOrEqual(998);
   });
 
-  test("what follows refers to what came first", async () => {
+  test("later mails refer to the first mail", async () => {
     const server = await start();
     const notifier = mailTo(server.port);
     await notifier.send(messageOf(), sendOptions());
@@ -273,11 +273,14 @@ describe("sending", () => {
     };
     const secured = { host: "mail.example", login, network: trusted };
 
-    test.each(["starttls", "implicit"] as const)("%s logs in and sends inside it alone", async (tls) => {
-      const server = await start({ ...withLogin, secure: tls === "implicit" });
-      await mailTo(server.port, { ...secured, tls }).send(messageOf(), sendOptions());
-      expect(server.mails).toMatchObject([{ user: "longwatch", isSecure: true }]);
-    });
+    test.each(["starttls", "implicit"] as const)(
+      "with %s the login and the mail are sent inside TLS only",
+      async (tls) => {
+        const server = await start({ ...withLogin, secure: tls === "implicit" });
+        await mailTo(server.port, { ...secured, tls }).send(messageOf(), sendOptions());
+        expect(server.mails).toMatchObject([{ user: "longwatch", isSecure: true }]);
+      },
+    );
 
     test("a server that offers no STARTTLS gets neither password nor mail", async () => {
       const said: string[] = [];
@@ -293,7 +296,7 @@ describe("sending", () => {
       expect(server.mails).toEqual([]);
     });
 
-    test("a certificate that nobody vouches for gets nothing", async () => {
+    test("a server with an untrusted certificate gets no mail", async () => {
       const server = await start(withLogin);
       const network = { allowPrivateNetworks: true, lookup };
       const notifier = mailTo(server.port, { ...secured, tls: "starttls", network });

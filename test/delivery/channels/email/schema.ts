@@ -8,14 +8,14 @@ const line = (most: number) => text(most).regex(/^[^\r\n]*$/, "more than a line"
 const TAGS =
   /<\/?(?:!doctype html|html|body(?: style="font-family:sans-serif")?|h2(?: style="color:#[0-9a-f]{6}")?|p|b|br|blockquote|code|table(?: cellpadding="3")?|tr|td(?: align="right")?|a(?: href="https?[^"<>]+")?)>/g;
 
-/** What an alert hands to the mail library: header lines that are lines, HTML of nothing but our own tags. */
+/** The input of the mail library: header values without line breaks, HTML with our own tags only. */
 export const emailMessage = z.strictObject({
   messageId,
   inReplyTo: messageId.optional(),
   references: messageId.optional(),
   subject: line(160),
   text: text(20_000),
-  // What a large mail program cuts off is past 102 KB.
+  // Gmail cuts a mail after 102 KB.
   html: text(102_000).refine((html) => {
     const rest = html.replaceAll(TAGS, "");
     return !/[<>"']|&(?!(?:amp|lt|gt|quot|#39);)/.test(rest);

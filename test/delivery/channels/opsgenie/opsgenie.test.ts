@@ -26,7 +26,7 @@ test.each<[string, Partial<AlertMessage>, string[]]>([
   ["advice", { reason: "advice" }, ["POST /v2/alerts/episode-7/notes"]],
   ["advice after the end", { reason: "advice", ...ENDED }, ["POST /v2/alerts/episode-7/close"]],
   ["a resolve", { reason: "resolved", ...ENDED }, ["POST /v2/alerts/episode-7/close"]],
-])("%s asks for what keeps it one alert", (_what, over, asked) => {
+])("%s sends the requests that keep one alert in Opsgenie", (_what, over, asked) => {
   expect(toOpsgenieRequests(messageOf(over)).map(({ method, path }) => `${method} ${path}`)).toEqual(asked);
 });
 
@@ -43,7 +43,7 @@ test("no text holds markup or a mention (F71)", () => {
 });
 
 describe.each(["x", "💥"])("a message of %s", (unit) => {
-  test("keeps as many code points as allowed and cuts one more cleanly", () => {
+  test("keeps a text of the maximum length and cuts a longer one between code points", () => {
     const messageText = (size: number) => {
       const [request] = toOpsgenieRequests(messageOf({ headline: unit.repeat(size) }));
       return request?.body.message;
@@ -54,7 +54,7 @@ describe.each(["x", "💥"])("a message of %s", (unit) => {
 });
 
 describe("sending", () => {
-  test("the key is a header, the alias is told to be one, a raised priority follows its alert", async () => {
+  test("the key is a header, `identifierType` is alias, and a raised priority follows the alert", async () => {
     const receiver = await startReplyQueue();
     for (let call = 0; call < 2; call += 1) receiver.reply(202, { result: "Request will be processed" });
     await POSTING.opsgenie?.(receiver.url).send(messageOf({ reason: "worse" }), sendOptions());
@@ -67,7 +67,7 @@ describe("sending", () => {
       expect(headers.authorization).toBe(`GenieKey ${CANARY}-genie`);
   });
 
-  test("where the second request fails the whole is tried again", async () => {
+  test("if the second request fails, both requests are tried again", async () => {
     const receiver = await startReplyQueue();
     receiver.reply(202);
     receiver.reply(503);
@@ -83,7 +83,7 @@ test("a note of the advice holds the advice, not the page once more", () => {
   expect(request?.body["note"]).not.toContain("203.0.113.7");
 });
 
-test("an acknowledgement says whose it is", () => {
+test("an acknowledgement names the person", () => {
   const over = {
     reason: "acknowledged",
     state: "acknowledged",

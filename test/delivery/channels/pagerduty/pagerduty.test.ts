@@ -31,7 +31,7 @@ test.each<[string, Partial<AlertMessage>, string]>([
   ["advice", { reason: "advice" }, "trigger"],
   ["advice that comes after the end", { reason: "advice", ...ENDED }, "resolve"],
   ["a resolve", { reason: "resolved", ...ENDED }, "resolve"],
-])("%s is sent as what keeps one incident of it", (_what, over, action) => {
+])("%s is sent as the action that keeps one incident", (_what, over, action) => {
   expect(toPagerDutyEvent(messageOf(over))).toMatchObject({ event_action: action, dedup_key: "episode-7" });
 });
 
@@ -60,13 +60,13 @@ describe.each(["x", "💥"])("a summary of %s", (unit) => {
   const sized = (size: number) => messageOf({ kind: "self", zoneId: null, headline: unit.repeat(size) });
   const room = PAGERDUTY_LIMITS.summary - "Longwatch: ".length;
 
-  test("keeps as many code points as allowed and cuts one more cleanly", () => {
+  test("keeps a text of the maximum length and cuts a longer one between code points", () => {
     expect(summaryOf(sized(room))).toBe(`Longwatch: ${unit.repeat(room)}`);
     expect(summaryOf(sized(room + 1))).toBe(`Longwatch: ${unit.repeat(room - 1)}…`);
   });
 });
 
-test("what it hands on holds no code and no mention of anybody's, and markup only in plain text fields (F71)", () => {
+test("the posted texts have no code and no mention, and markup only in plain text fields (F71)", () => {
   const ours = stringsOf(toPagerDutyEvent(messageSaying("x"))).join("\n");
   expect(ours).not.toMatch(/[<>&`]|@(?=\w)/);
   for (const text of Object.values(HOSTILE)) {
@@ -93,7 +93,7 @@ test("the key travels in the body and nowhere else", async () => {
   expect(JSON.stringify(request?.headers)).not.toContain(CANARY);
 });
 
-test("a key of the wrong length is told without the key", () => {
+test("the error for a key of the wrong length does not contain the key", () => {
   const routingKey = createSecret(CANARY);
   const open = () => pagerduty.open({ name: "pager", routingKey, clock: () => NOW });
   expect(open).toThrow("channel pager: routingKey: must be 32 characters");

@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.close());
 
-test("the first is posted by the token's bot, what follows edits it", async () => {
+test("the first message is posted with the token, and later ones edit it", async () => {
   for (let call = 0; call < 3; call += 1) receiver.reply(200, TAKEN);
 
   expect(await send({}, null)).toEqual({ providerReference: REFERENCE });
@@ -36,7 +36,7 @@ test("the first is posted by the token's bot, what follows edits it", async () =
   expect(slackUpdate.parse(bodyOf(2))).toMatchObject({ channel: "C0123", ts: "1732197780.000100" });
 });
 
-test("a resolve leaves in place what was known, and neither sign nor silence of what burns", () => {
+test("a resolved message keeps the facts, without the firing sign and the silence command", () => {
   const whole = JSON.stringify(toWholeSlackMessage(messageOf({ reason: "resolved", ...ENDED })));
   expect(whole).toContain("203.0.113.7");
   expect(whole).toContain("Block AS64500");
@@ -44,7 +44,7 @@ test("a resolve leaves in place what was known, and neither sign nor silence of 
 });
 
 test.each(["worse", "repeat"] as const)(
-  "%s is edited, then said in the thread for the channel to see",
+  "%s edits the message, then posts in the thread and in the channel",
   async (reason) => {
     receiver.reply(200, TAKEN);
     receiver.reply(200, { ...TAKEN, ts: "1732197999.000200" });
@@ -84,7 +84,7 @@ test.each([
   }
 });
 
-test("a reminder of what someone has taken up is an edit and no more", async () => {
+test("a reminder of an acknowledged alert only edits the message", async () => {
   receiver.reply(200, TAKEN);
   await send({ reason: "repeat", state: "acknowledged" }, REFERENCE);
   expect(asked()).toEqual(["/api/chat.update"]);

@@ -18,7 +18,7 @@ const block = z.union([
 const words = { text: text(40_000), blocks: z.array(block).min(1).max(50) };
 const quiet = { unfurl_links: z.literal(false), unfurl_media: z.literal(false), mrkdwn: z.literal(false) };
 
-/** What an alert says, posted or edited. */
+/** The message of an alert, posted or edited. */
 export const slackWords = z.strictObject(words);
 
 /** The documented arguments of chat.postMessage, and of chat.update. */

@@ -5,7 +5,7 @@ import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "../../../../src/delivery/
 import type { AlertMessage } from "../../../../src/model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "../../../edge/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
-import { CONSOLE, hostileMessage, messageOf, messageSaying } from "../../support/messages.ts";
+import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
 import { POSTING, sendOptions } from "../../support/receiver.ts";
 
 const ended = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
@@ -66,6 +66,7 @@ test.each<[string, AlertMessage]>([
   ["advice", messageOf({ reason: "advice" })],
   ["resolved", messageOf({ reason: "resolved", ...ended })],
   ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, sparkline: [] })],
+  ["sources", sourcesMessage()],
   ["hostile", hostileMessage()],
   ["hostile-advice", hostileMessage({ reason: "advice" })],
   ["hostile-resolved", hostileMessage({ reason: "resolved", ...ended })],

@@ -19,7 +19,7 @@ test.each(["{{DATE(2026-11-21T00:00:00Z)}}", "${$root.secret}", "@{triggerBody()
   },
 );
 
-test("a card grows to the limit of a message and never past it, with whole characters", () => {
+test("a card never exceeds the limit of a message and cuts no character", () => {
   const rows = Array.from({ length: 3 }, () => ({ value: "💥".repeat(120), count: 1, share: 0.1 }));
   const top = { ips: rows, asns: rows, countries: rows, paths: rows, userAgents: rows, ja4s: rows };
   const sized = (characters: number) =>

@@ -6,7 +6,7 @@ import { paintPlain } from "../../../../src/delivery/channels/terminal/terminal-
 import { measureWidth } from "../../../../src/delivery/message/text-width.ts";
 import type { AlertMessage } from "../../../../src/model/alert-message.ts";
 import { HOSTILE } from "../../support/hostile.ts";
-import { CONSOLE, hostileMessage, messageOf, messageSaying } from "../../support/messages.ts";
+import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
 import { sendOptions } from "../../support/receiver.ts";
 
 const ESC = "\u001b";
@@ -80,6 +80,7 @@ describe("golden", () => {
       }),
       null,
     ],
+    ["sources", sourcesMessage(), null],
     ["advice", messageOf({ reason: "advice", transition: 2 }), null],
     ["resolved", messageOf({ reason: "resolved", transition: 3, ...ended }), null],
     ["hostile", hostileMessage(), null],

@@ -7,7 +7,7 @@ import { createSecret } from "../../../../src/lib/secret.ts";
 import { type AlertMessage, alertMessage } from "../../../../src/model/alert-message.ts";
 import { type ReplyQueue, startReplyQueue } from "../../../edge/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
-import { hostileMessage, messageOf, messageSaying } from "../../support/messages.ts";
+import { hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
 import { NOW, SIGNING_SECRET, sendOptions } from "../../support/receiver.ts";
 
 const OLD_SECRET = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;
@@ -127,6 +127,7 @@ test("the body looks as it looked (F71)", async () => {
   const pretty = (message: AlertMessage) =>
     `${JSON.stringify(JSON.parse(toWebhookBodies(message, NOW).first), null, 2)}\n`;
   await expect(pretty(messageOf())).toMatchFileSnapshot("golden/first.golden.json");
+  await expect(pretty(sourcesMessage())).toMatchFileSnapshot("golden/sources.golden.json");
   await expect(`${toWebhookBodies(hostileMessage(), NOW).first}\n`).toMatchFileSnapshot(
     "golden/hostile.golden.json",
   );

@@ -1,0 +1,88 @@
+import { sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+export interface StoredSourceEvent {
+  /** Since the epoch. */
+  readonly minute: number;
+  readonly ruleId: string | null;
+  readonly ip: string | null;
+  readonly asn: string | null;
+  readonly country: string | null;
+  readonly ja4: string | null;
+  readonly ua: string | null;
+  readonly url: string | null;
+}
+
+/** Minutes per statement, and the most events that are read of them. More of a flood would not change its counts. */
+const SLICE_MINUTES = 5;
+export const SLICE_EVENTS = 100_000;
+
+/**
+ * Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. A
+ * person who was erased has no address.
+ */
+export async function* readSourceEvents(
+  db: Queryable,
+  { zoneId, from, to }: { zoneId: number; from: number; to: number },
+): AsyncGenerator<readonly StoredSourceEvent[]> {
+  for (let start = from; start < to; start += SLICE_MINUTES) {
+    const end = Math.min(start + SLICE_MINUTES, to);
+    const { rows } = await db.execute<StoredSourceEvent & Record<string, unknown>>(sql`
+      select floor(extract(epoch from occurred_at) / 60)::integer as minute, left(rule_id, 300) as "ruleId",
+        nullif(left(ip, 300), 'erased') as ip, left(asn, 300) as asn, left(country, 300) as country,
+        left(ja4, 300) as ja4, left(ua, 300) as ua, left(url, 1024) as url
+      from ${wafEvents} where zone_id = ${zoneId}
+        and occurred_at >= to_timestamp(${start}::float8 * 60) and occurred_at < to_timestamp(${end}::float8 * 60)
+      order by occurred_at limit ${SLICE_EVENTS}`);
+    if (rows.length > 0) yield rows;
+  }
+}
+
+/** Returns the minute of the zone's first event from `from` on; null without any. */
+export async function readFirstEventMinute(
+  db: Queryable,
+  zoneId: number,
+  from: number,
+): Promise<number | null> {
+  const { rows } = await db.execute<{ minute: number | null }>(sql`
+    select floor(extract(epoch from min(occurred_at)) / 60)::integer as minute from ${wafEvents}
+    where zone_id = ${zoneId} and occurred_at >= to_timestamp(${from}::float8 * 60)`);
+  return rows[0]?.minute ?? null;
+}
+
+/** Returns the different addresses of a rule in the minutes [from, to), `limit` at most. */
+export async function readRuleAddresses(
+  db: Queryable,
+  {
+    zoneId,
+    ruleId,
+    from,
+    to,
+    limit,
+  }: { zoneId: number; ruleId: string; from: number; to: number; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.execute<{ ip: string }>(sql`
+    select distinct left(ip, 300) as ip from ${wafEvents}
+    where zone_id = ${zoneId} and ${ruleId === "" ? sql`coalesce(rule_id, '') = ''` : sql`rule_id = ${ruleId}`}
+      and occurred_at >= to_timestamp(${from}::float8 * 60) and occurred_at < to_timestamp(${to}::float8 * 60)
+      and ip not in ('', 'erased')
+    limit ${limit}`);
+  return rows.map(({ ip }) => ip);
+}
+
+/** Returns how many events of the minutes from `from` on the roll-up has counted, by zone and minute. */
+export async function readMinuteTotals(
+  db: Queryable,
+  from: number,
+): Promise<ReadonlyMap<number, ReadonlyMap<number, number>>> {
+  const { rows } = await db.execute<{ zoneId: number; minute: number; total: number }>(sql`
+    select zone_id as "zoneId", (extract(epoch from starts_at) / 60)::integer as minute, sum(total)::integer as total
+    from rule_buckets where width = 60 and starts_at >= to_timestamp(${from}::float8 * 60) group by 1, 2`);
+  const zones = new Map<number, Map<number, number>>();
+  for (const { zoneId, minute, total } of rows) {
+    const minutes = zones.get(zoneId) ?? new Map<number, number>();
+    zones.set(zoneId, minutes.set(minute, total));
+  }
+  return zones;
+}

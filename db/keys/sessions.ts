@@ -1,0 +1,141 @@
+import { and, desc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { apiKeys } from "../schema/api-keys.ts";
+import { sessions } from "../schema/sessions.ts";
+import { signInTokens } from "../schema/sign-in-tokens.ts";
+import { type FoundApiKey, isLive as isKeyLive } from "./api-keys.ts";
+
+const IDLE_HOURS = 12;
+const expiresAt =
+  sql<Date>`least(${sessions.lastUsedAt} + make_interval(hours => ${IDLE_HOURS}), ${apiKeys.expiresAt})`.mapWith(
+    sessions.lastUsedAt,
+  );
+const isNotIdle = sql<boolean>`${sessions.lastUsedAt} > now() - make_interval(hours => ${IDLE_HOURS})`;
+/** The session and its key, by the database's clock. */
+const isLive = and(isNull(sessions.endedAt), isNotIdle, isKeyLive) as SQL<boolean>;
+
+export interface FoundSession {
+  readonly id: string;
+  readonly expiresAt: Date;
+  readonly key: FoundApiKey;
+}
+
+/** Returns the live session with this token, or null. */
+export async function findSession(db: Queryable, tokenHash: Buffer): Promise<FoundSession | null> {
+  const { keyId, name, keyHash, roles, zoneIds, isMasked } = apiKeys;
+  const [row] = await db
+    .select({
+      id: sessions.id,
+      expiresAt,
+      key: { keyId, name, keyHash, roles, zoneIds, isMasked, isLive: isKeyLive },
+    })
+    .from(sessions)
+    .innerJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
+    .where(and(eq(sessions.tokenHash, tokenHash), isLive));
+  return row ?? null;
+}
+
+export async function insertSession(
+  tx: Queryable,
+  session: Pick<typeof sessions.$inferInsert, "id" | "tokenHash" | "keyId" | "userAgent">,
+): Promise<void> {
+  await tx.insert(sessions).values(session);
+}
+
+/** Stores that a session was used, at most once a minute. A session that is over stays over. */
+export async function touchSession(db: Queryable, id: string): Promise<void> {
+  await db
+    .update(sessions)
+    .set({ lastUsedAt: sql`now()` })
+    .where(and(eq(sessions.id, id), isNotIdle, sql`${sessions.lastUsedAt} < now() - interval '1 minute'`));
+}
+
+export interface ListedSession {
+  readonly id: string;
+  readonly keyId: string;
+  readonly keyName: string;
+  readonly roles: string[];
+  readonly userAgent: string;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** Returns the live sessions, of one key or of all, the one used last first. */
+export function listSessions(
+  db: Queryable,
+  { keyId, limit }: { keyId: string | null; limit: number },
+): Promise<ListedSession[]> {
+  const { id, userAgent, createdAt, lastUsedAt } = sessions;
+  return db
+    .select({
+      id,
+      keyId: sessions.keyId,
+      keyName: apiKeys.name,
+      roles: apiKeys.roles,
+      userAgent,
+      createdAt,
+      lastUsedAt,
+      expiresAt,
+    })
+    .from(sessions)
+    .innerJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
+    .where(and(isLive, keyId === null ? undefined : eq(sessions.keyId, keyId)))
+    .orderBy(desc(lastUsedAt), id)
+    .limit(limit);
+}
+
+/** Ends sessions that have not ended yet and returns their ids. `of` is one session, or every session of a key. */
+export async function endSessions(
+  tx: Queryable,
+  of: { readonly id: string; readonly keyId: string | null } | { readonly keyId: string },
+): Promise<string[]> {
+  const ofKey = of.keyId === null ? undefined : eq(sessions.keyId, of.keyId);
+  const ended = await tx
+    .update(sessions)
+    .set({ endedAt: sql`now()` })
+    .where(and(isNull(sessions.endedAt), "id" in of ? eq(sessions.id, of.id) : undefined, ofKey))
+    .returning({ id: sessions.id });
+  return ended.map(({ id }) => id);
+}
+
+export async function insertSignInToken(
+  tx: Queryable,
+  { tokenHash, keyId, lastsMs }: { tokenHash: Buffer; keyId: string; lastsMs: number },
+): Promise<void> {
+  const expiresAt = sql`now() + make_interval(secs => ${lastsMs / 1_000}::double precision)`;
+  await tx.insert(signInTokens).values({ tokenHash, keyId, expiresAt });
+}
+
+/** Uses the token up and returns its key's id, or null if it is unknown, used, expired or of a dead key. Of two calls one gets it. */
+export async function useSignInToken(tx: Queryable, tokenHash: Buffer): Promise<string | null> {
+  const { rows } = await tx.execute<{ key_id: string }>(sql`
+    update ${signInTokens} t set used_at = now()
+    from ${apiKeys}
+    where t.token_hash = ${tokenHash} and t.used_at is null and t.expires_at > now()
+      and ${apiKeys.keyId} = t.key_id and ${isKeyLive}
+    returning t.key_id`);
+  return rows[0]?.key_id ?? null;
+}
+
+/** Returns the live key with this id or name; without one, the oldest live admin key. */
+export async function findSignInKey(db: Queryable, idOrName: string | null): Promise<string[]> {
+  const isMeant =
+    idOrName === null
+      ? sql`'admin' = any(${apiKeys.roles})`
+      : or(eq(apiKeys.keyId, idOrName), eq(apiKeys.name, idOrName));
+  const rows = await db
+    .select({ keyId: apiKeys.keyId })
+    .from(apiKeys)
+    .where(and(isKeyLive, isMeant))
+    .orderBy(apiKeys.id)
+    .limit(idOrName === null ? 1 : 20);
+  return rows.map(({ keyId }) => keyId);
+}
+
+/** Deletes what has been over for `keptMs`: sessions and links that sign in. */
+export async function forgetSessions(db: Queryable, keptMs: number): Promise<void> {
+  const before = sql`now() - make_interval(secs => ${keptMs / 1_000}::double precision)`;
+  await db.delete(sessions).where(lt(sessions.lastUsedAt, before));
+  await db.delete(signInTokens).where(lt(signInTokens.expiresAt, before));
+}

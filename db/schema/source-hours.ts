@@ -1,0 +1,25 @@
+import { sql } from "drizzle-orm";
+import { boolean, check, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * One clock hour of one zone for the source series: the largest count of each series in a window of 3, 15 and 60
+ * minutes that ends in the hour, five times three numbers in the order of `SOURCE_KINDS`. Holds no address. Written
+ * by detect-sources from the events; roll-up-trends marks an hour that it counts again.
+ */
+export const sourceHours = pgTable(
+  "source_hours",
+  {
+    startsAt: timestamp({ withTimezone: true }).notNull(),
+    zoneId: integer().notNull(),
+    /** Raised whenever an event of the hour arrives later, so that a recount that has missed it is seen. */
+    marks: integer().notNull().default(0),
+    isStale: boolean().notNull().default(true),
+    /** Null until the hour is counted. */
+    peaks: integer().array(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.startsAt] }),
+    check("source_hours_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
+    check("source_hours_peaks", sql`cardinality(${t.peaks}) = 15`),
+  ],
+);

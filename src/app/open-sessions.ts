@@ -1,0 +1,87 @@
+import { randomBytes } from "node:crypto";
+import type { Database, Queryable } from "../../db/client.ts";
+import { findApiKey } from "../../db/keys/api-keys.ts";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import {
+  endSessions,
+  findSession,
+  insertSession,
+  touchSession,
+  useSignInToken,
+} from "../../db/keys/sessions.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { toCaller } from "../http/keys/authenticate.ts";
+import { actorOf, type Caller } from "../http/keys/caller.ts";
+import { createLastUsed } from "../http/keys/last-used.ts";
+import type { NewSession, Sessions } from "../http/keys/sessions.ts";
+import { systemClock } from "../lib/clock.ts";
+import { toError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
+import type { Secret } from "../lib/secret.ts";
+import { createToken, hashToken } from "../model/session-token.ts";
+
+const MAX_USER_AGENT_CHARS = 200;
+
+/** Sessions on the connections of the keys. */
+export function openSessions(database: Database, log: Log): Sessions {
+  const onUsed = createLastUsed({
+    clock: systemClock,
+    touch: (id) => touchSession(database.db, id),
+    onError: (thrown) => log.warn({ err: toError(thrown) }, "last session use not recorded"),
+  });
+  return {
+    async find(token) {
+      const hash = hashToken(token);
+      const found = hash === null ? null : await findSession(database.db, hash);
+      if (found === null) return null;
+      onUsed(found.id);
+      return { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.key) };
+    },
+    openByKey: (caller, session) =>
+      inTransaction(database, async ({ tx }) => await open(tx, { caller, how: "key" }, session)),
+    openByLink: (token, session) =>
+      inTransaction(database, async ({ tx }) => {
+        const hash = hashToken(token);
+        const keyId = hash === null ? null : await useSignInToken(tx, hash);
+        const key = keyId === null ? null : await findApiKey(tx, keyId);
+        return key === null ? null : await open(tx, { caller: toCaller(key), how: "link" }, session);
+      }),
+    end: ({ id, caller }, { everywhere }) =>
+      inTransaction(database, async ({ tx }) => {
+        const ended = await endSessions(tx, everywhere ? { keyId: caller.keyId } : { id, keyId: null });
+        for (const one of ended)
+          await writeAuditEntry(tx, {
+            actor: actorOf(caller),
+            action: "session.ended",
+            subject: `session ${one}`,
+            details: everywhere ? { everywhere } : {},
+          });
+      }),
+  };
+}
+
+async function open(
+  tx: Queryable,
+  { caller, how }: { caller: Caller; how: "key" | "link" },
+  { userAgent, network, before }: NewSession,
+): Promise<Secret> {
+  const oldHash = before === null ? null : hashToken(before);
+  const old = oldHash === null ? null : await findSession(tx, oldHash);
+  if (old !== null) await endSessions(tx, { id: old.id, keyId: null });
+  const { token, hash } = createToken();
+  const id = randomBytes(6).toString("hex");
+  await insertSession(tx, {
+    id,
+    tokenHash: hash,
+    keyId: caller.keyId,
+    userAgent: userAgent.replaceAll(/[^\x20-\x7E]/g, "").slice(0, MAX_USER_AGENT_CHARS),
+  });
+  const details = { by: how, network, ...(old === null ? {} : { replaces: old.id }) };
+  await writeAuditEntry(tx, {
+    actor: actorOf(caller),
+    action: "session.opened",
+    subject: `session ${id}`,
+    details,
+  });
+  return token;
+}

@@ -1,0 +1,92 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { z } from "zod";
+import type { AlertContext as AlertContextSchema } from "../../http/routes/v1/alert-context.ts";
+import type { AlertDetail as AlertDetailSchema } from "../../http/routes/v1/alert-schemas.ts";
+import type { RuleSeries as RuleSeriesSchema } from "../../http/routes/v1/rule-series.ts";
+import type { SilencePreview as SilencePreviewSchema } from "../../http/routes/v1/silence-preview.ts";
+import type { PlannedSilence, SilenceBody } from "../../http/routes/v1/silence-schemas.ts";
+import { call } from "./client.ts";
+
+export type AlertDetail = z.infer<typeof AlertDetailSchema>;
+export type AlertContext = z.infer<typeof AlertContextSchema>;
+export type SilencePreview = z.infer<typeof SilencePreviewSchema>;
+export type RuleSeries = z.infer<typeof RuleSeriesSchema>;
+export type NewSilence = z.input<typeof SilenceBody>;
+
+export function useAlert(id: string) {
+  return useQuery({
+    queryKey: ["alert", id],
+    queryFn: ({ signal }) => call<AlertDetail>(`/api/v1/alerts/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: 30_000,
+  });
+}
+
+export function useAlertContext(id: string) {
+  return useQuery({
+    queryKey: ["alert", id, "context"],
+    queryFn: ({ signal }) =>
+      call<AlertContext>(`/api/v1/alerts/${encodeURIComponent(id)}/context`, { signal }),
+    staleTime: 30_000,
+  });
+}
+
+/** A rule's counts with the detector's expectation and threshold. */
+export function useRuleSeries(query: {
+  readonly zone: number | null;
+  readonly rule: string | null;
+  readonly width: "minute" | "hour" | "day";
+  readonly from: number;
+  readonly to: number;
+}) {
+  return useQuery({
+    queryKey: ["rule-series", query],
+    queryFn: ({ signal }) => call<RuleSeries>("/api/v1/rules/series", { query, signal }),
+    enabled: query.zone !== null && query.rule !== null,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Acknowledges or resolves an alert. */
+export function useAlertAct(id: number) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ act, note }: { readonly act: "ack" | "resolve"; readonly note: string }) =>
+      call<{ readonly result: string }>(`/api/v1/alerts/${id}/${act}`, {
+        method: "POST",
+        body: note === "" ? {} : { note },
+      }),
+    onSuccess: () => refreshAlerts(client),
+  });
+}
+
+export function useSilencePreview(matchers: NewSilence["matchers"]) {
+  return useQuery({
+    queryKey: ["silence-preview", matchers],
+    queryFn: ({ signal }) =>
+      call<SilencePreview>("/api/v1/silences/preview", { method: "POST", body: { matchers }, signal }),
+    enabled: Object.keys(matchers).length > 0,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useAddSilence() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: NewSilence) =>
+      call<z.infer<typeof PlannedSilence>>("/api/v1/silences", { method: "POST", body }),
+    onSuccess: () => refreshAlerts(client),
+  });
+}
+
+export function useEndSilence() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (id: number) => call<unknown>(`/api/v1/silences/${id}`, { method: "DELETE" }),
+    onSuccess: () => refreshAlerts(client),
+  });
+}
+
+async function refreshAlerts(client: ReturnType<typeof useQueryClient>): Promise<void> {
+  const names = ["alert", "alerts", "status"];
+  await Promise.all(names.map((name) => client.invalidateQueries({ queryKey: [name] })));
+}

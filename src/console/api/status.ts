@@ -1,0 +1,17 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import type { StatusAnswer } from "../../http/routes/v1/status.ts";
+import { useLive } from "../state/now.tsx";
+import { call } from "./client.ts";
+
+export type Zone = StatusAnswer["zones"][number];
+
+/** What goes on now. The header and several pages share the answer. */
+export function useStatus() {
+  const { isLive } = useLive();
+  return useQuery({
+    queryKey: ["status"],
+    queryFn: ({ signal }) => call<StatusAnswer>("/api/v1/status", { signal }),
+    refetchInterval: isLive ? 15_000 : false,
+    placeholderData: keepPreviousData,
+  });
+}

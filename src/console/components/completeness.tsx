@@ -1,0 +1,24 @@
+import type { Completeness as Counts } from "../api/trend.ts";
+
+/** Whether the numbers beside it are complete: `70 of 72 hours sealed, 2 open`. */
+export function Completeness({ of }: { readonly of: Counts }) {
+  const { sealed, searched, open, gap, unwatched } = of;
+  const hours = sealed + searched + open + gap;
+  const unit = hours === 1 ? "hour" : "hours";
+  const rest = [
+    ...(searched > 0 ? [`${searched} searched`] : []),
+    ...(open > 0 ? [`${open} open`] : []),
+    ...(unwatched > 0 ? [`${unwatched} before the first`] : []),
+  ];
+  return (
+    <span>
+      {sealed} of {hours} {unit} sealed
+      {rest.length > 0 ? `, ${rest.join(", ")}` : ""}
+      {gap > 0 ? (
+        <span className="lw-fire">
+          , {gap} {gap === 1 ? "gap" : "gaps"}: counts are too low
+        </span>
+      ) : null}
+    </span>
+  );
+}

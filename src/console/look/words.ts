@@ -1,0 +1,77 @@
+import { formatDuration, formatNumber } from "../../lib/format.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
+
+/** The nine dimensions of an event, with the words of the page. */
+export const DIMENSIONS = {
+  ruleId: "rule",
+  action: "action",
+  ip: "address",
+  country: "country",
+  asn: "network",
+  url: "path",
+  ua: "user agent",
+  ja4: "TLS fingerprint",
+  feature: "feature",
+} as const;
+export type Dimension = keyof typeof DIMENSIONS;
+export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as Dimension[];
+
+export const NO_VALUE = "(none)";
+
+const count = new Intl.NumberFormat("en-US");
+export function formatCount(value: number): string {
+  return count.format(value);
+}
+
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+export function formatBytes(bytes: number): string {
+  const step = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), UNITS.length - 1);
+  return `${formatNumber(bytes / 1_000 ** step)} ${UNITS[step]}`;
+}
+
+const two = (value: number) => String(value).padStart(2, "0");
+
+/** In the viewer's zone: `08:07:12`. */
+export function formatClock(atMs: number, { millis = false } = {}): string {
+  const at = new Date(atMs);
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return millis ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
+}
+
+/** In the viewer's zone: `2026-11-22 08:07`. */
+export function formatMoment(atMs: number, { seconds = false } = {}): string {
+  const at = new Date(atMs);
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const clock = formatClock(atMs);
+  return `${day} ${seconds ? clock : clock.slice(0, 5)}`;
+}
+
+export function formatUtc(atMs: number): string {
+  return `${new Date(atMs).toISOString().replace("T", " ").slice(0, 19)} UTC`;
+}
+
+/** `12 s ago`, `5 min ago`, `in 2 h 5 min`. */
+export function formatAgo(atMs: number, nowMs: number): string {
+  const ageMs = nowMs - atMs;
+  if (Math.abs(ageMs) < 1_000) return "now";
+  return ageMs > 0 ? `${formatDuration(ageMs)} ago` : `in ${formatDuration(-ageMs)}`;
+}
+
+/** The length of a span in words: `24 hours`, `7 days`, `35 minutes`. */
+export function formatLength(ms: number): string {
+  if (ms % DAY_MS === 0 && ms > 3 * DAY_MS) return `${ms / DAY_MS} days`;
+  if (ms >= 2 * HOUR_MS && ms <= 4 * DAY_MS) return `${formatNumber(ms / HOUR_MS)} hours`;
+  if (ms > 4 * DAY_MS) return `${formatNumber(ms / DAY_MS)} days`;
+  return ms < MINUTE_MS * 2
+    ? `${formatNumber(ms / 1_000)} seconds`
+    : `${formatNumber(ms / MINUTE_MS)} minutes`;
+}
+
+export const ACTIONS = ["blocked", "challenged", "logged", "other"] as const;
+export type ActionName = (typeof ACTIONS)[number];
+export const ACTION_COLOURS: Readonly<Record<ActionName, string>> = {
+  blocked: "var(--lw-blocked)",
+  challenged: "var(--lw-challenged)",
+  logged: "var(--lw-logged)",
+  other: "var(--lw-other)",
+};

@@ -1,0 +1,194 @@
+import { Button, Popover, Stack, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { Link } from "wouter";
+import { formatDuration, formatNumber } from "../../../lib/format.ts";
+import { MINUTE_MS } from "../../../lib/units.ts";
+import { type AlertDetail, useAlertAct } from "../../api/alert.ts";
+import { useMay } from "../../api/session.ts";
+import { Ago, Moment } from "../../components/ago.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { Severity } from "../../components/severity.tsx";
+import { ProblemBox } from "../../components/states.tsx";
+import { formatCount } from "../../look/words.ts";
+import { toUrlTime } from "../../state/span.ts";
+import { usePageLink } from "../../state/url-state.ts";
+import { useZoneTitle } from "../../state/zones.ts";
+import classes from "./alert.module.css";
+import { SilenceDialog } from "./silence-dialog.tsx";
+
+/** What it is, since when, whether it is over, and what can be done. */
+export function Headline({ alert }: { readonly alert: AlertDetail }) {
+  const {
+    id,
+    state,
+    severity,
+    headline,
+    zoneId,
+    ruleId,
+    ruleTitle,
+    firedAt,
+    resolvedAt,
+    acknowledgedBy,
+    facts,
+  } = alert;
+  const zoneName = useZoneTitle();
+  const link = usePageLink();
+  const mayAct = useMay("act");
+  const [isSilencing, setSilencing] = useState(false);
+  const endMs = resolvedAt === null ? Date.now() : Date.parse(resolvedAt);
+  const around = {
+    from: toUrlTime(Date.parse(firedAt) - 15 * MINUTE_MS),
+    to: toUrlTime(endMs + 5 * MINUTE_MS),
+    span: null,
+    ...(zoneId === null ? {} : { zone: String(zoneId) }),
+    ...(ruleId === null ? {} : { is: `ruleId:${ruleId}` }),
+  };
+  useKeys(mayAct, () => setSilencing(true));
+  return (
+    <section className={classes["head"]} data-state={state}>
+      <div className={classes["line"]}>
+        <Severity severity={severity} state={state} />
+        <span>
+          alert {id} · {zoneName(zoneId)}
+          {ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`} {ruleTitle ?? ""}
+        </span>
+      </div>
+      <h1 className={classes["title"]}>
+        <Payload prose text={headline ?? `alert ${id}`} />
+      </h1>
+      <div className={classes["line"]}>
+        <span>
+          fired{" "}
+          <b>
+            <Ago at={firedAt} />
+          </b>
+          , <Moment at={firedAt} seconds />
+        </span>
+        {resolvedAt === null ? null : (
+          <span>
+            resolved after <b>{formatDuration(Date.parse(resolvedAt) - Date.parse(firedAt))}</b>
+          </span>
+        )}
+        {acknowledgedBy === null ? null : (
+          <span>
+            taken by{" "}
+            <b>
+              <Payload prose text={acknowledgedBy} />
+            </b>
+          </span>
+        )}
+        {facts === null ? null : (
+          <>
+            <span>
+              <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
+            </span>
+            <span>
+              usual <b>{formatNumber(facts.usual)}</b>, threshold <b>{formatNumber(facts.threshold)}</b>, peak{" "}
+              <b>{formatCount(facts.peak)}</b>
+            </span>
+            <span>
+              blocked <b>{formatCount(facts.actions.blocked)}</b> · challenged{" "}
+              <b>{formatCount(facts.actions.challenged)}</b> · logged{" "}
+              <b>{formatCount(facts.actions.logged)}</b>
+            </span>
+          </>
+        )}
+      </div>
+      <div className={classes["buttons"]}>
+        {mayAct && state === "firing" ? <Act id={id} act="ack" word="Acknowledge" letter="a" /> : null}
+        {mayAct ? (
+          <Button size="xs" variant="default" onClick={() => setSilencing(true)}>
+            Silence
+          </Button>
+        ) : null}
+        {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
+        {ruleId === null ? null : (
+          <Button size="xs" variant="subtle" component={Link} href={link("/explorer", around)}>
+            See its events
+          </Button>
+        )}
+        {alert.links.map(({ title, url }) => (
+          <a key={url} href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noreferrer">
+            <Payload prose text={title} />
+          </a>
+        ))}
+      </div>
+      {isSilencing ? <SilenceDialog alert={alert} onClose={() => setSilencing(false)} /> : null}
+    </section>
+  );
+}
+
+function isWriting(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest("input, textarea, select, [role=dialog]") !== null;
+}
+
+function useKeys(mayAct: boolean, silence: () => void): void {
+  useEffect(() => {
+    if (!mayAct) return undefined;
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== "s" || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target))
+        return;
+      event.preventDefault();
+      silence();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+}
+
+interface ActProps {
+  readonly id: number;
+  readonly act: "ack" | "resolve";
+  readonly word: string;
+  /** The key that opens it. */
+  readonly letter?: string;
+}
+
+/** A button that asks for a note, which may stay empty. What was typed stays if the request fails. */
+function Act({ id, act, word, letter }: ActProps) {
+  const [isOpen, setOpen] = useState(false);
+  const [note, setNote] = useState("");
+  const send = useAlertAct(id);
+  useEffect(() => {
+    if (letter === undefined) return undefined;
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== letter || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target))
+        return;
+      event.preventDefault();
+      setOpen(true);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [letter]);
+  return (
+    <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
+      <Popover.Target>
+        <Button size="xs" variant={act === "ack" ? "filled" : "default"} onClick={() => setOpen(!isOpen)}>
+          {word}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) });
+          }}
+        >
+          <Stack gap="xs" w={280} maw="calc(100vw - 48px)">
+            <TextInput
+              size="xs"
+              label="Note for the others (may stay empty)"
+              maxLength={500}
+              value={note}
+              onChange={(event) => setNote(event.currentTarget.value)}
+            />
+            {send.error === null ? null : <ProblemBox thrown={send.error} />}
+            <Button type="submit" size="xs" loading={send.isPending}>
+              {word}
+            </Button>
+          </Stack>
+        </form>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}

@@ -1,0 +1,93 @@
+import { Button } from "@mantine/core";
+import { Link } from "wouter";
+import { formatDuration } from "../../../lib/format.ts";
+import { type AlertContext, useEndSilence } from "../../api/alert.ts";
+import { useMay } from "../../api/session.ts";
+import { Ago, Moment } from "../../components/ago.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { Empty, ProblemBox } from "../../components/states.tsx";
+import { formatCount } from "../../look/words.ts";
+import { usePageLink } from "../../state/url-state.ts";
+import { useZoneTitle } from "../../state/zones.ts";
+import classes from "./alert.module.css";
+
+export function Risen({ risen }: Pick<AlertContext, "risen">) {
+  const link = usePageLink();
+  const zoneName = useZoneTitle();
+  return (
+    <Panel title="Rose at the same time" flush>
+      {risen.length === 0 ? <Empty>No other rule or zone rose.</Empty> : null}
+      <ul className={classes["rows"]}>
+        {risen.map(({ zoneId, ruleId, ruleTitle, during, before }) => (
+          <li key={`${zoneId} ${ruleId}`}>
+            <Link href={link("/explorer", { zone: String(zoneId), is: `ruleId:${ruleId}` })}>
+              {zoneName(zoneId)} · {ruleId === "" ? "(none)" : <Payload prose text={ruleId} />}{" "}
+              {ruleTitle ?? ""}
+            </Link>
+            <span>
+              {formatCount(before)} → <b>{formatCount(during)}</b>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+export function Episodes({ episodes }: Pick<AlertContext, "episodes">) {
+  const link = usePageLink();
+  return (
+    <Panel title="Earlier alerts of this rule" flush>
+      {episodes.length === 0 ? <Empty>This is the first alert of this rule.</Empty> : null}
+      <ul className={classes["rows"]}>
+        {episodes.map(({ alertId, firedAt, resolvedAt, severity, mark, peak }) => (
+          <li key={alertId}>
+            <Link href={link(`/alerts/${alertId}`)}>
+              <Moment at={firedAt} /> {severity ?? ""}
+            </Link>
+            <span className={classes["note"]}>
+              {resolvedAt === null
+                ? "still open"
+                : `lasted ${formatDuration(Date.parse(resolvedAt) - Date.parse(firedAt))}`}
+              {peak === null ? "" : `, peak ${formatCount(peak)}`}
+              {mark === null ? "" : `, marked as ${mark}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+/** Silences that match the alert: those in force first, with their end, then those that are over. */
+export function Silences({ silences }: Pick<AlertContext, "silences">) {
+  const mayAct = useMay("act");
+  const end = useEndSilence();
+  const sorted = [...silences].sort(
+    (one, other) => Number(one.state === "expired") - Number(other.state === "expired"),
+  );
+  return (
+    <Panel title="Silences that match" about="now and before" flush>
+      {end.error === null ? null : <ProblemBox thrown={end.error} />}
+      {sorted.length === 0 ? <Empty>No silence has ever matched this alert.</Empty> : null}
+      <ul className={classes["rows"]}>
+        {sorted.map(({ id, state, expiresAt, createdBy, reason }) => (
+          <li key={id}>
+            <div>
+              <b>{state}</b>, {state === "expired" ? "ended" : "ends"} <Ago at={expiresAt} />
+              <div className={classes["note"]}>
+                <Payload prose text={reason} /> (by <Payload prose text={createdBy} />)
+              </div>
+            </div>
+            {mayAct && state !== "expired" ? (
+              <Button variant="default" loading={end.isPending} onClick={() => end.mutate(id)}>
+                End now
+              </Button>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

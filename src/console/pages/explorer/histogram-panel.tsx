@@ -1,0 +1,128 @@
+import { Button } from "@mantine/core";
+import { useMemo } from "react";
+import { type EventScope, useEventCount, useHistogram, withoutFilter } from "../../api/search.ts";
+import { type Trend, useTrend } from "../../api/trend.ts";
+import { Completeness } from "../../components/completeness.tsx";
+import { TimeSeries } from "../../components/lazy-time-series.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Empty, Partial, QueryView } from "../../components/states.tsx";
+import {
+  ACTION_COLOURS,
+  ACTIONS,
+  DIMENSIONS,
+  formatCount,
+  formatLength,
+  formatMoment,
+  NO_VALUE,
+} from "../../look/words.ts";
+import { KIND_WORDS, toFilterParams, useFilterLink } from "../../state/filters.ts";
+import { useSpan } from "../../state/span.ts";
+import { useUrlState } from "../../state/url-state.ts";
+import { zoneTitle } from "../../state/zones.ts";
+
+const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" } as const;
+
+/** The events that match over the span. Always there: the span is narrowed on it. */
+export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
+  const histogram = useHistogram(scope);
+  const trend = useTrend(scope.zones, scope);
+  const span = useSpan();
+  const filter = useFilterLink();
+  const { data } = histogram;
+  const series = useMemo(
+    () =>
+      data === undefined
+        ? []
+        : ACTIONS.filter((name) => data.counts[name].some((count) => count > 0)).map((name) => ({
+            id: name,
+            label: name,
+            colour: ACTION_COLOURS[name],
+            values: data.counts[name],
+          })),
+    [data],
+  );
+  const length = formatLength(scope.toMs - scope.fromMs);
+  const incomplete = useMemo(
+    () =>
+      data === undefined || trend.data === undefined ? undefined : findIncomplete(data.timesMs, trend.data),
+    [data, trend.data],
+  );
+  const about = (
+    <>
+      {span.name === null ? `${formatMoment(scope.fromMs)} to ${formatMoment(scope.toMs)}` : `last ${length}`}
+      {trend.data === undefined ? null : (
+        <>
+          {" "}
+          · <Completeness of={trend.data.completeness} />
+        </>
+      )}
+    </>
+  );
+  const zoneCount = scope.zones.length === 1 ? "1 zone" : `${scope.zones.length} zones`;
+  return (
+    <Panel title={data === undefined ? "Events" : `${formatCount(data.total)} events`} about={about} flush>
+      <QueryView query={histogram} rows={5} asking={`${length} of ${zoneCount}`}>
+        {(found) => (
+          <>
+            {found.failed.length > 0 ? (
+              <Partial>
+                The counts are of the other zones only.{" "}
+                {found.failed.map(({ zone, problem }) => `${zoneTitle(zone)}: ${problem.message}`).join(" ")}
+              </Partial>
+            ) : null}
+            {found.total === 0 ? <NoEvents scope={scope} /> : null}
+            <TimeSeries
+              timesMs={found.timesMs}
+              widthMs={found.widthMs}
+              series={series}
+              height={120}
+              label={`${formatCount(found.total)} events over ${length}, by action`}
+              onBrush={span.narrow}
+              onWiden={span.widen}
+              onPick={(id, kind) => {
+                const value = ACTION_VALUE[id as keyof typeof ACTION_VALUE];
+                if (value !== undefined) filter("action", value, kind);
+              }}
+              {...(incomplete === undefined ? {} : { incomplete })}
+            />
+          </>
+        )}
+      </QueryView>
+    </Panel>
+  );
+}
+
+/** The buckets of the histogram that begin in an hour that is not proven. */
+function findIncomplete(timesMs: readonly number[], trend: Trend): boolean[] {
+  const first = trend.timesMs[0] ?? 0;
+  return timesMs.map((at) => trend.incomplete[Math.floor((at - first) / trend.widthMs)] ?? false);
+}
+
+/** Says which filter to remove, and how many events there would be. */
+function NoEvents({ scope }: { readonly scope: EventScope }) {
+  const { change } = useUrlState();
+  const last = scope.filters.at(-1);
+  const without = last === undefined ? scope : withoutFilter(scope, last);
+  const count = useEventCount(without, last !== undefined);
+  if (last === undefined)
+    return (
+      <Empty>
+        {scope.query === ""
+          ? "No event in this span. Choose a longer span in the header."
+          : "No event has this text in this span."}
+      </Empty>
+    );
+  const name = `${DIMENSIONS[last.field]} ${KIND_WORDS[last.kind]} ${last.value === "" ? NO_VALUE : last.value.slice(0, 80)}`;
+  return (
+    <Empty
+      action={
+        <Button variant="default" onClick={() => change(toFilterParams(without.filters))}>
+          Remove it
+        </Button>
+      }
+    >
+      No event matches.{" "}
+      {count.data === undefined ? "" : `${formatCount(count.data)} do without the filter "${name}".`}
+    </Empty>
+  );
+}

@@ -1,0 +1,131 @@
+import { Button } from "@mantine/core";
+import { Link } from "wouter";
+import { type Alert, useAlerts } from "../../api/alerts.ts";
+import { type Overview, useOverview } from "../../api/overview.ts";
+import { Ago } from "../../components/ago.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { Severity } from "../../components/severity.tsx";
+import { QueryView } from "../../components/states.tsx";
+import { Icon } from "../../look/icons.tsx";
+import { usePageLink } from "../../state/url-state.ts";
+import { useZones, useZoneTitle } from "../../state/zones.ts";
+import classes from "./overview.module.css";
+
+const SHOWN = 6;
+const RANK = ["critical", "error", "warning", "info"];
+
+/** What needs a person, the worst first, each with the way to it. */
+export function Attention() {
+  const { zones, chosen } = useZones();
+  const alerts = useAlerts({ state: ["firing", "acknowledged"], limit: 200 }, "open");
+  const overview = useOverview();
+  const ids = new Set(zones.map(({ id }) => id));
+  const isShown = ({ zoneId }: Alert) => chosen === "" || (zoneId !== null && ids.has(zoneId));
+  return (
+    <Panel title="Attention" about="now" flush>
+      <QueryView query={alerts} rows={2} asking="alerts">
+        {({ items, next }) => {
+          const open = items.filter(isShown);
+          const firing = open.filter(({ state }) => state === "firing").sort(byUrgency);
+          const concerns = overview.data?.attention ?? [];
+          const taken = open.length - firing.length;
+          return (
+            <>
+              {firing.length + concerns.length === 0 ? <Quiet taken={taken} /> : null}
+              <ul className={classes["items"]}>
+                {firing.slice(0, SHOWN).map((alert) => (
+                  <AlertRow key={alert.id} alert={alert} />
+                ))}
+                {concerns.map((concern) => (
+                  <ConcernRow key={concern.text} {...concern} />
+                ))}
+              </ul>
+              <More hidden={firing.length - SHOWN} taken={taken} isCut={next !== null} />
+            </>
+          );
+        }}
+      </QueryView>
+    </Panel>
+  );
+}
+
+function byUrgency(one: Alert, other: Alert): number {
+  return RANK.indexOf(one.severity) - RANK.indexOf(other.severity) || other.id - one.id;
+}
+
+function Quiet({ taken }: { readonly taken: number }) {
+  return (
+    <div className={classes["quiet"]}>
+      <Icon name="check" />
+      <span>Nothing needs attention{taken > 0 ? `; ${taken} acknowledged` : ""}. Every zone is read.</span>
+    </div>
+  );
+}
+
+function AlertRow({ alert }: { readonly alert: Alert }) {
+  const { id, severity, zoneId, ruleId, ruleTitle, headline, firedAt } = alert;
+  const link = usePageLink();
+  const title = useZoneTitle();
+  const rule = ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
+  return (
+    <li className={classes["item"]} data-firing="true">
+      <Severity severity={severity} />
+      <div className={classes["what"]}>
+        <Payload prose text={headline ?? `alert ${id}`} />
+        <span className={classes["where"]}>
+          {title(zoneId)}
+          {rule} {ruleTitle ?? ""}
+        </span>
+      </div>
+      <Ago at={firedAt} />
+      <div className={classes["open"]}>
+        <Button
+          component={Link}
+          href={link(`/alerts/${id}`)}
+          variant="default"
+          aria-label={`Open alert ${id}`}
+        >
+          Open
+        </Button>
+      </div>
+    </li>
+  );
+}
+
+type Concern = Overview["attention"][number];
+
+function ConcernRow({ kind, zoneId, text }: Concern) {
+  const zoneName = useZoneTitle();
+  return (
+    <li className={classes["item"]} data-kind={kind}>
+      <Severity severity="warning" />
+      <div className={classes["what"]}>
+        <Payload prose text={text} />
+        {zoneId === null ? null : <span className={classes["where"]}>{zoneName(zoneId)}</span>}
+      </div>
+    </li>
+  );
+}
+
+function More({
+  hidden,
+  taken,
+  isCut,
+}: {
+  readonly hidden: number;
+  readonly taken: number;
+  readonly isCut: boolean;
+}) {
+  const link = usePageLink();
+  if (hidden <= 0 && taken === 0) return null;
+  const parts = [
+    ...(hidden > 0 ? [`${hidden}${isCut ? " or more" : ""} others fire`] : []),
+    ...(taken > 0 ? [`${taken} acknowledged`] : []),
+  ];
+  return (
+    <div className={classes["quiet"]}>
+      <Link href={link("/alerts")}>{parts.join(", ")}</Link>
+    </div>
+  );
+}

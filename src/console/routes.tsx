@@ -1,0 +1,37 @@
+import { type ComponentType, lazy } from "react";
+import type { Scope } from "../http/keys/roles.ts";
+import type { IconName } from "./look/icons.tsx";
+
+export interface PageRoute {
+  /** As wouter reads it; the first that fits is shown. */
+  readonly path: string;
+  readonly title: string;
+  /** Set for pages of the navigation: the icon, and the letter after `g`. */
+  readonly nav?: { readonly icon: IconName; readonly key: string };
+  /** Readers without this scope do not see the page. */
+  readonly scope?: Scope;
+  readonly page: ComponentType;
+}
+
+/** Every page, one line each. A page is a default export without properties; README.md says how one is built. */
+export const ROUTES: readonly PageRoute[] = [
+  {
+    path: "/",
+    title: "Overview",
+    nav: { icon: "overview", key: "o" },
+    page: lazy(() => import("./pages/overview.tsx")),
+  },
+  {
+    path: "/explorer",
+    title: "Explorer",
+    nav: { icon: "explorer", key: "e" },
+    page: lazy(() => import("./pages/explorer.tsx")),
+  },
+  {
+    path: "/alerts",
+    title: "Alerts",
+    nav: { icon: "alerts", key: "a" },
+    page: lazy(() => import("./pages/alerts.tsx")),
+  },
+  { path: "/alerts/:id", title: "Alert", page: lazy(() => import("./pages/alert.tsx")) },
+];

@@ -1,0 +1,134 @@
+import { ActionIcon, Menu, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { Link } from "wouter";
+import { useSession, useSignOut } from "../api/session.ts";
+import { useStatus } from "../api/status.ts";
+import { Icon } from "../look/icons.tsx";
+import { useDesktopNotices } from "../state/desktop-notices.ts";
+import { useLive } from "../state/now.tsx";
+import { usePageLink } from "../state/url-state.ts";
+import classes from "./header.module.css";
+import { Logo } from "./logo.tsx";
+import { SearchBox } from "./search-box.tsx";
+import { SpanSelect } from "./span-select.tsx";
+import { ZoneSelect } from "./zone-select.tsx";
+
+/** What every page depends on: zone, span, live; and the search, the firing alerts and the reader. */
+export function Header() {
+  return (
+    <div className={classes["header"]}>
+      <Link href="/" className={classes["home"] ?? ""} aria-label="Longwatch, overview">
+        <Logo />
+      </Link>
+      <div className={classes["scope"]}>
+        <ZoneSelect />
+        <SpanSelect />
+        <LiveSwitch />
+      </div>
+      <div className={classes["search"]}>
+        <SearchBox />
+      </div>
+      <div className={classes["end"]}>
+        <Firing />
+        <ThemeSwitch />
+        <WhoMenu />
+      </div>
+    </div>
+  );
+}
+
+function LiveSwitch() {
+  const { isLive, setLive } = useLive();
+  return (
+    <button
+      type="button"
+      className={classes["live"]}
+      aria-pressed={isLive}
+      title={
+        isLive
+          ? "The numbers are read again every 15 seconds. Click to hold them."
+          : "The numbers are held. Click to go on."
+      }
+      onClick={() => setLive(!isLive)}
+    >
+      <Icon name={isLive ? "pause" : "play"} size={13} />
+      <span className={classes["liveWord"]}>{isLive ? "live" : "held"}</span>
+    </button>
+  );
+}
+
+function Firing() {
+  const { data } = useStatus();
+  const link = usePageLink();
+  if (data === undefined) return null;
+  const { alertsFiring: count } = data;
+  return (
+    <Link href={link("/alerts", { state: null })} className={classes["firing"] ?? ""} data-firing={count > 0}>
+      {count === 0 ? (
+        <>
+          <Icon name="check" size={14} /> <span className={classes["quiet"]}>quiet</span>
+        </>
+      ) : (
+        <>
+          <span aria-hidden="true">●</span> {count} firing
+        </>
+      )}
+    </Link>
+  );
+}
+
+function ThemeSwitch() {
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("dark");
+  const other = scheme === "dark" ? "light" : "dark";
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      className={classes["theme"]}
+      aria-label={`Use the ${other} theme`}
+      onClick={() => setColorScheme(other)}
+    >
+      <Icon name={scheme === "dark" ? "sun" : "moon"} />
+    </ActionIcon>
+  );
+}
+
+function WhoMenu() {
+  const { keyName, roles, zones, maskedAddresses, sessionId } = useSession();
+  const signOut = useSignOut();
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("dark");
+  const notices = useDesktopNotices();
+  return (
+    <Menu position="bottom-end" width={260}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Signed in as ${keyName}`}>
+          <Icon name="person" />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <div className={classes["who"]}>{keyName}</div>
+          {roles.join(", ")} · {zones === null ? "every zone" : `zones ${zones.join(", ")}`}
+          {maskedAddresses ? " · addresses masked" : ""}
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Item onClick={() => setColorScheme(scheme === "dark" ? "light" : "dark")}>
+          {scheme === "dark" ? "Light" : "Dark"} theme
+        </Menu.Item>
+        {notices.canAsk ? (
+          <Menu.Item onClick={() => void notices.toggle()}>
+            {notices.isOn ? "No desktop notification of new alerts" : "Desktop notification of new alerts"}
+          </Menu.Item>
+        ) : null}
+        {sessionId === null ? null : (
+          <>
+            <Menu.Divider />
+            <Menu.Item onClick={() => signOut.mutate({ everywhere: false })}>Sign out</Menu.Item>
+            <Menu.Item onClick={() => signOut.mutate({ everywhere: true })}>Sign out everywhere</Menu.Item>
+          </>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

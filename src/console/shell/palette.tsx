@@ -1,0 +1,82 @@
+import "@mantine/spotlight/styles.css";
+import { useMantineColorScheme } from "@mantine/core";
+import { createSpotlight, Spotlight, type SpotlightActionData } from "@mantine/spotlight";
+import { useEffect, useState } from "react";
+import { useLocation } from "wouter";
+import { ROUTES } from "../routes.tsx";
+import { SPANS, type SpanName, useSpan } from "../state/span.ts";
+import { usePageLink } from "../state/url-state.ts";
+import { useZones, zoneTitle } from "../state/zones.ts";
+
+const [store, palette] = createSpotlight();
+
+interface Props {
+  readonly onClose: () => void;
+  readonly onHelp: () => void;
+}
+
+/** Every page, zone and span by its name; and a search for what was typed. */
+export default function Palette({ onClose, onHelp }: Props) {
+  const [, navigate] = useLocation();
+  const link = usePageLink();
+  const { all, choose } = useZones();
+  const span = useSpan();
+  const { toggleColorScheme } = useMantineColorScheme();
+  const [query, setQuery] = useState("");
+  useEffect(() => palette.open(), []);
+  const typed = query.trim();
+  const actions: SpotlightActionData[] = [
+    ...ROUTES.flatMap(({ nav, path, title }) =>
+      nav === undefined ? [] : [{ id: path, label: `Go to ${title}`, onClick: () => navigate(link(path)) }],
+    ),
+    ...all.map((zone) => ({
+      id: `zone ${zone.id}`,
+      label: `Show only ${zoneTitle(zone)}`,
+      keywords: String(zone.id),
+      onClick: () => choose(String(zone.id)),
+    })),
+    { id: "all", label: "Show all zones", onClick: () => choose("") },
+    ...(Object.keys(SPANS) as SpanName[]).map((name) => ({
+      id: name,
+      label: `Show the last ${name}`,
+      onClick: () => span.choose(name),
+    })),
+    { id: "theme", label: "Change between dark and light", onClick: () => toggleColorScheme() },
+    { id: "help", label: "Show the keys", onClick: () => setTimeout(onHelp) },
+    // Last: the name of a command is more likely meant.
+    ...(typed === ""
+      ? []
+      : [
+          {
+            id: "search",
+            label: `Search events for "${typed}"`,
+            keywords: typed,
+            onClick: () => navigate(link("/explorer", { q: typed })),
+          },
+        ]),
+    ...(/^\d{1,15}$/.test(typed)
+      ? [
+          {
+            id: "alert",
+            label: `Open alert ${typed}`,
+            keywords: typed,
+            onClick: () => navigate(link(`/alerts/${typed}`)),
+          },
+        ]
+      : []),
+  ];
+  return (
+    <Spotlight
+      store={store}
+      attributes={{ content: { "aria-label": "Command palette" } }}
+      actions={actions}
+      shortcut={null}
+      query={query}
+      onQueryChange={setQuery}
+      onSpotlightClose={onClose}
+      limit={12}
+      nothingFound="No command has this name."
+      searchProps={{ placeholder: "Page, zone, span, or a text to search for", "aria-label": "Command" }}
+    />
+  );
+}

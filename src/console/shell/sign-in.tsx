@@ -1,0 +1,71 @@
+import { Button, Paper, PasswordInput } from "@mantine/core";
+import { type SubmitEvent, useEffect, useRef, useState } from "react";
+import { toProblem } from "../api/problem.ts";
+import { useSignIn } from "../api/session.ts";
+import { Logo } from "./logo.tsx";
+import classes from "./sign-in.module.css";
+
+const PATH = "/sign-in";
+
+/** Takes the token out of the address, so that neither history nor a screenshot shows it. */
+function takeToken(): string | null {
+  const { hash, pathname, search } = globalThis.location;
+  if (pathname !== PATH || hash.length < 2) return null;
+  history.replaceState(null, "", `${pathname}${search}`);
+  return decodeURIComponent(hash.slice(1));
+}
+
+/** Signs in with the token of the terminal's link, else with a pasted key. */
+export function SignIn() {
+  const { mutate, isPending, error, variables } = useSignIn();
+  const [key, setKey] = useState("");
+  const isTried = useRef(false);
+  useEffect(() => {
+    if (isTried.current) return;
+    isTried.current = true;
+    const token = takeToken();
+    if (token !== null) mutate({ token });
+  }, [mutate]);
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (key.trim() !== "") mutate({ key: key.trim() });
+  };
+  const isLink = variables !== undefined && "token" in variables;
+  return (
+    <main className={classes["page"]}>
+      <Paper component="form" className={classes["card"]} withBorder onSubmit={submit}>
+        <Logo />
+        <h1 className={classes["title"]}>Sign in</h1>
+        <PasswordInput
+          label="API key"
+          description="A key of this service. It begins with lw_."
+          placeholder="lw_..."
+          autoComplete="current-password"
+          autoFocus
+          value={key}
+          onChange={(event) => setKey(event.currentTarget.value)}
+          error={error === null || isLink ? null : word(error)}
+        />
+        {error !== null && isLink ? (
+          <p className={classes["problem"]} role="alert">
+            {word(error)} A link works once and for ten minutes. Paste a key, or make a new link.
+          </p>
+        ) : null}
+        <Button type="submit" size="sm" loading={isPending} disabled={key.trim() === ""}>
+          Sign in
+        </Button>
+        <p className={classes["hint"]}>
+          A link that signs in once: <code>npm run -s longwatch -- sign-in</code>
+          <br />A new key: <code>npm run -s longwatch -- keys create --name me --role operator</code>
+        </p>
+      </Paper>
+    </main>
+  );
+}
+
+function word(error: Error): string {
+  const { status, detail, title } = toProblem(error);
+  return status === 401
+    ? detail || "This key is not valid: it is unknown, revoked or expired."
+    : detail || title;
+}

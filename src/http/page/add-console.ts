@@ -1,0 +1,71 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { dressPage } from "./page-headers.ts";
+
+const YEAR_SECONDS = 31_536_000;
+
+const NOT_BUILT = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Longwatch</title>
+<h1>The console is not built</h1>
+<p>Run <code>npm run build:console</code> in the folder of Longwatch, and then start the service again. <code>npm start</code> builds it too.</p>
+<p>The <a href="/docs">API</a> and the command line work without it.</p>
+</html>
+`;
+
+const html = { content: { "text/html": { schema: z.string() } } };
+
+/** Answers an address that no route has with the page, which has addresses of its own; null where it is none of them. */
+export type AnswerPage = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | null;
+
+/**
+ * The console from `folder`, as Vite built it: its files under the names that contain their hashes, and the page at `/`.
+ * The page is answered to whoever accepts HTML, at every address whose first part no route begins with.
+ */
+export async function addConsole(app: FastifyInstance, folder: string): Promise<AnswerPage> {
+  const index = path.join(folder, "index.html");
+  const page = existsSync(index) ? readFileSync(index, "utf8") : null;
+  const taken = new Set(["assets", "docs", "openapi.json"]);
+  app.addHook("onRoute", ({ url }) => {
+    taken.add(firstPart(url));
+  });
+  const answer = (reply: FastifyReply) => {
+    const { body, headers } = dressPage(page ?? NOT_BUILT);
+    return reply
+      .code(page === null ? 503 : 200)
+      .headers(headers)
+      .send(body);
+  };
+  if (page !== null) await addFiles(app, folder);
+  const schema = { tags: ["Service"], summary: "Open the console in a browser", response: { 200: html } };
+  app.get("/", { config: { access: "public" }, schema }, async (_request, reply) => answer(reply));
+  return (request, reply) => {
+    const isAsked = request.method === "GET" || request.method === "HEAD";
+    const isOfConsole = isAsked && !taken.has(firstPart(request.url)) && acceptsHtml(request);
+    return isOfConsole ? answer(reply) : null;
+  };
+}
+
+/** Every file is a route of its own, so that no path reaches beyond the folder. */
+async function addFiles(app: FastifyInstance, folder: string): Promise<void> {
+  const { default: serveFiles } = await import("@fastify/static");
+  await app.register(serveFiles, { root: folder, serve: false, preCompressed: true, cacheControl: false });
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !/^\.|^index\.html$|\.(?:br|gz)$/.test(entry.name))
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, "/"));
+  for (const file of files) {
+    const control = file.startsWith("assets/") ? `public, max-age=${YEAR_SECONDS}, immutable` : "no-cache";
+    app.get(`/${file}`, { config: { access: "public" }, schema: { hide: true } }, async (_request, reply) =>
+      reply.header("cache-control", control).sendFile(file),
+    );
+  }
+}
+
+function firstPart(url: string): string {
+  return /^\/([^/?]*)/.exec(url)?.[1] ?? "";
+}
+
+function acceptsHtml({ headers }: FastifyRequest): boolean {
+  return (headers.accept ?? "").includes("text/html");
+}

@@ -1,0 +1,48 @@
+import { randomBytes } from "node:crypto";
+
+export const REPORTS_PATH = "/csp-reports";
+
+/** What `vite.config.ts` writes where a nonce belongs. */
+const NONCE_PLACE = "__CSP_NONCE__";
+
+/**
+ * Scripts come from this origin only, and no text becomes markup or a script. Styles that the page writes itself carry the
+ * nonce of this one answer.
+ */
+function contentPolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "font-src 'self'",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types default",
+    `report-uri ${REPORTS_PATH}`,
+    "report-to csp",
+  ].join("; ");
+}
+
+/** The page with a fresh nonce, and the headers that go with it. */
+export function dressPage(html: string): {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+} {
+  const nonce = randomBytes(16).toString("base64url");
+  return {
+    body: html.replaceAll(NONCE_PLACE, nonce),
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": contentPolicy(nonce),
+      "reporting-endpoints": `csp="${REPORTS_PATH}"`,
+      "cross-origin-opener-policy": "same-origin",
+      "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+      vary: "accept",
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { listEpisodes, listRisenRules } from "../../../../db/alerting/alert-context.ts";
+import { pageSilences } from "../../../../db/alerting/silences.ts";
+import { collectEvidence } from "../../../../db/detection/spike-evidence.ts";
+import type { SpikeEvidence } from "../../../../db/schema/spikes.ts";
+import { parseDetails } from "../../../alerting/alert-details.ts";
+import { ruleTitle } from "../../../alerting/message/rule-title.ts";
+import { findSilence, Matchers } from "../../../alerting/silence.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../lib/units.ts";
+import { summariseAlert } from "../../../operations/summarise-alert.ts";
+import { maskRows } from "../../keys/mask-address.ts";
+import { findAlert } from "./alerts.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { IsoTime, known, RowId, toIso, toIsoOrNull } from "./parts.ts";
+import { SILENCE_STATES, Silence, STANDING_OF } from "./silence-schemas.ts";
+import { toSilence } from "./silences.ts";
+
+/** An alert can last for days; what it was about shows in its first hours. */
+const MAX_DURING_MS = 6 * HOUR_MS;
+const MAX_EPISODES = 50;
+const MAX_RISEN = 20;
+const MAX_SILENCES = 500;
+const NAMES = {
+  ip: "ips",
+  asn: "asns",
+  country: "countries",
+  path: "paths",
+  ua: "userAgents",
+  ja4: "ja4s",
+  action: "actions",
+} as const;
+
+const Top = z.array(z.object({ value: z.string(), count: z.number(), share: z.number() }));
+
+const Evidence = z.object({
+  from: IsoTime,
+  to: IsoTime,
+  total: z.number(),
+  sampled: z.number().describe("The newest events, over which the lists are counted."),
+  top: z
+    .object({ ips: Top, asns: Top, countries: Top, paths: Top, userAgents: Top, ja4s: Top, actions: Top })
+    .describe("The five most frequent values of each list. The values are text from requests. Escape them."),
+});
+
+export const AlertContext = z
+  .object({
+    during: Evidence.nullable().describe(
+      "Null if the alert is about no single rule, or its events are no longer kept.",
+    ),
+    before: Evidence.nullable().describe("The hour before the alert."),
+    risen: z
+      .array(
+        z.object({
+          zoneId: z.number().int(),
+          ruleId: z.string(),
+          ruleTitle: z.string().nullable(),
+          during: z.number(),
+          before: z.number().describe("Events in the time of the same length before the alert."),
+        }),
+      )
+      .describe("Other rules and zones with at least ten events and more than twice as many as before."),
+    episodes: z
+      .array(
+        z.object({
+          alertId: z.number().int(),
+          firedAt: IsoTime,
+          resolvedAt: IsoTime.nullable(),
+          state: z.string(),
+          severity: z.string().nullable(),
+          mark: z.string().nullable().describe("attack or noise, as a person marked it."),
+          peak: z.number().nullable(),
+        }),
+      )
+      .describe("Other alerts about the same rule, newest first."),
+    silences: z
+      .array(Silence)
+      .describe("Silences that match the alert, those that are over as well, newest first."),
+  })
+  .meta({ id: "AlertContext" });
+
+/** `GET /api/v1/alerts/{id}/context`: what the alert's page shows beside the alert itself. */
+export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/alerts/:id/context",
+    {
+      config: { access: { scope: "read" }, heavy: "search" },
+      schema: {
+        tags: ["Alerts"],
+        summary: "Show what changed with an alert, what else rose, and what came before",
+        params: z.object({ id: RowId }),
+        response: { 200: AlertContext },
+      },
+    },
+    async ({ params, caller }) => {
+      const asking = known(caller);
+      const row = await findAlert(archive, caller, params.id);
+      const nowMs = clock();
+      const { zoneId, ruleId } = row;
+      const message = parseDetails(row.details).message;
+      const start = message?.startedAt ?? row.firedAt.getTime();
+      const fromMs = start - (start % MINUTE_MS);
+      const ended = Math.min(row.resolvedAt?.getTime() ?? nowMs, fromMs + MAX_DURING_MS);
+      const toMs = Math.max(Math.ceil(ended / MINUTE_MS) * MINUTE_MS, fromMs + MINUTE_MS);
+      const series = zoneId === null || ruleId === null ? null : { zoneId, ruleId };
+      const read = async (from: number, to: number) => {
+        if (series === null) return null;
+        const scope = { ...series, fromMs: from, toMs: to, sinceMs: from, sparkline: [] };
+        return toEvidence(await collectEvidence(archive, scope), asking.masked);
+      };
+      const span = { zoneIds: asking.zoneIds, fromMs, toMs, limit: MAX_RISEN };
+      const risen = await listRisenRules(archive, { ...span, except: series ?? { zoneId: 0, ruleId: "" } });
+      const episodes =
+        series === null
+          ? []
+          : await listEpisodes(archive, { ...series, exceptId: row.id, limit: MAX_EPISODES });
+      const silences = await pageSilences(archive, {
+        zoneIds: asking.zoneIds,
+        statuses: SILENCE_STATES.map((one) => STANDING_OF[one]),
+        nowMs,
+        beforeId: undefined,
+        limit: MAX_SILENCES,
+      });
+      const alert = summariseAlert(row);
+      return {
+        during: await read(fromMs, toMs),
+        before: await read(fromMs - HOUR_MS, fromMs),
+        risen: risen.map((one) => ({ ...one, ruleTitle: ruleTitle(one.ruleId) })),
+        episodes: episodes.map((one) => ({
+          ...one,
+          firedAt: toIso(one.firedAt),
+          resolvedAt: toIsoOrNull(one.resolvedAt),
+        })),
+        silences: silences
+          .filter(({ matchers }) => wouldMute(Matchers.safeParse(matchers).data, alert))
+          .map((one) => toSilence(one, asking, nowMs)),
+      };
+    },
+  );
+}
+
+/** Whether a silence with these matchers mutes the alert while it is in force. */
+export function wouldMute(matchers: Matchers | undefined, alert: Parameters<typeof findSilence>[1]): boolean {
+  if (matchers === undefined) return false;
+  return findSilence([{ id: 0, startsAtMs: 0, expiresAtMs: 1, matchers }], alert, 0) !== null;
+}
+
+function toEvidence(
+  { from, to, total, sampled, top }: SpikeEvidence,
+  isMasked: boolean,
+): z.infer<typeof Evidence> {
+  const lists = Object.entries(NAMES).map(([dimension, name]) => {
+    const rows = [...top[dimension as keyof typeof NAMES]];
+    return [name, isMasked && dimension === "ip" ? maskRows(rows) : rows];
+  });
+  return { from, to, total, sampled, top: Object.fromEntries(lists) as z.infer<typeof Evidence>["top"] };
+}

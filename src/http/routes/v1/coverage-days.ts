@@ -1,0 +1,57 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { readCoverageDays } from "../../../../db/coverage/coverage-days.ts";
+import { UNPREVENTABLE } from "../../../coverage/judge-hour.ts";
+import { DAY_MS } from "../../../lib/units.ts";
+import { startOfDay } from "../../../model/horizon.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { IsoTime, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
+import { checkSpan } from "./span.ts";
+
+const MAX_DAYS = 4_000;
+
+export const CoverageDay = z
+  .object({
+    zoneId: z.number().int(),
+    day: z.string().describe("The UTC day: 2026-11-21."),
+    sealed: z.number().int().describe("Number of hours."),
+    open: z.number().int(),
+    gap: z.number().int(),
+    unwatched: z.number().int(),
+    stored: z.number().describe("Stored events."),
+  })
+  .meta({ id: "CoverageDay" });
+
+/** `GET /api/v1/coverage/days`: the long strip, day by day. `/coverage` has the hours. */
+export function addCoverageDays(app: FastifyInstance, { archive, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().get(
+    "/api/v1/coverage/days",
+    {
+      config: { access: { scope: "read" }, refuses: [422] },
+      schema: {
+        tags: ["Coverage"],
+        summary: "Count hours by state for each day",
+        description: `At most ${MAX_DAYS} days. Days without a recorded hour are left out.`,
+        querystring: z.strictObject({
+          zone: ZoneId.optional(),
+          from: Time.optional().describe("Default: 400 days before `to`."),
+          to: Time.optional().describe("Default: now."),
+        }),
+        response: { 200: z.object({ from: IsoTime, to: IsoTime, items: z.array(CoverageDay) }) },
+      },
+    },
+    async ({ query: { zone, ...asked }, caller }) => {
+      const to = asked.to ?? clock();
+      const fromMs = startOfDay(asked.from ?? to - 400 * DAY_MS);
+      checkSpan(fromMs, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
+      const span = { fromMs, toMs: startOfDay(to - 1) + DAY_MS };
+      const items = await readCoverageDays(archive, {
+        zoneIds: visibleZones(caller, zone),
+        unwatched: UNPREVENTABLE,
+        ...span,
+      });
+      return { from: toIso(span.fromMs), to: toIso(span.toMs), items };
+    },
+  );
+}

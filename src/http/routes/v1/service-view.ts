@@ -1,0 +1,27 @@
+import type { RequestBudget } from "../../../../db/service/request-budgets.ts";
+import type { Setting } from "../../../config/config.ts";
+import type { Alerting } from "../../../config/file/config-file.ts";
+import type { Notifier } from "../../../delivery/notifier.ts";
+import type { Retention } from "../../../privacy/retention.ts";
+
+/** Attempts of a job in this process since its start. */
+export interface JobRuns {
+  readonly job: string;
+  /** By outcome: done, retry, give-up, wait. */
+  readonly runs: Readonly<Record<string, number>>;
+  readonly meanSeconds: number | null;
+  /** Epoch ms. */
+  readonly lastSuccessAt: number | null;
+}
+
+/** The running service as the operations pages show it. Channels are listed by name and kind; the rest of one is secret. */
+export interface ServiceView {
+  /** As the configuration file says now. */
+  readonly alerting: () => Alerting;
+  /** Those of this process, opened. */
+  readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly settings: readonly Setting[];
+  readonly retention: Retention;
+  readonly requestBudget: RequestBudget;
+  readonly readJobRuns: () => Promise<readonly JobRuns[]>;
+}

@@ -1,0 +1,61 @@
+import ipaddr from "ipaddr.js";
+
+/** What alerts can be matched by besides zone and rule. */
+export const SOURCE_TRAITS = ["ip", "asn", "country", "ja4", "url"] as const;
+export type SourceTrait = (typeof SOURCE_TRAITS)[number];
+
+/** The sources that an alert is about: those that fire, and those that most of its events share. Hostile text. */
+export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[]>>>;
+
+/**
+ * Of every member one pattern has to match. An address may be a network (198.51.100.0/24), a URL's path may end in
+ * `*`, and the number of an ASN is enough.
+ */
+export type SourceMatchers = Readonly<Partial<Record<SourceTrait, readonly string[] | undefined>>>;
+
+export function matchesSources(matchers: SourceMatchers, traits: SourceTraits = {}): boolean {
+  return SOURCE_TRAITS.every((trait) => {
+    const patterns = matchers[trait];
+    if (patterns === undefined) return true;
+    const values = traits[trait] ?? [];
+    return patterns.some((pattern) => values.some((value) => MATCHES[trait](pattern, value)));
+  });
+}
+
+/** Returns whether a text is an address or a network. */
+export function isAddressPattern(text: string): boolean {
+  return ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
+}
+
+type Matches = (pattern: string, value: string) => boolean;
+
+const isSame: Matches = (pattern, value) => pattern.toLowerCase() === value.toLowerCase();
+
+const MATCHES: Readonly<Record<SourceTrait, Matches>> = {
+  ip: matchesAddress,
+  // The platform may add the network's name: AS64500 Example Hosting.
+  asn: (pattern, value) => isSame(toAsn(pattern), toAsn(value)),
+  country: isSame,
+  ja4: isSame,
+  url: (pattern, value) =>
+    pattern.endsWith("*") ? value.startsWith(pattern.slice(0, -1)) : pattern === value,
+};
+
+function toAsn(text: string): string {
+  return /^(?:AS)?(\d+)\b/i.exec(text)?.[1] ?? text;
+}
+
+function matchesAddress(pattern: string, value: string): boolean {
+  // The source series count an IPv6 network of 64 bits as one address.
+  const address = value.endsWith("/64") ? value.slice(0, -3) : value;
+  if (!ipaddr.isValid(address)) return pattern === value;
+  const found = ipaddr.process(address);
+  if (!ipaddr.isValidCIDR(pattern)) {
+    if (!ipaddr.isValid(pattern)) return false;
+    const wanted = ipaddr.process(pattern);
+    if (wanted.kind() !== found.kind()) return false;
+    return value.endsWith("/64") ? found.match(wanted, 64) : wanted.toString() === found.toString();
+  }
+  const [network, bits] = ipaddr.parseCIDR(pattern);
+  return network.kind() === found.kind() && found.match(network, bits);
+}

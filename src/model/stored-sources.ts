@@ -1,0 +1,69 @@
+import { z } from "zod";
+
+/** The spike of a zone's source series stands under this rule id. */
+export const SOURCES_RULE = "(sources)";
+
+export const sourceKinds = [
+  "rules_per_ip",
+  "ips_per_ja4",
+  "ips_per_url",
+  "ips_per_ua",
+  "ips_per_asn",
+] as const;
+
+/** A value that grew, and its events in a quarter of an hour now and at the same time yesterday. */
+const grown = z.object({
+  dimension: z.enum(["asn", "country", "path", "rule", "ja4"]),
+  value: z.string(),
+  now: z.int(),
+  before: z.int(),
+});
+
+const top = z.array(z.object({ value: z.string(), count: z.int() }));
+
+/** What fires in a zone's source series and why. Keys and values come from requests: hostile text. */
+export const storedSources = z.object({
+  /** The series that fired first. */
+  kind: z.enum(sourceKinds),
+  findings: z.array(
+    z.object({
+      kind: z.enum(sourceKinds),
+      key: z.string(),
+      /** Different members of the key in the window, and how many are usual for this key. */
+      members: z.int(),
+      usualMembers: z.int(),
+      windowMinutes: z.union([z.literal(3), z.literal(15), z.literal(60)]),
+      /** `members` less `usualMembers`, compared with the line. */
+      count: z.int(),
+      usual: z.number(),
+      threshold: z.number(),
+      score: z.number(),
+      /** Minutes since the epoch. */
+      since: z.int(),
+    }),
+  ),
+  /** What grew most, the largest first. */
+  grown: z.array(grown),
+  /** The rules of the strongest source's events. */
+  rules: top,
+  /** Events of the strongest source in its window. */
+  events: z.int(),
+  /** Whether addresses are masked, so that several count as one. */
+  isMasked: z.boolean(),
+});
+export type StoredSources = z.output<typeof storedSources>;
+export type GrownValue = z.output<typeof grown>;
+
+/** Returns the rule about which the platform is asked for a spike: of sources, the rule that grew most. */
+export function advisedRuleOf({
+  ruleId,
+  sources,
+}: {
+  readonly ruleId: string;
+  readonly sources?: StoredSources | null;
+}): string | null {
+  if (sources == null) return ruleId;
+  return (
+    sources.grown.find(({ dimension }) => dimension === "rule")?.value ?? sources.rules[0]?.value ?? null
+  );
+}

@@ -1,0 +1,85 @@
+import type { Queryable } from "../../db/client.ts";
+import { readActiveRules, readReplayCounts } from "../../db/detection/replay-counts.ts";
+import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
+import { readAttacks, readSearchedThrough } from "../../db/detection/spikes.ts";
+import { toAttackHours } from "../detection/backtest/attack-hours.ts";
+import { type BacktestReport, createBacktest } from "../detection/backtest/backtest.ts";
+import type { SpikePolicy } from "../detection/policy.ts";
+import { toRulePrior } from "../detection/thresholds/rule-prior.ts";
+import { HISTORY_HOURS } from "../detection/thresholds/thresholds.ts";
+import { viewZone } from "../detection/zone-view.ts";
+import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
+
+/** The counts that come before a span because its thresholds depend on them. */
+export const HISTORY_MS = (HISTORY_HOURS + 2) * HOUR_MS;
+
+export interface StoredReplay {
+  readonly zoneId: number;
+  readonly ruleId: string | undefined;
+  readonly days: number;
+  readonly z: number;
+  readonly floor: number;
+  readonly nowMs: number;
+}
+
+/** What the detector knows of rules beside their counts. */
+type SeriesPolicy = Pick<SpikePolicy, "isUnknownHour" | "prior">;
+
+/**
+ * Returns for each of the rules what the service judges it by: hours that are not completely known and hours of confirmed
+ * attacks leave the history. Where there is no history, the platform's daily counts are used.
+ */
+export async function readSeriesPolicies(
+  db: Queryable,
+  {
+    zoneId,
+    rules,
+    fromMs,
+    nowMs,
+  }: { zoneId: number; rules: readonly string[]; fromMs: number; nowMs: number },
+): Promise<ReadonlyMap<string, SeriesPolicy>> {
+  const covered = await readSearchedThrough(db, { afterMs: fromMs, untilMs: nowMs });
+  const { isUnknownHour } = viewZone(
+    covered.filter((hour) => hour.zoneId === zoneId),
+    nowMs,
+  );
+  const attacks = Map.groupBy(await readAttacks(db, { afterMs: fromMs, zoneId }), (attack) => attack.ruleId);
+  const before = await readDaysBefore(
+    db,
+    rules.map((rule) => ({ zoneId, ruleId: rule })),
+  );
+  const totals = new Map(before.map((days) => [days.ruleId, days.totals]));
+  return new Map(
+    rules.map((rule) => {
+      const left = toAttackHours(attacks.get(rule) ?? []);
+      const policy = {
+        isUnknownHour: (hour: number) => left.has(hour) || isUnknownHour(hour),
+        prior: toRulePrior(totals.get(rule) ?? []),
+      };
+      return [rule, policy];
+    }),
+  );
+}
+
+/** Replays the stored minutes of a zone's rules with the rules of the service. */
+export async function replayStore(db: Queryable, asked: StoredReplay): Promise<BacktestReport> {
+  const { zoneId, ruleId, days, z, floor, nowMs } = asked;
+  const endMinute = Math.floor(nowMs / MINUTE_MS);
+  const startMinute = endMinute - days * 1_440;
+  const toMs = endMinute * MINUTE_MS;
+  const fromMs = startMinute * MINUTE_MS - HISTORY_MS;
+  const rules =
+    ruleId === undefined
+      ? await readActiveRules(db, zoneId, { fromMs: startMinute * MINUTE_MS, toMs })
+      : [ruleId];
+  const policies = await readSeriesPolicies(db, { zoneId, rules, fromMs, nowMs });
+  const nameOf = (rule: string) => `${zoneId}/${rule}`;
+  const named = new Map([...policies].map(([rule, policy]) => [nameOf(rule), policy]));
+  const policyOf = (series: string) => named.get(series) ?? {};
+  const backtest = createBacktest({ z, floor, policyOf, startMinute, endMinute });
+  for (const rule of rules) {
+    const counts = await readReplayCounts(db, { zoneId, ruleId: rule }, { fromMs, toMs });
+    for (const { minute, count } of counts) backtest.take(nameOf(rule), minute, count);
+  }
+  return backtest.report();
+}

@@ -1,0 +1,281 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
+import { makeHostile } from "./hostile.ts";
+import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
+import { type BrowserWorld, openWorld } from "./open-world.ts";
+import { PAGES, show } from "./pages.ts";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+describe.skipIf(CHROMIUM === null)(
+  "the console in Chromium (skipped where chromium is not installed)",
+  () => {
+    let world: BrowserWorld;
+    const watched: Watched[] = [];
+
+    beforeAll(async () => {
+      world = await openWorld();
+      // The tests look at an attack that was noticed.
+      await vi.waitFor(async () => expect(await countAlerts(world)).toBeGreaterThan(0), {
+        timeout: 220_000,
+        interval: 500,
+      });
+    });
+    afterAll(() => world?.close());
+    afterEach(async () => {
+      const all = watched.splice(0);
+      await Promise.all(all.map(({ context }) => context.close()));
+      expect(all.flatMap(({ faults }) => faults)).toEqual([]);
+    });
+
+    async function open(options: Partial<WatchedOptions> = {}): Promise<Page> {
+      const one = await openWatchedPage(world.browser, {
+        origin: world.origin,
+        cookies: world.cookies,
+        ...options,
+      });
+      watched.push(one);
+      return one.page;
+    }
+
+    test("a sign-in link signs in once and leaves no token in the address", async () => {
+      const link = await world.makeLink();
+      const page = await open({ cookies: [] });
+      await page.goto(link);
+      await page.getByRole("heading", { name: "Attention" }).waitFor();
+      expect(page.url()).not.toContain("#");
+      const other = await open({ cookies: [] });
+      await other.goto(link);
+      await other.getByText("A link works once").waitFor();
+      expect(other.url()).not.toContain("#");
+    });
+
+    test("a key that was revoked leads to the sign-in, and the next sign-in shows the same page", async () => {
+      const wanted = {
+        name: "short",
+        role: "reader" as const,
+        zoneIds: null,
+        isMasked: false,
+        expiresInMs: null,
+      };
+      const { key, listed } = await issueKey(world.running.database, wanted, "test");
+      const page = await open({ cookies: [] });
+      await page.goto("/alerts?state=all");
+      await page.getByLabel("API key").fill("lw_wrong");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("The access key is not valid").waitFor();
+      await page.getByLabel("API key").fill(key.reveal());
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page
+        .getByRole("link", { name: /rule 942100/ })
+        .first()
+        .waitFor();
+      await withdrawKey(world.running.database, listed.keyId, "test");
+      await page.keyboard.press("g");
+      await page.keyboard.press("e");
+      await page.getByLabel("API key").fill(world.adminKey);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("region", { name: "Events" }).waitFor();
+      expect(new URL(page.url()).pathname).toBe("/explorer");
+    });
+
+    test.each(["dark", "light"] as const)(
+      "no page has a serious or critical axe violation in the %s theme",
+      async (theme) => {
+        const page = await open({ theme });
+        const found: string[] = [];
+        for (const shown of PAGES) {
+          await show(page, shown);
+          found.push(...(await runAxe(page)).map((violation) => `${shown.name}: ${violation}`));
+        }
+        expect(found).toEqual([]);
+      },
+    );
+
+    test.each([360, 768, 1440])("no page is wider than a screen of %i pixels", async (width) => {
+      const page = await open({ width });
+      const wide: string[] = [];
+      for (const shown of PAGES) {
+        await show(page, shown);
+        const excess = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+        if (excess > 0) wide.push(`${shown.name}: ${excess} pixels`);
+      }
+      expect(wide).toEqual([]);
+    });
+
+    test("a click on a value filters, a click with Alt excludes, and the back button undoes each", async () => {
+      const page = await open();
+      await page.goto("/explorer?by=ruleId");
+      await settle(page);
+      const total = await readTotal(page);
+      await page
+        .getByTitle(/^Filter for rule 942100/)
+        .first()
+        .click();
+      await page.getByText("rule is 942100").waitFor();
+      await settle(page);
+      const included = await readTotal(page);
+      await page.goBack();
+      await settle(page);
+      await page
+        .getByTitle(/^Filter for rule 942100/)
+        .first()
+        .click({ modifiers: ["Alt"] });
+      await page.getByText("rule is not 942100").waitFor();
+      await settle(page);
+      const excluded = await readTotal(page);
+      expect(included).toBeGreaterThan(0);
+      expect(excluded).toBeGreaterThan(0);
+      // Events come in while the page is read.
+      expect(included + excluded).toBeGreaterThanOrEqual(total);
+      await page.goBack();
+      await expect.poll(() => new URL(page.url()).search).toBe("?by=ruleId");
+      await page.goForward();
+      await expect.poll(() => new URL(page.url()).searchParams.get("not")).toBe("ruleId:942100");
+    });
+
+    test("an event opens with its decoded request, and its link shows it to somebody else", async () => {
+      const page = await open();
+      await page.goto("/explorer?is=ruleId:942100");
+      await settle(page);
+      await page.keyboard.press("j");
+      await page.keyboard.press("Enter");
+      const drawer = page.getByRole("dialog");
+      await drawer.getByRole("heading", { name: "Request" }).waitFor();
+      expect(await drawer.innerText()).toMatch(/catalog\/item/);
+      await page.keyboard.press("Escape");
+      await drawer.waitFor({ state: "detached" });
+    });
+
+    test("an export holds the events that the page counts", async () => {
+      const page = await open();
+      const [from, to] = [-3_600_000, -60_000].map((ms) => new Date(Date.now() + ms).toISOString());
+      await page.goto(`/explorer?zone=101&is=ruleId:942100&from=${from}&to=${to}`);
+      await settle(page);
+      const total = await readTotal(page);
+      await page.getByRole("button", { name: "Export" }).click();
+      const download = page.waitForEvent("download");
+      await page.getByRole("menuitem", { name: /NDJSON/ }).click();
+      const lines = readFileSync(await (await download).path(), "utf8")
+        .trim()
+        .split("\n");
+      expect(lines.length).toBe(total);
+      expect(lines.every((line) => (JSON.parse(line) as { ruleId: string }).ruleId === "942100")).toBe(true);
+    });
+
+    test("text of attacks in every field of every answer stays text", async () => {
+      const page = await open();
+      await page.route(/\/(api\/v1|shield)\/(?!.*stream)/, async (route) => {
+        const answer = await route.fetch();
+        const body = (await answer.text()).trim();
+        const json = body.startsWith("{") ? JSON.stringify(makeHostile(JSON.parse(body))) : body;
+        await route.fulfill({ response: answer, body: json });
+      });
+      for (const path of ["/", "/alerts?state=all", "/alerts/1"]) {
+        await page.goto(path);
+        await settle(page);
+      }
+      await page.goto(
+        "/explorer?q=%3Cimg%20src%3Dx%20onerror%3Dtripped(1)%3E&is=url:%3Cscript%3Etripped(1)%3C/script%3E",
+      );
+      await page.getByText("No event matches").first().waitFor();
+      await page.goto("/explorer?by=url");
+      await settle(page);
+      await page
+        .getByRole("button", { name: /^Open the event of/ })
+        .first()
+        .click();
+      await page.getByRole("dialog").getByText("onerror").first().waitFor();
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+    });
+
+    test("a page says that the service does not answer, and shows its numbers again when it does", async () => {
+      const page = await open();
+      await page.goto("/");
+      await settle(page);
+      await page.route(/\/api\/v1\//, (route) => route.abort());
+      await page.getByText("The service does not answer").first().waitFor({ timeout: 60_000 });
+      expect(await page.getByRole("heading", { name: "Events by action" }).isVisible()).toBe(true);
+      await page.unroute(/\/api\/v1\//);
+      await page.getByRole("button", { name: "Retry" }).first().click();
+      await page
+        .getByText("The service does not answer")
+        .first()
+        .waitFor({ state: "detached", timeout: 60_000 });
+    });
+
+    test("parts of an address that mean nothing are named and ignored", async () => {
+      const page = await open();
+      await page.goto("/explorer?span=fortnight&zone=999&is=colour:red");
+      const note = page.getByText("The address has parts that this page does not understand");
+      await note.waitFor();
+      for (const part of ["the span fortnight", "the zone 999", "the filter is=colour:red"])
+        await expect.poll(() => note.innerText(), { timeout: 20_000 }).toContain(part);
+    });
+
+    test("the keys open the search, the help, the palette and every page", async () => {
+      const page = await open();
+      await page.goto("/");
+      await settle(page);
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "detached" });
+      await page.keyboard.press("g");
+      await page.keyboard.press("a");
+      await page.waitForURL(/\/alerts/);
+      await page.keyboard.press("/");
+      expect(await page.evaluate("document.activeElement.id")).toBe("search");
+      await page.keyboard.type("union select");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/explorer\?q=union\+select/);
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Control+k");
+      await page.getByRole("textbox", { name: "Command" }).fill("Overview");
+      await page.keyboard.press("Enter");
+      await expect.poll(() => new URL(page.url()).pathname).toBe("/");
+    });
+
+    test("a tab's title counts the alerts that fire", async () => {
+      const page = await open();
+      await page.goto("/alerts");
+      await settle(page);
+      await expect.poll(() => page.title()).toMatch(/^\(\d+\) Alerts · Longwatch$/);
+    });
+  },
+);
+
+async function countAlerts({ origin, adminKey }: BrowserWorld): Promise<number> {
+  const answer = await fetch(`${origin}/api/v1/alerts?rule=942100`, { headers: { AccessKey: adminKey } });
+  return ((await answer.json()) as { items: unknown[] }).items.length;
+}
+
+async function readTotal(page: Page): Promise<number> {
+  const title = await page.getByRole("heading", { name: /[\d,]+ events$/ }).innerText();
+  return Number(title.replace(/\D/g, ""));
+}
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string | null;
+  readonly nodes: readonly { readonly html: string; readonly any: readonly { message: string }[] }[];
+}
+
+async function runAxe(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate<{ violations: Violation[] }>(
+    "axe.run(document, { resultTypes: ['violations'] })",
+  );
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 4)
+          .map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ""}`)
+          .join(" | ")}`,
+    );
+}

@@ -1,0 +1,72 @@
+import { type Browser, type BrowserContext, type Cookie, chromium, type Page } from "playwright-core";
+import { findProgram } from "../support/find-program.ts";
+
+/** The browser on this machine; null where there is none. */
+export const CHROMIUM = findProgram("chromium", "chromium-browser", "google-chrome");
+
+export async function openBrowser(): Promise<Browser> {
+  const name = CHROMIUM;
+  if (name === null) throw new Error("chromium is not on PATH");
+  const { execFileSync } = await import("node:child_process");
+  const executablePath = execFileSync("/bin/sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim();
+  // As root, Chromium has no sandbox of its own.
+  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+}
+
+/** Runs in the page, whose types the tests do not have. */
+const WATCH = `
+  document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
+    globalThis.violated(violatedDirective + " " + blockedURI + " " + sample));
+  globalThis.alert = (text) => globalThis.tripped(String(text));`;
+
+export interface Watched {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** Violations of the content policy, failures of scripts, foreign requests, and scripts that ran out of data. */
+  readonly faults: string[];
+}
+
+export interface WatchedOptions {
+  readonly origin: string;
+  readonly cookies?: readonly Cookie[];
+  readonly width?: number;
+  readonly theme?: "dark" | "light";
+}
+
+/** A page whose every fault is noted. Text of events that runs as a script calls `tripped`. */
+export async function openWatchedPage(
+  browser: Browser,
+  { origin, cookies = [], width = 1440, theme = "dark" }: WatchedOptions,
+): Promise<Watched> {
+  const context = await browser.newContext({
+    baseURL: origin,
+    viewport: { width, height: width < 500 ? 740 : 900 },
+    hasTouch: width < 500,
+    isMobile: width < 500,
+    acceptDownloads: true,
+  });
+  await context.addCookies([...cookies]);
+  const faults: string[] = [];
+  await context.exposeFunction("tripped", (what: string) => void faults.push(`script ran: ${what}`));
+  await context.exposeFunction("violated", (what: string) => void faults.push(`content policy: ${what}`));
+  await context.addInitScript({
+    content: `localStorage.setItem("mantine-color-scheme-value", "${theme}");${WATCH}`,
+  });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => faults.push(`script failed: ${error.message}`));
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    const isOwn = url.origin === origin || url.protocol === "blob:" || url.protocol === "data:";
+    if (!isOwn) faults.push(`foreign request: ${request.url()}`);
+  });
+  return { context, page, faults };
+}
+
+const CONTENT = "main section, main form, main [role=alert]";
+const AWAITED = "[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root";
+
+/** Waits until the page shows its data: no skeleton, nothing awaited. The page's policy forbids waiting for a script. */
+export async function settle(page: Page): Promise<void> {
+  await page.locator(CONTENT).first().waitFor({ state: "attached", timeout: 60_000 });
+  await page.locator(AWAITED).first().waitFor({ state: "detached", timeout: 60_000 });
+}

@@ -1,0 +1,80 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pino from "pino";
+import type { Browser, Cookie } from "playwright-core";
+import { createApp, type RunningApp } from "../../src/app/app.ts";
+import { parseServiceConfig } from "../../src/config/config.ts";
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { createSignInLink } from "../../src/operations/create-sign-in-link.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { openBrowser } from "./open-browser.ts";
+import { signIn } from "./sign-in.ts";
+
+const ROOT = path.join(import.meta.dirname, "..", "..");
+
+export interface BrowserWorld {
+  readonly running: RunningApp;
+  readonly origin: string;
+  readonly adminKey: string;
+  readonly browser: Browser;
+  /** Of a session of the admin key. */
+  readonly cookies: readonly Cookie[];
+  readonly makeLink: () => Promise<string>;
+  readonly close: () => Promise<void>;
+}
+
+/** The service on emulated data with an attack, and a browser. One for all tests of the console. */
+export async function openWorld(): Promise<BrowserWorld> {
+  const built = spawnSync(process.execPath, [path.join(ROOT, "src", "build-console.mjs")], {
+    cwd: ROOT,
+    encoding: "utf8",
+  });
+  if (built.status !== 0) throw new Error(`the console was not built: ${built.stderr}`);
+  const emulator = await createEmulator({
+    historyHours: 30,
+    eventsPerSecond: 0.05,
+    lateShare: 0,
+    attacks: ["zone=101,rule=942100,start=-5m,duration=20m,rate=4/s"],
+  });
+  const database = await createTestDatabase();
+  const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-browser-"));
+  const adminKey = `lw_browsertest_${"a".repeat(48)}`;
+  const config = parseServiceConfig({
+    DATABASE_URL: database.url,
+    EDGE_API_URL: emulator.url,
+    EDGE_API_KEY: emulator.accessKey,
+    EDGE_SHIELD_ZONES: "101,102",
+    EDGE_REQUESTS_PER_SECOND: "1000",
+    LONGWATCH_ADMIN_KEY: adminKey,
+    LONGWATCH_DATA_DIR: dataDir,
+    LONGWATCH_PORT: "0",
+    LONGWATCH_POLL_SECONDS: "1",
+  });
+  const terminal = { write: (_: string, done: () => void) => (done(), true) };
+  const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });
+  const running = await app.start();
+  const origin = running.httpUrl ?? "";
+  const browser = await openBrowser();
+  const cookies = await signIn(browser, origin, adminKey);
+  return {
+    running,
+    origin,
+    adminKey,
+    browser,
+    cookies,
+    makeLink: async () => {
+      const made = await createSignInLink(running.database, { url: origin, key: null, actor: "test" });
+      if (made.kind !== "made") throw new Error(made.kind);
+      return made.link.reveal();
+    },
+    close: async () => {
+      await browser.close();
+      await app.stop();
+      await emulator.close();
+      await database.drop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

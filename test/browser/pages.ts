@@ -1,0 +1,50 @@
+import type { Page } from "playwright-core";
+import { settle } from "./open-browser.ts";
+
+export interface ShownPage {
+  readonly name: string;
+  readonly path: string;
+  /** What is done before the page is looked at. */
+  readonly act?: (page: Page) => Promise<void>;
+}
+
+/** Every page of the console, and the states of it that are worth a look. */
+export const PAGES: readonly ShownPage[] = [
+  { name: "overview", path: "/" },
+  { name: "explorer", path: "/explorer?not=action:log" },
+  {
+    name: "event",
+    path: "/explorer?is=ruleId:942100&by=url",
+    act: async (page) => {
+      await page
+        .getByRole("button", { name: /^Open the event of/ })
+        .first()
+        .click();
+      await page.getByRole("dialog").waitFor();
+    },
+  },
+  { name: "alerts", path: "/alerts?state=all" },
+  { name: "alert", path: "/alerts/1" },
+  {
+    name: "silence",
+    path: "/alerts/1",
+    act: async (page) => {
+      await page.keyboard.press("s");
+      await page.getByText("In the last week it would have").waitFor();
+    },
+  },
+  {
+    name: "palette",
+    path: "/alerts",
+    act: async (page) => {
+      await page.keyboard.press("Control+k");
+      await page.getByRole("textbox", { name: "Command" }).waitFor();
+    },
+  },
+];
+
+export async function show(page: Page, { path, act }: ShownPage): Promise<void> {
+  await page.goto(path);
+  await settle(page);
+  await act?.(page);
+}

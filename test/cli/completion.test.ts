@@ -1,0 +1,69 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { toBashScript } from "../../src/cli/completion/bash-script.ts";
+import { toFishScript } from "../../src/cli/completion/fish-script.ts";
+import { listNodes } from "../../src/cli/completion/list-nodes.ts";
+import { toZshScript } from "../../src/cli/completion/zsh-script.ts";
+import { program } from "../../src/main.ts";
+import { findProgram } from "../support/find-program.ts";
+
+const NODES = listNodes(program);
+const bash = findProgram("bash");
+
+/** What bash offers behind each of these lines, with the printed script loaded. */
+async function completeInBash(lines: readonly (readonly string[])[]): Promise<string[][]> {
+  const asks = lines.map(
+    (words) =>
+      `COMP_WORDS=(longwatch ${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length}; _longwatch; echo "\${COMPREPLY[*]}"`,
+  );
+  const script = [toBashScript(NODES), "complete -p longwatch", ...asks].join("\n");
+  const { stdout, stderr } = await promisify(execFile)(bash ?? "", ["--norc", "-eu", "-c", script]);
+  expect(stderr).toBe("");
+  const [registered = "", ...answers] = stdout.trimEnd().split("\n");
+  expect(registered).toContain("-F _longwatch longwatch");
+  return answers.map((answer) => answer.split(" ").filter((word) => word !== ""));
+}
+
+test.skipIf(bash === null)(
+  `bash completes commands, options and a fixed argument where each may be typed${bash === null ? " (skipped: bash is not on PATH)" : ""}`,
+  async () => {
+    const answers = await completeInBash([
+      ["stat"],
+      ["alerts", "re"],
+      ["alerts", "list", "--z"],
+      ["edge", "--timeout", "5", "events", "sea"],
+      ["completion", ""],
+      ["migrate", ""],
+      ["alerts", "list", "--zone", ""],
+      ["nonsense*", "stat"],
+    ]);
+    expect(answers).toEqual([
+      ["status"],
+      ["resolve"],
+      ["--zone"],
+      ["search"],
+      ["bash", "zsh", "fish"],
+      ["--json", "--help"],
+      [],
+      ["status"],
+    ]);
+  },
+);
+
+test("the scripts of all shells know each command that the program has, and each option", () => {
+  const paths = NODES.map(({ path }) => path);
+  expect(paths).toEqual(expect.arrayContaining(["", "alerts list", "edge events export"]));
+  for (const script of [toBashScript(NODES), toZshScript(NODES), toFishScript(NODES)])
+    for (const { path, options } of NODES) {
+      expect(script).toContain(path);
+      for (const { name } of options) expect(script).toContain(name.replace(/^--/, ""));
+    }
+});
+
+test("a quote in a description stays inside its text", () => {
+  const node = { name: "x", description: String.raw`it's \ $(reboot)` };
+  const nodes = [{ path: "", words: [node], options: [] }];
+  expect(toZshScript(nodes)).toContain(String.raw`'x:it'\''s \ $(reboot)'`);
+  expect(toFishScript(nodes)).toContain(String.raw`-d 'it\'s \\ $(reboot)'`);
+});

@@ -1,0 +1,200 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { advanceSearch } from "../../db/coverage/searched-hours.ts";
+import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { createFollower, OVERLAP_MS } from "../../src/cli/tail/follow-events.ts";
+import { tailCommand } from "../../src/cli/tail/tail.ts";
+import { startOfHour, toDay } from "../../src/model/horizon.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { storeEvents } from "../db/new-events.ts";
+import { runStoreCommand } from "./run-store-command.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 15, 10);
+let database: MigratedDatabase;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  await ensurePartitions(database, [toDay(NOW)]);
+  for (const zoneId of [101, 102])
+    await advanceSearch(database.db, zoneId, { startsAt: startOfHour(NOW), searchedThrough: NOW });
+});
+
+afterAll(() => database.drop());
+
+function event(logId: string, occurredAt: number, more: Partial<WafEvent> = {}): WafEvent {
+  return {
+    logId,
+    occurredAt,
+    route: "search",
+    message: null,
+    feature: "waf",
+    ruleId: "942100",
+    ip: "203.0.113.7",
+    ja4: "",
+    ua: "curl",
+    url: "/",
+    asn: "",
+    country: "DE",
+    action: "block",
+    ...more,
+  };
+}
+
+const store = (zoneId: number, ...events: WafEvent[]) =>
+  storeEvents(database, zoneId, events, { expectNew: true });
+
+/** Runs the command beside the test, which reads what it has printed so far. */
+function startTail(
+  args: readonly string[],
+  { isTTY = false, columns = 80, closeAfter = Number.POSITIVE_INFINITY } = {},
+) {
+  const stop = new AbortController();
+  const printed = { out: "", err: "" };
+  const create: typeof tailCommand = (readConfig, io) => {
+    if (io === undefined) throw new Error("no streams");
+    for (const [name, stream] of [
+      ["out", io.stdout],
+      ["err", io.stderr],
+    ] as const) {
+      const write = stream.write.bind(stream);
+      stream.write = ((chunk: string) => {
+        printed[name] += chunk;
+        const isTaken = write(chunk);
+        if (name === "out" && printed.out.split("\n").length > closeAfter) stream.destroy(new Error("EPIPE"));
+        return isTaken;
+      }) as typeof write;
+    }
+    return tailCommand(readConfig, {
+      ...io,
+      stdout: Object.assign(io.stdout, { columns }),
+      interrupted: stop.signal,
+    });
+  };
+  const ran = runStoreCommand(create, { DATABASE_URL: database.url }, args, { now: NOW, isTTY });
+  return {
+    ran,
+    async until(stream: "out" | "err", text: string) {
+      const deadline = Date.now() + 20_000;
+      while (!printed[stream].includes(text)) {
+        if (Date.now() > deadline) throw new Error(`not printed: ${text}\n${printed.out}${printed.err}`);
+        await delay(20);
+      }
+    },
+    async stop() {
+      stop.abort();
+      return ran;
+    },
+  };
+}
+
+const idsOf = (out: string) =>
+  out
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { logId: string }).logId);
+
+test("it prints each event once and in order: known, new and late ones, also over an outage of the database", async () => {
+  await store(101, event("old", NOW - 3_600_000), event("a", NOW - 30_000), event("c", NOW - 10_000));
+  await store(102, event("b", NOW - 20_000));
+  const tail = startTail(["--json"]);
+  await tail.until("out", '"c"');
+  await store(101, event("late", NOW - 25_000));
+  await store(102, event("d", NOW - 5_000));
+  await tail.until("out", '"d"');
+  await tail.until("out", '"late"');
+  const name = new URL(database.url).pathname.slice(1);
+  const admin = new pg.Client({ connectionString: inject("postgresUrl") });
+  await admin.connect();
+  await admin.query(`alter database "${name}" allow_connections false`);
+  await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [name]);
+  await tail.until("err", "Waiting for the database");
+  await admin.query(`alter database "${name}" allow_connections true`);
+  await admin.end();
+  await store(101, event("after", NOW));
+  await tail.until("out", '"after"');
+  await tail.until("err", "the database answers again");
+  const { code, out, err } = await tail.stop();
+  expect(code).toBe(0);
+  const ids = idsOf(out);
+  expect(ids.slice(0, 3)).toEqual(["a", "b", "c"]);
+  expect(ids.slice(3).sort()).toEqual(["after", "d", "late"]);
+  expect(err.trimEnd().split("\n")).toHaveLength(2);
+});
+
+test("filters, --since and --zone choose events, and a payload cannot act on the terminal", async () => {
+  await store(
+    102,
+    event("x", NOW - 600_000, { url: "/a\u001b[2J\r\nb\u202e", action: "log", ua: "u".repeat(500) }),
+    event("y", NOW - 600_001, { action: "challenge" }),
+  );
+  const args = ["--zone", "102", "--since", "-1h", "--filter", "action:in:log,challenge", "--query", "/a"];
+  const tail = startTail(args, { isTTY: true, columns: 80 });
+  await tail.until("out", "/a");
+  const { out } = await tail.stop();
+  const lines = out.trimEnd().split("\n");
+  expect(lines).toHaveLength(2);
+  // oxlint-disable-next-line no-control-regex -- the styles of this program
+  const plain = out.replaceAll(/\u001b\[\d+m/g, "");
+  expect(plain).toMatch(/^2026-11-20 UTC\n15:00:00\.000 102 log +942100 +203\.0\.113\.7 +DE \/a\\u001b\[2J/);
+  expect(plain).not.toContain("\u001b");
+  expect(plain.split("\n")[1]?.length).toBeLessThanOrEqual(80);
+});
+
+test("a closed pipe ends it silently", { timeout: 30_000 }, async () => {
+  const at = NOW - 7_200_000;
+  await store(101, event("p", at), event("q", at + 1), event("r", at + 2));
+  const tail = startTail(["--since", "-3h"], { closeAfter: 2 });
+  expect(await tail.ran).toMatchObject({ code: 0, err: "" });
+});
+
+test("mistakes are exit code 2, and a missing service is exit code 1 with how to start it", async () => {
+  const run = (environment: Record<string, string>, ...args: string[]) =>
+    runStoreCommand(tailCommand, environment, args, { now: NOW });
+  const mistaken = await run(
+    {},
+    "--zone",
+    "x",
+    "--since",
+    "+1h",
+    "--filter",
+    "nonsense:eq:1",
+    "--filter",
+    "y",
+  );
+  expect(mistaken).toMatchObject({ code: 2, out: "" });
+  for (const part of ['--zone "x"', '--since "+1h" must be a time in the past', "nonsense", '--filter "y"'])
+    expect(mistaken.err).toContain(part);
+  const unknown = await run({ DATABASE_URL: database.url }, "--zone", "999");
+  expect(unknown).toMatchObject({ code: 2, out: "" });
+  const missing = await run({ LONGWATCH_DATA_DIR: "/nonexistent/longwatch" });
+  expect(missing).toMatchObject({ code: 1, out: "" });
+  expect(missing.err).toMatch(/^longwatch tail: no service runs on .*: run npm start first/);
+  const down = await run({ DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  expect(down).toMatchObject({ code: 1, out: "" });
+  expect(down.err).toContain("Postgres at 127.0.0.1:1 cannot be reached");
+});
+
+test("a read that fails halfway through a page costs no event and repeats none", async () => {
+  const stored = Array.from({ length: 25 }, (_, n) => ({ logId: `e${n}`, occurredAt: NOW + n * 1_000 }));
+  let reads = 0;
+  const follower = createFollower<(typeof stored)[number]>([1, 2], NOW);
+  const got: string[] = [];
+  for (let poll = 0; poll < 10; poll += 1) {
+    try {
+      for await (const { zoneId, event: one } of follower.poll((id, from, after) => {
+        if ([3, 6, 11, 14].includes(++reads)) throw new Error("gone");
+        const begin = after === null ? 0 : stored.indexOf(after) + 1;
+        const rest = stored.slice(begin).filter(({ occurredAt }) => occurredAt >= from && id > 0);
+        return Promise.resolve(rest.slice(0, 3));
+      }))
+        got.push(`${zoneId} ${one.logId}`);
+    } catch {
+      // The next poll goes on.
+    }
+  }
+  expect(new Set(got).size).toBe(50);
+  expect(got).toHaveLength(50);
+  expect(OVERLAP_MS).toBeGreaterThan(25_000);
+});

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
+import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
+import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
+import { MINUTE_MS } from "../../src/lib/units.ts";
+import { storedSources } from "../../src/model/stored-sources.ts";
+import type { WafEvent } from "../../src/model/waf-event.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createDetectWorld, DAYS, END, minuteOf } from "./detect-support.ts";
+import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
+
+const ATTACK = END - 90;
+const HISTORY_MINUTES = 3 * 1_440;
+
+let database: MigratedDatabase;
+let world: ReturnType<typeof createDetectWorld>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  await ensurePartitions(database, DAYS);
+  world = createDetectWorld(database);
+});
+afterAll(() => database.drop());
+beforeEach(() => world.clear());
+
+function eventAt(minute: number, name: string, event: Partial<WafEvent>): WafEvent {
+  return makeEvent({ occurredAt: minute * MINUTE_MS + 1_000, logId: `${name}/${minute}`, ...event });
+}
+
+/** Three days of visitors: an event every two minutes, each of another address, on four rules. */
+const visitors = Array.from({ length: HISTORY_MINUTES / 2 }, (_, i) =>
+  eventAt(END - HISTORY_MINUTES + 2 * i, "visitor", {
+    ip: `10.${i >> 8}.${i & 255}.1`,
+    ruleId: `94${i % 4}100`,
+    ja4: `t13d${i % 7}`,
+    ua: `browser ${i % 9}`,
+    asn: `AS${i % 11}`,
+    url: `https://shop.example/page/${i % 13}?q=${i}`,
+    country: "NL",
+  }),
+);
+
+/** One address that tries forty rules, in twelve minutes. */
+const scanner = Array.from({ length: 80 }, (_, i) =>
+  eventAt(ATTACK + Math.floor(i / 7), `scanner/${i}`, {
+    ip: "198.51.100.7",
+    ruleId: `9${100 + (i % 40)}`,
+    ja4: "t13d1516h2_tool",
+    asn: "AS64500",
+    url: "/wp-login.php",
+    country: "BR",
+  }),
+);
+
+/** Sixty addresses with one fingerprint, half an hour later. */
+const network = Array.from({ length: 60 }, (_, i) =>
+  eventAt(ATTACK + 15 + Math.floor(i / 4), `network/${i}`, { ip: `203.0.113.${i}`, ja4: "t13d1516h2_net" }),
+);
+
+function replay(events: readonly WafEvent[]): ReplayedAlert[] {
+  const replayed = createZoneReplay({ z: 3.5, floor: 10 });
+  for (const event of events.toSorted((a, b) => a.occurredAt - b.occurredAt))
+    replayed.take(event, Math.floor(event.occurredAt / MINUTE_MS));
+  return replayed.finish().filter(({ kind }) => kind !== "rule");
+}
+
+test("two detectors, one of them started again in the middle, store what a replay of the events finds", async () => {
+  const events = [...visitors, ...scanner, ...network];
+  await world.keep(events);
+  let one = world.createSourceDetector();
+  const other = world.createSourceDetector();
+  const ticks = async () => void (await Promise.all([one(), other()]));
+  await world.tickThrough(ATTACK - 3, ATTACK + 8, ticks);
+  one = world.createSourceDetector();
+  await world.tickThrough(ATTACK + 8, ATTACK + 70, ticks);
+
+  const found = await world.readSpikes();
+  const expected = replay(events);
+  expect(expected).toHaveLength(1);
+  expect(
+    found.map(({ sources, severity, openedAt, lastActiveAt }) => ({
+      kind: sources?.kind,
+      key: sources?.findings.find(({ kind }) => kind === sources.kind)?.key,
+      severity,
+      openedAt: minuteOf(openedAt),
+      lastActiveAt: minuteOf(lastActiveAt),
+    })),
+  ).toEqual(expected);
+  const [spike] = found;
+  expect(minuteOf(spike?.closedAt ?? null)).toBe((expected[0]?.lastActiveAt ?? 0) + 30);
+  const sources = storedSources.parse(spike?.sources);
+  expect(sources.findings.map(({ kind }) => kind)).toEqual(
+    expect.arrayContaining(["rules_per_ip", "ips_per_ja4"]),
+  );
+  expect(sources.grown.length).toBeGreaterThan(0);
+  expect(spike?.evidence.top.ja4[0]?.value).toMatch(/^t13d1516h2_/);
+  // The hours that were counted are those of their events.
+  const hours = { fromHour: Math.floor((END - HISTORY_MINUTES) / 60), toHour: Math.floor(END / 60) };
+  expect(await compareSourceHours(database.db, ZONE, hours)).toEqual([]);
+});
+
+test("late events of a judged minute are judged, and their hours are counted again", async () => {
+  await world.keep(visitors);
+  const ticks = world.createSourceDetector();
+  await world.tickThrough(ATTACK + 12, ATTACK + 14, ticks);
+  expect(await world.readSpikes()).toEqual([]);
+  await storeAll(database, scanner, { zoneId: ZONE });
+  const early = eventAt(ATTACK - 1_500, "late", { ip: "198.51.100.9", ruleId: "1" });
+  await storeAll(database, [early], { zoneId: ZONE });
+  await createRollUp(database)();
+  await world.tickThrough(ATTACK + 14, ATTACK + 15, ticks);
+  const [spike] = await world.readSpikes();
+  expect(spike).toMatchObject({ kind: "sources", ruleId: "(sources)" });
+  expect(spike?.sources?.findings[0]).toMatchObject({ kind: "rules_per_ip", key: "198.51.100.7" });
+  const hour = Math.floor((ATTACK - 1_500) / 60);
+  const { rows } = await database.pool.query(
+    "select is_stale from source_hours where starts_at = to_timestamp($1::float8 * 3600)",
+    [hour],
+  );
+  expect(rows).toEqual([{ is_stale: false }]);
+});
+
+test("a zone without a day of history raises nothing", async () => {
+  const young = visitors.filter(({ occurredAt }) => occurredAt > (ATTACK - 600) * MINUTE_MS);
+  await world.keep([...young, ...scanner]);
+  await world.tickThrough(ATTACK + 10, ATTACK + 14, world.createSourceDetector());
+  expect(await world.readSpikes()).toEqual([]);
+});
+
+test("the addresses of a masked log count as one each, and the spike says so", async () => {
+  const masked = network.map((event, i) => ({ ...event, ip: `203.0.${i}.*` }));
+  await world.keep([...visitors, ...masked]);
+  await world.tickThrough(ATTACK + 20, ATTACK + 32, world.createSourceDetector());
+  const [spike] = await world.readSpikes();
+  expect(spike?.sources?.isMasked).toBe(true);
+});
+
+test("in shadow mode the spike is stored and raises no alert; switched off, nothing is judged", async () => {
+  await world.keep([...visitors, ...scanner]);
+  await world.tickThrough(
+    ATTACK + 12,
+    ATTACK + 13,
+    world.createSourceDetector(() => "off"),
+  );
+  expect(await world.readSpikes()).toEqual([]);
+  await world.tickThrough(
+    ATTACK + 8,
+    ATTACK + 13,
+    world.createSourceDetector(() => "shadow"),
+  );
+  expect((await world.readSpikes()).map(({ isShadow }) => isShadow)).toEqual([true]);
+  expect(await readRaisableSpikes(database.db, { closedAfterMs: 0 })).toEqual([]);
+});

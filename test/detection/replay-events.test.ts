@@ -1,0 +1,184 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { backtestCommand } from "../../src/cli/backtest/backtest.ts";
+import { createZoneReplay } from "../../src/detection/backtest/replay-zone.ts";
+import { createDistinctMembers, MAX_MEMBERS } from "../../src/detection/sources/distinct-members.ts";
+import type { SourceEvent } from "../../src/detection/sources/source-event.ts";
+import { toSourceAddress, toSourcePath } from "../../src/detection/sources/source-event.ts";
+import { usualOnDay } from "../../src/detection/sources/usual-rules.ts";
+import { WINDOWS } from "../../src/detection/thresholds/windows.ts";
+import { drawZone, START_MINUTE } from "../bench/sources/draw-zone.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+const HEADER = "zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action\n";
+// A small zone of the benchmark, with attacks.
+const zone = drawZone(5, 3);
+
+function replay(events: readonly (SourceEvent & { minute: number })[]) {
+  const replayed = createZoneReplay({ z: 3.5, floor: 10 });
+  for (const event of events) replayed.take(event, event.minute);
+  return replayed.finish();
+}
+
+describe("a replay of events", () => {
+  const all = replay(zone.events);
+
+  test("finds attacks of sources and bursts of rules", () => {
+    expect(all.filter(({ kind }) => kind === "rule").length).toBeGreaterThan(0);
+    expect(all.filter(({ kind }) => kind !== "rule").length).toBeGreaterThan(0);
+  });
+
+  test("changes no earlier alert if later events are left out", () => {
+    for (const days of [3, 5.4, 7.9]) {
+      const cut = START_MINUTE + Math.floor(days * 1_440);
+      const part = replay(zone.events.filter(({ minute }) => minute < cut));
+      // An alert that is still open at the cut may last longer or become graver.
+      const isOver = ({ lastActiveAt }: { lastActiveAt: number }) => lastActiveAt < cut - 60;
+      const sorted = (alerts: typeof all) => alerts.filter(isOver).toSorted(byText);
+      expect(sorted(part)).toEqual(sorted(all));
+      expect(part.filter(({ openedAt }) => openedAt <= cut).length).toBe(
+        all.filter(({ openedAt }) => openedAt <= cut).length,
+      );
+    }
+  });
+
+  test("raises nothing in the first day of a zone", () => {
+    expect(all.filter(({ openedAt }) => openedAt <= START_MINUTE + 1_440)).toEqual([]);
+  });
+});
+
+test("the counts of every minute are those of a naive recount", () => {
+  const members = createDistinctMembers();
+  const seen: Seen[] = [];
+  const differing: number[] = [];
+  for (let i = 0; i < 6_000; i += 1) {
+    const minute = 1_000 + Math.floor(i / 20);
+    const [key, member] = [`k${(i * i * 7) % 13}`, `m${(i * 31 + (i >> 3)) % 97}`];
+    if (minute % 11 === 0) continue;
+    const last = seen.at(-1);
+    if (last !== undefined && last.minute < minute) {
+      const closed = members.close(last.minute, (name) => (name === "k1" ? [3, 3, 3] : undefined));
+      differing.push(...WINDOWS.filter((width, w) => closed.excess[w] !== recount(seen, last.minute, width)));
+    }
+    members.add(key, member, minute);
+    seen.push({ key, member, minute });
+  }
+  expect(differing).toEqual([]);
+});
+
+interface Seen {
+  readonly key: string;
+  readonly member: string;
+  readonly minute: number;
+}
+
+/** The largest number of members of a key that was seen in the minute; three are usual for `k1`. */
+function recount(seen: readonly Seen[], minute: number, width: number): number {
+  const inWindow = seen.filter((one) => one.minute > minute - width);
+  const touched = new Set(seen.filter((one) => one.minute === minute).map(({ key }) => key));
+  const excess = [...touched].map((name) => {
+    const different = new Set(inWindow.filter(({ key }) => key === name).map(({ member }) => member));
+    return different.size - (name === "k1" ? 3 : 0);
+  });
+  return Math.max(0, ...excess);
+}
+
+test("a key keeps its newest members, and a million keys of one member hide no large key", () => {
+  const members = createDistinctMembers();
+  for (let i = 0; i < 3 * MAX_MEMBERS; i += 1) members.add("flood", `m${i}`, 10);
+  for (let i = 0; i < 40; i += 1) members.add("large", `m${i}`, 10);
+  for (let i = 0; i < 1_000_000; i += 1) members.add(`k${i}`, "m", 11);
+  expect([...members.countsOf("flood", 11)]).toEqual([MAX_MEMBERS, MAX_MEMBERS, MAX_MEMBERS]);
+  expect([...members.countsOf("large", 11)]).toEqual([40, 40, 40]);
+});
+
+test("an IPv6 customer is one sender, and a masked address is kept as it is", () => {
+  expect(toSourceAddress("2001:DB8:1:2:3:4:5:6")).toBe("2001:db8:1:2::/64");
+  expect(toSourceAddress("2001:db8:1:2::9")).toBe("2001:db8:1:2::/64");
+  expect(toSourceAddress("::ffff:198.51.100.7")).toBe("198.51.100.7");
+  expect(toSourceAddress("198.51.100.xxx")).toBe("198.51.100.xxx");
+  expect(toSourceAddress("2001:db8::x")).toBe("2001:db8::x");
+});
+
+test("a path has no host, query or fragment and at most 300 characters", () => {
+  expect(toSourcePath("https://example.com/login?a=1#b")).toBe("/login");
+  expect(toSourcePath("/login#x?y")).toBe("/login");
+  expect(toSourcePath("https://example.com")).toBe("/");
+  expect(toSourcePath("")).toBe("");
+  expect(toSourcePath(`/${"x".repeat(9_000)}`)).toHaveLength(300);
+});
+
+test("the usual count of an address is the second largest day of the last seven", () => {
+  const day = (peak: number) => [peak, peak, peak];
+  const days = new Map([
+    [92, day(50)],
+    [93, day(4)],
+    [99, day(7)],
+    [100, day(60)],
+  ]);
+  expect([...(usualOnDay(days, 100) ?? [])]).toEqual([4, 4, 4]);
+  expect(usualOnDay(new Map([[99, day(7)]]), 100)).toBeUndefined();
+});
+
+describe("backtest --events", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), "events-"));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  async function run(text: string | Buffer, name = "events.csv") {
+    const [file, out] = [path.join(folder, name), path.join(folder, "out.csv")];
+    await rm(out, { force: true });
+    await writeFile(file, text);
+    const ran = await runStoreCommand(backtestCommand, {}, ["--events", file, "--alerts", out], { now: NOW });
+    return { ...ran, alerts: await readFile(out, "utf8").catch(() => null) };
+  }
+
+  test("writes one row per alert, from a plain or a compressed file", async () => {
+    const lines = zone.events.map(({ minute, ruleId, ip, asn, ja4, ua, url }) =>
+      [`"a,1"`, minute * 60, ruleId, ip, asn, "XX", ja4, ua, url, "log"].join(","),
+    );
+    const text = `${HEADER}${lines.join("\n")}\n`;
+    const { code, alerts, out } = await run(text);
+    expect(code).toBe(0);
+    const rows = (alerts ?? "").trimEnd().split("\n");
+    expect(rows[0]).toBe("zone,kind,key,severity,start,end");
+    const expected = replay(zone.events);
+    expect(rows).toHaveLength(expected.length + 1);
+    for (const { kind, key, severity, openedAt, lastActiveAt } of expected)
+      expect(rows).toContain(`"a,1",${kind},${key},${severity},${openedAt * 60},${lastActiveAt * 60}`);
+    expect(out).toMatch(/alerts +\d+ of sources, \d+ of rules/);
+    expect((await run(gzipSync(text), "events.csv.gz")).alerts).toBe(alerts);
+  });
+
+  test("names what is wrong in a file, and writes nothing", async () => {
+    const { code, err, alerts } = await run(
+      `${HEADER}1,120,1,192.0.2.1,,,,,,\n1,60,1,192.0.2.1,,,,,,\n1,1e3,1,,,,,,,\n,60,,,,,,,,\n`,
+    );
+    expect(code).toBe(2);
+    expect(alerts).toBeNull();
+    expect(err).toContain('line 3, column timestamp: "60" must be at least 120');
+    expect(err).toContain('line 4, column timestamp: "1e3" must be seconds since the epoch');
+    expect(err).toContain('line 5, column zone: "" must be a name');
+    const missing = await run("zone,timestamp,rule_id,ip\n");
+    expect(missing.code).toBe(2);
+    expect(missing.err).toContain("it lacks asn, country, ja4, ua, url, action");
+    expect((await run("")).code).toBe(2);
+  });
+
+  test("takes one event, empty values and very long ones", async () => {
+    const long = "x".repeat(8_192);
+    const { code, alerts } = await run(`note,${HEADER}n,1,60,,,,,${long},${long},/${long},log\n`);
+    expect(code).toBe(0);
+    expect(alerts).toBe("zone,kind,key,severity,start,end\n");
+  });
+});
+
+function byText(a: object, b: object): number {
+  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
+}

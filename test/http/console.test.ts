@@ -1,0 +1,120 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startHttp } from "./start-http.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "longwatch-console-"));
+const SCRIPT = "export const answer = 42;\n".repeat(200);
+const PAGE = '<!doctype html><meta property="csp-nonce" nonce="__CSP_NONCE__"><div id="root"></div>';
+const HTML = { headers: { accept: "text/html,*/*;q=0.8" } };
+
+beforeAll(() => {
+  mkdirSync(path.join(folder, "assets"));
+  writeFileSync(path.join(folder, "index.html"), PAGE);
+  writeFileSync(path.join(folder, ".sources"), "hidden");
+  writeFileSync(path.join(folder, "assets", "index-4f1d.js"), SCRIPT);
+  writeFileSync(path.join(folder, "assets", "index-4f1d.js.br"), brotliCompressSync(SCRIPT));
+  writeFileSync(path.join(folder, "assets", "index-4f1d.js.gz"), gzipSync(SCRIPT));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const start = (consoleFolder = folder) => startHttp({ consoleFolder });
+
+test("every address of the console answers with the page, each time with another nonce", async () => {
+  const { url } = await start();
+  const nonces = new Set<string>();
+  for (const address of ["/", "/alerts/17", "/sign-in", "/explorer?q=%3Cscript%3E", "/nowhere/at/all"]) {
+    const answer = await fetch(url + address, HTML);
+    const policy = answer.headers.get("content-security-policy") ?? "";
+    const nonce = /style-src 'self' 'nonce-([\w-]{22})'/.exec(policy)?.[1] ?? "";
+    expect([address, answer.status, answer.headers.get("cache-control")]).toEqual([address, 200, "no-store"]);
+    expect(await answer.text()).toBe(PAGE.replace("__CSP_NONCE__", nonce));
+    expect(policy).toContain("script-src 'self';");
+    expect(policy).toContain("require-trusted-types-for 'script'; trusted-types default;");
+    expect(policy).not.toMatch(/unsafe|\*/);
+    nonces.add(nonce);
+  }
+  expect(nonces.size).toBe(5);
+});
+
+test("programs, other methods and the addresses of the API are not answered with the page", async () => {
+  const { url } = await start();
+  const statuses = await Promise.all(
+    (
+      [
+        ["/alerts/17", { headers: { accept: "application/json" } }],
+        ["/alerts/17", { ...HTML, method: "POST" }],
+        ["/livez/x", HTML],
+        ["/docs/nowhere", HTML],
+        ["/assets/gone-1234.js", HTML],
+        ["/.sources", HTML],
+        ["/..%2findex.html", HTML],
+      ] as const
+    ).map(async ([address, init]) => {
+      const answer = await fetch(url + address, init);
+      return [address, answer.status, (await answer.text()).includes('id="root"')];
+    }),
+  );
+  expect(statuses.slice(0, 5).map(([, status]) => status)).toEqual([404, 404, 404, 404, 404]);
+  expect(statuses.slice(0, 5).filter(([, , isPage]) => isPage)).toEqual([]);
+  const hidden = await fetch(`${url}/.sources`, HTML);
+  expect(await hidden.text()).not.toContain("hidden");
+});
+
+test.each([
+  ["br", "br"],
+  ["gzip", "gzip"],
+  ["identity", null],
+])(
+  "a file is sent compressed as the browser accepts (%s), and is kept for good",
+  async (accepts, encoding) => {
+    const { url } = await start();
+    const answer = await fetch(`${url}/assets/index-4f1d.js`, { headers: { "accept-encoding": accepts } });
+    expect([answer.status, answer.headers.get("content-encoding")]).toEqual([200, encoding]);
+    expect(answer.headers.get("content-type")).toMatch(/javascript/);
+    expect(answer.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(await answer.text()).toBe(SCRIPT);
+  },
+);
+
+test("without a built console the page says how to build it", async () => {
+  const { url } = await start(path.join(folder, "missing"));
+  const answer = await fetch(url, HTML);
+  expect([answer.status, await answer.text()]).toEqual([
+    503,
+    expect.stringContaining("npm run build:console"),
+  ]);
+});
+
+test("a browser's report is counted and logged, and a flood of them is only counted", async () => {
+  const { url, lines, metrics } = await start();
+  const send = async (type: string, body: unknown) =>
+    (
+      await fetch(`${url}/csp-reports`, {
+        method: "POST",
+        headers: { "content-type": type },
+        body: JSON.stringify(body),
+      })
+    ).status;
+  const report = {
+    "effective-directive": "script-src-elem",
+    "blocked-uri": `https://evil.example/\n${"x".repeat(2_000)}`,
+  };
+  expect(await send("application/csp-report", { "csp-report": report })).toBe(204);
+  const body = { effectiveDirective: "style-src", blockedURL: "inline", sourceFile: 7 };
+  expect(
+    await send(
+      "application/reports+json",
+      Array.from({ length: 50 }, () => ({ type: "csp-violation", body })),
+    ),
+  ).toBe(204);
+  expect(await send("application/reports+json", { nonsense: [1] })).toBe(204);
+  expect(await send("application/reports+json", [{ body: "x".repeat(20_000) }])).toBe(413);
+  expect(await metrics.render()).toContain("longwatch_console_csp_reports_total 21");
+  const logged = lines.filter((line) => line.includes("browser refused"));
+  expect(logged.length).toBe(10);
+  expect(logged[0]).toContain("script-src-elem");
+  expect(logged[0]?.length).toBeLessThan(800);
+});

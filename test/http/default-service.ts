@@ -1,0 +1,14 @@
+import { defaultAlerting } from "../../src/config/file/config-file.ts";
+import type { ServiceView } from "../../src/http/routes/v1/service-view.ts";
+
+/** A service with the default settings and no channel. */
+export const SERVICE: ServiceView = {
+  alerting: () => defaultAlerting({ channels: [], publicUrl: null, spikeZ: 3.5 }),
+  notifiers: new Map(),
+  settings: [{ name: "EDGE_API_KEY", value: "[secret]", isSet: true }],
+  retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
+  requestBudget: { name: "edge", ratePerSecond: 10, burst: 10 },
+  readJobRuns: async () => [
+    { job: "poll-events", runs: { done: 2, retry: 1 }, meanSeconds: 0.5, lastSuccessAt: 1 },
+  ],
+};

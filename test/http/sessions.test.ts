@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createSignInLink } from "../../src/operations/create-sign-in-link.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { call, makeKey, startArchive } from "./start-archive.ts";
+
+let database: MigratedDatabase;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+});
+afterAll(() => database.drop());
+
+const SAME = { "sec-fetch-site": "same-origin" };
+
+function post(url: string, body: object, headers: Record<string, string> = {}) {
+  return call(url, "/session", undefined, { method: "POST", body: JSON.stringify(body), headers });
+}
+
+/** The cookie of a new session of this key, as a browser sends it. */
+async function signIn(url: string, key: string, headers: Record<string, string> = {}): Promise<string> {
+  const answer = await post(url, { key }, headers);
+  expect(answer.status).toBe(204);
+  return (answer.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
+}
+
+function get(url: string, path: string, cookie: string, init: RequestInit = {}) {
+  return call(url, path, undefined, { ...init, headers: { cookie, ...(init.headers as object) } });
+}
+
+const makeLink = (key: string | null = null) =>
+  createSignInLink(database, { url: "http://here.example/", key, actor: "test" });
+
+async function linkToken(key: string): Promise<string> {
+  const made = await makeLink(key);
+  if (made.kind !== "made") throw new Error(made.kind);
+  expect(made.link.reveal()).toMatch(/^http:\/\/here\.example\/sign-in#[\w-]{43}$/);
+  return made.link.reveal().split("#")[1] ?? "";
+}
+
+test("a session has the rights, the zones and the masking of its key, and the cookie is for this site only", async () => {
+  const { url } = await startArchive(database.url);
+  const { key, keyId } = await makeKey(database, "reader", { name: "desk", zoneIds: [101], isMasked: true });
+  const answer = await post(url, { key }, SAME);
+  const cookie = answer.headers.get("set-cookie") ?? "";
+
+  expect(cookie).toMatch(
+    /^longwatch_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=2592000$/,
+  );
+  const sent = cookie.split(";", 1)[0] ?? "";
+  const info = (await (await get(url, "/session", sent)).json()) as Record<string, unknown>;
+  expect(info).toMatchObject({
+    keyName: "desk",
+    keyId,
+    roles: ["reader"],
+    zones: [101],
+    maskedAddresses: true,
+  });
+  const left = Date.parse(String(info["expiresAt"])) - Date.now();
+  expect(left / 3_600_000).toBeCloseTo(12, 1);
+  expect((await get(url, "/api/v1/trends?zone=102", sent)).status).toBe(403);
+  expect((await get(url, "/api/v1/keys", sent)).status).toBe(403);
+  expect((await get(url, "/api/v1/alerts?zone=101", sent)).status).toBe(200);
+});
+
+test("behind a trusted proxy with TLS the cookie is bound to the host, and the plain one is not read", async () => {
+  const { url } = await startArchive(database.url, { trustedProxies: ["127.0.0.1"] });
+  const { key } = await makeKey(database, "reader");
+  const tls = { "x-forwarded-proto": "https" };
+  const cookie = (await post(url, { key }, tls)).headers.get("set-cookie") ?? "";
+
+  expect(cookie).toMatch(/^__Host-longwatch_session=[\w-]{43}; Path=\/; HttpOnly; .*; Secure$/);
+  const sent = cookie.split(";", 1)[0] ?? "";
+  expect((await get(url, "/session", sent, { headers: tls })).status).toBe(200);
+  expect((await get(url, "/session", sent.replace("__Host-", ""), { headers: tls })).status).toBe(401);
+});
+
+test("a link signs in once: of many at the same moment one succeeds, and an expired one none", async () => {
+  const { url, lines } = await startArchive(database.url);
+  const { keyId } = await makeKey(database, "operator");
+  const token = await linkToken(keyId);
+  const statuses = await Promise.all(
+    Array.from({ length: 5 }, async () => (await post(url, { token }, SAME)).status),
+  );
+  expect(statuses.sort((a, b) => a - b)).toEqual([204, 401, 401, 401, 401]);
+  const late = await linkToken(keyId);
+  await database.pool.query(
+    "update sign_in_tokens set expires_at = now() - interval '1 s' where used_at is null",
+  );
+  const answer = await post(url, { token: late }, SAME);
+  expect([answer.status, await answer.json()]).toMatchObject([
+    401,
+    { type: "urn:longwatch:problem:link-over" },
+  ]);
+  const { rows } = await database.pool.query("select token_hash::text as hash from sign_in_tokens");
+  expect(JSON.stringify([rows, lines])).not.toContain(token);
+  expect(lines.join("")).not.toContain(late);
+});
+
+test("a sign-in never takes over a token that came with it, and ends the session that did", async () => {
+  const { url } = await startArchive(database.url);
+  const { key } = await makeKey(database, "reader");
+  const planted = `longwatch_session=${"x".repeat(43)}`;
+  const first = await signIn(url, key, { cookie: planted });
+  expect(first).not.toBe(planted);
+  expect((await get(url, "/session", planted)).status).toBe(401);
+  const second = await signIn(url, key, { cookie: first });
+  expect((await get(url, "/session", first)).status).toBe(401);
+  expect((await get(url, "/session", second)).status).toBe(200);
+});
+
+test.each([
+  ["idle for 12 hours", "update sessions set last_used_at = now() - interval '721 minutes'"],
+  ["of a revoked key", "update api_keys set revoked_at = now() where name = 'ending'"],
+  ["of an expired key", "update api_keys set expires_at = now() where name = 'ending'"],
+])("a session %s is over on every replica", async (_, sql) => {
+  const [one, other] = [await startArchive(database.url), await startArchive(database.url)];
+  const { key } = await makeKey(database, "admin", { name: "ending" });
+  const cookie = await signIn(one.url, key);
+  expect((await get(other.url, "/session", cookie)).status).toBe(200);
+  await database.pool.query(sql);
+  const answers = await Promise.all([one, other].map(({ url }) => get(url, "/session", cookie)));
+  expect(answers.map(({ status }) => status)).toEqual([401, 401]);
+  expect(await answers[0]?.json()).toMatchObject({ type: "urn:longwatch:problem:session-over" });
+});
+
+test("with a cookie, what changes something must come from this origin; with a key it need not", async () => {
+  const { url } = await startArchive(database.url);
+  const { key } = await makeKey(database, "operator");
+  const cookie = await signIn(url, key);
+  const body = JSON.stringify({ matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 });
+  const silence = async (headers: Record<string, string>) =>
+    (await get(url, "/api/v1/silences", cookie, { method: "POST", body, headers })).status;
+  const host = new URL(url).host;
+
+  expect(await silence({})).toBe(403);
+  for (const site of ["cross-site", "same-site", "none"])
+    expect(await silence({ "sec-fetch-site": site, origin: url })).toBe(403);
+  expect(await silence({ origin: "http://127.0.0.1:1" })).toBe(403);
+  expect(await silence({ origin: `http://${host}.evil.example` })).toBe(403);
+  expect(await silence({ origin: "null" })).toBe(403);
+  expect(await silence({ origin: url })).toBe(201);
+  expect(await silence(SAME)).toBe(201);
+  expect((await post(url, { key }, { "sec-fetch-site": "cross-site" })).status).toBe(403);
+  expect((await post(url, { key }, { origin: "https://evil.example" })).status).toBe(403);
+  expect((await call(url, "/api/v1/silences", key, { method: "POST", body })).status).toBe(201);
+});
+
+test("who guesses waits, whichever way is tried, and a cookie that is over locks nobody out", async () => {
+  const { url } = await startArchive(database.url);
+  const { key, keyId } = await makeKey(database, "reader");
+  for (let n = 0; n < 30; n++)
+    expect((await get(url, "/session", `longwatch_session=${"y".repeat(43)}`)).status).toBe(401);
+  const statuses: number[] = [];
+  for (let n = 0; n < 6; n++) {
+    statuses.push((await post(url, { token: "z".repeat(43) })).status);
+    statuses.push((await post(url, { key: `lw_${"0".repeat(12)}_${"0".repeat(48)}` })).status);
+  }
+  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
+  const waiting = await post(url, { token: await linkToken(keyId) });
+  expect(waiting.status).toBe(429);
+  expect(Number(waiting.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await call(url, "/session", key)).status).toBe(429);
+});
+
+test("sessions are listed and ended: an admin's all, anybody else's own, and each act is audited", async () => {
+  const { url } = await startArchive(database.url);
+  const [admin, mine, theirs] = await Promise.all(
+    (["admin", "reader", "reader"] as const).map((role) => makeKey(database, role)),
+  );
+  await database.pool.query("update sessions set ended_at = now()");
+  const agent = { "user-agent": `Browser\t${"x".repeat(500)}` };
+  const cookies = {
+    admin: await signIn(url, admin?.key ?? ""),
+    mine: await signIn(url, mine?.key ?? "", agent),
+    second: await signIn(url, mine?.key ?? ""),
+    theirs: await signIn(url, theirs?.key ?? ""),
+  };
+  interface Item {
+    readonly id: string;
+    readonly keyId: string;
+    readonly userAgent: string;
+    readonly isCurrent: boolean;
+  }
+  const list = async (cookie: string) =>
+    ((await (await get(url, "/api/v1/sessions", cookie)).json()) as { items: Item[] }).items;
+  const end = async (cookie: string, path: string) =>
+    (await get(url, path, cookie, { method: "DELETE", headers: SAME })).status;
+
+  expect((await list(cookies.admin)).length).toBe(4);
+  const own = await list(cookies.mine);
+  expect(own.map(({ keyId, isCurrent }) => `${keyId} ${isCurrent}`).sort()).toEqual([
+    `${mine?.keyId} false`,
+    `${mine?.keyId} true`,
+  ]);
+  expect(own.find(({ isCurrent }) => isCurrent)?.userAgent).toBe(`Browser${"x".repeat(193)}`);
+  const [foreign] = await list(cookies.theirs);
+  expect(await end(cookies.mine, `/api/v1/sessions/${foreign?.id}`)).toBe(404);
+  expect(await end(cookies.admin, `/api/v1/sessions/${foreign?.id}`)).toBe(204);
+  expect((await get(url, "/session", cookies.theirs)).status).toBe(401);
+  expect(await end(cookies.mine, "/api/v1/sessions/x'or'1")).toBe(400);
+  const out = await get(url, "/session", cookies.mine, { method: "DELETE", headers: SAME });
+  expect([out.status, out.headers.get("set-cookie")]).toEqual([
+    204,
+    "longwatch_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
+  ]);
+  expect((await get(url, "/session", cookies.mine)).status).toBe(401);
+  expect(await end(cookies.second, "/session?everywhere=maybe")).toBe(400);
+  expect(await end(cookies.second, "/session?everywhere=true")).toBe(204);
+  expect((await list(cookies.admin)).map(({ keyId }) => keyId)).toEqual([admin?.keyId]);
+  const { rows } = await database.pool.query<{ action: string }>(
+    "select action from audit_entries where action like 'session.%' order by id desc limit 7",
+  );
+  expect(rows.map(({ action }) => action).reverse()).toEqual([
+    "session.opened",
+    "session.opened",
+    "session.opened",
+    "session.opened",
+    "session.revoked",
+    "session.ended",
+    "session.ended",
+  ]);
+});
+
+test("an open stream ends when its session does", async () => {
+  const { url } = await startArchive(database.url, {}, { heartbeatMs: 30 });
+  const { key } = await makeKey(database, "reader");
+  const cookie = await signIn(url, key);
+  const stream = await get(url, "/api/v1/alerts/stream", cookie);
+  expect(stream.status).toBe(200);
+  await get(url, "/session", cookie, { method: "DELETE", headers: SAME });
+  await stream.text();
+});
+
+test("a link is made for the named key, else for the oldest admin key, and for no dead one", async () => {
+  await database.pool.query("update api_keys set revoked_at = now()");
+  expect(await makeLink()).toEqual({ kind: "no-key" });
+  const first = await makeKey(database, "admin", { name: "twice" });
+  await makeKey(database, "admin", { name: "twice" });
+  expect(await makeLink()).toMatchObject({ kind: "made", keyId: first.keyId });
+  expect(await makeLink("twice")).toMatchObject({ kind: "several" });
+  expect(await makeLink(first.keyId)).toMatchObject({ kind: "made", keyId: first.keyId });
+  expect(await makeLink("nobody")).toEqual({ kind: "no-key" });
+});

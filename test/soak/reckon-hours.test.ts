@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import type { HourLooks, Look } from "../../src/model/look.ts";
+import { openHour } from "../coverage/some-hours.ts";
+import { reckonHours, type SoakHour } from "./reckon-hours.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 15, 40);
+/** The hour that ended five hours ago. */
+const OLD = Date.UTC(2026, 10, 20, 10);
+
+function look(over: Partial<Look> = {}): Look {
+  const at = over.at ?? NOW - 2 * MINUTE_MS;
+  return { at, since: at, pages: 1, count: 0, ids: "0".repeat(16), peak: 0, ...over };
+}
+
+function looks(each: Look, over: HourLooks = {}): HourLooks {
+  return { list: each, search: each, counts: each, ...over };
+}
+
+function hour(over: Partial<SoakHour> = {}): SoakHour {
+  const searched = { searchedThrough: OLD + HOUR_MS, closingSearchAt: NOW, reconciledAt: NOW };
+  return { ...openHour(OLD, searched), zoneId: 101, gapReason: null, ...over };
+}
+
+test("sealed hours and gaps with a reason pass, and a gap without a reason fails", () => {
+  const gap = hour({ state: "gap", gapReason: "The platform's counts were never read." });
+  expect(reckonHours(NOW, [hour({ state: "sealed" }), gap])).toEqual({
+    sealed: 1,
+    gaps: 1,
+    waiting: 0,
+    waitingUntil: null,
+    failures: [],
+  });
+  expect(reckonHours(NOW, [hour({ state: "gap", gapReason: "" })]).failures).toEqual([
+    "zone 101 2026-11-20T10:00:00.000Z is a gap without a reason",
+  ]);
+});
+
+test("an undecided hour with events fails once it has settled, and is not yet due before", () => {
+  const waiting = hour({ storedCount: 3, looks: looks(look({ count: 3, peak: 3 })), missingCells: 1 });
+  expect(reckonHours(NOW, [waiting]).failures).toEqual([
+    "zone 101 2026-11-20T10:00:00.000Z is not decided: the platform counts more events than are stored",
+  ]);
+  const startsAt = Date.UTC(2026, 10, 20, 14);
+  const settling = hour({ startsAt, storedCount: 3 });
+  expect(reckonHours(Date.UTC(2026, 10, 20, 15, 20), [settling])).toMatchObject({ waiting: 1, failures: [] });
+  expect(reckonHours(NOW, [settling]).failures).toHaveLength(1);
+});
+
+test("an hour without events is not yet due before its second look, and fails when nothing comes of the look", () => {
+  const since = NOW - 50 * MINUTE_MS;
+  const empty = hour({ looks: looks(look({ since })) });
+  expect(reckonHours(NOW, [empty])).toEqual({
+    sealed: 0,
+    gaps: 0,
+    waiting: 1,
+    waitingUntil: since + HOUR_MS + 10 * MINUTE_MS,
+    failures: [],
+  });
+  expect(reckonHours(NOW + 20 * MINUTE_MS, [empty]).failures).toHaveLength(1);
+  // Without a search after the settle time, the hour does not wait for a second look.
+  expect(reckonHours(NOW, [hour({ looks: {} })]).failures).toHaveLength(1);
+});
+
+test("while a route shows less than before, the hours of its zone wait until its looks have agreed for an hour", () => {
+  const good = look({ count: 3, peak: 3, ids: "a" });
+  const since = NOW - 30 * MINUTE_MS;
+  const lower = look({ since, count: 2, peak: 3, ids: "b" });
+  const suspect = hour({ storedCount: 3, looks: looks(good, { list: lower }) });
+  const beside = hour({ startsAt: OLD - HOUR_MS, storedCount: 3, looks: looks(good) });
+  const other = hour({ zoneId: 102, storedCount: 3, looks: looks(good) });
+  const found = reckonHours(NOW, [suspect, beside, other]);
+  expect(found).toMatchObject({ waiting: 2, waitingUntil: since + HOUR_MS + 10 * MINUTE_MS });
+  expect(found.failures).toEqual([expect.stringMatching(/^zone 102 /)]);
+  expect(reckonHours(NOW + HOUR_MS, [suspect, beside]).failures).toHaveLength(2);
+});

@@ -1,0 +1,72 @@
+import { findContradictions } from "../../src/coverage/find-contradictions.ts";
+import { AGREE_LONG_MS, LACKING, settledAt } from "../../src/coverage/hour-proof.ts";
+import { explainOpen } from "../../src/coverage/judge-hour.ts";
+import { SETTLE_MS } from "../../src/coverage/settle.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import type { Look } from "../../src/model/look.ts";
+
+/** The proof of an hour is due this long after the last moment that it has to wait for. */
+const PROOF_MS = 10 * 60_000;
+
+export interface SoakHour extends CoveredHour {
+  readonly zoneId: number;
+  readonly gapReason: string | null;
+}
+
+interface HourReckoning {
+  readonly sealed: number;
+  readonly gaps: number;
+  /** Undecided hours that have to wait for longer than the soak, and when the last of them is due. */
+  readonly waiting: number;
+  readonly waitingUntil: number | null;
+  /** The hours that fail the soak, and why. */
+  readonly failures: readonly string[];
+}
+
+/**
+ * Sorts the hours that have ended. An undecided hour fails unless a rule makes it wait: it has just settled, it has
+ * no event and waits for its second look, or the zone waits until a route that showed more before has agreed for an
+ * hour. A gap fails if it has no reason.
+ */
+export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckoning {
+  const byZone = Map.groupBy(hours, ({ zoneId }) => zoneId);
+  const zoneDueAt = new Map([...byZone].map(([zoneId, of]) => [zoneId, dueAfterContradictions(of)]));
+  const failures: string[] = [];
+  const dueTimes: number[] = [];
+  const counts = { sealed: 0, gap: 0 };
+  for (const hour of hours) {
+    const name = `zone ${hour.zoneId} ${new Date(hour.startsAt).toISOString()}`;
+    if (hour.state !== "open") {
+      counts[hour.state]++;
+      if (hour.state === "gap" && !hour.gapReason) failures.push(`${name} is a gap without a reason`);
+      continue;
+    }
+    const dueAt = Math.max(dueAtOf(now, hour), zoneDueAt.get(hour.zoneId) ?? 0);
+    const why = explainOpen(now, hour, SETTLE_MS) ?? "nothing is lacking, but no seal was made";
+    if (dueAt > now) dueTimes.push(dueAt);
+    else failures.push(`${name} is not decided: ${why}`);
+  }
+  const waitingUntil = dueTimes.length === 0 ? null : Math.max(...dueTimes);
+  return { sealed: counts.sealed, gaps: counts.gap, waiting: dueTimes.length, waitingUntil, failures };
+}
+
+/** Returns when an undecided hour is due by its own looks; epoch ms. */
+function dueAtOf(now: number, hour: SoakHour): number {
+  const settled = settledAt(hour, SETTLE_MS);
+  const isEmpty = explainOpen(now, hour, SETTLE_MS) === LACKING.empty;
+  return (isEmpty ? Math.max(settled, agreedAt(Object.values(hour.looks))) : settled) + PROOF_MS;
+}
+
+/** Returns when looks that show less than before have agreed for long enough to be accepted; 0 when there are none. */
+function dueAfterContradictions(hours: readonly SoakHour[]): number {
+  const routes = ["list", "search", "counts"] as const;
+  const looks = routes.flatMap((route) => {
+    const lower = new Set(findContradictions(route, hours).map(({ startsAt }) => startsAt));
+    return hours.flatMap(({ startsAt, looks }) => (lower.has(startsAt) ? (looks[route] ?? []) : []));
+  });
+  return looks.length === 0 ? 0 : agreedAt(looks) + PROOF_MS;
+}
+
+function agreedAt(looks: readonly Look[]): number {
+  return Math.max(...looks.map(({ since }) => since)) + AGREE_LONG_MS;
+}
