@@ -63,18 +63,12 @@ test("archive status shows what is archived and how large it is", async () => {
   expect(shown.out).toContain(`${DAY} to ${DAY}`);
   const bytesOf = async (kind: string) => (await files()).find((file) => file.kind === kind)?.bytes;
   expect(json.waiting).not.toContainEqual(expect.objectContaining({ zoneId: ZONE }));
-  expect(json).toMatchObject({
-    folder: world.folder,
-    hotDays: 7,
-    zones: [
-      {
-        zoneId: ZONE,
-        days: 1,
-        events: EVENTS.length,
-        eventBytes: await bytesOf("events"),
-        recordBytes: await bytesOf("records"),
-      },
-    ],
+  expect(json).toMatchObject({ folder: world.folder, hotDays: 7 });
+  expect(json.zones.find(({ zoneId }: { zoneId: number }) => zoneId === ZONE)).toMatchObject({
+    days: 1,
+    events: EVENTS.length,
+    eventBytes: await bytesOf("events"),
+    recordBytes: await bytesOf("records"),
   });
 });
 

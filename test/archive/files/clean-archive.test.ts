@@ -247,7 +247,7 @@ test("a day of several parts keeps every record in the row of its event, also wh
   const rows = [0, 7, 9_007, 15_999, 16_000, 18_007, 33_000, 33_001, 36_007, 39_999];
   const [found = []] = await world.duckdb.run([
     {
-      sql: `select record from ${readFile(await fileOf(day, "records"))} where file_row_number in (${rows}) order by file_row_number`,
+      sql: `select record from ${readFile(await fileOf(day, "records"))} where file_row_number in (${rows.join(", ")}) order by file_row_number`,
     },
   ]);
   expect(
