@@ -74,33 +74,33 @@ export async function retireFiles(
   return retired.length > 0;
 }
 
-/** Returns the valid files of a zone's day. */
-export async function readDayFiles(db: Queryable, zoneId: number, day: string): Promise<ArchiveFile[]> {
-  return db
-    .select()
-    .from(archiveFiles)
-    .where(and(eq(archiveFiles.zoneId, zoneId), eq(archiveFiles.day, day), isNull(archiveFiles.retiredAt)));
-}
-
 export async function countValidFiles(db: Queryable): Promise<number> {
   return db.$count(archiveFiles, isNull(archiveFiles.retiredAt));
 }
 
-/** Returns the valid files of a day, of every zone. */
-export async function readFilesOfDay(db: Queryable, day: string): Promise<ArchiveFile[]> {
-  return db
-    .select()
-    .from(archiveFiles)
-    .where(and(eq(archiveFiles.day, day), isNull(archiveFiles.retiredAt)))
-    .orderBy(archiveFiles.zoneId, archiveFiles.kind);
+interface FileScope {
+  /** Null: every zone, as without it. */
+  readonly zoneId?: number | null;
+  readonly day?: string;
+  readonly kind?: ArchiveKind;
 }
 
-/** Returns every valid file, oldest day first. */
-export async function listValidFiles(db: Queryable): Promise<ArchiveFile[]> {
+/** Returns the valid files of a zone, a day and a kind, oldest day first. What is left out is not restricted. */
+export async function listValidFiles(
+  db: Queryable,
+  { zoneId = null, day, kind }: FileScope = {},
+): Promise<ArchiveFile[]> {
   return db
     .select()
     .from(archiveFiles)
-    .where(isNull(archiveFiles.retiredAt))
+    .where(
+      and(
+        isNull(archiveFiles.retiredAt),
+        zoneId === null ? undefined : eq(archiveFiles.zoneId, zoneId),
+        day === undefined ? undefined : eq(archiveFiles.day, day),
+        kind === undefined ? undefined : eq(archiveFiles.kind, kind),
+      ),
+    )
     .orderBy(archiveFiles.day, archiveFiles.zoneId, archiveFiles.kind);
 }
 
@@ -143,19 +143,4 @@ export async function listNamed(db: Queryable, paths: readonly string[]): Promis
     sql`select path from archive_files where path = any(${sql.param(paths)}::text[])`,
   );
   return new Set(rows.map(({ path }) => path));
-}
-
-/** Returns the valid events files of a zone, or of all zones, oldest day first: one for each archive day. */
-export async function listEventFiles(db: Queryable, zoneId: number | null): Promise<ArchiveFile[]> {
-  return db
-    .select()
-    .from(archiveFiles)
-    .where(
-      and(
-        isNull(archiveFiles.retiredAt),
-        eq(archiveFiles.kind, "events"),
-        zoneId === null ? undefined : eq(archiveFiles.zoneId, zoneId),
-      ),
-    )
-    .orderBy(archiveFiles.day, archiveFiles.zoneId);
 }

@@ -1,8 +1,8 @@
-import { createHash, randomUUID } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { LRUCache } from "lru-cache";
+import { hashFile } from "../../src/lib/hash-file.ts";
 import type { Duckdb, RunOptions } from "../duckdb/duckdb.ts";
 import { DuckdbError } from "../duckdb/duckdb-error.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
@@ -11,7 +11,6 @@ import type { ArchiveFile } from "./archived-days.ts";
 
 /** Files whose hash was found to be right in this process. */
 const MOST_CHECKED = 100_000;
-const READ_BYTES = 1_048_576;
 
 export interface ArchiveReaderOptions {
   readonly duckdb: Duckdb;
@@ -83,15 +82,10 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       options.onDamaged?.(error);
       return error;
     };
-    const hash = createHash("sha256");
-    try {
-      for await (const chunk of createReadStream(pathOf(file), { highWaterMark: READ_BYTES })) {
-        hash.update(chunk as Buffer);
-      }
-    } catch (thrown) {
-      throw fail((thrown as NodeJS.ErrnoException).code === "ENOENT" ? "is missing" : "cannot be read");
-    }
-    if (hash.digest("hex") !== file.sha256) throw fail("does not have the content that was archived");
+    const { sha256 } = await hashFile(pathOf(file)).catch((thrown: NodeJS.ErrnoException) => {
+      throw fail(thrown.code === "ENOENT" ? "is missing" : "cannot be read");
+    });
+    if (sha256 !== file.sha256) throw fail("does not have the content that was archived");
     checked.set(file.path, file.sha256);
     if (damaged.delete(file.path)) options.onWhole?.(file);
   }

@@ -6,7 +6,6 @@ import {
   listRetired,
   listValidFiles,
   markChecked,
-  readFilesOfDay,
   retireExpired,
 } from "../../db/archive/archive-files.ts";
 import { noteDamage } from "../../db/archive/damaged-files.ts";
@@ -22,7 +21,7 @@ import { toDay } from "../../src/model/horizon.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
 import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-days.ts";
 import { openArchiveFolder } from "./open-folder.ts";
-import { temporaryFolder } from "./write-day.ts";
+import { temporaryFolder } from "./work-folder.ts";
 
 /** Longer than any search and any export of a day, which may still read a file that was replaced. */
 const STILL_READ_MS = 60 * 60_000;
@@ -62,7 +61,7 @@ async function dropHotDays(
 ): Promise<void> {
   if (hotDays === null) return;
   for (const day of await listHotDays(database.db, toDay(now - hotDays * DAY_MS))) {
-    const files = await readFilesOfDay(database.db, day);
+    const files = await listValidFiles(database.db, { day });
     const damaged: { path: string; wrong: string }[] = [];
     for (const file of files) {
       const wrong = await checkFile(archive.folder, file);
@@ -95,8 +94,7 @@ async function deleteRetired({ database, archive }: CleanArchiveDeps): Promise<v
     (await listValidFiles(database.db)).map(({ zoneId, day }) => statementPath(zoneId, day)),
   );
   for (const name of retired) {
-    const [, zone, day] = /zone=(\d+)\/day=([\d-]+)/.exec(name) ?? [];
-    if (zone === undefined || day === undefined) continue;
+    const { zone, day } = placeOf(name);
     const statement = statementPath(Number(zone), day);
     if (!days.has(statement)) await rm(path.join(archive.folder, statement), { force: true });
   }
@@ -136,9 +134,15 @@ async function sweepFolder({ database, archive, log }: CleanArchiveDeps, now: nu
     ...(await listValidFiles(database.db)).map(({ zoneId, day }) => `${zoneId} ${day}`),
   ]);
   for (const name of unnamed) {
-    const [, zone, day] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
+    const { zone, day } = placeOf(name);
     if (!(await isOld(path.join(folder, name)))) continue;
-    if (safe.has(day ?? "") || safe.has(`${zone} ${day}`)) await rm(path.join(folder, name), { force: true });
+    if (safe.has(day) || safe.has(`${zone} ${day}`)) await rm(path.join(folder, name), { force: true });
     else log.warn({ path: name }, "archive file without manifest row");
   }
+}
+
+/** Returns the zone and the day that the folders of a file name; '' for a name that no archive file has. */
+function placeOf(name: string): { zone: string; day: string } {
+  const [, zone = "", day = ""] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
+  return { zone, day };
 }

@@ -17,9 +17,10 @@ import {
   countHours,
   countRules,
   statementPath,
+  toStatedFile,
   writeStatement,
 } from "../../src/archive/files/day-statement.ts";
-import { hashFile } from "../../src/archive/files/file-hash.ts";
+import { hashFile } from "../../src/lib/hash-file.ts";
 import { publishFile, replaceFile } from "../../src/lib/publish-file.ts";
 import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "../../src/model/archive-layout.ts";
 
@@ -57,14 +58,7 @@ export async function publishDay(
   const statement = writeStatement({
     zoneId,
     day,
-    files: files.map(({ kind, path, sha256, bytes, rows, sum }) => ({
-      kind,
-      path,
-      sha256,
-      bytes,
-      rows,
-      sum: String(sum),
-    })),
+    files: files.map(toStatedFile),
     eventsPerHour: countHours(sums),
     eventsPerRule: countRules(sums),
     records: recordSum.records,

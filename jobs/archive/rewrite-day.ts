@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { enterFiles, readDayFiles } from "../../db/archive/archive-files.ts";
+import { enterFiles, listValidFiles } from "../../db/archive/archive-files.ts";
 import { lockArchiveDay } from "../../db/archive/day-lock.ts";
 import type { ZoneDay } from "../../db/archive/day-source.ts";
 import {
@@ -18,7 +18,7 @@ import { statementPath } from "../../src/archive/files/day-statement.ts";
 import { eraseRecord } from "../../src/privacy/erase-record.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
-import { temporaryFolder } from "./write-day.ts";
+import { inWorkFolder } from "./work-folder.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
 
 export interface RewriteDayDeps {
@@ -53,16 +53,9 @@ export async function rewriteDay(
   zoneDay: ZoneDay,
   change: DayChange,
 ): Promise<Rewritten> {
-  const { folder } = deps.archive;
-  await mkdir(temporaryFolder(folder), { recursive: true });
-  return inTransaction(deps.database, async ({ tx }) => {
-    const work = await mkdtemp(path.join(temporaryFolder(folder), `${zoneDay.zoneId}-${zoneDay.day}-`));
-    try {
-      return await rewriteLocked(deps, tx, { zoneDay, change, work });
-    } finally {
-      await rm(work, { recursive: true, force: true });
-    }
-  });
+  return inTransaction(deps.database, ({ tx }) =>
+    inWorkFolder(deps.archive.folder, zoneDay, (work) => rewriteLocked(deps, tx, { zoneDay, change, work })),
+  );
 }
 
 async function rewriteLocked(
@@ -74,7 +67,7 @@ async function rewriteLocked(
   const { zoneId, day } = zoneDay;
   await tx.execute("set local idle_in_transaction_session_timeout = 0");
   await lockArchiveDay(tx, day);
-  const files = await readDayFiles(tx, zoneId, day);
+  const files = await listValidFiles(tx, { zoneId, day });
   const pathOf = (kind: string) => {
     const found = files.find((file) => file.kind === kind);
     return found === undefined ? null : path.join(folder, found.path);

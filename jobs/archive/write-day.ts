@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import path from "node:path";
-import { enterFiles, type NewArchiveFile, readDayFiles } from "../../db/archive/archive-files.ts";
+import { enterFiles, listValidFiles, type NewArchiveFile } from "../../db/archive/archive-files.ts";
 import { readHourCounts, recountHours } from "../../db/archive/day-evidence.ts";
 import {
   sumEventsFile,
@@ -18,6 +18,7 @@ import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-e
 import { compareSums, type DifferingSum } from "../../src/archive/files/compare-sums.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
 import { publishDay } from "./publish-day.ts";
+import { inWorkFolder } from "./work-folder.ts";
 
 /** The steps of writing a day, for tests that end the process at each of them. */
 export type WriteStep = "locked" | "copied" | "written" | "verified" | "published" | "entered";
@@ -40,26 +41,15 @@ export type WrittenDay =
   /** The zone's day is already archived, or Postgres has no partition for it. */
   | { readonly outcome: "nothing-to-do" };
 
-/** The folder for files that are being written. Everything in it may be deleted when nothing writes. */
-export function temporaryFolder(folder: string): string {
-  return path.join(folder, "tmp");
-}
-
 /**
  * Writes one zone's day into the archive: files under temporary names, verified against Postgres, renamed, and entered into
  * the manifest in the transaction that kept the day from changing all the while. A process that ends anywhere has changed
  * nothing but files that no manifest row names.
  */
 export async function writeDay(deps: WriteDayDeps, zoneDay: ZoneDay): Promise<WrittenDay> {
-  await mkdir(temporaryFolder(deps.folder), { recursive: true });
-  return inTransaction(deps.database, async (transaction) => {
-    const work = await mkdtemp(path.join(temporaryFolder(deps.folder), `${zoneDay.zoneId}-${zoneDay.day}-`));
-    try {
-      return await writeLocked(deps, transaction, zoneDay, work);
-    } finally {
-      await rm(work, { recursive: true, force: true });
-    }
-  });
+  return inTransaction(deps.database, (transaction) =>
+    inWorkFolder(deps.folder, zoneDay, (work) => writeLocked(deps, transaction, zoneDay, work)),
+  );
 }
 
 async function writeLocked(
@@ -70,7 +60,7 @@ async function writeLocked(
 ): Promise<WrittenDay> {
   const { tx, client } = transaction;
   const { zoneId, day } = zoneDay;
-  if (!(await lockDay(tx, day)) || (await readDayFiles(tx, zoneId, day)).length > 0)
+  if (!(await lockDay(tx, day)) || (await listValidFiles(tx, { zoneId, day })).length > 0)
     return { outcome: "nothing-to-do" };
   // An erasure that begins from now on waits for this transaction before it looks for the day's files.
   if (await hasOpenErasure(tx, zoneDay)) return { outcome: "nothing-to-do" };

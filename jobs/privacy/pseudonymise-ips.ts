@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listEventFiles, readFilesOfDay } from "../../db/archive/archive-files.ts";
+import { listValidFiles } from "../../db/archive/archive-files.ts";
 import type { Database } from "../../db/client.ts";
 import { holdLease } from "../../db/postgres/hold-lease.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
@@ -90,7 +90,7 @@ async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Pro
  */
 async function listDueDays({ db }: Database, before: number): Promise<string[]> {
   const stored = await listDays(db, "waf_events");
-  const [first] = [...stored, ...(await listEventFiles(db, null)).map(({ day }) => day)].sort();
+  const [first] = [...stored, ...(await listValidFiles(db, { kind: "events" })).map(({ day }) => day)].sort();
   const days: string[] = [];
   if (first === undefined) return days;
   for (let start = Date.parse(first); start < before; start += DAY_MS) days.push(toDay(start));
@@ -140,7 +140,7 @@ async function pseudonymiseFiles(
   { key, day }: DueDay,
 ): Promise<number> {
   let events = 0;
-  for (const { zoneId, kind } of await readFilesOfDay(database.db, day)) {
+  for (const { zoneId, kind } of await listValidFiles(database.db, { day })) {
     if (kind !== "events") continue;
     if (archive === null) throw new Error("there are archive days, but no archive folder was given");
     const rewritten = await rewriteDay(

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { createDuckdb } from "../../db/duckdb/duckdb.ts";
 import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
-import { temporaryFolder } from "../../jobs/archive/write-day.ts";
+import { temporaryFolder } from "../../jobs/archive/work-folder.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
 
 /** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */

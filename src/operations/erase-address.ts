@@ -1,5 +1,5 @@
 import path from "node:path";
-import { listEventFiles } from "../../db/archive/archive-files.ts";
+import { listValidFiles } from "../../db/archive/archive-files.ts";
 import { countFileAddresses } from "../../db/archive/rewrite-files.ts";
 import type { Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
@@ -78,7 +78,10 @@ export async function countErasable(
   }
   if (archive !== null) {
     const hot = new Set(await listDays(database.db, "waf_events"));
-    for (const { path: name, day } of await listEventFiles(database.db, asked.zoneId)) {
+    for (const { path: name, day } of await listValidFiles(database.db, {
+      kind: "events",
+      zoneId: asked.zoneId,
+    })) {
       signal.throwIfAborted();
       if (!hot.has(day) && Date.parse(day) <= asked.untilAt)
         add(await countFileAddresses(archive.duckdb, path.join(archive.folder, name), asked.untilAt));
@@ -209,7 +212,9 @@ async function eraseArchived(
   signal: AbortSignal,
 ): Promise<void> {
   const hot = new Set(await listDays(database.db, "waf_events"));
-  const days = (await listEventFiles(database.db, zoneId)).filter(({ day }) => Date.parse(day) <= untilAt);
+  const days = (await listValidFiles(database.db, { kind: "events", zoneId })).filter(
+    ({ day }) => Date.parse(day) <= untilAt,
+  );
   if (days.length > 0 && archive === null)
     throw new Error("there are archive days, but no archive folder was given");
   let events = 0;

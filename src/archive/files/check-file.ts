@@ -1,5 +1,5 @@
 import path from "node:path";
-import { hashFile } from "./file-hash.ts";
+import { hashFile } from "../../lib/hash-file.ts";
 
 interface Expected {
   readonly path: string;

@@ -16,6 +16,18 @@ const StatedFile = z.object({
 });
 export type StatedFile = z.infer<typeof StatedFile>;
 
+/** Returns what a statement says of a file of the manifest. */
+export function toStatedFile({
+  kind,
+  path,
+  sha256,
+  bytes,
+  rows,
+  sum,
+}: Omit<StatedFile, "sum"> & { readonly sum: bigint | string }): StatedFile {
+  return { kind, path, sha256, bytes, rows, sum: String(sum) };
+}
+
 /**
  * What is claimed about an archive day, beside its events file, so that the proof travels with the data: the files with
  * their hashes, the events per hour and per rule, and the evidence of every hour.
@@ -38,11 +50,11 @@ export const DayStatement = z.object({
 export type DayStatement = z.infer<typeof DayStatement>;
 
 /** Engines that read a folder ignore names that begin with an underscore. */
-const NAME = "_statement.json";
+export const STATEMENT_NAME = "_statement.json";
 
 /** Returns the path of a day's statement, relative to the archive folder. */
 export function statementPath(zoneId: number, day: string): string {
-  return `${archiveFolder("events", zoneId, day)}/${NAME}`;
+  return `${archiveFolder("events", zoneId, day)}/${STATEMENT_NAME}`;
 }
 
 interface Sums {

@@ -1,6 +1,5 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
-import { readDayFiles, retireFiles } from "../../../db/archive/archive-files.ts";
+import { listValidFiles, retireFiles } from "../../../db/archive/archive-files.ts";
 import { lockArchiveDay } from "../../../db/archive/day-lock.ts";
 import type { ZoneDay } from "../../../db/archive/day-source.ts";
 import {
@@ -14,7 +13,7 @@ import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
 import { inTransaction } from "../../../db/postgres/transaction.ts";
 import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
-import { temporaryFolder } from "../../../jobs/archive/write-day.ts";
+import { inWorkFolder } from "../../../jobs/archive/work-folder.ts";
 import { checkFile } from "../../archive/files/check-file.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
 import { packRawBlocks } from "../../model/raw-block.ts";
@@ -39,14 +38,12 @@ export async function restoreDay(
   const { zoneId, day } = zoneDay;
   const { folder, duckdb } = archive;
   await ensurePartitions(database, [day]);
-  await mkdir(temporaryFolder(folder), { recursive: true });
-  const work = await mkdtemp(path.join(temporaryFolder(folder), `${zoneId}-${day}-`));
-  try {
-    return await inTransaction(database, async ({ tx, client }) => {
+  return inWorkFolder(folder, zoneDay, (work) =>
+    inTransaction(database, async ({ tx, client }) => {
       await tx.execute("set local statement_timeout = 0");
       await tx.execute("set local idle_in_transaction_session_timeout = 0");
       await lockArchiveDay(tx, day);
-      const files = await readDayFiles(tx, zoneId, day);
+      const files = await listValidFiles(tx, { zoneId, day });
       const events = files.find(({ kind }) => kind === "events");
       if (events === undefined)
         throw new Error(`${day} is not an archive day of zone ${zoneId}; see longwatch archive status`);
@@ -78,8 +75,6 @@ export async function restoreDay(
       }
       for (const { kind } of files) await retireFiles(tx, { zoneId, day, kind });
       return { events: events.rows, records: count, wasStored };
-    });
-  } finally {
-    await rm(work, { recursive: true, force: true });
-  }
+    }),
+  );
 }

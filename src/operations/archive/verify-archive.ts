@@ -14,8 +14,10 @@ import {
   countHours,
   countRules,
   DayStatement,
+  STATEMENT_NAME,
   type StatedFile,
   statementPath,
+  toStatedFile,
 } from "../../archive/files/day-statement.ts";
 import { toError } from "../../lib/errors.ts";
 
@@ -58,7 +60,7 @@ interface ClaimedDay {
 export async function verifyFolder(verifying: Verifying): Promise<VerifiedArchive> {
   const { folder } = verifying;
   const names = (await readdir(folder, { recursive: true })).filter(
-    (name) => path.basename(name) === "_statement.json",
+    (name) => path.basename(name) === STATEMENT_NAME,
   );
   const days: ClaimedDay[] = [];
   const problems: ArchiveProblem[] = [];
@@ -120,14 +122,7 @@ function toClaimed(files: readonly ArchiveFile[]): ClaimedDay {
   return {
     zoneId: first?.zoneId ?? 0,
     day: first?.day ?? "",
-    files: files.map(({ kind, path, sha256, bytes, rows, sum }) => ({
-      kind,
-      path,
-      sha256,
-      bytes,
-      rows,
-      sum,
-    })),
+    files: files.map(toStatedFile),
     statement: null,
   };
 }

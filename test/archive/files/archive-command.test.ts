@@ -1,7 +1,7 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { readDayFiles } from "../../../db/archive/archive-files.ts";
+import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { archiveCommand } from "../../../src/cli/archive/archive.ts";
 import { eraseCommand } from "../../../src/cli/erase/erase.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
@@ -39,7 +39,7 @@ const run = (line: string) =>
     { now: NOW },
   );
 
-const files = () => readDayFiles(world.database.db, ZONE, DAY);
+const files = () => listValidFiles(world.database.db, { zoneId: ZONE, day: DAY });
 
 /** A copy of the archive folder whose events file is changed by one byte. */
 function damagedCopy(): string {
@@ -148,7 +148,9 @@ test("erase finds and empties events that are only in the archive, and counts th
 
   expect(counted.found.events).toBe(1);
   expect(erased.counts).toMatchObject({ events: 1, records: 1 });
-  const [file] = (await readDayFiles(world.database.db, 105, day)).filter(({ kind }) => kind === "events");
+  const [file] = (await listValidFiles(world.database.db, { zoneId: 105, day })).filter(
+    ({ kind }) => kind === "events",
+  );
   const events = await readEventsFile(world, path.join(world.folder, file?.path ?? ""));
   expect(events.map(({ ip, ua, url, message, ruleId }) => [ip, ua, url, message, ruleId])).toEqual([
     ["erased", "", "", "", "942100"],

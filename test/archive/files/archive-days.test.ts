@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { readDayFiles } from "../../../db/archive/archive-files.ts";
+import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
@@ -133,9 +133,9 @@ test.each<WriteStep>(["locked", "copied", "written", "verified", "published", "e
 
     expect(await live(step)).toBe("SIGKILL");
 
-    expect(await readDayFiles(world.database.db, zoneId, DAY)).toEqual([]);
+    expect(await listValidFiles(world.database.db, { zoneId, day: DAY })).toEqual([]);
     expect(await live("")).toBeNull();
-    const [file] = (await readDayFiles(world.database.db, zoneId, DAY)).filter(
+    const [file] = (await listValidFiles(world.database.db, { zoneId, day: DAY })).filter(
       ({ kind }) => kind === "events",
     );
     expect(await readEventsFile(world, path.join(world.folder, file?.path ?? ""))).toEqual(

@@ -1,7 +1,7 @@
 import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { enterFiles, readDayFiles } from "../../../db/archive/archive-files.ts";
+import { enterFiles, listValidFiles } from "../../../db/archive/archive-files.ts";
 import { readFile } from "../../../db/archive/day-files.ts";
 import { readColdEnd } from "../../../db/archive/hot-days.ts";
 import { readOldestRows } from "../../../db/privacy/retention.ts";
@@ -72,7 +72,9 @@ const partitionsOf = async (day: string) =>
   (await partitions()).filter((name) => name.endsWith(day.replaceAll("-", "")));
 
 const fileOf = async (day: string, kind: string) => {
-  const file = (await readDayFiles(world.database.db, ZONE, day)).find((one) => one.kind === kind);
+  const file = (await listValidFiles(world.database.db, { zoneId: ZONE, day })).find(
+    (one) => one.kind === kind,
+  );
   return path.join(world.folder, file?.path ?? "");
 };
 
@@ -281,7 +283,9 @@ test("pseudonyms replace addresses in the events file and leave the records file
 
 test("a file that becomes valid again keeps its row and is not deleted", async () => {
   const { day } = await archiveDay();
-  const [file] = (await readDayFiles(world.database.db, ZONE, day)).filter(({ kind }) => kind === "events");
+  const [file] = (await listValidFiles(world.database.db, { zoneId: ZONE, day })).filter(
+    ({ kind }) => kind === "events",
+  );
   if (file === undefined) throw new Error("no file");
   const again = {
     ...file,
@@ -298,5 +302,5 @@ test("a file that becomes valid again keeps its row and is not deleted", async (
   await clean();
 
   expect(existsSync(path.join(world.folder, file.path))).toBe(true);
-  expect(await readDayFiles(world.database.db, ZONE, day)).toHaveLength(2);
+  expect(await listValidFiles(world.database.db, { zoneId: ZONE, day })).toHaveLength(2);
 });

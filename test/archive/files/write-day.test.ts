@@ -3,9 +3,9 @@ import path from "node:path";
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { beforeAll, expect, test } from "vitest";
-import { readDayFiles } from "../../../db/archive/archive-files.ts";
+import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { type WrittenDay, writeDay } from "../../../jobs/archive/write-day.ts";
-import { hashFile } from "../../../src/archive/files/file-hash.ts";
+import { hashFile } from "../../../src/lib/hash-file.ts";
 import {
   type ArchiveWorld,
   DAY,
@@ -90,7 +90,7 @@ test("an independent reader of Parquet finds the same rows and types", async () 
 });
 
 test("the manifest and the statement describe the files that exist, and nothing else is left in the folder", async () => {
-  const entered = await readDayFiles(world.database.db, ZONE, DAY);
+  const entered = await listValidFiles(world.database.db, { zoneId: ZONE, day: DAY });
   const statement = JSON.parse(
     readFileSync(path.join(world.folder, `events/zone=101/day=${DAY}/_statement.json`), "utf8"),
   );

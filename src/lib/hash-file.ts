@@ -7,6 +7,7 @@ export interface FileHash {
   readonly bytes: number;
 }
 
+/** Reads a file once and returns its hash and size. @throws the error of the file system, or the signal's reason. */
 export async function hashFile(file: string, signal?: AbortSignal): Promise<FileHash> {
   const hash = createHash("sha256");
   let bytes = 0;
