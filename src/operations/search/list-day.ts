@@ -1,5 +1,7 @@
 import { readDayPage } from "../../../db/archive/archive-list.ts";
 import { readArchivedDays } from "../../../db/archive/archived-days.ts";
+import { runCancellable } from "../../../db/postgres/cancellable.ts";
+import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
 import { countUpTo } from "../../archive/sql/find-rows.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import type { SearchDeps } from "./search-deps.ts";
@@ -24,11 +26,16 @@ export async function listDay(
   signal: AbortSignal,
 ): Promise<FoundEvent[]> {
   const window = { from, to: from + DAY_MS };
-  const [day] = await readArchivedDays(archive.db, zoneId, window);
-  if (day === undefined) {
-    const events = await readDayPage(archive.db, zoneId, { ...window, after, limit });
-    return events.map((event) => ({ ...event, archived: null }));
-  }
+  const found = await runCancellable(archive, signal, (database) =>
+    inSearchTransaction(database, async (tx) => {
+      const [day] = await readArchivedDays(tx, zoneId, window);
+      return day === undefined
+        ? { events: await readDayPage(tx, zoneId, { ...window, after, limit }) }
+        : { day };
+    }),
+  );
+  if ("events" in found) return found.events.map((event) => ({ ...event, archived: null }));
+  const { day } = found;
   const first = after === null ? 0 : await skipTo(files, day.events, after, signal);
   const count = Math.min(limit, day.rows - first);
   return count <= 0 ? [] : readArchivedRows(files, [{ day, rows: { first, count } }], signal);
