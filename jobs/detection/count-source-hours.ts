@@ -56,9 +56,12 @@ export async function countSourceHours(
   }
   const isKnown = new Set(known);
   const stale = hours.filter(({ hour, isStale }) => isStale && isKnown.has(hour));
+  // What is usual on a day depends on the days before it, so it is read again after the last counted hour of a day.
   let usual = await readUsual(db, zoneId, nowHour);
-  for (const one of stale.slice(0, HOURS_PER_TICK)) {
-    await countSourceHour(database, zoneId, one, usual);
+  for (const ofDay of Map.groupBy(stale.slice(0, HOURS_PER_TICK), ({ hour }) =>
+    Math.floor(hour / 24),
+  ).values()) {
+    for (const one of ofDay) await countSourceHour(database, zoneId, one, usual);
     usual = await readUsual(db, zoneId, nowHour);
   }
   if (stale.length > 0) hours = await readSourceHours(db, zoneId, fromHour);

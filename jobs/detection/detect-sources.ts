@@ -146,14 +146,10 @@ async function judgeZone(
   const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);
   const nowHour = Math.floor((through - 1) / 60);
   const row = tick.open.get(zoneId);
-  const rest = kept.get(zoneId);
   const fingerprint = [nowHour, view.fingerprint, ...attackHours].join();
-  if (
-    rest !== undefined &&
-    (rest.fingerprint !== fingerprint || hasLateEvents(rest, tick.totals.get(zoneId)))
-  )
+  let one = kept.get(zoneId);
+  if (one?.fingerprint !== fingerprint || hasLateEvents(one, tick.totals.get(zoneId))) {
     kept.delete(zoneId);
-  if (!kept.has(zoneId)) {
     const counted = await countSourceHours(database, zoneId, { nowHour, isUnknownHour: view.isUnknownHour });
     if (!counted.isComplete) return false;
     const isCounted = new Set(counted.hours.map(({ hour }) => hour));
@@ -161,39 +157,28 @@ async function judgeZone(
       attackHours.has(hour) || view.isUnknownHour(hour) || !isCounted.has(hour);
     const next = span.firstTested - LONGEST_WINDOW + 1;
     const watch = createSourceWatch({ isUnknownHour }, toMemory(counted, row, next));
-    kept.set(zoneId, { watch, fingerprint, next, taken: new Map() });
+    one = { watch, fingerprint, next, taken: new Map() };
+    kept.set(zoneId, one);
   }
-  const one = kept.get(zoneId) as KeptWatch;
   const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
   const judged = row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS);
   const judgeFrom = Math.max(span.firstTested, judged);
   const ended = await follow(database, zoneId, one, { through, judgeFrom });
-  let stored = row;
-  let hasChanged = false;
-  for (const episode of ended) {
-    const { closedAt } = episode;
-    hasChanged =
-      (await storeEpisode(database, zoneId, {
-        isShadow: tick.isShadow,
-        row: stored,
-        episode,
-        through,
-        closedAt,
-      })) || hasChanged;
-    stored = undefined;
-  }
-  // A spike without an episode is over: a restart after a long pause has judged the quiet minutes anew.
-  const episode = one.watch.episode() ?? (stored === undefined ? null : toSourceEpisode(stored));
-  if (episode === null) return hasChanged;
-  const isOver = one.watch.episode() === null;
-  const storing = {
-    isShadow: tick.isShadow,
-    row: stored,
+  const episodes: { episode: SourceEpisode; closedAt: number | null }[] = ended.map((episode) => ({
     episode,
-    through,
-    closedAt: isOver ? through : null,
-  };
-  return (await storeEpisode(database, zoneId, storing)) || hasChanged;
+    closedAt: episode.closedAt,
+  }));
+  const running = one.watch.episode();
+  // A spike without an episode is over: a restart after a long pause has judged the quiet minutes anew.
+  const last = running ?? (row === undefined || ended.length > 0 ? null : toSourceEpisode(row));
+  if (last !== null) episodes.push({ episode: last, closedAt: running === null ? through : null });
+  let hasChanged = false;
+  // The spike of the row is the first of them.
+  for (const [index, each] of episodes.entries()) {
+    const storing = { isShadow: tick.isShadow, row: index === 0 ? row : undefined, through, ...each };
+    hasChanged = (await storeEpisode(database, zoneId, storing)) || hasChanged;
+  }
+  return hasChanged;
 }
 
 /** Returns the end of the judgeable minutes of the tick that follow one another; null if there is none. */
@@ -271,11 +256,11 @@ async function storeEpisode(
   const { db } = database;
   const times = { judgedThrough: closedAt ?? through, closedAt };
   const before = row === undefined ? null : toSourceEpisode(row);
-  const isStronger = before === null || strongestOf(episode).score > strongestOf(before).score;
+  const strongest = strongestOf(episode);
+  const isStronger = before === null || strongest.score > strongestOf(before).score;
   if (row?.sources != null && !isStronger) {
     return updateSpike(db, row.id, toSourceRow(episode, row.sources, times));
   }
-  const strongest = strongestOf(episode);
   const found = collectSourceEvidence(strongest, {
     hour: await readAll(database, zoneId, through - LONGEST_WINDOW, through),
     yesterday: await readAll(
