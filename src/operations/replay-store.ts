@@ -17,10 +17,10 @@ export interface StoredReplay {
   readonly zoneId: number;
   readonly ruleId: string | undefined;
   readonly days: number;
-  readonly z: number;
-  readonly floor: number;
   readonly nowMs: number;
 }
+
+type Sensitivity = Pick<SpikePolicy, "z" | "floor">;
 
 /** What the detector knows of rules beside their counts. */
 type SeriesPolicy = Pick<SpikePolicy, "isUnknownHour" | "prior">;
@@ -61,9 +61,15 @@ export async function readSeriesPolicies(
   );
 }
 
-/** Replays the stored minutes of a zone's rules with the rules of the service. */
-export async function replayStore(db: Queryable, asked: StoredReplay): Promise<BacktestReport> {
-  const { zoneId, ruleId, days, z, floor, nowMs } = asked;
+/**
+ * Replays the stored minutes of a zone's rules with the rules of the service, read once for all settings. Returns a report
+ * for each of the settings.
+ */
+export async function replayStore(
+  db: Queryable,
+  { zoneId, ruleId, days, nowMs }: StoredReplay,
+  [first, ...others]: readonly [Sensitivity, ...Sensitivity[]],
+): Promise<[BacktestReport, ...BacktestReport[]]> {
   const endMinute = Math.floor(nowMs / MINUTE_MS);
   const startMinute = endMinute - days * 1_440;
   const toMs = endMinute * MINUTE_MS;
@@ -76,10 +82,13 @@ export async function replayStore(db: Queryable, asked: StoredReplay): Promise<B
   const nameOf = (rule: string) => `${zoneId}/${rule}`;
   const named = new Map([...policies].map(([rule, policy]) => [nameOf(rule), policy]));
   const policyOf = (series: string) => named.get(series) ?? {};
-  const backtest = createBacktest({ z, floor, policyOf, startMinute, endMinute });
+  const open = (settings: Sensitivity) => createBacktest({ ...settings, policyOf, startMinute, endMinute });
+  const backtest = open(first);
+  const compared = others.map(open);
   for (const rule of rules) {
     const counts = await readReplayCounts(db, { zoneId, ruleId: rule }, { fromMs, toMs });
-    for (const { minute, count } of counts) backtest.take(nameOf(rule), minute, count);
+    for (const one of [backtest, ...compared])
+      for (const { minute, count } of counts) one.take(nameOf(rule), minute, count);
   }
-  return backtest.report();
+  return [backtest.report(), ...compared.map((one) => one.report())];
 }

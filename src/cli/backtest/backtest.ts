@@ -63,7 +63,7 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
         const report =
           source.kind === "file"
             ? await replayFile(source.path, { ...policy, ...source }, io.stderr)
-            : await replay(readConfig(), { ...source, ...policy, nowMs: now });
+            : await replay(readConfig(), { ...source, nowMs: now }, policy);
         if (flags.alerts !== undefined) await writeAlertMinutes(flags.alerts, report.alerts);
         if (flags.json === true) await writeJson(io.stdout, toReportJson(report, policy));
         else await writeOut(io.stdout, describeReport(report, policy));
@@ -71,10 +71,15 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
     );
 }
 
-function replay(config: Config, asked: StoredReplay): Promise<BacktestReport> {
+function replay(
+  config: Config,
+  asked: StoredReplay,
+  policy: { z: number; floor: number },
+): Promise<BacktestReport> {
   return withStore(config, async ({ db }) => {
     await requireZones(db, config, [asked.zoneId]);
     if (asked.ruleId !== undefined) await requireRule(db, asked.zoneId, asked.ruleId);
-    return replayStore(db, asked);
+    const [report] = await replayStore(db, asked, [policy]);
+    return report;
   });
 }

@@ -203,9 +203,14 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
       const nowMs = clock();
       const inForce = sensitivityOf(service.alerting().detection, zone, rule);
       const wanted = { z: asked.z ?? inForce.z, floor: asked.floor ?? inForce.floor };
-      const replay = async (settings: typeof wanted): Promise<z.infer<typeof Replayed>> => {
-        const asked = { zoneId: zone, ruleId: rule, days: Math.floor(days), nowMs, ...settings };
-        const { alerts } = await replayStore(archive, asked);
+      const isSame = wanted.z === inForce.z && wanted.floor === inForce.floor;
+      const replayed = { zoneId: zone, ruleId: rule, days: Math.floor(days), nowMs };
+      const [before, after = before] = await replayStore(
+        archive,
+        replayed,
+        isSame ? [inForce] : [inForce, wanted],
+      );
+      const show = (settings: typeof wanted, { alerts }: typeof before): z.infer<typeof Replayed> => {
         const shown = alerts.map(({ fromMinute, toMinute, isOpen, episode }) => ({
           from: toIso(fromMinute * 60_000),
           to: toIso(toMinute * 60_000),
@@ -217,13 +222,11 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
         }));
         return { settings, alerts: shown };
       };
-      const before = await replay(inForce);
-      const isSame = wanted.z === inForce.z && wanted.floor === inForce.floor;
       return {
         from: toIso(nowMs - Math.floor(days) * DAY_MS),
         to: toIso(nowMs),
-        before,
-        after: isSame ? before : await replay(wanted),
+        before: show(inForce, before),
+        after: show(wanted, after),
         yaml: toYaml(zone, rule, wanted),
       };
     },
