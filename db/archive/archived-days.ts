@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
-import { DAY_MS } from "../../src/lib/units.ts";
+import { clampTime, DAY_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 
@@ -26,10 +27,7 @@ export async function readArchivedDays(
   zoneId: number,
   { from, to }: Span,
 ): Promise<ArchivedDay[]> {
-  const last = 253_402_300_799_999;
-  const [first, end] = [Math.max(from, 0), Math.min(to, last)].map((ms) =>
-    new Date(ms).toISOString().slice(0, 10),
-  );
+  const [first, end] = [from, to].map((ms) => toDay(clampTime(ms)));
   const found = await tx.execute<{
     day: string;
     path: string;

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { DAY_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { ruleSnapshots } from "../schema/rule-snapshots.ts";
@@ -7,10 +8,6 @@ import type { SeriesKey } from "./spikes.ts";
 
 /** The platform serves 28 days. A few more are kept, so that days that it no longer serves can still be compared. */
 const KEPT_DAYS = 35;
-
-function dayOf(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 10);
-}
 
 /**
  * Returns the rules with events since `sinceMs` whose metrics are due to be fetched. Rules that were never fetched
@@ -79,7 +76,7 @@ export async function storeSnapshot(tx: Queryable, snapshot: Snapshot): Promise<
         },
       });
   await tx.execute(sql`delete from rule_metrics
-    where zone_id = ${zoneId} and rule_id = ${ruleId} and day < ${dayOf(askedAtMs - KEPT_DAYS * DAY_MS)}::date`);
+    where zone_id = ${zoneId} and rule_id = ${ruleId} and day < ${toDay(askedAtMs - KEPT_DAYS * DAY_MS)}::date`);
   return true;
 }
 

@@ -1,4 +1,6 @@
 import { sql } from "drizzle-orm";
+import { HOUR_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
 export interface SourceHour {
@@ -81,12 +83,11 @@ export async function forgetSourceDays(
   zoneId: number,
   { address, from, to }: { address: string; from: Date; to: Date },
 ): Promise<void> {
-  const toDay = (at: Date) => at.toISOString().slice(0, 10);
   await tx.execute(sql`
     delete from source_usual where zone_id = ${zoneId} and address = ${address}
-      and day between ${toDay(from)}::date and ${toDay(to)}::date`);
+      and day between ${toDay(from.getTime())}::date and ${toDay(to.getTime())}::date`);
 }
 
 function dayOf(hour: number): string {
-  return new Date(hour * 3_600_000).toISOString().slice(0, 10);
+  return toDay(hour * HOUR_MS);
 }

@@ -1,6 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
-import { DAY_MS } from "../../src/lib/units.ts";
 import type { EventKey } from "../../src/model/event-key.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 
@@ -56,7 +56,7 @@ async function findBlocks(tx: Queryable, zoneId: number, day: string, events: re
 function groupByDay(events: readonly EventKey[]): Map<string, EventKey[]> {
   const days = new Map<string, EventKey[]>();
   for (const event of events) {
-    const day = new Date(event.occurredAt - (event.occurredAt % DAY_MS)).toISOString().slice(0, 10);
+    const day = toDay(event.occurredAt);
     const known = days.get(day);
     if (known === undefined) days.set(day, [event]);
     else known.push(event);

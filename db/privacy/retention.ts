@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
@@ -25,20 +26,19 @@ export async function deleteExpired(
 ): Promise<number> {
   const sourcesFrom = now - SOURCE_DAYS_MS;
   const rollUps = new Date(rollUpsFrom);
-  const day = (at: number) => new Date(at).toISOString().slice(0, 10);
   let deleted = 0;
   for (const [table, isExpired] of [
     ["quarantined_entries", sql`received_at < ${new Date(rawFrom)}`],
     ["held_events", sql`held_at < ${new Date(rawFrom)}`],
     ["held_blocks", sql`held_at < ${new Date(rawFrom)}`],
-    ["pseudonymised_days", sql`day < ${day(eventsFrom)}::date`],
-    ["pages", sql`day < ${day(eventsFrom)}::date`],
-    ["ingest_cursors", sql`day < ${day(eventsFrom)}::date`],
+    ["pseudonymised_days", sql`day < ${toDay(eventsFrom)}::date`],
+    ["pages", sql`day < ${toDay(eventsFrom)}::date`],
+    ["ingest_cursors", sql`day < ${toDay(eventsFrom)}::date`],
     ["rule_buckets", sql`starts_at < ${rollUps}`],
     ["rule_peaks", sql`starts_at < ${rollUps}`],
     ["source_hours", sql`starts_at < ${new Date(sourcesFrom)}`],
-    ["source_usual", sql`day < ${day(Math.max(sourcesFrom, addressesFrom))}::date`],
-    ["rule_metrics", sql`day < ${day(rollUpsFrom)}::date`],
+    ["source_usual", sql`day < ${toDay(Math.max(sourcesFrom, addressesFrom))}::date`],
+    ["rule_metrics", sql`day < ${toDay(rollUpsFrom)}::date`],
     ["alerts", sql`state = 'resolved' and resolved_at < ${rollUps}`],
     ["advice", sql`asked_at < ${rollUps}`],
     [

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS, LAST_MS } from "../../src/lib/units.ts";
 import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 import { toCondition } from "./search-condition.ts";
@@ -76,6 +76,3 @@ export async function countEvents(
   }
   return counts;
 }
-
-/** The end of the year 9999. */
-const LAST_MS = 253_402_300_799_999;

@@ -1,19 +1,12 @@
 import { type SQL, sql } from "drizzle-orm";
+import { formatIso } from "../../src/lib/format.ts";
 import { SEARCH_COLUMNS, type SearchColumn } from "../../src/model/search-columns.ts";
 import type { Span } from "../../src/model/span.ts";
 import type { EventQuery, SearchClause, SearchTest } from "./search-query.ts";
 
-/** The end of the year 9999: later times are not what Postgres and JavaScript both can hold. */
-const LAST_MS = 253_402_300_799_999;
-
-/** A moment as a parameter. */
+/** Returns a moment as a parameter. A time outside 1970 to 9999, when nothing is stored, becomes the nearer end. */
 export function toMoment(ms: number): SQL {
-  return sql`${momentOf(ms)}::timestamptz`;
-}
-
-/** As Postgres reads it. Times that nothing can be stored at are brought to the nearest that can. */
-function momentOf(ms: number): string {
-  return new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString();
+  return sql`${formatIso(ms)}::timestamptz`;
 }
 
 /**

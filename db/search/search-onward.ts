@@ -1,11 +1,9 @@
 import { sql } from "drizzle-orm";
+import { LAST_MS } from "../../src/lib/units.ts";
 import type { Queryable } from "../client.ts";
 import { and, toCondition, toMoment } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 import type { SearchClause } from "./search-query.ts";
-
-/** The year 9999. */
-const END_MS = 253_402_300_799_999;
 
 export interface OnwardQuery {
   /** Epoch ms. */
@@ -22,7 +20,7 @@ export async function searchOnward(
   zoneId: number,
   { from, clauses, after, limit }: OnwardQuery,
 ): Promise<FoundEvent[]> {
-  const condition = toCondition(zoneId, { from, to: END_MS, clauses });
+  const condition = toCondition(zoneId, { from, to: LAST_MS, clauses });
   const isAfter =
     after === null
       ? []

@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "./units.ts";
+import { clampTime, MINUTE_MS } from "./units.ts";
 
 const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -21,11 +21,9 @@ export function formatShare(share: number): string {
   return `${whole.format(share * 100)} %`;
 }
 
-const LAST_OF_9999_MS = 253_402_300_799_999;
-
 /** Formats a time as ISO 8601 in UTC with a year of four digits. A time outside 1970 to 9999 becomes the nearer end. */
 export function formatIso(atMs: number): string {
-  return new Date(Math.min(Math.max(atMs, 0), LAST_OF_9999_MS)).toISOString();
+  return new Date(clampTime(atMs)).toISOString();
 }
 
 /** Formats a duration with its two largest units: `45 s`, `23 min`, `2 h 5 min`, `3 d 4 h`. */

@@ -1,6 +1,7 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { DAY_MS } from "../lib/units.ts";
+import { toDay } from "./horizon.ts";
 import { packLogIdHashes } from "./log-id-hash.ts";
 import { sliceArray } from "./slice-entries.ts";
 
@@ -116,7 +117,7 @@ async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
     lastAt = Math.max(lastAt, occurredAt);
   }
   return {
-    day: new Date(firstAt).toISOString().slice(0, 10),
+    day: toDay(firstAt),
     firstAt,
     lastAt,
     entryCount: entries.length,

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { findFreePort } from "../support/free-port.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
 const SMALL = ["--history-hours", "0.2", "--no-state"];
@@ -129,15 +129,6 @@ test("the emulator keeps serving when nobody reads its output", async () => {
   await expect.poll(ask).toBe(200);
   expect(child.exitCode).toBeNull();
 });
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 test.each(["SIGINT", "SIGTERM"] as const)(
   "it prints its address and key, serves, and ends on %s",

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { findProgram } from "./find-program.ts";
+import { findFreePort } from "./free-port.ts";
 
 /** `valkey-server` or `redis-server` from PATH, or null. */
 export function findRedisServer(): string | null {
@@ -39,7 +39,7 @@ export interface TestRedis {
  */
 export async function startTestRedis(server: string, tls?: RedisTls): Promise<TestRedis> {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-redis-"));
-  const port = await freePort();
+  const port = await findFreePort();
   let child = await launch(server, port, folder, tls);
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -84,13 +84,4 @@ async function launch(server: string, port: number, folder: string, tls?: RedisT
     });
   });
   return child;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === "string") throw new Error("no port to listen on");
-  return address.port;
 }

@@ -1,3 +1,4 @@
+import { clampTime } from "../../lib/units.ts";
 import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
 import type { Span } from "../../model/span.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
@@ -5,8 +6,6 @@ import type { LikeTest, TextTest } from "../query/text-test.ts";
 import { isWithin } from "./is-within.ts";
 import { and, bound, duck, join, or, type Piece, raw } from "./piece.ts";
 
-/** The end of the year 9999: no later time is stored. */
-const LAST_MS = 253_402_300_799_999;
 /** DuckDB's `lower` makes these an ASCII `k` and `i`. `foldCase` leaves them as they are. */
 const KELVIN = "\u212A";
 const DOTTED_I = "\u0130";
@@ -15,7 +14,7 @@ const STAND_INS = ["\uFDD0", "\uFDD1", "\uFDD2", "\uFDD3"];
 
 /** Returns the condition for events of a span. Files are ordered by time, so it decides what is read of them. */
 export function toTimeCondition({ from, to }: Span): Piece {
-  const moment = (ms: number) => raw(`to_timestamp(${Math.min(Math.max(ms, 0), LAST_MS)} / 1000.0)`);
+  const moment = (ms: number) => raw(`to_timestamp(${clampTime(ms)} / 1000.0)`);
   return duck`occurred_at >= ${moment(from)} and occurred_at < ${moment(to)}`;
 }
 

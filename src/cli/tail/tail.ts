@@ -9,6 +9,7 @@ import { readSearch } from "../../archive/query/read-search.ts";
 import { OPERATORS } from "../../archive/query/search.ts";
 import type { Config } from "../../config/config.ts";
 import { escapeText } from "../../lib/escape-text.ts";
+import { toDay } from "../../model/horizon.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJsonLine } from "../edge/write-json.ts";
@@ -93,7 +94,7 @@ function createWriter(io: StoreIo, isJson: boolean): Write {
   const paint = pickPaint(io);
   let shownDay = "";
   return async (zoneId, event) => {
-    const day = new Date(event.occurredAt).toISOString().slice(0, 10);
+    const day = toDay(event.occurredAt);
     const head = day === shownDay ? "" : `${paint("dim", `${day} UTC`)}\n`;
     shownDay = day;
     const line = describeEvent(zoneId, event, paint);

@@ -1,23 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { findProgram } from "../../../support/find-program.ts";
+import { findFreePort } from "../../../support/free-port.ts";
 
 /** The Alertmanager that is installed, under Debian's name or its own; null where there is none. */
 export function findAlertmanager(): string | null {
   return findProgram("prometheus-alertmanager", "alertmanager");
-}
-
-async function findPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function isReady(url: string): Promise<boolean> {
@@ -32,7 +23,7 @@ export async function startAlertmanager(program: string) {
   const directory = mkdtempSync(path.join(tmpdir(), "longwatch-alertmanager-"));
   const config = path.join(directory, "config.yml");
   writeFileSync(config, "route:\n  receiver: nobody\nreceivers:\n  - name: nobody\n");
-  const port = await findPort();
+  const port = await findFreePort();
   const url = `http://127.0.0.1:${port}`;
   const flags = [
     `--config.file=${config}`,
