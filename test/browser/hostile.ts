@@ -20,8 +20,11 @@ const MEANINGFUL = new Set(
 );
 const IS_TIME = /^\d{4}-\d\d-\d\dT/;
 
-/** Returns the answer with every free text replaced by hostile text, and the texts of `logs` too. */
-export function makeHostile(value: unknown, name = "", turn = { next: 0 }): unknown {
+/**
+ * Returns the answer with every free text replaced by hostile text, and the texts of `logs` too. The first text of an answer
+ * becomes the first of the hostile ones, however many members the rest of it has.
+ */
+export function makeHostile(value: unknown, name = "", turn = { next: -1 }): unknown {
   if (typeof value === "string") {
     if (MEANINGFUL.has(name) || IS_TIME.test(value)) return value;
     turn.next += 1;
