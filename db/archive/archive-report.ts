@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** What a zone has in the archive. Days are `yyyy-mm-dd`. */
+/** The days, events and bytes of a zone in the archive. Days are `yyyy-mm-dd`. */
 export interface ZoneArchive {
   readonly zoneId: number;
   readonly days: number;

@@ -133,7 +133,7 @@ export function readFile(file: string): string {
   return `read_parquet(${quote(file)}, hive_partitioning = false, file_row_number = true)`;
 }
 
-/** What an events file holds, as `sumEvents` returns it for Postgres. */
+/** Returns the counts and sums of an events file, in the form of `sumEvents` for Postgres. */
 export async function sumEventsFile(duckdb: Duckdb, file: string): Promise<EventSum[]> {
   const [rows = []] = await duckdb.run(
     [
@@ -174,7 +174,7 @@ export async function measureEventsFile(duckdb: Duckdb, file: string) {
   };
 }
 
-/** What a records file holds. */
+/** The rows, records and sum of a records file. */
 export interface RecordSum {
   readonly rows: number;
   /** Rows with a record. */

@@ -1,4 +1,4 @@
-/** What the service and the process of DuckDB send to each other. */
+/** The messages between the service and the process of DuckDB. */
 
 /** A value of a statement's parameter, `$1` and so on. Whole numbers outside of 32 bits are bound as BIGINT. */
 export type DuckdbParameter = string | number | bigint | boolean | null | readonly string[];

@@ -9,7 +9,7 @@ export type FoundApiKey = Pick<ApiKeyRow, "keyId" | "name" | "keyHash" | "roles"
   readonly isLive: boolean;
 };
 
-/** Of a key, by the clock of the database. */
+/** The condition for a valid key: neither revoked nor expired, by the clock of the database. */
 export const isLive = sql<boolean>`(${apiKeys.revokedAt} is null and (${apiKeys.expiresAt} is null or ${apiKeys.expiresAt} > now()))`;
 
 export async function findApiKey(db: Queryable, keyId: string): Promise<FoundApiKey | null> {

@@ -44,7 +44,7 @@ export const archiveFiles = pgTable(
     /** The sum that the file was verified with, over its rows; does not depend on their order. */
     sum: numeric().notNull(),
     kind: text({ enum: ["events", "records"] }).notNull(),
-    /** What is wrong with a damaged file. */
+    /** The problem of a damaged file. */
     damage: text(),
     /** Lower-case hex. */
     sha256: text().notNull(),

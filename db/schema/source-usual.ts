@@ -14,7 +14,7 @@ export const sourceUsual = pgTable(
     peak3: integer().notNull(),
     peak15: integer().notNull(),
     peak60: integer().notNull(),
-    /** As the series count it: an IPv6 network of 64 bits is one address. */
+    /** The series count an IPv6 network of 64 bits as one address. */
     address: bytewiseText().notNull(),
   },
   (t) => [primaryKey({ columns: [t.zoneId, t.day, t.address] })],

@@ -79,11 +79,11 @@ export const spikes = pgTable(
     kind: text({ enum: ["spike", "new-rule", "sources"] }).notNull(),
     /** Different addresses in the window, up to a limit; null while nothing depends on them. */
     addresses: integer(),
-    /** What decided the severity. */
+    /** The facts that decided the severity. */
     gradedBy: text({ enum: ["addresses", "score", "both"] }),
     /** Stored while sources were in shadow mode: raises no alert. */
     isShadow: boolean().notNull().default(false),
-    /** Of kind `sources`: what fires and why. */
+    /** For the kind `sources`: the series that fire, and why. */
     sources: jsonb().$type<StoredSources>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked

@@ -19,7 +19,7 @@ export const ARCHIVE_LEASE = { name: "archive", ttlMs: 60_000 };
 /** Time after the platform's retention for what arrives late or is decided late. */
 const REST_MS = HOUR_MS;
 
-/** What the archive needs to be written. */
+/** The parts with which the archive is written. */
 export interface ArchiveStore {
   /** Absolute. */
   readonly folder: string;

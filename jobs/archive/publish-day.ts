@@ -69,7 +69,7 @@ export async function publishDay(
   return files;
 }
 
-/** What an events and a records file hold; no record without a records file. */
+/** Returns the sums of an events and a records file. Without a records file there are no records. */
 export async function sumFiles(duckdb: Duckdb, events: string, records: string | null) {
   return {
     sums: await sumEventsFile(duckdb, events),

@@ -221,7 +221,7 @@ async function findOldFaults(
 
 interface Checked {
   readonly checked: readonly ComparedHour[];
-  /** What contradicts the seals of an earlier version, by hour. */
+  /** The contradictions to seals of an earlier version, by hour. */
   readonly faults: ReadonlyMap<number, string>;
   readonly upstream: CellCounts;
   readonly at: number;

@@ -25,7 +25,7 @@ export interface StoredSpike {
   /** Different addresses in the window, and what decided the severity; null or left out if it did not depend on them. */
   readonly addresses?: number | null;
   readonly gradedBy?: "addresses" | "score" | "both" | null;
-  /** Of kind `sources`. */
+  /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
   readonly evidence: {
     readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;

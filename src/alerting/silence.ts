@@ -32,7 +32,7 @@ export interface Silence {
   readonly matchers: Matchers;
 }
 
-/** What a silence is compared with. */
+/** The properties of an alert that a silence is compared with. */
 interface SilencedSubject extends AlertSubject {
   readonly severity: Severity;
   readonly traits?: SourceTraits;

@@ -3,7 +3,7 @@ import type { Scope } from "../http/keys/roles.ts";
 import type { IconName } from "./look/icons.tsx";
 
 export interface PageRoute {
-  /** As wouter reads it; the first that fits is shown. */
+  /** A pattern of wouter. The first route that fits is shown. */
   readonly path: string;
   readonly title: string;
   /** Set for pages of the navigation: the icon, and the letter after `g`. */

@@ -8,7 +8,7 @@ const SHORT_PASS_MS = 90_000;
 interface RequestedPeriods {
   readonly zones: number;
   readonly requestsPerSecond: number;
-  /** As configured. */
+  /** The configured period. */
   readonly pollEveryMs: number;
 }
 

@@ -46,7 +46,7 @@ export const alertMessage = z.object({
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
   headline: z.string(),
-  /** What was counted, if not events. */
+  /** The counted thing, if not events. */
   unit: z.enum(["rules", "addresses"]).optional(),
   /** Further facts, one line each. */
   details: z.array(z.string()).optional(),

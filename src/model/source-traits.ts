@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 
-/** What alerts can be matched by besides zone and rule. */
+/** The properties besides zone and rule by which alerts can be matched. */
 export const SOURCE_TRAITS = ["ip", "asn", "country", "ja4", "url"] as const;
 export type SourceTrait = (typeof SOURCE_TRAITS)[number];
 

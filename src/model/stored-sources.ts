@@ -21,7 +21,7 @@ const grown = z.object({
 
 const top = z.array(z.object({ value: z.string(), count: z.int() }));
 
-/** What fires in a zone's source series and why. Keys and values come from requests: hostile text. */
+/** The source series of a zone that fire, and why. Keys and values come from requests: hostile text. */
 export const storedSources = z.object({
   /** The series that fired first. */
   kind: z.enum(sourceKinds),
@@ -42,7 +42,7 @@ export const storedSources = z.object({
       since: z.int(),
     }),
   ),
-  /** What grew most, the largest first. */
+  /** The values that grew most, the largest growth first. */
   grown: z.array(grown),
   /** The rules of the strongest source's events. */
   rules: top,

@@ -22,7 +22,7 @@ export interface StoredReplay {
 
 type Sensitivity = Pick<SpikePolicy, "z" | "floor">;
 
-/** What the detector knows of rules beside their counts. */
+/** The detector's knowledge of rules beside their counts. */
 type SeriesPolicy = Pick<SpikePolicy, "isUnknownHour" | "prior">;
 
 /**

@@ -64,7 +64,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
   });
 }
 
-/** What decided the severity of a rule's spike, or what the sources of a zone have in common. */
+/** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common. */
 function describeFurther({
   sources,
   gradedBy,

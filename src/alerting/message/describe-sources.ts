@@ -9,7 +9,7 @@ const MAX_KEY_CHARS = 80;
 const round = (value: number) => number.format(value);
 const many = (count: number, one: string, more: string) => `${round(count)} ${count === 1 ? one : more}`;
 
-/** What a channel shows of a zone's sources. Hostile text of requests, cut. */
+/** The texts of a channel about a zone's sources. Hostile text of requests, cut. */
 export interface SourceText {
   /** `Many rules from one address`. */
   readonly title: string;
@@ -17,7 +17,7 @@ export interface SourceText {
   readonly finding: string;
   /** The other series, what grew most, and what limits the counts. */
   readonly details: readonly string[];
-  /** What the strongest series counts. */
+  /** The thing that the strongest series counts. */
   readonly unit: "rules" | "addresses";
 }
 

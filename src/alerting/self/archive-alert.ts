@@ -16,7 +16,7 @@ interface DamagedFile {
   readonly damagedAt: number;
 }
 
-/** What to report about damaged files of the archive; null when there is nothing. `alert` is the newest of its kind. */
+/** Returns the report about damaged files of the archive; null if there is nothing. `alert` is the newest of its kind. */
 export function assessArchive(
   nowMs: number,
   alert: AlertRecord | null,

@@ -17,7 +17,7 @@ export function quietFingerprint(zoneId: number): string {
   return digest(["self", "quiet", zoneId]);
 }
 
-/** What the database records about a zone; times in epoch ms, null if it has not happened. */
+/** The times that the database records about a zone, in epoch ms; null if it has not happened. */
 export interface PolledZone {
   readonly zoneId: number;
   readonly watchedSince: number | null;

@@ -83,7 +83,8 @@ function readFilter(reader: Reader, path: string, value: unknown, members: reado
     return [];
   }
   reader.refuseOthers(value, members, `${path}.`);
-  const { field, not } = value;
+  const { field } = value;
+  const not = members.includes("not") ? value["not"] : undefined;
   const op = OPERATORS.find((known) => known === value["op"]);
   if (!isDimension(field)) reader.wrong(`${path}.field`, field, `must be one of ${DIMENSIONS.join(", ")}`);
   if (op === undefined) {
@@ -91,7 +92,7 @@ function readFilter(reader: Reader, path: string, value: unknown, members: reado
   } else if (op === "cidr" && field !== "ip") {
     reader.wrong(`${path}.op`, op, "cidr applies to the field ip only");
   }
-  if (members.includes("not") && not !== undefined && typeof not !== "boolean")
+  if (not !== undefined && typeof not !== "boolean")
     reader.wrong(`${path}.not`, not, "must be true or false");
   const texts = readValues(reader, `${path}.value`, value["value"], op === "cidr");
   return isDimension(field) && op !== undefined

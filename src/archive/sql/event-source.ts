@@ -13,7 +13,7 @@ export interface EventSource {
 export interface OpenRows {
   /** Absolute path of a CSV file. */
   readonly path: string;
-  /** As in the file. `occurred_at` is epoch ms. No value is null. */
+  /** The columns of the file. `occurred_at` is epoch ms. No value is null. */
   readonly columns: readonly string[];
 }
 

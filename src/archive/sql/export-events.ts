@@ -54,7 +54,7 @@ function cells(prefix: string): string[] {
   return EXPORT_COLUMNS.slice(1).map((column) => `coalesce(${prefix}${column}, '')`);
 }
 
-/** As in `escape-controls.ts`: control characters but for tab, line feed and carriage return, and bidirectional controls. */
+/** Control characters except tab, line feed and carriage return, and bidirectional controls: those of `escape-controls.ts`. */
 const CONTROL = String.raw`\x{1}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}`;
 const FORMULA = String.raw`^[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]`;
 /** Very few texts match: only these are looked at character by character. */

@@ -5,7 +5,7 @@ import { inCodeUnits } from "./code-unit-order.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 
-/** What a group's context is made of. Few values each, so that their combinations are few. */
+/** The dimensions of a group's context. Each has few values, so their combinations are few. */
 const CONTEXT = ["feature", "rule_id", "asn", "country", "action"];
 
 interface FoundGroup {
@@ -16,7 +16,7 @@ interface FoundGroup {
   readonly firstSeen: number;
   readonly lastSeen: number;
   readonly context: {
-    /** Of most of the group's events; of several the first, by UTF-16 code units. */
+    /** The value of most of the group's events; of several such values the first by UTF-16 code units. */
     readonly country: string;
     readonly asn: string;
     readonly blocked: number;

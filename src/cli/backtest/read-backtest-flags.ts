@@ -17,7 +17,7 @@ export interface BacktestFlags {
   readonly json?: true;
 }
 
-/** What to replay: a file of counts or of events, or the stored counts of a zone. Minutes are numbered since the epoch. */
+/** The source of a replay: a file of counts or of events, or the stored counts of a zone. Minutes are numbered since the epoch. */
 export type BacktestSource =
   | {
       readonly kind: "file";

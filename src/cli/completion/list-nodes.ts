@@ -7,7 +7,7 @@ interface Named {
 
 /** A command, and the words that may follow it. */
 export interface CommandNode {
-  /** As it is typed after the program's name: `alerts list`. Empty for the program itself. */
+  /** The words after the program's name: `alerts list`. Empty for the program itself. */
   readonly path: string;
   /** Its subcommands, or the values of its argument if these are fixed. */
   readonly words: readonly Named[];

@@ -3,7 +3,7 @@ import type { Role, Scope } from "../../http/keys/roles.ts";
 import { call, send } from "./client.ts";
 import { ApiProblem } from "./problem.ts";
 
-/** Who is signed in: the answer of `GET /session`. */
+/** The reader: the answer of `GET /session`. */
 export interface Session {
   readonly keyName: string;
   readonly keyId: string;
@@ -57,7 +57,7 @@ export function useSession(): Session {
   return data;
 }
 
-/** What a role cannot do is not shown. */
+/** Returns whether the reader has a right. A control without its right is not shown. */
 export function useMay(scope: Scope): boolean {
   return hasScope(useSession(), scope);
 }

@@ -5,7 +5,7 @@ import { call } from "./client.ts";
 
 export type Zone = StatusAnswer["zones"][number];
 
-/** What goes on now. The header and several pages share the answer. */
+/** The current status. The header and several pages share the answer. */
 export function useStatus() {
   const { isLive } = useLive();
   return useQuery({

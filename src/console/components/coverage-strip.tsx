@@ -4,7 +4,7 @@ import classes from "./coverage-strip.module.css";
 const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
 export type HourState = (typeof HOUR_STATES)[number];
 
-/** What each state means, for a person. */
+/** The meaning of each state, in words. */
 const STATE_WORDS: Readonly<Record<HourState, string>> = {
   sealed: "sealed: proven complete",
   searched: "searched: read once, not proven yet",

@@ -8,7 +8,7 @@ import { Payload } from "./payload.tsx";
 interface Props {
   readonly field: Dimension;
   readonly value: string;
-  /** What is shown instead of the value itself. */
+  /** Shown instead of the value itself. */
   readonly children?: ReactNode;
   /** In dense rows: the buttons are shown to a mouse and the keyboard only. */
   readonly dense?: boolean;

@@ -3,7 +3,7 @@ import classes from "./panel.module.css";
 
 interface Props {
   readonly title: ReactNode;
-  /** What the numbers of the panel are about: their span, and whether they are complete. */
+  /** The span of the numbers, and whether they are complete. */
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
   /** The body touches the borders: tables and charts. */

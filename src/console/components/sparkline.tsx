@@ -2,7 +2,7 @@ interface Props {
   readonly values: readonly number[];
   readonly width?: number;
   readonly height?: number;
-  /** What the line is about, for people who do not see it. */
+  /** A description of the line for people who do not see it. */
   readonly label: string;
   readonly colour?: string;
 }

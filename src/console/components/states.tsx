@@ -10,7 +10,7 @@ interface Props<Data> {
   readonly query: UseQueryResult<Data>;
   /** The rows of the skeleton that is shown the first time. */
   readonly rows?: number;
-  /** What is asked, after "asking": `30 days of 2 zones`. */
+  /** The words after "asking": `30 days of 2 zones`. */
   readonly asking?: string;
   readonly children: (data: Data) => ReactNode;
 }

@@ -41,7 +41,7 @@ export interface TimeSeriesProps {
   readonly onWiden?: () => void;
   /** A click on a name of the legend includes it, with Alt it excludes it. */
   readonly onPick?: (id: string, kind: "is" | "not") => void;
-  /** What the chart shows, for people who do not see it. */
+  /** A description of the chart for people who do not see it. */
   readonly label: string;
 }
 

@@ -12,7 +12,7 @@ import { SearchBox } from "./search-box.tsx";
 import { SpanSelect } from "./span-select.tsx";
 import { ZoneSelect } from "./zone-select.tsx";
 
-/** What every page depends on: zone, span, live; and the search, the firing alerts and the reader. */
+/** Zone, span and live, on which every page depends; the search, the firing alerts and the reader. */
 export function Header() {
   return (
     <div className={classes["header"]}>

@@ -19,7 +19,7 @@ export interface Span {
   readonly toMs: number;
   /** The name of a span that ends now; null for a span with fixed ends. */
   readonly name: SpanName | null;
-  /** What of the address was not understood; null if nothing. */
+  /** The part of the address that was not understood; null if there is none. */
   readonly ignored: string | null;
 }
 

@@ -30,7 +30,7 @@ export interface ZoneReplay {
 interface FollowedRule {
   readonly ruleId: string;
   readonly watch: SeriesWatch;
-  /** Of the open episode. */
+  /** The values of the open episode. */
   companions: number;
   addresses: number;
   severity: Episode["severity"];

@@ -12,7 +12,7 @@ export interface Leader {
   readonly usual: number;
 }
 
-/** What a minute shows of one series, by window (3, 15, 60 minutes). */
+/** The counts of one series in a minute, by window (3, 15, 60 minutes). */
 export interface DistinctMinute {
   /** E: the largest excess over the key's usual count; 0 if no key was seen in the minute. */
   readonly excess: Int32Array;

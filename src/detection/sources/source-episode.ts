@@ -10,7 +10,7 @@ import { SOURCE_KINDS, SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 const QUIET_MINUTES = 30;
 /** The distance above its z from which one series alone is critical. */
 const CRITICAL_ABOVE_Z = 3;
-/** As many series that fire in one episode are critical. */
+/** An episode in which this many series fire is critical. */
 const CRITICAL_SERIES = 3;
 
 /** The strongest minute of one series in an episode. */

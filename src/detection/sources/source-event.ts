@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 
-/** What the source series read of an event. Hostile text; an unknown or empty value is null or ''. */
+/** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
 export interface SourceEvent {
   readonly ruleId: string | null;
   readonly ip: string | null;

@@ -8,7 +8,7 @@ const TOP = 5;
 const MAX_GROWN = 3;
 /** A value that grew by fewer events than this is not named. */
 const MIN_GROWTH = 5;
-/** What grew is compared over this many minutes with the same time yesterday. */
+/** Growth is the difference between this many minutes and the same minutes of yesterday. */
 export const COMPARED_MINUTES = 15;
 
 export interface EvidenceEvent extends MinuteEvent {

@@ -17,7 +17,7 @@ export interface PastSourceEpisode extends SourceEpisode {
   readonly closedAt: number;
 }
 
-/** What a watch knows of the time before its first minute. */
+/** The knowledge of a watch about the time before its first minute. */
 export interface SourceMemory {
   readonly histories: Readonly<Record<SourceKind, HourHistory>>;
   readonly usual: UsualRules;

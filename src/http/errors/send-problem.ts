@@ -52,7 +52,7 @@ export interface AnyError {
   readonly statusCode?: number | undefined;
   readonly code?: string;
   readonly message?: string;
-  /** Of a damaged file of the archive, `yyyy-mm-dd`. */
+  /** The day of a damaged file of the archive, `yyyy-mm-dd`. */
   readonly day?: string;
 }
 

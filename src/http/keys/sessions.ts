@@ -1,7 +1,7 @@
 import type { Secret } from "../../lib/secret.ts";
 import type { Caller } from "./caller.ts";
 
-/** Who is signed in, and until when if nothing more is asked. */
+/** The holder of a session, and when the session ends without another request. */
 export interface Session {
   readonly id: string;
   readonly expiresAt: Date;

@@ -9,7 +9,7 @@ import { REPORTS_PATH } from "./page-headers.ts";
 const MAX_BYTES = 16_384;
 const MAX_REPORTS = 20;
 const MAX_CHARS = 300;
-/** Of the log. Every report is counted. */
+/** Limit of the reports in the log. Every report is counted. */
 const QUOTA = { quota: 10, windowMs: 10 * 60_000, maxKeys: 1 };
 
 const text = z

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 
 export const REPORTS_PATH = "/csp-reports";
 
-/** What `vite.config.ts` writes where a nonce belongs. */
+/** The text that `vite.config.ts` writes in the place of a nonce. */
 const NONCE_PLACE = "__CSP_NONCE__";
 
 /**

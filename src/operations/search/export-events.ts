@@ -20,7 +20,7 @@ const OPEN_ROWS = 12_000;
 const FILE_ROWS = 131_072;
 const CHUNK_BYTES = 262_144;
 
-/** What is left of an export: the events before `to`. */
+/** The rest of an export: the events before `to`. */
 interface Rest {
   readonly to: number;
   /** The last event that was exported, if others of its day may follow. */

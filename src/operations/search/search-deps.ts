@@ -1,7 +1,7 @@
 import type { ArchiveReader } from "../../../db/archive/archive-reader.ts";
 import type { Database } from "../../../db/client.ts";
 
-/** What a search is answered from: the events in Postgres and the files of archive days. */
+/** The sources of an answer: the events in Postgres and the files of archive days. */
 export interface SearchDeps {
   readonly archive: Database;
   readonly files: ArchiveReader;

@@ -30,7 +30,7 @@ export interface FoundEvent extends ArchivedEvent {
 
 export interface FoundPage {
   readonly rows: readonly FoundEvent[];
-  /** Of all pages. */
+  /** Number of events on all pages. */
   readonly total: number;
   /** Whether files of the archive had a part in the answer. */
   readonly source: "archive" | "events";

@@ -16,7 +16,7 @@ import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
-/** What it is, since when, whether it is over, and what can be done. */
+/** The headline, the state with its time, and the buttons. */
 export function Headline({ alert }: { readonly alert: AlertDetail }) {
   const {
     id,

@@ -6,7 +6,7 @@ import { useUrlState } from "../../state/url-state.ts";
 import { useZones } from "../../state/zones.ts";
 
 export interface ExplorerScope {
-  /** What the page shows. A span that ends now ends where it was last moved to, so that rows do not move under the reader. */
+  /** The scope of the page. A span that ends now ends where it was last moved to, so that rows do not move under the reader. */
   readonly scope: EventScope;
   /** The time after the end of the scope, in which new events may be; null for a span with fixed ends. */
   readonly newer: EventScope | null;

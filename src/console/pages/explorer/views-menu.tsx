@@ -76,7 +76,7 @@ function ViewRow({ view, onOpen }: { readonly view: SavedView; readonly onOpen: 
   );
 }
 
-/** What was typed stays if the view cannot be saved. */
+/** The typed name stays if the view cannot be saved. */
 function SaveForm() {
   const save = useSaveView();
   const mayShare = useMay("act");

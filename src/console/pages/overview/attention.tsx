@@ -15,7 +15,7 @@ import classes from "./overview.module.css";
 const SHOWN = 6;
 const RANK = ["critical", "error", "warning", "info"];
 
-/** What needs a person, the worst first, each with the way to it. */
+/** Everything that needs a person, the worst first, each with its link. */
 export function Attention() {
   const { zones, chosen } = useZones();
   const alerts = useAlerts({ state: ["firing", "acknowledged"], limit: 200 }, "open");

@@ -16,9 +16,9 @@ export interface JobRuns {
 
 /** The running service as the operations pages show it. Channels are listed by name and kind; the rest of one is secret. */
 export interface ServiceView {
-  /** As the configuration file says now. */
+  /** Returns the settings of the configuration file that hold now. */
   readonly alerting: () => Alerting;
-  /** Those of this process, opened. */
+  /** The opened channels of this process. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly settings: readonly Setting[];
   readonly retention: Retention;
