@@ -18,6 +18,8 @@ export async function copyToFile(
     closeConnection(client);
     throw thrown;
   }
+  // The stream ends with the last row. The number comes in a later message, and this statement runs after that one.
+  await client.query("");
   return stream.rowCount;
 }
 
