@@ -1,26 +1,30 @@
 import { sql } from "drizzle-orm";
-import { LAST_MS } from "../../src/lib/units.ts";
+import type { EventKey } from "../../src/model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { and, toCondition, toMoment } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 import type { SearchClause } from "./search-query.ts";
 
 export interface OnwardQuery {
-  /** Epoch ms. */
+  /** Epoch ms; [from, to). */
   readonly from: number;
+  readonly to: number;
   readonly clauses: readonly SearchClause[];
-  /** The last event of the previous page. */
-  readonly after: Pick<FoundEvent, "occurredAt" | "logId"> | null;
+  /** The last event of the previous page, which lies in the span; null for the first page. */
+  readonly after: EventKey | null;
   readonly limit: number;
 }
 
-/** Returns the zone's matching events from a time on, oldest first, in the order of the primary key. */
+/**
+ * Returns the next matching events of a zone after a position, oldest first. Events of one millisecond are ordered by log
+ * id, byte by byte. A position is an event, not a count, so events that arrive before the position do not shift the page.
+ */
 export async function searchOnward(
   db: Queryable,
   zoneId: number,
-  { from, clauses, after, limit }: OnwardQuery,
+  { from, to, clauses, after, limit }: OnwardQuery,
 ): Promise<FoundEvent[]> {
-  const condition = toCondition(zoneId, { from, to: LAST_MS, clauses });
+  const condition = toCondition(zoneId, { from: after?.occurredAt ?? from, to, clauses });
   const isAfter =
     after === null
       ? []

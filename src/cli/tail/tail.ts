@@ -9,6 +9,7 @@ import { readSearch } from "../../archive/query/read-search.ts";
 import { OPERATORS } from "../../archive/query/search.ts";
 import type { Config } from "../../config/config.ts";
 import { escapeText } from "../../lib/escape-text.ts";
+import { LAST_MS } from "../../lib/units.ts";
 import { toDay } from "../../model/horizon.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
@@ -140,5 +141,5 @@ async function follow(
 
 function reader(db: Queryable, clauses: SearchPlan["clauses"]) {
   return (zoneId: number, from: number, after: FoundEvent | null) =>
-    searchOnward(db, zoneId, { from, clauses, after, limit: PAGE_SIZE });
+    searchOnward(db, zoneId, { from, to: LAST_MS, clauses, after, limit: PAGE_SIZE });
 }

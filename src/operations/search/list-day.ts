@@ -1,6 +1,6 @@
-import { readDayPage } from "../../../db/archive/archive-list.ts";
 import { readArchivedDays } from "../../../db/archive/archived-days.ts";
 import { runCancellable } from "../../../db/postgres/cancellable.ts";
+import { searchOnward } from "../../../db/search/search-onward.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
 import { countUpTo } from "../../archive/sql/find-rows.ts";
 import { DAY_MS } from "../../lib/units.ts";
@@ -30,7 +30,7 @@ export async function listDay(
     inSearchTransaction(database, async (tx) => {
       const [day] = await readArchivedDays(tx, zoneId, window);
       return day === undefined
-        ? { events: await readDayPage(tx, zoneId, { ...window, after, limit }) }
+        ? { events: await searchOnward(tx, zoneId, { ...window, clauses: [], after, limit }) }
         : { day };
     }),
   );
