@@ -70,6 +70,7 @@ interface KeptWatch {
  */
 export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
   const kept = new Map<number, KeptWatch>();
+  let isRunning = false;
   return defineJob({
     name: "detect-sources",
     queue: "derive",
@@ -77,9 +78,15 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
     attempts: 2,
     timeoutMs: 300_000,
     async run(_payload, signal) {
-      if (deps.sourceMode() === "off") return;
-      const changed = await detectSources(deps, kept, signal);
-      if (changed > 0) await deps.afterSpikes();
+      // Two ticks must not feed the same watches. The next tick judges what a skipped one has not.
+      if (isRunning || deps.sourceMode() === "off") return;
+      isRunning = true;
+      try {
+        const changed = await detectSources(deps, kept, signal);
+        if (changed > 0) await deps.afterSpikes();
+      } finally {
+        isRunning = false;
+      }
     },
   });
 }
@@ -147,8 +154,12 @@ async function judgeZone(
   const nowHour = Math.floor((through - 1) / 60);
   const row = tick.open.get(zoneId);
   const fingerprint = [nowHour, view.fingerprint, ...attackHours].join();
+  const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
+  const judged = row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS);
   let one = kept.get(zoneId);
-  if (one?.fingerprint !== fingerprint || hasLateEvents(one, tick.totals.get(zoneId))) {
+  // Another replica opened the spike, and has not judged the minutes that this watch took without the spike.
+  const isAhead = row !== undefined && one !== undefined && one.next > judged;
+  if (one?.fingerprint !== fingerprint || isAhead || hasLateEvents(one, tick.totals.get(zoneId))) {
     kept.delete(zoneId);
     const counted = await countSourceHours(database, zoneId, { nowHour, isUnknownHour: view.isUnknownHour });
     if (!counted.isComplete) return false;
@@ -156,12 +167,12 @@ async function judgeZone(
     const isUnknownHour = (hour: number) =>
       attackHours.has(hour) || view.isUnknownHour(hour) || !isCounted.has(hour);
     const next = span.firstTested - LONGEST_WINDOW + 1;
-    const watch = createSourceWatch({ isUnknownHour }, toMemory(counted, row, next));
+    const watch = createSourceWatch({ isUnknownHour }, toMemory(counted, next));
     one = { watch, fingerprint, next, taken: new Map() };
     kept.set(zoneId, one);
   }
-  const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
-  const judged = row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS);
+  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
+  one.watch.resume(row === undefined ? null : toSourceEpisode(row));
   const judgeFrom = Math.max(span.firstTested, judged);
   const ended = await follow(database, zoneId, one, { through, judgeFrom });
   const episodes: { episode: SourceEpisode; closedAt: number | null }[] = ended.map((episode) => ({
@@ -169,9 +180,7 @@ async function judgeZone(
     closedAt: episode.closedAt,
   }));
   const running = one.watch.episode();
-  // A spike without an episode is over: a restart after a long pause has judged the quiet minutes anew.
-  const last = running ?? (row === undefined || ended.length > 0 ? null : toSourceEpisode(row));
-  if (last !== null) episodes.push({ episode: last, closedAt: running === null ? through : null });
+  if (running !== null) episodes.push({ episode: running, closedAt: null });
   let hasChanged = false;
   // The spike of the row is the first of them.
   for (const [index, each] of episodes.entries()) {
@@ -194,11 +203,7 @@ function hasLateEvents({ taken, next }: KeptWatch, totals: ReadonlyMap<number, n
   return [...totals].some(([minute, total]) => minute < next && total > (taken.get(minute) ?? 0));
 }
 
-function toMemory(
-  { hours, usual, firstMinute }: CountedHours,
-  row: SpikeRow | undefined,
-  nextMinute: number,
-): SourceMemory {
+function toMemory({ hours, usual, firstMinute }: CountedHours, nextMinute: number): SourceMemory {
   const histories = SOURCE_KINDS.map((kind, place): [SourceKind, HourHistory] => {
     const history = createHourHistory();
     for (const { hour, peaks } of hours)
@@ -212,7 +217,6 @@ function toMemory(
     usual: { note: () => undefined, usualOn: usual.usualOn },
     firstMinute,
     nextMinute,
-    episode: row === undefined ? null : toSourceEpisode(row),
   };
 }
 

@@ -70,7 +70,14 @@ test("two detectors, one of them started again in the middle, store what a repla
   await world.keep(events);
   let one = world.createSourceDetector();
   const other = world.createSourceDetector();
-  const ticks = async () => void (await Promise.all([one(), other()]));
+  // At the same time, and one after the other in both orders: each reads what the other has just stored.
+  const orders = [
+    async () => void (await Promise.all([one(), other()])),
+    async () => one().then(other),
+    async () => other().then(() => one()),
+  ];
+  let turn = 0;
+  const ticks = async () => orders[turn++ % orders.length]?.();
   await world.tickThrough(ATTACK - 3, ATTACK + 8, ticks);
   one = world.createSourceDetector();
   await world.tickThrough(ATTACK + 8, ATTACK + 70, ticks);
