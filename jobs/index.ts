@@ -11,6 +11,7 @@ import type { Clock } from "../src/lib/clock.ts";
 import type { DiskSpace } from "../src/lib/disk-space.ts";
 import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
+import type { KnownSource } from "../src/model/known-source.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
@@ -79,6 +80,7 @@ export interface JobsDeps {
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
   readonly sourceMode: () => SourceMode;
+  readonly knownSources: () => readonly KnownSource[];
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;

@@ -16,6 +16,7 @@ import { useRunningEmulator } from "./cli/emulator/use-running-emulator.ts";
 import { eraseCommand } from "./cli/erase/erase.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
+import { knownCommand } from "./cli/known/known.ts";
 import { migrateCommand } from "./cli/migrate.ts";
 import { privacyCommand } from "./cli/privacy/privacy.ts";
 import { signInCommand } from "./cli/sign-in.ts";
@@ -75,6 +76,7 @@ export const program = new Command("longwatch")
   .addCommand(tailCommand(readConfig))
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
+  .addCommand(knownCommand(readConfig))
   .addCommand(channelsCommand(readServiceConfig))
   .addCommand(deliveriesCommand(readConfig))
   .addCommand(backtestCommand(readConfig))

@@ -215,6 +215,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
     sourceMode: alerting.sourceMode,
+    knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });

@@ -133,7 +133,8 @@ async function runChecks(
   const line = createProgressLine(io.stderr);
   const counts = { name: "platform counts", check: checkCounts };
   const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
-  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkSources, checkRecords];
+  const checkCounted = (one: Checked) => checkSources(one, config.alerting.detection.knownSources);
+  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkCounted, checkRecords];
   const all = ofPlatform.length + ofStore.length;
   const checks: Check[] = [];
   const checked: Checked = {
