@@ -14,10 +14,12 @@ import { edgeCommand } from "./cli/edge/edge.ts";
 import { emulatorCommand } from "./cli/emulator/emulator.ts";
 import { useRunningEmulator } from "./cli/emulator/use-running-emulator.ts";
 import { eraseCommand } from "./cli/erase/erase.ts";
+import { exportCommand } from "./cli/export/export.ts";
 import { gapsCommand } from "./cli/gaps.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
 import { migrateCommand } from "./cli/migrate.ts";
 import { privacyCommand } from "./cli/privacy/privacy.ts";
+import { searchCommand } from "./cli/search/search.ts";
 import { signInCommand } from "./cli/sign-in.ts";
 import { silencesCommand } from "./cli/silences/silences.ts";
 import { startCommand } from "./cli/start/start.ts";
@@ -73,6 +75,8 @@ export const program = new Command("longwatch")
   .commandsGroup("On call:")
   .addCommand(topCommand(readConfig))
   .addCommand(tailCommand(readConfig))
+  .addCommand(searchCommand(readConfig))
+  .addCommand(exportCommand(readConfig))
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
   .addCommand(channelsCommand(readServiceConfig))

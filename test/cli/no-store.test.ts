@@ -5,9 +5,11 @@ import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
 import { auditCommand } from "../../src/cli/audit/audit.ts";
 import { coverageCommand } from "../../src/cli/coverage/coverage.ts";
 import { deliveriesCommand } from "../../src/cli/deliveries.ts";
+import { exportCommand } from "../../src/cli/export/export.ts";
 import { gapsCommand } from "../../src/cli/gaps.ts";
 import { keysCommand } from "../../src/cli/keys/keys.ts";
 import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
+import { searchCommand } from "../../src/cli/search/search.ts";
 import { silencesCommand } from "../../src/cli/silences/silences.ts";
 import { statusCommand } from "../../src/cli/status/status.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
@@ -26,6 +28,8 @@ test.each([
   ["keys list", keysCommand, ["list"]],
   ["keys create", keysCommand, ["create", "--name", "x", "--role", "reader"]],
   ["audit list", auditCommand, ["list"]],
+  ["search", searchCommand, ["--zone", "101", "--from", "-1h"]],
+  ["export", exportCommand, ["--zone", "101", "--from", "-1h"]],
   ["privacy show", privacyCommand, ["show"]],
   ["privacy pseudonym", privacyCommand, ["pseudonym", "--ip", "203.0.113.7"]],
 ] as const)(
