@@ -7,9 +7,11 @@ import { backfillCommand } from "./cli/backfill/backfill.ts";
 import { backtestCommand } from "./cli/backtest/backtest.ts";
 import { channelsCommand } from "./cli/channels/channels.ts";
 import { completionCommand } from "./cli/completion/completion.ts";
+import { adoptServiceFile } from "./cli/config/adopt-service-file.ts";
 import { configCommand } from "./cli/config/config.ts";
 import { coverageCommand } from "./cli/coverage/coverage.ts";
 import { deliveriesCommand } from "./cli/deliveries.ts";
+import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { edgeCommand } from "./cli/edge/edge.ts";
 import { emulatorCommand } from "./cli/emulator/emulator.ts";
 import { useRunningEmulator } from "./cli/emulator/use-running-emulator.ts";
@@ -40,6 +42,12 @@ const readConfig = () => useRunningEmulator(parseConfig(process.env));
 
 const readServiceConfig = () => parseServiceConfig(process.env);
 
+/** The settings of this environment with the configuration file of the running service. */
+function examine() {
+  const { env, found } = adoptServiceFile(process.env);
+  return { config: useRunningEmulator(parseConfig(env)), configFile: found?.file ?? null, env };
+}
+
 const HELP = `
 Every command has --help with examples. Unless a command's help says otherwise, exit code 1 means a failure and 2 a mistake
 in the command line or the settings. Settings are environment variables. The settings of a service that runs on this
@@ -61,6 +69,7 @@ export const program = new Command("longwatch")
   .commandsGroup("The service:")
   .addCommand(startCommand(readServiceConfig))
   .addCommand(statusCommand(readConfig))
+  .addCommand(doctorCommand(examine))
   .addCommand(
     configCommand({
       check: readServiceConfig,

@@ -269,6 +269,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    configFile: config.file,
     settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));

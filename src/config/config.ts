@@ -79,8 +79,8 @@ export interface Config {
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
   /** Every variable as it was given. */
   readonly settings: readonly Setting[];
-  /** Whether LONGWATCH_CONFIG names a file. */
-  readonly hasFile: boolean;
+  /** The file that LONGWATCH_CONFIG names, absolute; null without one. */
+  readonly file: string | null;
   /** The settings of the file that LONGWATCH_CONFIG names, or the defaults without a file. */
   readonly alerting: Alerting;
   /**
@@ -366,7 +366,7 @@ function toConfig(
     }),
     pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
     keyDir: path.resolve(value.LONGWATCH_KEY_DIR ?? value.LONGWATCH_DATA_DIR),
-    hasFile: value.LONGWATCH_CONFIG !== undefined,
+    file: value.LONGWATCH_CONFIG === undefined ? null : path.resolve(value.LONGWATCH_CONFIG),
     channels: {
       ...toEnvironmentChannels(value),
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,

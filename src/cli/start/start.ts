@@ -108,7 +108,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     reloadNow?.();
   };
   // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
-  if (config.hasFile) process.on("SIGHUP", reload);
+  if (config.file !== null) process.on("SIGHUP", reload);
   followParent((reason) => void stop(reason), reload);
 
   try {
