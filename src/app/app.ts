@@ -52,6 +52,7 @@ import { openRequestGate } from "./open-request-gate.ts";
 import { recordPlatformHealth } from "./record-platform-health.ts";
 import { reportExcessRights } from "./report-excess-rights.ts";
 import { createOutageReports } from "./report-outages.ts";
+import { createKeyReader, rereadWhenRefused } from "./reread-key.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { watchEdge } from "./watch-edge.ts";
@@ -191,7 +192,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
   const archive = config.archive.isWritten ? openArchiveStore(config.archive.folder, stack) : null;
-  const recordHealth = recordPlatformHealth({ database, clock, log });
+  const rereadKey = createKeyReader(config, log);
+  const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
   const jobs = createJobs({
     database,
@@ -236,6 +238,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const inUse = alerting;
   const reload = () => {
     inUse.reload();
+    rereadKey();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );

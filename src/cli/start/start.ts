@@ -107,7 +107,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     isReloadDue = true;
     reloadNow?.();
   };
-  // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
+  // With nothing to read again, SIGHUP keeps its default meaning: the terminal is gone.
   if (config.file !== null) process.on("SIGHUP", reload);
   followParent((reason) => void stop(reason), reload);
 

@@ -218,7 +218,7 @@ export function toPlanned(
   silence: ApiSilence,
   zoneIds: Caller["zoneIds"],
 ): z.infer<typeof PlannedSilence> {
-  const { startsAt, expiresAt, matchers, alertIds, ...rest } = silence;
+  const { startsAt, expiresAt, matchers, alertIds, equalIds, ...rest } = silence;
   return {
     id,
     ...rest,
@@ -226,5 +226,6 @@ export function toPlanned(
     expiresAt: toIso(expiresAt),
     matchers: hideForeign(matchers, zoneIds),
     alertIds: [...alertIds],
+    equalIds: [...equalIds],
   };
 }
