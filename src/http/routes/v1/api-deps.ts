@@ -25,6 +25,7 @@ export interface ApiSilence {
   readonly reason: string;
   readonly createdBy: string;
   readonly alertIds: readonly number[];
+  readonly equalIds: readonly number[];
 }
 
 type AlertActResult =
