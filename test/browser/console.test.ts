@@ -7,6 +7,7 @@ import { makeHostile } from "./hostile.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
 import { type BrowserWorld, openWorld } from "./open-world.ts";
 import { PAGES, show } from "./pages.ts";
+import { testRulePage } from "./rule-page.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -174,7 +175,7 @@ describe.skipIf(CHROMIUM === null)(
         const json = body.startsWith("{") ? JSON.stringify(makeHostile(JSON.parse(body))) : body;
         await route.fulfill({ response: answer, body: json });
       });
-      for (const path of ["/", "/alerts?state=all", "/alerts/1"]) {
+      for (const path of ["/", "/alerts?state=all", "/alerts/1", "/rules", "/rules/101?rule=942100&z=8"]) {
         await page.goto(path);
         await settle(page);
       }
@@ -238,6 +239,8 @@ describe.skipIf(CHROMIUM === null)(
       await page.keyboard.press("Enter");
       await expect.poll(() => new URL(page.url()).pathname).toBe("/");
     });
+
+    testRulePage(open);
 
     test("a tab's title counts the alerts that fire", async () => {
       const page = await open();

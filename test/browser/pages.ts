@@ -33,6 +33,8 @@ export const PAGES: readonly ShownPage[] = [
       await page.getByText("In the last week it would have").waitFor();
     },
   },
+  { name: "rules", path: "/rules" },
+  { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },
   {
     name: "palette",
     path: "/alerts",

@@ -10,6 +10,7 @@ import { Payload } from "../../components/payload.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
 import { toUrlTime } from "../../state/span.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
@@ -33,6 +34,7 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
   } = alert;
   const zoneName = useZoneTitle();
   const link = usePageLink();
+  const ruleLink = useRuleLink();
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
   const endMs = resolvedAt === null ? Date.now() : Date.parse(resolvedAt);
@@ -105,6 +107,11 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
         {ruleId === null ? null : (
           <Button size="xs" variant="subtle" component={Link} href={link("/explorer", around)}>
             See its events
+          </Button>
+        )}
+        {zoneId === null || ruleId === null ? null : (
+          <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
+            See its rule
           </Button>
         )}
         {alert.links.map(({ title, url }) => (

@@ -1,4 +1,5 @@
 import { Button, Drawer } from "@mantine/core";
+import { Link } from "wouter";
 import { MINUTE_MS } from "../../../lib/units.ts";
 import { type EventRow, type EventScope } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
@@ -7,6 +8,7 @@ import { CopyButton } from "../../components/copy-button.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { DIMENSION_NAMES, DIMENSIONS, formatMoment, formatUtc } from "../../look/words.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
 import { shareLink } from "../../state/share-link.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
@@ -50,6 +52,7 @@ function Content({
   const { publicUrl, maskedAddresses } = useSession();
   const { narrow } = useSpan();
   const zoneName = useZoneTitle();
+  const ruleLink = useRuleLink();
   const { timestamp, fields, log, logId, zoneId } = event;
   const record = readRecord(log);
   const decoded = decodeUrl(fields.url);
@@ -82,6 +85,9 @@ function Content({
           }}
         >
           Around this event (± 5 min)
+        </Button>
+        <Button variant="default" component={Link} href={ruleLink(zoneId, fields.ruleId)}>
+          Its rule
         </Button>
       </div>
       <section>

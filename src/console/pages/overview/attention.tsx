@@ -73,7 +73,7 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
       <Severity severity={severity} />
       <div className={classes["what"]}>
         <Payload prose text={headline ?? `alert ${id}`} />
-        <span className={classes["where"]}>
+        <span className="lw-note lw-block">
           {title(zoneId)}
           {rule} {ruleTitle ?? ""}
         </span>
@@ -102,7 +102,7 @@ function ConcernRow({ kind, zoneId, text }: Concern) {
       <Severity severity="warning" />
       <div className={classes["what"]}>
         <Payload prose text={text} />
-        {zoneId === null ? null : <span className={classes["where"]}>{zoneName(zoneId)}</span>}
+        {zoneId === null ? null : <span className="lw-note lw-block">{zoneName(zoneId)}</span>}
       </div>
     </li>
   );
