@@ -39,6 +39,12 @@ export const ROUTES: readonly PageRoute[] = [
     nav: { icon: "rules", key: "r" },
     page: lazy(() => import("./pages/rules.tsx")),
   },
+  {
+    path: "/coverage",
+    title: "Coverage",
+    nav: { icon: "coverage", key: "c" },
+    page: lazy(() => import("./pages/coverage.tsx")),
+  },
   { path: "/rules/:zone", title: "Rule", page: lazy(() => import("./pages/rule.tsx")) },
   { path: "/alerts/:id", title: "Alert", page: lazy(() => import("./pages/alert.tsx")) },
 ];

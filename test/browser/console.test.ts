@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
+import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
 import { type BrowserWorld, openWorld } from "./open-world.ts";
@@ -175,7 +176,16 @@ describe.skipIf(CHROMIUM === null)(
         const json = body.startsWith("{") ? JSON.stringify(makeHostile(JSON.parse(body))) : body;
         await route.fulfill({ response: answer, body: json });
       });
-      for (const path of ["/", "/alerts?state=all", "/alerts/1", "/rules", "/rules/101?rule=942100&z=8"]) {
+      const hour = new Date(Date.now() - 5 * 3_600_000).toISOString().replace(/:.*/, ":00:00Z");
+      for (const path of [
+        "/",
+        "/alerts?state=all",
+        "/alerts/1",
+        "/rules",
+        "/rules/101?rule=942100&z=8",
+        `/coverage?hour=101/${hour}`,
+        "/coverage?span=30d",
+      ]) {
         await page.goto(path);
         await settle(page);
       }
@@ -241,6 +251,7 @@ describe.skipIf(CHROMIUM === null)(
     });
 
     testRulePage(open);
+    testCoveragePage(open, () => world);
 
     test("a tab's title counts the alerts that fire", async () => {
       const page = await open();

@@ -36,6 +36,21 @@ export const PAGES: readonly ShownPage[] = [
   { name: "rules", path: "/rules" },
   { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },
   {
+    name: "coverage",
+    path: "/coverage?span=72h",
+    act: async (page) => {
+      await page
+        .getByRole("button", { name: /sealed|searched/ })
+        .last()
+        .click();
+      await page
+        .getByText(/what the platform showed|rules? with|stored/)
+        .first()
+        .waitFor();
+      await settle(page);
+    },
+  },
+  {
     name: "palette",
     path: "/alerts",
     act: async (page) => {
