@@ -45,6 +45,12 @@ export const ROUTES: readonly PageRoute[] = [
     nav: { icon: "coverage", key: "c" },
     page: lazy(() => import("./pages/coverage.tsx")),
   },
+  {
+    path: "/operations",
+    title: "Operations",
+    nav: { icon: "operations", key: "p" },
+    page: lazy(() => import("./pages/operations.tsx")),
+  },
   { path: "/rules/:zone", title: "Rule", page: lazy(() => import("./pages/rule.tsx")) },
   { path: "/alerts/:id", title: "Alert", page: lazy(() => import("./pages/alert.tsx")) },
 ];

@@ -7,6 +7,7 @@ import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
 import { type BrowserWorld, openWorld } from "./open-world.ts";
+import { testOperationsPage } from "./operations-page.ts";
 import { PAGES, show } from "./pages.ts";
 import { testRulePage } from "./rule-page.ts";
 
@@ -185,6 +186,7 @@ describe.skipIf(CHROMIUM === null)(
         "/rules/101?rule=942100&z=8",
         `/coverage?hour=101/${hour}`,
         "/coverage?span=30d",
+        ...PAGES.flatMap(({ path }) => (path.startsWith("/operations") ? [path] : [])),
       ]) {
         await page.goto(path);
         await settle(page);
@@ -252,6 +254,19 @@ describe.skipIf(CHROMIUM === null)(
 
     testRulePage(open);
     testCoveragePage(open, () => world);
+    testOperationsPage(open, () => world);
+
+    test("an alert is marked as noise, and shows its requests with the matched text", async () => {
+      const page = await open();
+      await page.goto("/alerts/1");
+      await settle(page);
+      await page.getByRole("heading", { name: "Sample requests" }).waitFor();
+      await page.getByRole("button", { name: "Mark", exact: true }).click();
+      await page.getByText("noise", { exact: true }).click();
+      await page.getByLabel("Reason for the audit trail").fill("a load test");
+      await page.getByRole("button", { name: "Mark as noise" }).click();
+      await page.getByRole("button", { name: "Marked as noise" }).waitFor();
+    });
 
     test("a tab's title counts the alerts that fire", async () => {
       const page = await open();

@@ -50,6 +50,14 @@ export const PAGES: readonly ShownPage[] = [
       await settle(page);
     },
   },
+  { name: "operations", path: "/operations" },
+  { name: "routing", path: "/operations?tab=routing&of=101&rule=942100&severity=critical" },
+  { name: "jobs", path: "/operations?tab=jobs" },
+  { name: "keys", path: "/operations?tab=keys" },
+  { name: "sessions", path: "/operations?tab=sessions" },
+  { name: "audit", path: "/operations?tab=audit" },
+  { name: "privacy", path: "/operations?tab=privacy" },
+  { name: "settings", path: "/operations?tab=settings" },
   {
     name: "palette",
     path: "/alerts",

@@ -41,6 +41,19 @@ export function useAlertAct(id: number) {
   });
 }
 
+/** Marks an alert as attack or noise. */
+export function useMarkAlert(id: number) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ mark, note }: { readonly mark: "attack" | "noise"; readonly note: string }) =>
+      call<unknown>(`/api/v1/alerts/${id}/mark`, {
+        method: "POST",
+        body: { mark, ...(note === "" ? {} : { note }) },
+      }),
+    onSuccess: () => refreshAlerts(client),
+  });
+}
+
 export function useSilencePreview(matchers: NewSilence["matchers"]) {
   return useQuery({
     queryKey: ["silence-preview", matchers],

@@ -8,6 +8,7 @@ import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
+import { Samples } from "./alert/samples.tsx";
 import { Timeline } from "./alert/timeline.tsx";
 
 /** The story of one alert, from top to bottom. */
@@ -30,6 +31,7 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
       <Headline alert={alert} />
       <AlertCurve alert={alert} />
       <Compared context={context.data} evidence={alert.evidence} what="the alert" />
+      <Samples alert={alert} />
       {context.error === null ? null : (
         <ProblemBox thrown={context.error} onRetry={() => void context.refetch()} />
       )}

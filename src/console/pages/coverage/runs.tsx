@@ -12,11 +12,12 @@ import { useState } from "react";
 import { formatDuration } from "../../../lib/format.ts";
 import { HOUR_MS } from "../../../lib/units.ts";
 import { type CoverageRun, useCoverageRuns, useStartRun } from "../../api/coverage.ts";
-import { ApiProblem } from "../../api/problem.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
+import { mistakeOf } from "../../components/mistake-of.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
+import { PopoverForm } from "../../components/popover-form.tsx";
 import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { formatCount } from "../../look/words.ts";
@@ -175,25 +176,16 @@ function Differences({ run: { checks, backfill } }: { readonly run: CoverageRun 
 /** The span of the page is filled in. What was typed stays if the service refuses it. */
 function StartRun() {
   const [isOpen, setOpen] = useState(false);
-  return (
-    <Popover opened={isOpen} onChange={setOpen} position="bottom-end" shadow="md" trapFocus>
-      <Popover.Target>
-        <Button
-          variant="default"
-          leftSection={<Icon name="play" size={12} />}
-          onClick={() => setOpen(!isOpen)}
-        >
-          Start
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <StartForm onDone={() => setOpen(false)} />
-      </Popover.Dropdown>
-    </Popover>
-  );
+  // A form that is opened again begins with the span of the page.
+  return <StartForm key={String(isOpen)} isOpen={isOpen} onToggle={setOpen} />;
 }
 
-function StartForm({ onDone }: { readonly onDone: () => void }) {
+interface FormProps {
+  readonly isOpen: boolean;
+  readonly onToggle: (isOpen: boolean) => void;
+}
+
+function StartForm({ isOpen, onToggle }: FormProps) {
   const { all, zones } = useZones();
   const span = useSpan();
   const start = useStartRun();
@@ -202,74 +194,73 @@ function StartForm({ onDone }: { readonly onDone: () => void }) {
   const [from, setFrom] = useState(() => toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS));
   const [to, setTo] = useState(() => toUrlTime(span.toMs));
   const [ids, setIds] = useState(false);
-  const mistakeOf = (field: string) =>
-    start.error instanceof ApiProblem
-      ? (start.error.mistakes.find((one) => one.field.endsWith(field))?.rule ?? null)
-      : null;
-  const hasField = ["from", "to", "zone"].some((field) => mistakeOf(field) !== null);
+  const hasField = ["from", "to", "zone"].some((field) => mistakeOf(start.error, field) !== null);
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
+    <PopoverForm
+      word="Start"
+      button={{ leftSection: <Icon name="play" size={12} /> }}
+      position="bottom-end"
+      width={320}
+      isOpen={isOpen}
+      onToggle={onToggle}
+      onSubmit={() =>
         start.mutate(
           { kind, zone: Number(zone), from: from.trim(), to: to.trim(), ids: kind === "verify" && ids },
-          { onSuccess: onDone },
-        );
-      }}
+          { onSuccess: () => onToggle(false) },
+        )
+      }
     >
-      <Stack gap="xs" w={320} maw="calc(100vw - 48px)">
-        <SegmentedControl
+      <SegmentedControl
+        size="xs"
+        fullWidth
+        aria-label="What is started"
+        data={[
+          { value: "verify", label: "Verify" },
+          { value: "backfill", label: "Read again" },
+        ]}
+        value={kind}
+        onChange={(value) => setKind(value as Kind)}
+      />
+      <div className="lw-note">{ABOUT[kind]}</div>
+      <Select
+        size="xs"
+        label="Zone"
+        allowDeselect={false}
+        comboboxProps={{ withinPortal: false }}
+        data={all.map((one) => ({ value: String(one.id), label: zoneTitle(one) }))}
+        value={zone}
+        error={mistakeOf(start.error, "zone")}
+        onChange={(value) => setZone(value ?? "")}
+      />
+      <TextInput
+        size="xs"
+        label="From"
+        description="UTC, such as 2026-11-21T14:00:00Z"
+        required
+        value={from}
+        error={mistakeOf(start.error, "from")}
+        onChange={(event) => setFrom(event.currentTarget.value)}
+      />
+      <TextInput
+        size="xs"
+        label="To"
+        required
+        value={to}
+        error={mistakeOf(start.error, "to")}
+        onChange={(event) => setTo(event.currentTarget.value)}
+      />
+      {kind === "verify" ? (
+        <Checkbox
           size="xs"
-          fullWidth
-          aria-label="What is started"
-          data={[
-            { value: "verify", label: "Verify" },
-            { value: "backfill", label: "Read again" },
-          ]}
-          value={kind}
-          onChange={(value) => setKind(value)}
+          label="Also compare three hours event by event"
+          checked={ids}
+          onChange={(event) => setIds(event.currentTarget.checked)}
         />
-        <div className="lw-note">{ABOUT[kind]}</div>
-        <Select
-          size="xs"
-          label="Zone"
-          allowDeselect={false}
-          comboboxProps={{ withinPortal: false }}
-          data={all.map((one) => ({ value: String(one.id), label: zoneTitle(one) }))}
-          value={zone}
-          error={mistakeOf("zone")}
-          onChange={(value) => setZone(value ?? "")}
-        />
-        <TextInput
-          size="xs"
-          label="From"
-          description="UTC, such as 2026-11-21T14:00:00Z"
-          required
-          value={from}
-          error={mistakeOf("from")}
-          onChange={(event) => setFrom(event.currentTarget.value)}
-        />
-        <TextInput
-          size="xs"
-          label="To"
-          required
-          value={to}
-          error={mistakeOf("to")}
-          onChange={(event) => setTo(event.currentTarget.value)}
-        />
-        {kind === "verify" ? (
-          <Checkbox
-            size="xs"
-            label="Also compare three hours event by event"
-            checked={ids}
-            onChange={(event) => setIds(event.currentTarget.checked)}
-          />
-        ) : null}
-        {start.error === null || hasField ? null : <ProblemBox thrown={start.error} />}
-        <Button type="submit" size="xs" loading={start.isPending} disabled={zone === ""}>
-          {kind === "verify" ? "Verify" : "Read again"}
-        </Button>
-      </Stack>
-    </form>
+      ) : null}
+      {start.error === null || hasField ? null : <ProblemBox thrown={start.error} />}
+      <Button type="submit" size="xs" loading={start.isPending} disabled={zone === ""}>
+        {kind === "verify" ? "Verify" : "Read again"}
+      </Button>
+    </PopoverForm>
   );
 }

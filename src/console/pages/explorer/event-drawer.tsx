@@ -1,6 +1,7 @@
 import { Button, Drawer } from "@mantine/core";
 import { Link } from "wouter";
 import { MINUTE_MS } from "../../../lib/units.ts";
+import { decodeUrl, readRecord } from "../../api/record.ts";
 import { type EventRow, type EventScope } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -14,7 +15,6 @@ import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { toCurl } from "./copy-menu.tsx";
 import classes from "./explorer.module.css";
-import { decodeUrl, readRecord } from "./read-record.ts";
 
 const AROUND_MS = 5 * MINUTE_MS;
 
