@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 import { requestedRuns } from "../schema/requested-runs.ts";
 
 export const RUN_KINDS = ["backfill", "verify"] as const;
-export type RunKind = (typeof RUN_KINDS)[number];
+type RunKind = (typeof RUN_KINDS)[number];
 
 /** What is asked for; times in epoch ms. */
 export interface WantedRun {

@@ -12,7 +12,7 @@ const LEASE_TTL_MS = 15_000;
 const MOST_STARTS = { backfill: 100, verify: 4 };
 const REPORT_EVERY_MS = 1_000;
 
-export interface RunProgress {
+interface RunProgress {
   /** 0 to 1. */
   readonly share: number;
   readonly step: string;

@@ -14,7 +14,7 @@ interface Series {
   readonly values: readonly number[];
 }
 
-export interface Line {
+interface Line {
   readonly id: string;
   readonly label: string;
   readonly colour: string;

@@ -1,7 +1,7 @@
 import { useUrlState } from "../state/url-state.ts";
-import { HourPanel } from "./coverage/hour-panel.tsx";
-import { Runs } from "./coverage/runs.tsx";
-import { ZoomStrip } from "./coverage/zoom-strip.tsx";
+import { HourPanel } from "./coverage-page/hour-panel.tsx";
+import { Runs } from "./coverage-page/runs.tsx";
+import { ZoomStrip } from "./coverage-page/zoom-strip.tsx";
 
 const HOUR = /^(\d{1,10})\/(\d{4}-\d\d-\d\dT\d\d:00:00Z)$/;
 

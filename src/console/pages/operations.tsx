@@ -3,15 +3,15 @@ import type { ComponentType } from "react";
 import type { Scope } from "../../http/keys/roles.ts";
 import { hasScope, useSession } from "../api/session.ts";
 import { useUrlState } from "../state/url-state.ts";
-import { Audit } from "./operations/audit.tsx";
-import { Channels } from "./operations/channels.tsx";
-import { Jobs } from "./operations/jobs.tsx";
-import { Keys } from "./operations/keys.tsx";
-import classes from "./operations/operations.module.css";
-import { Privacy } from "./operations/privacy.tsx";
-import { RoutingTest } from "./operations/routing-test.tsx";
-import { Sessions } from "./operations/sessions.tsx";
-import { Settings } from "./operations/settings.tsx";
+import { Audit } from "./operations-page/audit.tsx";
+import { Channels } from "./operations-page/channels.tsx";
+import { Jobs } from "./operations-page/jobs.tsx";
+import { Keys } from "./operations-page/keys.tsx";
+import classes from "./operations-page/operations.module.css";
+import { Privacy } from "./operations-page/privacy.tsx";
+import { RoutingTest } from "./operations-page/routing-test.tsx";
+import { Sessions } from "./operations-page/sessions.tsx";
+import { Settings } from "./operations-page/settings.tsx";
 
 interface Part {
   readonly name: string;

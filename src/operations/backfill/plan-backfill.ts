@@ -7,7 +7,7 @@ import type { Span } from "../../model/span.ts";
 import { pickRoute } from "./pick-route.ts";
 
 /** How long the platform keeps events; platform API spec 8. */
-export const KEPT_MS = 72 * 3_600_000;
+const KEPT_MS = 72 * 3_600_000;
 
 export interface AskedBackfill extends Span {
   readonly zoneId: number;

@@ -31,7 +31,7 @@ export function Mark({ alert: { id } }: { readonly alert: AlertDetail }) {
         aria-label="What it was"
         data={["attack", "noise"]}
         value={mark}
-        onChange={(value) => setMark(value as MarkWord)}
+        onChange={(value) => setMark(value)}
       />
       <div className="lw-note">{ABOUT[mark]}</div>
       <TextInput

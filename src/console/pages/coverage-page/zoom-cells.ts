@@ -16,7 +16,7 @@ export function pickUnit(spanMs: number): ZoomUnit {
   return spanMs <= 130 * DAY_MS ? "day" : "month";
 }
 
-export function startOfMonth(atMs: number): number {
+function startOfMonth(atMs: number): number {
   const at = new Date(atMs);
   return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1);
 }

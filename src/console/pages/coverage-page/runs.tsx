@@ -1,13 +1,4 @@
-import {
-  Button,
-  Checkbox,
-  Popover,
-  Progress,
-  SegmentedControl,
-  Select,
-  Stack,
-  TextInput,
-} from "@mantine/core";
+import { Button, Checkbox, Progress, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { formatDuration } from "../../../lib/format.ts";
 import { HOUR_MS } from "../../../lib/units.ts";
@@ -219,7 +210,7 @@ function StartForm({ isOpen, onToggle }: FormProps) {
           { value: "backfill", label: "Read again" },
         ]}
         value={kind}
-        onChange={(value) => setKind(value as Kind)}
+        onChange={(value) => setKind(value)}
       />
       <div className="lw-note">{ABOUT[kind]}</div>
       <Select

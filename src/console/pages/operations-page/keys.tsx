@@ -189,7 +189,7 @@ function KeyForm({ isOpen, onToggle }: FormProps) {
             data={ROLES}
             value={role}
             error={mistakeOf(error, "role")}
-            onChange={(value) => setRole((value ?? "reader") as Role)}
+            onChange={(value) => setRole(value ?? "reader")}
           />
           <TextInput
             size="xs"
