@@ -37,6 +37,7 @@ import { createWalkDaysJob } from "./ingest/walk-days.ts";
 import { createEraseLeftoversJob } from "./privacy/erase-leftovers.ts";
 import { createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
 import { createManagePartitionsJob } from "./service/manage-partitions.ts";
+import { createRunRequestedJob, type ExecuteRun } from "./service/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
 
@@ -67,6 +68,8 @@ export interface JobsDeps {
   readonly digestListPage: DigestListPage;
   /** Null or left out: no day is archived. */
   readonly archive?: ArchiveStore | null;
+  /** Executes backfills and verifications that the API was asked for. Null or left out: nobody executes them here. */
+  readonly executeRun?: ExecuteRun | null;
   /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
   /** @throws {PseudonymKeyError} if this process lacks the key in use. */
@@ -95,7 +98,7 @@ export interface JobsDeps {
 
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, enqueue, heartbeat = null, archive = null } = deps;
+  const { settings, enqueue, heartbeat = null, archive = null, executeRun = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
@@ -133,6 +136,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
     ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
+    ...(executeRun === null ? [] : [createRunRequestedJob({ ...deps, executeRun })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
