@@ -4,7 +4,7 @@ import { partitionName } from "../postgres/partitions.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 
-/** A day of which Postgres holds more or less than the archive; it must not be dropped. */
+/** A day that must not be dropped: Postgres holds more or less than the archive, or records that another day needs. */
 export interface UnarchivedRows {
   readonly zoneId: number;
   readonly stored: number;
@@ -47,6 +47,8 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
       (part) => part !== null,
     );
     if (counts.length === 0) return [];
+    const needed = await readNeededBy(tx, day);
+    if (needed.length > 0) return needed;
     const { rows: differing } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
       select zone_id as "zoneId", sum(stored)::float8 as stored, max(f.rows)::float8 as archived
       from (${sql.join(counts, sql` union all `)}) s
@@ -58,6 +60,23 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
       await tx.execute(sql`drop table if exists ${sql.identifier(name ?? "")}`);
     return [];
   });
+}
+
+/**
+ * Returns the zones of which the day holds records of events that are stored under the time of another day, while that day
+ * is not archived yet.
+ */
+async function readNeededBy(tx: Queryable, day: string): Promise<UnarchivedRows[]> {
+  const { rows } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
+    select zone_id as "zoneId", count(*)::float8 as stored, null as archived from (
+      select zone_id, (kept_at at time zone 'UTC')::date as day from event_aliases
+      where other_at >= ${day}::date::timestamp at time zone 'UTC'
+        and other_at < (${day}::date + 1)::timestamp at time zone 'UTC') a
+    where day <> ${day}::date and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is not null
+      and not exists (select from archive_files f
+        where f.zone_id = a.zone_id and f.day = a.day and f.kind = 'events' and f.retired_at is null)
+    group by zone_id`);
+  return rows;
 }
 
 /**
