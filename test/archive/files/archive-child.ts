@@ -21,6 +21,7 @@ const job = createArchiveDaysJob({
   database,
   archive: { folder, duckdb },
   clock: () => Number(now),
+  zoneIds: null,
   log: silent,
   onStep: (here) => {
     if (here === step) process.kill(process.pid, "SIGKILL");

@@ -43,6 +43,7 @@ const run = (over: Partial<Parameters<typeof createArchiveDaysJob>[0]> = {}) =>
     database: world.database,
     archive: world,
     clock: () => NOW,
+    zoneIds: null,
     log: silent,
     ...over,
   }).run({} as never, new AbortController().signal);
@@ -68,7 +69,7 @@ test("a day waits for open hours, held events, stale minutes and erasures, and i
   const { pool, db } = world.database;
   await world.store(eventsOn(0), { zoneId: 202 });
   const waitingFor = async () =>
-    (await listDaysToArchive(db, "2026-11-19")).find(({ zoneId, day }) => zoneId === 202 && day === DAY)
+    (await listDaysToArchive(db, "2026-11-19", null)).find(({ zoneId, day }) => zoneId === 202 && day === DAY)
       ?.waitingFor;
   const hour = `${DAY}T05:00:00Z`;
 
@@ -97,6 +98,34 @@ test("a day waits for open hours, held events, stale minutes and erasures, and i
   expect(await waitingFor()).toBeNull();
   await run();
   expect(await archived(202)).toEqual([DAY]);
+});
+
+test("days of a removed zone are archived, and its undecided hours become gaps; a configured zone's day waits", async () => {
+  const { pool } = world.database;
+  for (const zoneId of [205, 206]) {
+    await world.store(eventsOn(0), { zoneId, isSealed: false });
+    await pool.query(
+      "insert into coverage_windows (zone_id, starts_at, state) values ($1, $2, 'open') on conflict (zone_id, starts_at) do update set state = 'open', sealed_at = null",
+      [zoneId, `${DAY}T01:00:00Z`],
+    );
+  }
+
+  await run({ zoneIds: [206] });
+
+  expect([await archived(205), await archived(206)]).toEqual([[DAY], []]);
+  const { rows } = await pool.query(
+    "select zone_id, state, gap_reason, evidence -> 'stored' ->> 'count' as stored from coverage_windows where zone_id in (205, 206) and starts_at = $1 order by 1",
+    [`${DAY}T01:00:00Z`],
+  );
+  expect(rows).toEqual([
+    {
+      zone_id: 205,
+      state: "gap",
+      gap_reason: expect.stringContaining("removed"),
+      stored: expect.any(String),
+    },
+    { zone_id: 206, state: "open", gap_reason: null, stored: null },
+  ]);
 });
 
 test("two runs at once archive a day once", async () => {
@@ -182,6 +211,7 @@ test.skipIf(disk === null)(
         database: full.database,
         archive: { folder, duckdb },
         clock: () => NOW,
+        zoneIds: null,
         log: silent,
       }).run({} as never, new AbortController().signal);
 
