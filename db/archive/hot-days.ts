@@ -1,8 +1,9 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
 import { partitionName } from "../postgres/partitions.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { lockArchiveDay } from "./day-lock.ts";
+import type { ZoneDay } from "./day-source.ts";
 
 /** A day that must not be dropped: Postgres holds more or less than the archive, or records that another day needs. */
 export interface UnarchivedRows {
@@ -62,6 +63,19 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
   });
 }
 
+/** Returns whether Postgres has events of the zone's day. The partition of a day may have other zones' events only. */
+export async function isDayStored(db: Queryable, { zoneId, day }: ZoneDay): Promise<boolean> {
+  const { rows } = await db.execute<{ found: boolean }>(
+    sql`select ${isStored(sql`${zoneId}`, sql`${day}::date`)} as found`,
+  );
+  return rows[0]?.found ?? false;
+}
+
+function isStored(zoneId: SQL, day: SQL): SQL {
+  return sql`exists (select from waf_events e where e.zone_id = ${zoneId}
+    and e.occurred_at >= (${day})::timestamp at time zone 'UTC' and e.occurred_at < (${day} + 1)::timestamp at time zone 'UTC')`;
+}
+
 /**
  * Returns the zones of which the day holds records of events that are stored under the time of another day, while that day
  * is not archived yet.
@@ -87,6 +101,6 @@ export async function readColdEnd(db: Queryable, zoneId: number): Promise<number
   const { rows } = await db.execute<{ at: number | null }>(sql`
     select (extract(epoch from (max(day) + 1)::timestamp at time zone 'UTC') * 1000)::float8 as at from archive_files
     where zone_id = ${zoneId} and kind = 'events' and retired_at is null
-      and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is null`);
+      and not ${isStored(sql`zone_id`, sql`day`)}`);
   return rows[0]?.at ?? null;
 }

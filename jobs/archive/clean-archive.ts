@@ -101,7 +101,7 @@ async function deleteRetired({ database, archive }: CleanArchiveDeps): Promise<v
 }
 
 /**
- * Removes what killed writers left: temporary files, and files that no manifest row names. A file of a day that is neither
+ * Removes what killed writers left: temporary files, also of statements, and files that no manifest row names. A file of a day that is neither
  * in the manifest nor in Postgres is left alone, because it may be the only copy: the database may have been restored from
  * an older backup.
  */
@@ -115,17 +115,15 @@ async function sweepFolder({ database, archive, log }: CleanArchiveDeps, now: nu
     const left = path.join(temporaryFolder(folder), name);
     if (name !== "spill" && (await isOld(left))) await rm(left, { recursive: true, force: true });
   }
-  const present = (
-    await Promise.all(
-      ["events", "records"].map(async (kind) =>
-        (
-          await readdir(path.join(folder, kind), { recursive: true }).catch(() => [])
-        )
-          .filter((name) => name.endsWith(".parquet"))
-          .map((name) => `${kind}/${name.split(path.sep).join("/")}`),
-      ),
-    )
-  ).flat();
+  const all: string[] = [];
+  for (const kind of ["events", "records"]) {
+    const names = await readdir(path.join(folder, kind), { recursive: true }).catch(() => []);
+    all.push(...names.map((name) => `${kind}/${name.split(path.sep).join("/")}`));
+  }
+  for (const name of all)
+    if (name.endsWith(".tmp") && (await isOld(path.join(folder, name))))
+      await rm(path.join(folder, name), { force: true });
+  const present = all.filter((name) => name.endsWith(".parquet"));
   const named = await listNamed(database.db, present);
   const unnamed = present.filter((name) => !named.has(name));
   if (unnamed.length === 0) return;

@@ -135,6 +135,8 @@ test("erase finds and empties events that are only in the archive, and counts th
   });
   await run("write");
   await world.database.pool.query("drop table waf_events_20261110, raw_blocks_20261110");
+  // Another zone's day may still be in Postgres.
+  await world.store([personalEvent("elsewhere", at, "198.51.100.25")], { zoneId: 106, isSealed: false });
   const erase = (line: string) =>
     runStoreCommand(
       eraseCommand,

@@ -1,32 +1,16 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
-import type { WriteStep } from "../../../jobs/archive/write-day.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
-import {
-  type ArchiveWorld,
-  DAY,
-  DAY_START,
-  hostileEvents,
-  inFileOrder,
-  listFiles,
-  NOW,
-  openArchiveWorld,
-  readEventsFile,
-} from "./archive-world.ts";
+import { type ArchiveWorld, DAY, DAY_START, listFiles, NOW, openArchiveWorld } from "./archive-world.ts";
 
 const DAY_MS = 86_400_000;
-const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
 let world: ArchiveWorld;
 
 beforeAll(async () => {
@@ -152,39 +136,6 @@ test("archive-days refuses the folder of another database, and one that lacks th
   );
   expect(await archived(204)).toEqual(["2026-11-17"]);
 });
-
-test.each<WriteStep>(["locked", "copied", "written", "verified", "published", "entered"])(
-  "a process that is killed once a day is %s leaves nothing visible, and the next run archives the day",
-  async (step) => {
-    const zoneId = 210 + ["locked", "copied", "written", "verified", "published", "entered"].indexOf(step);
-    const events = hostileEvents();
-    await world.store(events, { zoneId });
-
-    expect(await live(step)).toBe("SIGKILL");
-
-    expect(await listValidFiles(world.database.db, { zoneId, day: DAY })).toEqual([]);
-    expect(await live("")).toBeNull();
-    const [file] = (await listValidFiles(world.database.db, { zoneId, day: DAY })).filter(
-      ({ kind }) => kind === "events",
-    );
-    expect(await readEventsFile(world, path.join(world.folder, file?.path ?? ""))).toEqual(
-      inFileOrder(events),
-    );
-    const named = listFiles(world.folder).filter(
-      (name) => name.includes(`zone=${zoneId}/`) && name.endsWith(".parquet"),
-    );
-    expect(named).toHaveLength(2);
-  },
-);
-
-async function live(step: string): Promise<string | null> {
-  const child = fork(PROGRAM, [world.database.url, world.folder, String(NOW), step], {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const [, signal] = (await once(child, "close")) as [number | null, string | null];
-  return signal;
-}
 
 const disk = mountSmallDisk(3);
 
