@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { listValidFiles } from "../../../db/archive/archive-files.ts";
@@ -90,6 +90,35 @@ test("archive verify --offline names a damaged file and exits with 1", async () 
     /1 problem:\n {2}events\/zone=101\/day=2026-11-18\/[0-9a-f]{16}\.parquet has another SHA-256/,
   );
   expect(code).toBe(1);
+});
+
+test("archive verify names files that are not part of the archive, and a manifest row without its file", async () => {
+  const [events] = await files();
+  const name = path.join(world.folder, events?.path ?? "");
+  const unnamed = path.join(path.dirname(name), "0123456789abcdef.parquet");
+  const foreign = path.join(path.dirname(name), "notes.txt");
+  for (const stranger of [unnamed, foreign]) {
+    writeFileSync(stranger, "x");
+    utimesSync(stranger, 1, 1);
+  }
+  const copy = path.join(makeTemporaryFolder("copy"), "archive");
+  cpSync(world.folder, copy, { recursive: true });
+
+  const [here, there] = [await run("verify"), await run(`verify --offline ${copy}`)];
+
+  expect(here.out).toMatch(/0123456789abcdef\.parquet is not in the manifest; the service removes it/);
+  expect(there.out).toMatch(/0123456789abcdef\.parquet is named by no statement/);
+  for (const { out, code } of [here, there]) {
+    expect(out).toMatch(/notes\.txt is no file of the archive, .*; move it elsewhere/);
+    expect(out).toContain("2 problems");
+    expect(code).toBe(1);
+  }
+  for (const stranger of [unnamed, foreign]) rmSync(stranger);
+  renameSync(name, `${copy}.away`);
+  const gone = await run("verify");
+  renameSync(`${copy}.away`, name);
+  expect(gone.out).toContain(`${events?.path} is missing`);
+  expect((await run("verify")).out).toContain("nothing differs");
 });
 
 test("archive verify finds an archive day that is not what the roll-up counted", async () => {
