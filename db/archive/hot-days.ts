@@ -71,7 +71,8 @@ export async function isDayStored(db: Queryable, { zoneId, day }: ZoneDay): Prom
   return rows[0]?.found ?? false;
 }
 
-function isStored(zoneId: SQL, day: SQL): SQL {
+/** Returns a condition: Postgres has events of the zone on the day, a date. */
+export function isStored(zoneId: SQL, day: SQL): SQL {
   return sql`exists (select from waf_events e where e.zone_id = ${zoneId}
     and e.occurred_at >= (${day})::timestamp at time zone 'UTC' and e.occurred_at < (${day} + 1)::timestamp at time zone 'UTC')`;
 }

@@ -34,14 +34,14 @@ export interface ArchiveDaysDeps {
   /** The configured zones; null if they are not known. Days of other zones are archived without proof that they are complete. */
   readonly zoneIds: readonly number[] | null;
   readonly log: Record<"info" | "warn" | "error", (facts: object, event: string) => unknown>;
-  /** How long after its end a day can still change. Default: the platform's 72 hours and one more. */
-  readonly settledAfterMs?: number;
+  /** How long after its end a day can still change. Null or left out: the platform's 72 hours and one more. */
+  readonly settledAfterMs?: number | null;
   readonly onStep?: (step: WriteStep) => unknown;
 }
 
 /** Returns the first UTC day (`yyyy-mm-dd`) that can still change. */
-export function firstMovingDay(now: number, settledAfterMs = KEPT_MS + REST_MS): string {
-  return toDay(now - settledAfterMs);
+export function firstMovingDay(now: number, settledAfterMs: number | null = null): string {
+  return toDay(now - (settledAfterMs ?? KEPT_MS + REST_MS));
 }
 
 /**

@@ -243,7 +243,7 @@ test("zones and status say what goes on, to a key of one zone of that zone", asy
   expect(await ask(url, "/api/v1/status", own)).toMatchObject({ zones: [{ id: 102 }], channels: null });
 });
 
-test("minutes of old archive days are deleted, hours and other minutes are not, and the API says so", async () => {
+test("minutes of old archive days are deleted, hours and other minutes are not, and the API shows the archive days", async () => {
   const { url } = await start();
   const key = await world.key("reader");
   const { db, pool } = world.database();
@@ -277,6 +277,20 @@ test("minutes of old archive days are deleted, hours and other minutes are not, 
     [recent, 60],
     [recent, 3_600],
   ]);
+  const days = await ask<{ items: { day: string; isInPostgres: boolean; files: object[] }[] }>(
+    url,
+    "/api/v1/archive/days?zone=101",
+    key,
+  );
+  expect(days.items.map(({ day, isInPostgres }) => [day, isInPostgres])).toEqual([
+    [new Date(old).toISOString().slice(0, 10), false],
+    [new Date(recent).toISOString().slice(0, 10), false],
+  ]);
+  expect(days.items[0]?.files).toEqual([
+    expect.objectContaining({ kind: "events", path: "x", sha256: "a".repeat(64), bytes: 1, damage: null }),
+  ]);
+  const { archive } = await ask<{ archive: object[] }>(url, "/api/v1/status", key);
+  expect(archive).toEqual([expect.objectContaining({ zoneId: 101, days: 2, damagedFiles: 0 })]);
   const span = (from: number) => `zone=101&rule=kept&from=${from}&to=${from + HOUR_MS}`;
   for (const path of ["trends", "rules/series"]) {
     const refused = await ask(url, `/api/v1/${path}?${span(old)}&width=minute`, key, { status: 422 });
