@@ -62,10 +62,10 @@ export function earlierOpen(row: SQL): SQL {
 }
 
 /** Returns the reason of the last delivered transition before `row` that was not an addition, or null. */
-function lastTold(row: SQL): SQL {
-  return sql`(select told.reason from notifications told where told.alert_id = ${row}.alert_id
-    and told.channel = ${row}.channel and told.transition < ${row}.transition and told.state = 'delivered'
-    and told.reason not in ${SAYS_LITTLE} order by told.transition desc limit 1)`;
+function lastNotifying(row: SQL): SQL {
+  return sql`(select notifying.reason from notifications notifying where notifying.alert_id = ${row}.alert_id
+    and notifying.channel = ${row}.channel and notifying.transition < ${row}.transition and notifying.state = 'delivered'
+    and notifying.reason not in ${SAYS_LITTLE} order by notifying.transition desc limit 1)`;
 }
 
 /**
@@ -82,7 +82,7 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
           and (
             ${saysAllOf(sql`l`, sql`n`)}
             or (l.reason = 'resolved' and n.reason in ${SAYS_LITTLE})
-            or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastTold(sql`n`)} in ${SAYS_ALL}, false))
+            or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastNotifying(sql`n`)} in ${SAYS_ALL}, false))
           )
       ) later
       where n.channel = ${channel} and n.alert_id in ${alertIds} and n.state in ${OPEN} and ${isIdle(sql`n`)}
@@ -100,7 +100,7 @@ async function dropOrphanedResolves(tx: Queryable, channel: string, alertIds: nu
       select n.id from notifications n
       where n.channel = ${channel} and n.alert_id in ${alertIds} and n.reason = 'resolved' and n.state in ${OPEN}
         and ${isIdle(sql`n`)} and not exists (${earlierOpen(sql`n`)})
-        and coalesce(${lastTold(sql`n`)} not in ${SAYS_ALL}, true)
+        and coalesce(${lastNotifying(sql`n`)} not in ${SAYS_ALL}, true)
       order by n.id for update of n skip locked
     )
     update notifications n set state = 'undeliverable', last_error = ${ORPHANED}

@@ -5,7 +5,7 @@ export const SUPERSEDED = "superseded by transition ";
 export const ORPHANED = "its firing was not delivered to this channel";
 export const NOT_SHOWN = "this kind of channel does not show acknowledgements";
 /** Prefix of the lastError of a row that waits because its receiver asked for a pause. */
-export const WAIT_PREFIX = "told to wait: ";
+export const WAIT_PREFIX = "asked to wait: ";
 
 /** Returns the condition for a dead letter: a row that was given up although it should have been sent. */
 export function isDead(row: SQL): SQL {

@@ -6,7 +6,7 @@ import { notifiedChannels } from "../../src/alerting/alert-history.ts";
 import { NOBODY, nextAlert, toAlertRecord } from "../../src/alerting/alert-record.ts";
 import { addLinks } from "../../src/alerting/message/add-links.ts";
 import { buildSelfMessage, type SelfMessageFacts } from "../../src/alerting/message/self-message.ts";
-import type { CoverageNews } from "../../src/alerting/self/coverage-alert.ts";
+import type { SelfChange } from "../../src/alerting/self/coverage-alert.ts";
 import { reasonOf, type SelfRoute, type SelfSubject } from "../../src/alerting/self-alert.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { ZoneFacts } from "../../src/model/zones.ts";
@@ -26,7 +26,7 @@ export interface SelfAlert {
   /** The newest alert of the fingerprint. */
   readonly row: AlertRow | null;
   /** Null if there is no reason for an alert and none is open. */
-  readonly news: CoverageNews | null;
+  readonly news: SelfChange | null;
   readonly nowMs: number;
   /** More fields for the log. */
   readonly facts?: object;
@@ -70,7 +70,7 @@ async function updateHeadline({ db }: Database, row: AlertRow, headline: string)
 }
 
 interface SelfTransition extends SelfAlert {
-  readonly news: CoverageNews;
+  readonly news: SelfChange;
   readonly reason: SelfMessageFacts["reason"];
   readonly route: SelfRoute;
 }

@@ -4,7 +4,7 @@ import { notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { planRoute } from "./routing/plan-route.ts";
 import type { LinkRule, Routing } from "./routing/routing.ts";
-import type { CoverageNews } from "./self/coverage-alert.ts";
+import type { SelfChange } from "./self/coverage-alert.ts";
 import { findSilence, type Silence } from "./silence.ts";
 
 /** The subject of an alert about Longwatch itself, for routes and silences. */
@@ -57,10 +57,10 @@ export function avoidFailing(
 
 /** Returns the notify reason; `repeat` if the alert fires and a silence that is over has muted it for every channel. */
 export function reasonOf(
-  { reason }: CoverageNews,
+  { reason }: SelfChange,
   alert: AlertRecord | null,
   { silencedBy }: SelfRoute,
-): CoverageNews["reason"] | "repeat" {
+): SelfChange["reason"] | "repeat" {
   const isPending =
     alert?.state === "firing" &&
     alert.transitions.at(-1)?.silencedBy != null &&

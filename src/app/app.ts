@@ -165,7 +165,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     databaseUrl,
     requestsPerSecond,
     onWaited: (ms) => metrics.edgeWaited.inc(ms / 1_000),
-    onLonely(error) {
+    onUnshared(error) {
       metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
       if (error === null) log.info({}, "shared request budget recovered");
       else

@@ -24,7 +24,7 @@ export interface RequestGateParts {
   readonly requestsPerSecond: number;
   readonly onWaited?: (ms: number) => void;
   /** Called with the error when Postgres stops answering for the budget, and with null when it answers again. */
-  readonly onLonely?: (error: unknown) => void;
+  readonly onUnshared?: (error: unknown) => void;
 }
 
 export interface OpenRequestGate {
@@ -57,7 +57,7 @@ export function openRequestGate(parts: RequestGateParts): OpenRequestGate {
     pause: (pauseMs) => pauseBudget(database.db, budget.name, pauseMs),
     maxPauseMs: MAX_PAUSE_MS,
     onWaited: parts.onWaited ?? (() => {}),
-    onLonely: parts.onLonely ?? (() => {}),
+    onUnshared: parts.onUnshared ?? (() => {}),
   });
   return {
     gate,

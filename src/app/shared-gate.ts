@@ -2,14 +2,14 @@ import type { RequestGate, RequestPriority } from "../edge/transport/request-gat
 import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 
-/** What is left of a take is worth nothing after this: an idle replica must not save up a burst, nor outlast a pause. */
+/** Tokens that were taken and not used expire after this time: an idle replica must not save up a burst or outlast a pause. */
 const KEEP_MS = 500;
-/** At most, between two looks at a bucket that had nothing or did not answer: another replica may have changed it. */
+/** Longest time until a bucket that was empty or did not answer is asked again: another replica may have changed it. */
 const LOOK_AGAIN_MS = 1_000;
-/** After a 429 that does not say for how long. */
+/** Pause after a 429 without a Retry-After. */
 const PAUSE_MS = 1_000;
-/** Of the rate, for each replica by itself while nobody can be asked. */
-const LONELY_SHARE = 1 / 4;
+/** Share of the rate that each replica uses alone while the shared bucket does not answer. */
+const UNSHARED_SHARE = 1 / 4;
 
 export interface SharedGateDeps {
   readonly ratePerSecond: number;
@@ -23,10 +23,10 @@ export interface SharedGateDeps {
   readonly maxPauseMs: number;
   /** After this wait a low caller counts as a normal one. Default 30 s. */
   readonly patienceMs?: number;
-  /** Told how long a caller stood in line. */
+  /** Called with the time that a caller waited. */
   readonly onWaited: (ms: number) => void;
-  /** Told when the shared bucket stops answering, and, with null, when it does again. */
-  readonly onLonely: (error: unknown) => void;
+  /** Called with the error when the shared bucket stops answering, and with null when it answers again. */
+  readonly onUnshared: (error: unknown) => void;
   /** Monotonic, ms. */
   readonly now?: () => number;
 }
@@ -46,10 +46,10 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
   const now = deps.now ?? (() => performance.now());
   const ahead = Math.min(Math.max(Math.floor(deps.ratePerSecond / 10), 1), 10);
   const line = createWaitingLine(deps.patienceMs);
-  const lonely = createLocalBucket(deps.ratePerSecond * LONELY_SHARE, now());
+  const ownBucket = createLocalBucket(deps.ratePerSecond * UNSHARED_SHARE, now());
   let kept = { tokens: 0, until: 0 };
   let pausedUntil = 0;
-  let isLonely = false;
+  let isUnshared = false;
   let probeAt = 0;
   let asking: Promise<unknown> | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -78,17 +78,17 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     const askedAt = now();
     try {
       const taken = await deps.take(line.count(priority) + ahead, priority);
-      if (isLonely) deps.onLonely(null);
-      isLonely = false;
+      if (isUnshared) deps.onUnshared(null);
+      isUnshared = false;
       if (taken.isPaused) pausedUntil = Math.max(pausedUntil, now() + taken.waitMs);
       spend(taken.granted, askedAt);
       // A low caller's answer says nothing about the normal one that came meanwhile.
       lookAgainIn(line.head() === priority ? taken.waitMs : 0);
     } catch (thrown) {
       probeAt = now() + LOOK_AGAIN_MS;
-      if (isLonely || closed !== undefined) return;
-      isLonely = true;
-      deps.onLonely(thrown);
+      if (isUnshared || closed !== undefined) return;
+      isUnshared = true;
+      deps.onUnshared(thrown);
       lookAgainIn(0);
     }
   }
@@ -107,10 +107,10 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     const priority = line.head();
     if (closed !== undefined || priority === null) return;
     if (isPaused()) return lookAgainIn(pausedUntil - now());
-    if (!isLonely || now() >= probeAt) askOnce(priority);
-    if (!isLonely) return;
+    if (!isUnshared || now() >= probeAt) askOnce(priority);
+    if (!isUnshared) return;
     // The shared bucket is asked beside this, and may take its time to refuse.
-    const { granted, waitMs } = lonely.take(line.count("normal") + line.count("low"), now());
+    const { granted, waitMs } = ownBucket.take(line.count("normal") + line.count("low"), now());
     line.pass(granted);
     lookAgainIn(waitMs);
   }

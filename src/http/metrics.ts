@@ -305,10 +305,10 @@ function createBacklogGauges(
       notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
       edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
       edgePaused.set(backlog === null ? Number.NaN : Number(backlog.requestBudget?.isPaused ?? false));
-      for (const { channel, ...standing } of backlog?.channels ?? []) {
-        circuitOpen.set({ channel }, Number(standing.isOpen));
-        waiting.set({ channel }, standing.waiting);
-        dead.set({ channel }, standing.dead);
+      for (const { channel, ...ofChannel } of backlog?.channels ?? []) {
+        circuitOpen.set({ channel }, Number(ofChannel.isOpen));
+        waiting.set({ channel }, ofChannel.waiting);
+        dead.set({ channel }, ofChannel.dead);
       }
       for (const {
         zoneId,

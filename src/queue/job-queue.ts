@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { toError } from "../lib/errors.ts";
 import { within } from "../lib/within.ts";
 import type { QueueBackend, QueuedJob } from "./backend.ts";
@@ -11,6 +12,8 @@ import { createWorkerWatch } from "./watch-worker.ts";
 const MAX_PAYLOAD_BYTES = 1_000;
 const LOCK_MS = 30_000;
 const STORE_CHECK_MS = 5 * 60_000;
+/** How much the clocks of two replicas may differ. */
+const CLOCK_SKEW_MS = 5_000;
 
 export interface JobQueueOptions {
   readonly backend: QueueBackend;
@@ -26,6 +29,7 @@ export interface JobQueueOptions {
    */
   readonly lockMs?: number;
   readonly onError: (where: string, error: Error) => void;
+  readonly clock?: Clock;
 }
 
 export interface JobQueue {
@@ -46,7 +50,7 @@ export interface JobQueue {
 
 /** @throws {Error} when two jobs share a name, at start rather than at the first enqueue. */
 export function createJobQueue(options: JobQueueOptions): JobQueue {
-  const { backend, onError, lockMs = LOCK_MS } = options;
+  const { backend, onError, lockMs = LOCK_MS, clock = systemClock } = options;
   const byName = new Map(options.jobs.map((job) => [job.name, job]));
   if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
   /** Closes every part. A part whose store is unreachable is reported to `onError` and skipped. */
@@ -70,6 +74,8 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
   );
   /** Queues whose store has not answered an enqueue yet. */
   const unanswered = new Set<QueueName>();
+  /** When the last successful run of each job and payload in this process began. */
+  const beganAt = new Map<string, number>();
   const workers: Lasting<Part>[] = [];
   const timers: NodeJS.Timeout[] = [];
   const stopping = new AbortController();
@@ -101,9 +107,15 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
           const definition = byName.get(job.name);
           if (definition === undefined) throw new Error(`no job is called ${job.name}`);
           begun += 1;
+          const key = `${job.name} ${JSON.stringify(job.data)}`;
+          const now = clock();
+          // A run that began after this job was enqueued has found its rows. Under overload, ticks of one zone would
+          // else wait in the queue by the thousand, each with nothing left to do.
+          if (job.attemptsMade === 0 && (beganAt.get(key) ?? 0) > job.timestamp + CLOCK_SKEW_MS) return;
           running += 1;
           try {
             await runAttempt(definition, job, token, stopping.signal);
+            beganAt.set(key, now);
           } finally {
             running -= 1;
           }

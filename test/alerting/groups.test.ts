@@ -214,9 +214,9 @@ test("a channel in quiet hours is notified of a group after them, the other chan
     toMinute: fromMinute + 60,
     matchers: {},
   } as const;
-  const scene = groupedBy("zone");
+  const given = groupedBy("zone");
   const routing = (): Routing => {
-    const all = scene.routing();
+    const all = given.routing();
     const quietHours = [{ ...quiet, channels: ["pager"], critical: "hold" as const }];
     return {
       ...all,

@@ -32,14 +32,14 @@ const ROUTING: Routing = {
   links: [],
 };
 const nowMs = Date.UTC(2026, 10, 21, 15);
-const scene = { routing: ROUTING, silences: [], nowMs };
+const given = { routing: ROUTING, silences: [], nowMs };
 
 test("an alert about Longwatch itself goes to the routes of its kind, or to the root route if there is none", () => {
-  expect(routeSelf(scene, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
-  expect(routeSelf(scene, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
-  expect(routeSelf(scene, { zoneId: 101, severity: "critical" }).channels).toEqual(["pager", "night", "ops"]);
+  expect(routeSelf(given, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
+  expect(routeSelf(given, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
+  expect(routeSelf(given, { zoneId: 101, severity: "critical" }).channels).toEqual(["pager", "night", "ops"]);
   const others = { ...ROUTING, root: route({ ...ROUTING.root, routes: ROUTING.root.routes.slice(3) }) };
-  expect(routeSelf({ ...scene, routing: others }, { zoneId: 101, severity: "error" }).channels).toEqual([
+  expect(routeSelf({ ...given, routing: others }, { zoneId: 101, severity: "error" }).channels).toEqual([
     "chat",
   ]);
 });
@@ -56,7 +56,7 @@ test.each(["tell", "hold"] as const)(
       matchers: {},
       critical,
     };
-    const quiet = { ...scene, routing: { ...ROUTING, quietHours: [always] } };
+    const quiet = { ...given, routing: { ...ROUTING, quietHours: [always] } };
     expect(routeSelf(quiet, { zoneId: null, severity: "critical" }).channels).toEqual(["pager", "ops"]);
     expect(routeSelf(quiet, { zoneId: null, severity: "error" }).channels).toEqual(["ops"]);
   },
@@ -65,7 +65,7 @@ test.each(["tell", "hold"] as const)(
 test("a silence of the kind `self` mutes it; a silence of another kind or zone does not", () => {
   const silenced = (matchers: object) => {
     const one = { id: 7, startsAtMs: nowMs, expiresAtMs: nowMs + 1, matchers };
-    return routeSelf({ ...scene, silences: [one] }, { zoneId: 101, severity: "critical" }).silencedBy;
+    return routeSelf({ ...given, silences: [one] }, { zoneId: 101, severity: "critical" }).silencedBy;
   };
   expect(silenced({ kind: ["self"] })).toBe(7);
   expect(silenced({ kind: ["spike"] })).toBeNull();
@@ -76,7 +76,7 @@ test("a silence of the kind `self` mutes it; a silence of another kind or zone d
 });
 
 test("if a channel fails, the other channels of its route are notified, or every working channel if there is none", () => {
-  const own = routeSelf(scene, { zoneId: null, severity: "critical" });
+  const own = routeSelf(given, { zoneId: null, severity: "critical" });
   expect(avoidFailing(own, CHANNELS, new Set(["pager"])).channels).toEqual(["ops"]);
   expect(avoidFailing(own, CHANNELS, new Set(["pager", "ops"])).channels).toEqual(["chat", "night"]);
 });

@@ -54,15 +54,15 @@ test("alerts, groups and alerts about Longwatch itself have the current name and
   expect(sent[0]?.headline).toContain("rule 942100 in zone 101 (shop)");
   expect(sent.at(-1)?.headline).toContain("rule 942100 in zone 101 (store)");
   const log = pino({ level: "silent" });
-  const scene = { routing: routing(), silences: [], nowMs: at(11).getTime() };
+  const given = { routing: routing(), silences: [], nowMs: at(11).getTime() };
   const news = {
     reason: "first",
     severity: "error",
     headline: "Zone 101: late",
-    openedAtMs: scene.nowMs,
+    openedAtMs: given.nowMs,
   } as const;
-  const teller = { database, log, routeOf: (subject: SelfSubject) => routeSelf(scene, subject) };
-  const telling = { about: "x", fingerprint: "x", zoneId: 101, row: null, news, nowMs: scene.nowMs };
+  const teller = { database, log, routeOf: (subject: SelfSubject) => routeSelf(given, subject) };
+  const telling = { about: "x", fingerprint: "x", zoneId: 101, row: null, news, nowMs: given.nowMs };
   expect(await raiseSelfAlert(teller, telling)).toBe(true);
   const self = (await world.messages()).at(-1)?.message;
   expect(self).toMatchObject({ headline: "Zone 101 (store): late", zoneName: "store" });
@@ -99,8 +99,8 @@ test("explainAlert names the channels that raise-alerts notifies", async () => {
     await world.clear();
     await world.openSpike(0, subject);
     await world.runAt(1, { routing: () => routing, zoneIds: [101, 102] });
-    const scene = { nowMs: at(1).getTime(), routing, asks: [], silences: [], firing: [] };
-    const [first] = explainAlert(subject, scene).transitions;
+    const given = { nowMs: at(1).getTime(), routing, asks: [], silences: [], firing: [] };
+    const [first] = explainAlert(subject, given).transitions;
     const [alert] = await world.alerts();
     expect(alert?.transitions).toMatchObject([
       { reason: "first", channels: first?.notified, held: first?.held },

@@ -125,7 +125,7 @@ describe("once", () => {
   test("a notifier that ignores its signal holds up no stop", async () => {
     await world.raise(["first"]);
     const stopping = new AbortController();
-    const deaf = {
+    const unanswered = {
       name: "chat",
       kind: "webhook",
       capabilities: capabilitiesOf("webhook"),
@@ -134,7 +134,7 @@ describe("once", () => {
         return new Promise<never>(() => {});
       },
     };
-    const notifiers = new Map([["chat", deaf]]);
+    const notifiers = new Map([["chat", unanswered]]);
     await expect(world.run(["chat"], { notifiers }, stopping.signal)).rejects.toThrow("stopping");
   });
 });

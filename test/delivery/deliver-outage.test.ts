@@ -277,7 +277,7 @@ describe("the fallback channel", () => {
 });
 
 test("a channel that is back hastens what waits after its own failures, not what its receiver put off, nor another's", async () => {
-  const errors = ["ENDPOINT_UNAVAILABLE: 500", "told to wait: ENDPOINT_UNAVAILABLE: 429", null];
+  const errors = ["ENDPOINT_UNAVAILABLE: 500", "asked to wait: ENDPOINT_UNAVAILABLE: 429", null];
   for (const lastError of errors) {
     const alertId = await world.raise(["first"], ["chat", "pager"]);
     await database.db

@@ -124,7 +124,7 @@ test("a page costs no round trip of its own while there are tokens", async () =>
     pause: async () => {},
     maxPauseMs: MAX_PAUSE_MS,
     onWaited: () => {},
-    onLonely: () => {},
+    onUnshared: () => {},
   });
   onTestFinished(() => gate.close());
   for (let count = 0; count < 200; count++) await gate.enter("normal", never);
@@ -138,7 +138,7 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
   const openedAt = performance.now();
   const { gate } = open(100, {
     databaseUrl: createSecret(proxy.url),
-    onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
+    onUnshared: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
   // The bucket is far in debt, so callers wait when the connection breaks.
   await setTokens(-100_000);
@@ -164,7 +164,7 @@ test("a Postgres that stops answering delays no caller for ever", async () => {
   const changes: string[] = [];
   const { gate } = open(1_000, {
     databaseUrl: createSecret(proxy.url),
-    onLonely: (error) => void changes.push(error === null ? "shared" : "alone"),
+    onUnshared: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
   await gate.enter("normal", never);
   proxy.freeze();
@@ -185,7 +185,7 @@ test("a bucket whose row is locked delays no caller for ever", async () => {
   await blocker.query("begin");
   await blocker.query("select 1 from request_budgets for update");
   const changes: unknown[] = [];
-  const { gate } = open(100, { onLonely: (error) => void changes.push(error) });
+  const { gate } = open(100, { onUnshared: (error) => void changes.push(error) });
   await gate.enter("normal", never);
   expect(changes).toEqual([expect.any(Error)]);
   await blocker.query("rollback");

@@ -73,6 +73,40 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     expect(fenced.runs).toHaveLength(1);
   });
 
+  test.skipIf(skipped)(
+    "of ticks that waited for minutes one runs per zone, and a failed run stands for none of them",
+    async () => {
+      const failing = recorder("failing", async (run) => {
+        if (run < 3) throw new Failure("give-up");
+      });
+      const { job, runs } = recorder("tick");
+      const last = recorder("last");
+      const minuteLater = () => Date.now() + 60_000;
+      const late = openJobQueue(createBackend(kind, store.url), [failing.job, job, last.job], {
+        clock: minuteLater,
+        concurrency: 1,
+      });
+      for (let tick = 0; tick < 5; tick++)
+        for (const zoneId of [101, 102])
+          await late.enqueue(job.name, { zoneId }, `${job.name}_${zoneId}_${tick}`);
+      for (let tick = 0; tick < 5; tick++)
+        await late.enqueue(failing.job.name, { zoneId: 1 }, `failing_${tick}`);
+      await late.enqueue(last.job.name, { zoneId: 1 }, "last_1");
+      late.startWorkers(["ingest"]);
+      await expect.poll(() => last.runs, LOOK).toEqual([1]);
+      expect(runs).toEqual([101, 102]);
+      expect(failing.runs).toHaveLength(3);
+    },
+  );
+
+  test.skipIf(skipped)("every job runs that was enqueued since its last run began", async () => {
+    const { job, runs } = recorder("woken");
+    const jobQueue = open([job]);
+    for (let n = 0; n < 4; n++) await jobQueue.enqueue(job.name, { zoneId: 101 }, `woken_${n}`);
+    jobQueue.startWorkers();
+    await expect.poll(() => runs, LOOK).toEqual([101, 101, 101, 101]);
+  });
+
   test.skipIf(skipped)("a payload that breaks its schema never reaches the job", async () => {
     const { job, runs } = recorder("checked");
     const jobQueue = open([job]);

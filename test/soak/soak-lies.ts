@@ -9,12 +9,12 @@ export const SOAK_LIES: readonly (readonly [name: string, lie: Lie])[] = [
   ["hides events in rows, list and counts", hiding(["search", "list", "counts"])],
   ["hides events in the list", hiding(["list"])],
   ["hides events in the search", hiding(["search"])],
-  ["rounds times in the list", { kind: "rounded", share: 0.02, routes: ["list"] }],
+  ["rounds times in the list", { kind: "rounded", share: 0.1, routes: ["list"] }],
   ["moves times in the search", { kind: "shifted", share: 0.02, shiftMs: -1_500, routes: ["search"] }],
   ["shows events twice", { kind: "doubled", share: 0.1, routes: ROW_ROUTES }],
   ["counts events twice", { kind: "doubled", share: 0.1, routes: COUNT_ROUTES }],
   ["empties pages in mid-pass", { kind: "emptyPage", routes: ["search", "list"] }],
-  ["shows entries outside their day", { kind: "outOfWindow", share: 0.01, routes: ["list"] }],
+  ["shows entries outside their day", { kind: "outOfWindow", share: 0.1, routes: ["list"] }],
   ["contradicts itself", { kind: "contradictory", routes: ["search", "counts", "list"] }],
 ];
 

@@ -1,6 +1,6 @@
 import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import type { CoverageNews } from "./coverage-alert.ts";
+import type { SelfChange } from "./coverage-alert.ts";
 
 export function archiveFingerprint(): string {
   return digest(["self", "archive"]);
@@ -21,7 +21,7 @@ export function assessArchive(
   nowMs: number,
   alert: AlertRecord | null,
   files: readonly DamagedFile[],
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = "error";
   const [first] = files;

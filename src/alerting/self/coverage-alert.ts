@@ -30,7 +30,7 @@ export interface GapBatch {
   readonly to: number;
 }
 
-export interface CoverageNews {
+export interface SelfChange {
   readonly reason: "first" | "worse" | "resolved" | "none";
   readonly severity: Severity;
   readonly headline: string;
@@ -46,7 +46,7 @@ export function assessGaps(
   zoneId: number,
   alert: AlertRecord | null,
   batches: readonly GapBatch[],
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   // Gaps of the quiet time before a resolve were not stored when it was decided.
   const reportedUntil = alert?.resolvedAtMs == null ? nowMs - LATE_GAPS_MS : alert.resolvedAtMs - QUIET_MS;
@@ -94,7 +94,7 @@ export function assessLoss(
   zoneId: number,
   alert: AlertRecord | null,
   { hoursLeft, watchedSince, isGapReported }: LossState,
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = hoursLeft === null ? null : rateLoss(hoursLeft);
   const openedAtMs = nowMs;

@@ -2,7 +2,7 @@ import { type DiskSpace, formatBytes } from "../../lib/disk-space.ts";
 import { describeDisk } from "../../lib/full-disk.ts";
 import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import type { CoverageNews } from "./coverage-alert.ts";
+import type { SelfChange } from "./coverage-alert.ts";
 
 /** Counts and alerts, beside events and records. */
 const OTHER_TABLES = 1.25;
@@ -22,7 +22,7 @@ export function assessDisk(
   alert: AlertRecord | null,
   space: DiskSpace,
   { dayBytes, logBytes }: { readonly dayBytes: number; readonly logBytes: number },
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const neededBytes = dayBytes * OTHER_TABLES + logBytes;
   const severity = "error";

@@ -1,7 +1,7 @@
 import { HOUR_MS } from "../../lib/units.ts";
 import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import type { CoverageNews } from "./coverage-alert.ts";
+import type { SelfChange } from "./coverage-alert.ts";
 
 /** A route may be suspect for a moment; comparisons that agree for ten minutes clear it. */
 const SUSPECT_MS = 15 * 60_000;
@@ -31,7 +31,7 @@ export function assessSuspicion(
   zoneId: number,
   alert: AlertRecord | null,
   routes: readonly SuspectRoute[],
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = "error";
   const [first] = routes;
@@ -60,7 +60,7 @@ export function assessReopened(
   zoneId: number,
   alert: AlertRecord | null,
   hours: readonly ReopenedHour[],
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = "warning";
   const [first] = hours;

@@ -1,6 +1,6 @@
 import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import type { CoverageNews } from "./coverage-alert.ts";
+import type { SelfChange } from "./coverage-alert.ts";
 
 /** Events of one zone that are held back because the pseudonym key is missing. */
 interface HeldBack {
@@ -26,7 +26,7 @@ export function assessKey(
   nowMs: number,
   alert: AlertRecord | null,
   { problem, held }: KeyStatus,
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = "critical";
   if (problem === null && (held.length === 0 || !isOpen)) {

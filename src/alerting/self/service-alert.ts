@@ -1,6 +1,6 @@
 import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import type { CoverageNews } from "./coverage-alert.ts";
+import type { SelfChange } from "./coverage-alert.ts";
 
 /**
  * While a key is being changed, the platform refuses it for a moment, on one replica before the other. If one of the
@@ -51,7 +51,7 @@ export function assessCredentials(
   nowMs: number,
   alert: AlertRecord | null,
   zones: readonly PolledZone[],
-): CoverageNews | null {
+): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const refused = zones.filter((zone) => isRefused(zone, nowMs));
   const openedAtMs = Math.min(nowMs, ...refused.map(({ refusedSince }) => refusedSince ?? nowMs));
@@ -75,7 +75,7 @@ export function assessQuiet(
   alert: AlertRecord | null,
   zone: PolledZone,
   limitMs: number,
-): CoverageNews | null {
+): SelfChange | null {
   const { zoneId, polledThrough, watchedSince } = zone;
   const isOpen = alert !== null && alert.state !== "resolved";
   const severity = "critical";

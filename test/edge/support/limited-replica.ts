@@ -13,7 +13,7 @@ const { gate } = openRequestGate({
   databaseUrl: createSecret(database),
   requestsPerSecond: Number(rate),
   // Alone it would send what the test does not allow for.
-  onLonely: (error) => process.exit(error === null ? 0 : 1),
+  onUnshared: (error) => process.exit(error === null ? 0 : 1),
 });
 const edge = createEdgeClient(
   createEdgeTransport({ baseUrl: platform, accessKey: createSecret("key-of-the-replica"), gate }),

@@ -177,10 +177,10 @@ test("the replay tells how many alerts other settings would have raised, and the
       key,
       { status },
     );
-  const deaf = await get("&z=10&floor=5000&days=8");
-  expect([deaf.before.alerts.length, deaf.after.alerts.length]).toEqual([1, 0]);
-  expect(deaf.before.alerts[0]).toMatchObject({ isOpen: true, severity: "critical" });
-  expect(deaf.yaml).toBe(
+  const insensitive = await get("&z=10&floor=5000&days=8");
+  expect([insensitive.before.alerts.length, insensitive.after.alerts.length]).toEqual([1, 0]);
+  expect(insensitive.before.alerts[0]).toMatchObject({ isOpen: true, severity: "critical" });
+  expect(insensitive.yaml).toBe(
     'detection:\n  overrides:\n    - zone: [101]\n      rule: ["942100"]\n      z: 10\n      floor: 5000\n',
   );
   const same = await get("");

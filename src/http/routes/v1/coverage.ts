@@ -18,7 +18,7 @@ import {
   visibleZones,
   ZoneId,
 } from "./parts.ts";
-import { checkSpan, STANDINGS } from "./span.ts";
+import { checkSpan, HOUR_STATES } from "./span.ts";
 
 const MAX_DAYS = 800;
 const DEFAULT_DAYS = 7;
@@ -34,7 +34,7 @@ const Hour = z
   .object({
     zoneId: z.number().int(),
     startsAt: IsoTime,
-    state: z.enum(STANDINGS),
+    state: z.enum(HOUR_STATES),
     storedCount: z.number().int(),
     upstreamCount: z
       .number()

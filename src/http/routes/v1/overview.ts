@@ -21,7 +21,7 @@ import { assessService } from "../../../operations/service-life.ts";
 import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
-import { checkSpan, STANDINGS } from "./span.ts";
+import { checkSpan, HOUR_STATES } from "./span.ts";
 import { readChannels } from "./status.ts";
 import { toAlertItem } from "./to-alert-item.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
@@ -55,7 +55,7 @@ export const Overview = z
             )
             .describe("Events by action. Steps without events are left out."),
           hours: z
-            .array(z.object({ startsAtMs: z.number().int(), state: z.enum(STANDINGS), stored: z.number() }))
+            .array(z.object({ startsAtMs: z.number().int(), state: z.enum(HOUR_STATES), stored: z.number() }))
             .describe("The last 72 hours, oldest first."),
         }),
       )

@@ -1,7 +1,7 @@
 import { Refusal } from "../../errors/refusal.ts";
 
 /** Coverage states of an hour; `not yet` has not begun. */
-export const STANDINGS = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
+export const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
 
 /** @throws {Refusal} 422 if the end is not after the begin */
 export function checkOrder(

@@ -9,7 +9,7 @@ import { startOfHour } from "../../../model/horizon.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, RuleId, Time, toIso, ZoneId } from "./parts.ts";
-import { checkMinutes, checkOrder, checkSpan, STANDINGS } from "./span.ts";
+import { checkMinutes, checkOrder, checkSpan, HOUR_STATES } from "./span.ts";
 
 const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
@@ -34,7 +34,7 @@ const Point = z.object({
   challenged: z.number().int(),
   other: z.number().int(),
   coverage: z
-    .enum(STANDINGS)
+    .enum(HOUR_STATES)
     .describe(
       "The worst coverage state of the hours in the bucket. With sealed and searched, the counts are complete so far.",
     ),
