@@ -1,9 +1,9 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import {
-  type ArchiveFile,
   listNamed,
   listValidFiles,
+  type ManifestRow,
   markChecked,
 } from "../../../db/archive/archive-files.ts";
 import { noteDamage } from "../../../db/archive/damaged-files.ts";
@@ -156,7 +156,7 @@ export async function verifyArchive(db: Queryable, verifying: Verifying): Promis
   return verified;
 }
 
-function toClaimed(files: readonly ArchiveFile[]): ClaimedDay {
+function toClaimed(files: readonly ManifestRow[]): ClaimedDay {
   const [first] = files;
   return {
     zoneId: first?.zoneId ?? 0,
