@@ -138,6 +138,21 @@ export async function markChecked(db: Queryable, paths: readonly string[]): Prom
     where path = any(${sql.param(paths)}::text[])`);
 }
 
+/** Returns the valid files that were last checked at least `ms` ago, the longest ago first, `limit` at most. */
+export async function listUnchecked(db: Queryable, ms: number, limit: number): Promise<ManifestRow[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(
+      and(
+        isNull(archiveFiles.retiredAt),
+        sql`checked_at <= now() - ${ms}::float8 * interval '1 millisecond'`,
+      ),
+    )
+    .orderBy(archiveFiles.checkedAt, archiveFiles.path)
+    .limit(limit);
+}
+
 /** The paths among these that a manifest row names, valid or retired. */
 export async function listNamed(db: Queryable, paths: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.execute<{ path: string }>(
