@@ -317,6 +317,7 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
     advicePerHour,
     retention,
     hotDays: archive.hotDays,
+    archiveAfterMs: isEmulated ? archive.archiveAfterMs : null,
     fallback,
   };
 }
