@@ -11,6 +11,7 @@ import type { Clock } from "../src/lib/clock.ts";
 import type { DiskSpace } from "../src/lib/disk-space.ts";
 import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
+import type { Trace } from "../src/model/spike-trace.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
@@ -84,6 +85,8 @@ export interface JobsDeps {
   readonly readDisk?: (() => DiskSpace | null) | null;
   /** Null or left out if no external monitor is configured. */
   readonly heartbeat?: Heartbeat | null;
+  /** Null or left out if traces are off. */
+  readonly trace?: Trace | null;
   readonly settings: JobSettings;
   /** Called with each delivered digest's channel and number of messages. */
   readonly onDigest: (channel: string, messages: number) => void;
