@@ -23,6 +23,7 @@ import { messageOf } from "../lib/message-of.ts";
 import type { Secret } from "../lib/secret.ts";
 import { createStopStack, type StopStack } from "../lib/stop-stack.ts";
 import { explainTlsFailure } from "../lib/tls-failure-error.ts";
+import { createExecuteRun } from "../operations/execute-run.ts";
 import { createErasureGuard } from "../privacy/erasure-guard.ts";
 import { createBatch } from "../queue/batch.ts";
 import type { Enqueuer } from "../queue/enqueuer.ts";
@@ -199,22 +200,32 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
   const observer = measureIngest(metrics);
-  const jobs = createJobs({
+  const ingest = {
     database,
-    edge: watchedEdge,
-    patientEdge: watchEdge(patientEdge, recordHealth),
     clock,
     log,
+    digestListPage: workers.digest,
+    partitions: createPartitionKeeper(database),
+    erasures: createErasureGuard(keyring.open, checkKey),
+    observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
+  };
+  const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
+  const jobs = createJobs({
+    ...ingest,
+    edge: watchedEdge,
+    patientEdge: watchedPatientEdge,
     zoneIds,
     settings,
+    executeRun: createExecuteRun({
+      ...ingest,
+      edge: watchedPatientEdge,
+      afterPage: () => void enqueuer?.enqueue("roll-up-trends"),
+      knownSources: alerting.knownSources,
+    }),
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
     archive,
-    digestListPage: workers.digest,
-    partitions: createPartitionKeeper(database),
     openKey: keyring.open,
-    erasures: createErasureGuard(keyring.open, checkKey),
-    observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
     trace,
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     notifiers: alerting.notifiers,
@@ -222,6 +233,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
     sourceMode: alerting.sourceMode,
+    knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
@@ -310,6 +322,7 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
     advicePerHour,
     retention,
     hotDays: archive.hotDays,
+    archiveAfterMs: isEmulated ? archive.archiveAfterMs : null,
     fallback,
   };
 }

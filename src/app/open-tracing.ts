@@ -8,7 +8,7 @@ import type { Trace, TraceSpan } from "../model/spike-trace.ts";
 
 const PACKAGE = "@opentelemetry/exporter-trace-otlp-http";
 /** A stop of the service waits for it. */
-const TIMEOUT_MS = 3_000;
+const TIMEOUT_MS = 1_500;
 const SAMPLED = 1;
 const INTERNAL = 0;
 const UNSET = 0;

@@ -26,6 +26,7 @@ import { eraseCommand } from "./erase/erase.ts";
 import { exportCommand } from "./export/export.ts";
 import { gapsCommand } from "./gaps.ts";
 import { keysCommand } from "./keys/keys.ts";
+import { knownCommand } from "./known/known.ts";
 import { migrateCommand } from "./migrate.ts";
 import { privacyCommand } from "./privacy/privacy.ts";
 import { searchCommand } from "./search/search.ts";
@@ -88,6 +89,7 @@ export const program = new Command("longwatch")
   .addCommand(exportCommand(readConfig))
   .addCommand(alertsCommand(readConfig))
   .addCommand(silencesCommand(readConfig))
+  .addCommand(knownCommand(readConfig))
   .addCommand(channelsCommand(() => parseServiceConfig(adoptServiceFile(process.env).env)))
   .addCommand(deliveriesCommand(readConfig))
   .addCommand(backtestCommand(readConfig))

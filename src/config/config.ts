@@ -8,6 +8,7 @@ import { type Retention, settleRetention } from "../privacy/retention.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { checkAddress } from "./file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
+import { findFolderMistake } from "./find-folder-mistake.ts";
 import { readDatabaseUrl } from "./read-database-url.ts";
 import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
@@ -40,6 +41,8 @@ export interface Config {
     readonly isWritten: boolean;
     /** How long Postgres keeps archive days. Null: as long as the events are kept. */
     readonly hotDays: number | null;
+    /** How long after its end a day of the emulated platform is archived. Null: as with the real platform. */
+    readonly archiveAfterMs: number | null;
   };
   readonly roles: readonly Role[];
   readonly http: {
@@ -303,7 +306,10 @@ function findServiceMistakes(given: Given): string[] {
     const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
     return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
   });
-  return [...findIncomplete(given), ...refused];
+  const folder = given["LONGWATCH_ARCHIVE_DIR"];
+  const unusable = folder === undefined ? null : findFolderMistake(path.resolve(folder));
+  const archive = unusable === null ? [] : [`LONGWATCH_ARCHIVE_DIR: ${JSON.stringify(folder)}: ${unusable}`];
+  return [...findIncomplete(given), ...refused, ...archive];
 }
 
 function findIncomplete(given: Given): string[] {
@@ -348,6 +354,7 @@ function toConfig(
       folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
       isWritten: value.LONGWATCH_ARCHIVE_DIR !== undefined || value.DATABASE_URL === undefined,
       hotDays: value.LONGWATCH_HOT_DAYS,
+      archiveAfterMs: null,
     },
     roles: value.LONGWATCH_ROLES,
     http: {

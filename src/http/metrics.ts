@@ -24,6 +24,18 @@ export interface Backlog {
     readonly waiting: number;
     readonly dead: number;
   }[];
+  /** The zones that have archive days. */
+  readonly archives: readonly {
+    readonly zoneId: number;
+    readonly days: number;
+    /** `yyyy-mm-dd`. */
+    readonly firstDay: string;
+    readonly eventBytes: number;
+    readonly recordBytes: number;
+    /** Epoch ms. */
+    readonly checkedAt: number;
+    readonly damagedFiles: number;
+  }[];
   readonly zones: readonly {
     readonly zoneId: number;
     /** Age of the newest stored event; null before the first. */
@@ -290,9 +302,11 @@ function createBacklogGauges(
     "Hours whose seal was withdrawn and that are not sealed again yet.",
     ZONE,
   );
+  const setArchives = createArchiveGauges(gauge, labelsOf);
 
   return {
     set(backlog: Backlog | null): void {
+      setArchives(backlog?.archives ?? []);
       isReadable.set(backlog === null ? 0 : 1);
       const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours];
       for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
@@ -323,5 +337,36 @@ function createBacklogGauges(
         reopened.set(labels, doubt.hoursReopened);
       }
     },
+  };
+}
+
+function createArchiveGauges(
+  gauge: CreateGauge,
+  labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
+): (archives: Backlog["archives"]) => void {
+  const days = gauge("archive_days", "Days in the archive.", ZONE);
+  const bytes = gauge("archive_bytes", "Size of the archive's files.", [...ZONE, "kind"]);
+  const oldest = gauge(
+    "archive_oldest_day_timestamp_seconds",
+    "Start of the oldest day in the archive.",
+    ZONE,
+  );
+  const checked = gauge(
+    "archive_checked_timestamp_seconds",
+    "When the file that was checked longest ago was compared with its hash.",
+    ZONE,
+  );
+  const damaged = gauge("archive_damaged_files", "Files that are missing or differ from their hash.", ZONE);
+  return (archives) => {
+    for (const part of [days, bytes, oldest, checked, damaged]) part.reset();
+    for (const { zoneId, ...archive } of archives) {
+      const labels = labelsOf(zoneId);
+      days.set(labels, archive.days);
+      bytes.set({ ...labels, kind: "events" }, archive.eventBytes);
+      bytes.set({ ...labels, kind: "records" }, archive.recordBytes);
+      oldest.set(labels, Date.parse(archive.firstDay) / 1_000);
+      checked.set(labels, archive.checkedAt / 1_000);
+      damaged.set(labels, archive.damagedFiles);
+    }
   };
 }

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
@@ -382,4 +382,19 @@ test("a fallback channel that does not exist is a mistake that names those that 
     `${file}: channels.night.colour: is not a setting: known here: kind`,
     'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
   ]);
+});
+
+test("config check names an archive folder that is a file, that lies in a file, or that cannot be written", () => {
+  const file = writeTemporary("x");
+  const readOnly = makeTemporaryFolder("read-only");
+  const check = (folder: string) =>
+    mistakesOf(() => parseServiceConfig({ LONGWATCH_ARCHIVE_DIR: folder })).join();
+
+  expect(check(file)).toBe(`LONGWATCH_ARCHIVE_DIR: "${file}": must be a folder, but ${file} is a file`);
+  expect(check(path.join(file, "archive"))).toContain(`${file} is a file`);
+  expect(check(path.join(readOnly, "not", "there"))).toBe("");
+  chmodSync(readOnly, 0o500);
+  // Root may write everywhere.
+  const isRoot = process.getuid?.() === 0;
+  expect(check(readOnly)).toContain(isRoot ? "" : "that Longwatch may write");
 });

@@ -47,6 +47,7 @@ test("the service's backlog is read at every scrape", async () => {
   const { url } = await startHttp({
     readBacklog: async () => ({
       spikesOpen: spikesOpen++,
+      archives: [],
       alerts: [
         { state: "firing", kind: "spike", count: 3 },
         { state: "acknowledged", kind: "self", count: 1 },
@@ -118,6 +119,7 @@ test.each([
         ? fail()
         : {
             spikesOpen: 3,
+            archives: [],
             alerts: [{ state: "firing", kind: "spike", count: 3 }],
             isKeyMissing: false,
             notificationsPending: 0,
@@ -216,7 +218,15 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
   measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
   const doubt = { isSuspect: false, hoursReopened: 0 };
   const zone = { ingestLagSeconds: 1, hoursToLoss: 2, gapHours: 3, ...doubt };
-  const rest = { spikesOpen: 0, notificationsPending: 0, requestBudget: null, channels: [], alerts: [] };
+  const archive = { days: 3, firstDay: "2026-11-18", eventBytes: 45, recordBytes: 110, damagedFiles: 1 };
+  const rest = {
+    spikesOpen: 0,
+    archives: [{ ...archive, zoneId: 101, checkedAt: 5_000 }],
+    notificationsPending: 0,
+    requestBudget: null,
+    channels: [],
+    alerts: [],
+  };
   const backlog = { ...rest, isKeyMissing: false, zones: [{ ...zone, zoneId: 101 }] };
   metrics.setBacklog(backlog);
   const text = await metrics.render();
@@ -228,6 +238,11 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
     'longwatch_ingest_lag_seconds{zone="101",zone_name="shop"} 1',
     'longwatch_hours_to_loss{zone="101",zone_name="shop"} 2',
     'longwatch_gap_hours{zone="101",zone_name="shop"} 3',
+    'longwatch_archive_days{zone="101",zone_name="shop"} 3',
+    'longwatch_archive_bytes{zone="101",zone_name="shop",kind="records"} 110',
+    `longwatch_archive_oldest_day_timestamp_seconds{zone="101",zone_name="shop"} ${Date.parse("2026-11-18") / 1_000}`,
+    'longwatch_archive_checked_timestamp_seconds{zone="101",zone_name="shop"} 5',
+    'longwatch_archive_damaged_files{zone="101",zone_name="shop"} 1',
     'longwatch_zone_info{team="edge",zone="101",zone_name="shop"} 1',
     'longwatch_zone_info{tier="2",zone="102"} 1',
   ])
