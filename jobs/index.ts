@@ -11,6 +11,7 @@ import type { Clock } from "../src/lib/clock.ts";
 import type { DiskSpace } from "../src/lib/disk-space.ts";
 import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
+import type { KnownSource } from "../src/model/known-source.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
@@ -36,6 +37,7 @@ import { createWalkDaysJob } from "./ingest/walk-days.ts";
 import { createEraseLeftoversJob } from "./privacy/erase-leftovers.ts";
 import { createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
 import { createManagePartitionsJob } from "./service/manage-partitions.ts";
+import { createRunRequestedJob, type ExecuteRun } from "./service/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
 
@@ -68,6 +70,8 @@ export interface JobsDeps {
   readonly digestListPage: DigestListPage;
   /** Null or left out: no day is archived. */
   readonly archive?: ArchiveStore | null;
+  /** Executes backfills and verifications that the API was asked for. Null or left out: nobody executes them here. */
+  readonly executeRun?: ExecuteRun | null;
   /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
   /** @throws {PseudonymKeyError} if this process lacks the key in use. */
@@ -81,6 +85,7 @@ export interface JobsDeps {
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
   readonly sourceMode: () => SourceMode;
+  readonly knownSources: () => readonly KnownSource[];
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
@@ -95,7 +100,7 @@ export interface JobsDeps {
 
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, enqueue, heartbeat = null, archive = null } = deps;
+  const { settings, enqueue, heartbeat = null, archive = null, executeRun = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
@@ -135,6 +140,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(archive === null
       ? []
       : [createArchiveDaysJob({ ...deps, archive, settledAfterMs: settings.archiveAfterMs })]),
+    ...(executeRun === null ? [] : [createRunRequestedJob({ ...deps, executeRun })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({

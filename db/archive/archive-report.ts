@@ -38,7 +38,7 @@ function ofZones(zoneIds: readonly number[] | null): SQL {
 }
 
 /** A file of an archive day as people see it; times in epoch ms. */
-export interface ReportedFile {
+interface ReportedFile {
   readonly kind: "events" | "records";
   /** Relative to the archive folder. */
   readonly path: string;

@@ -47,7 +47,7 @@ export interface HttpParts {
   /** The files of archive days. */
   readonly files: ArchiveReader;
   readonly keys: OpenKeys;
-  readonly queues: Pick<OpenQueues, "check">;
+  readonly queues: Pick<OpenQueues, "check" | "enqueuer">;
   readonly clock: Clock;
   readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
   /** Names and labels as they are now. */
@@ -112,6 +112,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
+        enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,
           notifiers: parts.alerting.notifiers,

@@ -73,24 +73,28 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
     new Counter({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
     new Gauge({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly Label[],
+  ) => new Histogram({ name: `longwatch_${name}`, help, labelNames, buckets, registers: [registry] });
 
   const jobRuns = counter("job_runs_total", "Attempts of background jobs.", ["job", "outcome"]);
-  const jobDuration = new Histogram({
-    name: "longwatch_job_duration_seconds",
-    help: "Duration of an attempt.",
-    labelNames: ["job"],
-    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
-    registers: [registry],
-  });
+  const jobDuration = histogram(
+    "job_duration_seconds",
+    "Duration of an attempt.",
+    [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
+    ["job"],
+  );
   const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last succeeded.", ["job"]);
   const httpRequests = counter("http_requests_total", "Requests that were answered.", ["route", "status"]);
-  const httpDuration = new Histogram({
-    name: "longwatch_http_request_duration_seconds",
-    help: "Duration of a request.",
-    labelNames: ["route"],
-    buckets: [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
-    registers: [registry],
-  });
+  const httpDuration = histogram(
+    "http_request_duration_seconds",
+    "Duration of a request.",
+    [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
+    ["route"],
+  );
   const labelsOf = (zoneId: number) => {
     const { zoneName } = zoneFactsOf(readZones(), zoneId);
     return { zone: String(zoneId), ...(zoneName === undefined ? {} : { zone_name: zoneName }) };
@@ -113,22 +117,30 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "operation",
       "outcome",
     ]),
-    edgeWaited: counter(
-      "edge_requests_waited_seconds_total",
-      "Time that calls waited for the request budget.",
+    /** priority: normal or low. */
+    edgeWait: histogram(
+      "edge_budget_wait_seconds",
+      "Time that an attempt waited for the request budget.",
+      [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 30, 60],
+      ["priority"],
+    ),
+    pageCommit: histogram(
+      "page_commit_duration_seconds",
+      "Duration of the transaction that stores a page.",
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+      ["route"],
     ),
     edgeBudgetLocal: gauge(
       "edge_budget_local",
       "1 while the shared request budget does not answer. This process then uses a quarter of the rate.",
     ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
-    notificationDuration: new Histogram({
-      name: "longwatch_notification_duration_seconds",
-      help: "Duration of an attempt to notify a channel.",
-      labelNames: ["channel"],
-      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-      registers: [registry],
-    }),
+    notificationDuration: histogram(
+      "notification_duration_seconds",
+      "Duration of an attempt to notify a channel.",
+      [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      ["channel"],
+    ),
     digested: counter(
       "notifications_digested_total",
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",

@@ -99,6 +99,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     routing: () => routeToAll(["pager"]),
     sensitivity: () => ({ z: 6, floor: 10 }),
     lowestFloor: () => 10,
+    knownSources: () => [],
     sourceMode: () => "on",
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,

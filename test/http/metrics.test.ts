@@ -212,6 +212,7 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
     quarantined: 0,
     held: 0,
     bytes: 1,
+    commitMs: 30,
   } as const;
   measureIngest(metrics).pageStored({ ...stored, zoneId: 101 });
   measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
@@ -232,6 +233,8 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
   for (const line of [
     'longwatch_pages_total{route="list",zone="101",zone_name="shop",result="changed"} 1',
     'longwatch_events_total{zone="102",route="list",result="new"} 1',
+    'longwatch_page_commit_duration_seconds_bucket{le="0.05",route="list"} 2',
+    'longwatch_page_commit_duration_seconds_bucket{le="0.025",route="list"} 0',
     'longwatch_ingest_lag_seconds{zone="101",zone_name="shop"} 1',
     'longwatch_hours_to_loss{zone="101",zone_name="shop"} 2',
     'longwatch_gap_hours{zone="101",zone_name="shop"} 3',

@@ -140,8 +140,8 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     isReloadDue = true;
     reloadNow?.();
   };
-  // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
-  if (config.hasFile) process.on("SIGHUP", reload);
+  // With nothing to read again, SIGHUP keeps its default meaning: the terminal is gone.
+  if (config.file !== null) process.on("SIGHUP", reload);
   followParent((reason) => void stop(reason), reload);
 
   try {

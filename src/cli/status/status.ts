@@ -1,11 +1,5 @@
 import type { Command } from "commander";
-import { countSelfAlerts } from "../../../db/alerting/alert-reports.ts";
 import type { Queryable } from "../../../db/client.ts";
-import { countGivenUp } from "../../../db/delivery/deliveries.ts";
-import { readHeldCounts } from "../../../db/ingest/held-pages.ts";
-import { readKeyProblem } from "../../../db/privacy/pseudonym-keys.ts";
-import { readReplicas } from "../../../db/service/replicas.ts";
-import { KEY_REPORT_MS } from "../../../jobs/alerting/report-service.ts";
 import type { Config } from "../../config/config.ts";
 import { configuredChannels } from "../../config/configured-channels.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
@@ -20,6 +14,7 @@ import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";
 import { type Attention, type Looked, listAttention } from "../../operations/list-attention.ts";
+import { lookAround } from "../../operations/look-around.ts";
 import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
 import { assessService } from "../../operations/service-life.ts";
 import { GAP_EXIT_CODE } from "../coverage/coverage.ts";
@@ -70,10 +65,7 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const seen = await withStore(config, ({ db }) =>
           look(db, io.clock(), config.alerting.routing.zones ?? {}),
         );
-        const attention = listAttention(
-          { ...seen, channels: seen.status.channels },
-          configuredChannels(config),
-        );
+        const attention = listAttention(seen, configuredChannels(config));
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
@@ -94,7 +86,7 @@ function exitCodeOf(attention: readonly Attention[]): number {
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-interface Seen extends Omit<Looked, "channels"> {
+interface Seen extends Looked {
   readonly status: StatusAnswer;
   readonly now: number;
 }
@@ -104,13 +96,9 @@ async function look(db: Queryable, now: number, names: Zones): Promise<Seen> {
     const from = startOfHour(horizonAt(now));
     return {
       now,
+      ...(await lookAround(db, now)),
       status: await readStatus(db, null, { now, names }),
-      service: assessService(await readReplicas(db)),
       zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
-      keyProblem: await readKeyProblem(db, KEY_REPORT_MS),
-      held: await readHeldCounts(db),
-      givenUp: await countGivenUp(db, from),
-      selfAlerts: await countSelfAlerts(db),
     };
   } catch (thrown) {
     if (readSqlState(thrown) === UNDEFINED_TABLE && (await isUntouched(db))) return neverStarted(now);
@@ -138,7 +126,17 @@ function neverStarted(now: number): Seen {
     archive: [],
     service: toServiceItem(service),
   };
-  return { now, status, service, zones: [], keyProblem: null, held: [], givenUp: 0, selfAlerts: 0 };
+  return {
+    now,
+    status,
+    channels: [],
+    service,
+    zones: [],
+    keyProblem: null,
+    held: [],
+    givenUp: 0,
+    selfAlerts: 0,
+  };
 }
 
 interface Drawn {

@@ -21,6 +21,8 @@ export const ZONE = 101;
 
 /** Texts that a file could change: line ends, quotes, what CSV and COPY treat as special, and what decoders drop. */
 const SPECIAL = [
+  // First, because a reader of CSV may take the first line end that it finds for the file's own.
+  "\rreturn\r\n",
   "",
   null,
   "\u{FEFF}begins with a byte order mark",

@@ -4,10 +4,14 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { z } from "zod";
 import type { ScratchFile } from "../../../../db/archive/archive-reader.ts";
 import { toCsvLine } from "../../../archive/csv/csv-line.ts";
-import { escapeControlsInJson } from "../../../archive/csv/escape-controls.ts";
+import {
+  EXPORT_HEADER,
+  EXPORT_NAMES,
+  mapExportLines,
+  toNdjsonLine,
+} from "../../../archive/csv/export-lines.ts";
 import { preferredForm } from "../../../archive/csv/preferred-form.ts";
 import { maskAddress } from "../../../archive/mask/mask.ts";
-import { DIMENSIONS } from "../../../archive/query/search.ts";
 import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
 import { exportEvents } from "../../../operations/search/export-events.ts";
@@ -25,8 +29,7 @@ import { unknownZoneBlock } from "./read-zone.ts";
 /** A reader that takes longer is cut off; one that takes nothing is long before. */
 const LONGEST_EXPORT_MS = 3_600_000;
 const PARQUET = "application/vnd.apache.parquet";
-const COLUMNS = ["timestamp", "logId", ...DIMENSIONS];
-const IP_COLUMN = COLUMNS.indexOf("ip");
+const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
 
 const schema = {
   tags: PLATFORM_TAGS,
@@ -73,8 +76,11 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     const gone = clientGone(reply);
     const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
     // DuckDB writes the lines of which nothing is hidden, several times as fast.
+    const toText = isNdjson ? toNdjsonLine : toCsvLine;
     const all: AsyncGenerator<string | Buffer, void, undefined> =
-      isNdjson || isMasked ? mapLines(read("json"), isMasked, isNdjson ? toLine : toCsvLine) : read("csv");
+      isNdjson || isMasked
+        ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
+        : read("csv");
     const isAllowed = async () => {
       const now = await request.readCallerAgain();
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
@@ -86,7 +92,7 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
       const file = await exportParquet(deps, zoneId, plan, gone);
       return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET);
     }
-    const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
+    const header = isNdjson ? "" : EXPORT_HEADER;
     // What fails before anything was sent is answered as any failure.
     const first = await all.next();
     const body = Readable.from(join(header, first, all), { objectMode: false });
@@ -108,29 +114,6 @@ function removeAfter({ path, remove }: ScratchFile): Readable {
   return createReadStream(path).once("close", () => void remove().catch(() => undefined));
 }
 
-const LINE_FEED = 0x0a;
-
-/** Each line is a JSON array of texts: the columns of the export. */
-async function* mapLines(
-  chunks: AsyncIterable<Buffer>,
-  isMasked: boolean,
-  toText: (row: readonly string[]) => string,
-): AsyncGenerator<string, void, undefined> {
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of chunks) {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const end = bytes.lastIndexOf(LINE_FEED) + 1;
-    rest = bytes.subarray(end);
-    const lines = bytes.toString("utf8", 0, end).split("\n").slice(0, -1);
-    let text = "";
-    for (const line of lines) {
-      const row = JSON.parse(line) as string[];
-      text += toText(isMasked ? mask(row) : row);
-    }
-    yield text;
-  }
-}
-
 async function* join<Part extends string | Buffer>(
   header: string,
   first: IteratorResult<Part, void>,
@@ -139,12 +122,6 @@ async function* join<Part extends string | Buffer>(
   if (header !== "") yield header;
   if (first.done !== true && first.value.length > 0) yield first.value;
   yield* rest;
-}
-
-function toLine(row: readonly string[]): string {
-  const event = Object.fromEntries(COLUMNS.map((name, index) => [name, row[index] ?? ""]));
-  const json = JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) });
-  return `${escapeControlsInJson(json)}\n`;
 }
 
 function mask(row: readonly string[]): string[] {

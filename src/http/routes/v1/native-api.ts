@@ -10,6 +10,8 @@ import { addAudit } from "./audit.ts";
 import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
+import { addCoverageRules } from "./coverage-rules.ts";
+import { addCoverageRuns } from "./coverage-runs.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
@@ -43,6 +45,8 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addOverview,
   addArchiveDays,
   addCoverageDays,
+  addCoverageRules,
+  addCoverageRuns,
   addAlertContext,
   addSilencePreview,
   addRuleSeries,

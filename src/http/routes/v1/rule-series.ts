@@ -102,7 +102,7 @@ const Replayed = z.object({
   ),
 });
 
-const RuleReplay = z
+export const RuleReplay = z
   .object({
     from: IsoTime,
     to: IsoTime,
@@ -112,7 +112,7 @@ const RuleReplay = z
   })
   .meta({ id: "RuleReplay" });
 
-const RuleFacts = z
+export const RuleFacts = z
   .object({
     advice: z
       .array(

@@ -2,11 +2,10 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readZoneArchives } from "../../../../db/archive/archive-report.ts";
-import { readChannelStatuses } from "../../../../db/delivery/channel-states.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
 import { readReplicas } from "../../../../db/service/replicas.ts";
-import { describeCircuit } from "../../../delivery/circuit.ts";
 import type { Zones } from "../../../model/zones.ts";
+import { readChannels } from "../../../operations/read-channels.ts";
 import { assessService, type ServiceLife } from "../../../operations/service-life.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, toIso, toIsoOrNull } from "./parts.ts";
@@ -156,16 +155,4 @@ export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z
       lastAliveAt: toIso(replica.lastAliveAt),
     })),
   };
-}
-
-/** Every channel that was ever sent a message, by name. */
-export async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
-  const statuses = await readChannelStatuses(archive);
-  return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
-    name: channel,
-    circuit: describeCircuit({ ...circuit, lastError }, nowMs),
-    waiting,
-    dead,
-    lastError,
-  }));
 }
