@@ -68,9 +68,10 @@ async function archive(url: string, folder: string): Promise<ArchivedDayFigures>
   const child = startChild("archive/archive-one-day.ts", [url, folder, String(ZONE), DAY], LAUNCH);
   try {
     const ended = nextMessage<{ rows: number; bytes: number }[]>(child);
-    let [peakBytes, serviceBytes, duckdbBytes, isDone] = [0, 0, 0, false];
-    void ended.finally(() => (isDone = true)).catch(() => undefined);
-    while (!isDone) {
+    let [peakBytes, serviceBytes, duckdbBytes] = [0, 0, 0];
+    const state = { isDone: false };
+    void ended.finally(() => (state.isDone = true)).catch(() => undefined);
+    while (!state.isDone) {
       const [service = 0, ...others] = listTree(child.pid);
       const [own, theirs] = [readMemory([service]), readMemory(others)];
       peakBytes = Math.max(peakBytes, own + theirs);
