@@ -1,5 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
+import { requestedRuns } from "../../../db/schema/requested-runs.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 import type { OpenApi } from "./openapi-document.ts";
@@ -87,11 +88,40 @@ test("every reference resolves, every name is used once, and every schema is one
 
 /** Of the routes that answer nothing without one. */
 const QUERIES: Readonly<Record<string, string>> = {
+  "/api/v1/coverage/rules": "?zone=101&hour=0",
   "/api/v1/trends": "?zone=101",
   "/api/v1/rules/series": "?zone=101&rule=942100",
   "/api/v1/rules/replay": "?zone=101&rule=942100",
   "/api/v1/rules/facts": "?zone=101&rule=942100",
   "/api/v1/routing/test": "?zone=101&rule=942100&severity=error",
+};
+
+/** A verification with a difference, as the job stores it. */
+const RUN: typeof requestedRuns.$inferInsert = {
+  kind: "verify",
+  zoneId: 101,
+  fromAt: new Date(0),
+  toAt: new Date(3_600_000),
+  requestedAt: new Date(0),
+  startedAt: new Date(0),
+  endedAt: new Date(1_000),
+  requestedBy: "ann",
+  result: {
+    kind: "verify",
+    from: 0,
+    to: 3_600_000,
+    checks: [
+      {
+        name: "seals",
+        sides: ["its seal", "stored"],
+        compared: "1 hour",
+        differenceCount: 1,
+        differences: [{ at: 0, ruleId: null, expected: 2, found: 1, detail: "missing a" }],
+        notes: [],
+        failure: null,
+      },
+    ],
+  },
 };
 
 test("what is answered is what the document says", async () => {
@@ -109,12 +139,14 @@ test("what is answered is what the document says", async () => {
     status: 201,
   });
   const [{ id }] = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/spikes", key)).items;
+  const [run] = await world.database().db.insert(requestedRuns).values(RUN).returning();
   const checked: string[] = [];
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const ids = path.includes("spikes") ? id : path.includes("silences") ? silence["id"] : alertId;
-    const address = path.replace("{id}", String(ids));
+    const known = { spikes: id, silences: silence["id"], runs: run?.id };
+    const [, ofId = alertId] = Object.entries(known).find(([name]) => path.includes(name)) ?? [];
+    const address = path.replace("{id}", String(ofId));
     const answer = await ask(url, `${address}${QUERIES[path] ?? ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);
