@@ -11,6 +11,7 @@ import type { Clock } from "../src/lib/clock.ts";
 import type { DiskSpace } from "../src/lib/disk-space.ts";
 import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
+import type { KnownSource } from "../src/model/known-source.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
@@ -54,6 +55,8 @@ export interface JobSettings {
   readonly retention: Retention;
   /** How many days Postgres keeps archive days. Null: as long as the events are kept. */
   readonly hotDays: number | null;
+  /** How long after its end a day is archived, for demonstrations. Null: when the platform has forgotten the day. */
+  readonly archiveAfterMs: number | null;
   /** Null: messages for a failing channel are not copied to another one. */
   readonly fallback: Fallback | null;
 }
@@ -82,6 +85,7 @@ export interface JobsDeps {
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
   readonly sourceMode: () => SourceMode;
+  readonly knownSources: () => readonly KnownSource[];
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
@@ -133,7 +137,9 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
-    ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
+    ...(archive === null
+      ? []
+      : [createArchiveDaysJob({ ...deps, archive, settledAfterMs: settings.archiveAfterMs })]),
     ...(executeRun === null ? [] : [createRunRequestedJob({ ...deps, executeRun })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
@@ -180,7 +186,11 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
-    { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
+    {
+      job: "archive-days",
+      everyMs: settings.archiveAfterMs === null ? 60 * MINUTE_MS : MINUTE_MS,
+      payloads: [{}],
+    },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     { job: "detect-sources", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.

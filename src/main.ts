@@ -1,112 +1,11 @@
-import { Command } from "commander";
-import { readRuntimeFile } from "./app/runtime-file.ts";
-import { alertsCommand } from "./cli/alerts/alerts.ts";
-import { archiveCommand } from "./cli/archive/archive.ts";
-import { auditCommand } from "./cli/audit/audit.ts";
-import { backfillCommand } from "./cli/backfill/backfill.ts";
-import { backtestCommand } from "./cli/backtest/backtest.ts";
-import { channelsCommand } from "./cli/channels/channels.ts";
-import { completionCommand } from "./cli/completion/completion.ts";
-import { configCommand } from "./cli/config/config.ts";
-import { coverageCommand } from "./cli/coverage/coverage.ts";
-import { deliveriesCommand } from "./cli/deliveries.ts";
-import { edgeCommand } from "./cli/edge/edge.ts";
-import { emulatorCommand } from "./cli/emulator/emulator.ts";
-import { useRunningEmulator } from "./cli/emulator/use-running-emulator.ts";
-import { eraseCommand } from "./cli/erase/erase.ts";
-import { gapsCommand } from "./cli/gaps.ts";
-import { keysCommand } from "./cli/keys/keys.ts";
-import { migrateCommand } from "./cli/migrate.ts";
-import { privacyCommand } from "./cli/privacy/privacy.ts";
-import { signInCommand } from "./cli/sign-in.ts";
-import { silencesCommand } from "./cli/silences/silences.ts";
-import { startCommand } from "./cli/start/start.ts";
-import { statusCommand } from "./cli/status/status.ts";
-import { tailCommand } from "./cli/tail/tail.ts";
-import { addHelp, listAsTyped } from "./cli/terminal/shape-help.ts";
-import { topCommand } from "./cli/top/top.ts";
-import { verifyCommand } from "./cli/verify/verify.ts";
-import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "./config/config.ts";
 import { readVersion } from "./config/read-version.ts";
-import { describePostgresFailure } from "./embedded/describe-postgres-failure.ts";
-import { toError, UsageError } from "./lib/errors.ts";
-import { escapeText } from "./lib/escape-text.ts";
-import { messageOf } from "./lib/message-of.ts";
-import { many } from "./lib/progress-bar.ts";
 
-const readConfig = () => useRunningEmulator(parseConfig(process.env));
+const [first, ...more] = process.argv.slice(2);
 
-const readServiceConfig = () => parseServiceConfig(process.env);
-
-const HELP = `
-Every command has --help with examples. Unless a command's help says otherwise, exit code 1 means a failure and 2 a mistake
-in the command line or the settings. Settings are environment variables. The settings of a service that runs on this
-machine are found automatically.
-
-Examples:
-  npm start
-  npm run -s longwatch -- status
-  npm run -s longwatch -- alerts show 17
-  npm run -s longwatch -- silences add --help`;
-
-/** Exported for the test that walks over every command. */
-export const program = new Command("longwatch")
-  .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
-  .version(readVersion(), "-V, --version", "print the version")
-  .helpOption("-h, --help", "print this help")
-  .showSuggestionAfterError()
-  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-  .commandsGroup("The service:")
-  .addCommand(startCommand(readServiceConfig))
-  .addCommand(statusCommand(readConfig))
-  .addCommand(
-    configCommand({
-      check: readServiceConfig,
-      config: readConfig,
-      list: () => listSettings(process.env),
-      running: () => readRuntimeFile(parseConfig(process.env).dataDir),
-    }),
-  )
-  .addCommand(migrateCommand(readConfig))
-  .addCommand(completionCommand())
-  .helpCommand("help [command]", "Print this help, or the help of a command.")
-  .commandsGroup("On call:")
-  .addCommand(topCommand(readConfig))
-  .addCommand(tailCommand(readConfig))
-  .addCommand(alertsCommand(readConfig))
-  .addCommand(silencesCommand(readConfig))
-  .addCommand(channelsCommand(readServiceConfig))
-  .addCommand(deliveriesCommand(readConfig))
-  .addCommand(backtestCommand(readConfig))
-  .commandsGroup("Is anything missing?")
-  .addCommand(coverageCommand(readConfig))
-  .addCommand(gapsCommand(readConfig))
-  .addCommand(verifyCommand(readConfig))
-  .addCommand(backfillCommand(readConfig))
-  .addCommand(archiveCommand(readConfig))
-  .commandsGroup("Access and personal data:")
-  .addCommand(keysCommand(readConfig))
-  .addCommand(signInCommand(readConfig))
-  .addCommand(privacyCommand(readConfig))
-  .addCommand(eraseCommand(readConfig))
-  .addCommand(auditCommand(readConfig))
-  .commandsGroup("The platform:")
-  .addCommand(edgeCommand(() => requireEdge(readConfig())))
-  .addCommand(emulatorCommand());
-addHelp(listAsTyped(program), HELP);
-
-async function main(): Promise<void> {
-  try {
-    await program.parseAsync();
-  } catch (thrown) {
-    const isMistyped = thrown instanceof UsageError;
-    process.stderr.write(
-      isMistyped
-        ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("")}`
-        : `longwatch: ${describePostgresFailure(thrown) ?? messageOf(toError(thrown)).split("\n").map(escapeText).join("\n")}\n`,
-    );
-    process.exitCode = isMistyped ? 2 : 1;
-  }
+// The commands load the whole service, which takes more than a second of CPU.
+if (more.length === 0 && (first === "--version" || first === "-V"))
+  process.stdout.write(`${readVersion()}\n`);
+else {
+  const { runProgram } = await import("./cli/program.ts");
+  await runProgram();
 }
-
-if (import.meta.main) await main();

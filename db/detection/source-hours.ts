@@ -8,6 +8,8 @@ export interface SourceHour {
   readonly hour: number;
   readonly marks: number;
   readonly isStale: boolean;
+  /** The fingerprint of the known sources that were left out. */
+  readonly known: string;
   /** Null until the hour is counted. */
   readonly peaks: readonly number[] | null;
 }
@@ -19,7 +21,7 @@ export async function readSourceHours(
   fromHour: number,
 ): Promise<SourceHour[]> {
   const { rows } = await db.execute<SourceHour & Record<string, unknown>>(sql`
-    select (extract(epoch from starts_at) / 3600)::integer as hour, marks, is_stale as "isStale", peaks
+    select (extract(epoch from starts_at) / 3600)::integer as hour, marks, is_stale as "isStale", known, peaks
     from source_hours where zone_id = ${zoneId} and starts_at >= to_timestamp(${fromHour}::float8 * 3600)
     order by starts_at`);
   return rows;
@@ -45,13 +47,15 @@ export async function storeSourceHour(
   {
     peaks,
     addresses,
+    known,
   }: {
+    readonly known: string;
     readonly peaks: readonly number[];
     readonly addresses: ReadonlyMap<string, ArrayLike<number>>;
   },
 ): Promise<void> {
   await tx.execute(sql`
-    update source_hours set peaks = ${sql.param(peaks)}::integer[], is_stale = marks <> ${marks}
+    update source_hours set peaks = ${sql.param(peaks)}::integer[], known = ${known}, is_stale = marks <> ${marks}
     where zone_id = ${zoneId} and starts_at = to_timestamp(${hour}::float8 * 3600)`);
   if (addresses.size === 0) return;
   const keys = [...addresses.keys()].sort();

@@ -8,7 +8,7 @@ const ROWS_PER_TRANSACTION = 200;
 type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
 
 /** Copies of what is counted elsewhere, and texts that are about no event. */
-const UNCOUNTED = ["alert_transitions", "channel_states", "saved_views"] as const;
+const UNCOUNTED = ["alert_transitions", "channel_states", "saved_views", "known_sources"] as const;
 type UncountedTable = (typeof UNCOUNTED)[number];
 
 interface DerivedTable {
@@ -108,6 +108,15 @@ const TABLES: readonly DerivedTable[] = [
     written: ["created_at", "changed_at"],
     isZone: () => sql`true`,
   },
+  {
+    name: "known_sources",
+    key: ID,
+    json: [],
+    text: ["pattern", "reason", "created_by"],
+    over: "expires_at",
+    written: ["created_at", "created_at"],
+    isZone: () => sql`true`,
+  },
 ];
 
 export interface DerivedScope {
@@ -128,7 +137,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error and saved views are not counted.
+ * error, saved views and known sources are not counted.
  */
 export type DerivedCounts = Readonly<Record<CountedTable, number>>;
 

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+import { boolean, check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
  * One clock hour of one zone for the source series: the largest count of each series in a window of 3, 15 and 60
@@ -14,6 +14,8 @@ export const sourceHours = pgTable(
     /** Raised whenever an event of the hour arrives later, so that a recount that has missed it is seen. */
     marks: integer().notNull().default(0),
     isStale: boolean().notNull().default(true),
+    /** The fingerprint of the known sources that were left out. An hour keeps it when the list changes. */
+    known: text().notNull().default(""),
     /** Null until the hour is counted. */
     peaks: integer().array(),
   },

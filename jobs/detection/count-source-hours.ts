@@ -13,6 +13,8 @@ import { createUsualRules, type UsualRules } from "../../src/detection/sources/u
 import { HISTORY_HOURS } from "../../src/detection/thresholds/thresholds.ts";
 import { LONGEST_WINDOW, WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
 
+import type { KnownSources } from "../../src/model/known-source.ts";
+
 /** Hours of one zone that are counted in one tick. */
 const HOURS_PER_TICK = 24;
 const USUAL_DAYS = 7;
@@ -35,7 +37,11 @@ export interface CountedHours {
 export async function countSourceHours(
   database: Database,
   zoneId: number,
-  { nowHour, isUnknownHour }: { nowHour: number; isUnknownHour: (hour: number) => boolean },
+  {
+    nowHour,
+    isUnknownHour,
+    known: left,
+  }: { nowHour: number; isUnknownHour: (hour: number) => boolean; known: KnownSources },
 ): Promise<CountedHours> {
   const { db } = database;
   const fromHour = nowHour - HISTORY_HOURS - 1;
@@ -61,7 +67,7 @@ export async function countSourceHours(
   for (const ofDay of Map.groupBy(stale.slice(0, HOURS_PER_TICK), ({ hour }) =>
     Math.floor(hour / 24),
   ).values()) {
-    for (const one of ofDay) await countSourceHour(database, zoneId, one, usual);
+    for (const one of ofDay) await countSourceHour(database, zoneId, one, { usual, known: left });
     usual = await readUsual(db, zoneId, nowHour);
   }
   if (stale.length > 0) hours = await readSourceHours(db, zoneId, fromHour);
@@ -80,27 +86,29 @@ async function countSourceHour(
   database: Database,
   zoneId: number,
   one: Pick<SourceHour, "hour" | "marks">,
-  usual: UsualRules,
+  by: CountedBy,
 ): Promise<void> {
-  const counted = await recountSourceHour(database.db, zoneId, one.hour, usual);
-  await inTransaction(database, ({ tx }) => storeSourceHour(tx, zoneId, one, counted));
+  const counted = await recountSourceHour(database.db, zoneId, one.hour, by);
+  const stored = { ...counted, known: by.known.fingerprint };
+  await inTransaction(database, ({ tx }) => storeSourceHour(tx, zoneId, one, stored));
 }
 
 /**
  * Returns the counted hours of [fromHour, toHour) whose peaks differ from a recount of their events. The series of
- * rules per address is left out: it depends on what was usual for an address when the hour was counted.
+ * rules per address is left out: it depends on what was usual for an address when the hour was counted. So are hours that
+ * were counted with another list of known sources.
  */
 export async function compareSourceHours(
   db: Queryable,
   zoneId: number,
-  { fromHour, toHour }: { fromHour: number; toHour: number },
+  { fromHour, toHour, known }: { fromHour: number; toHour: number; known: KnownSources },
 ): Promise<{ hour: number; stored: readonly number[]; recounted: readonly number[] }[]> {
   const rows = await readSourceHours(db, zoneId, fromHour);
   const usual = await readUsual(db, zoneId, toHour);
   const differing = [];
-  for (const { hour, peaks, isStale } of rows) {
-    if (hour >= toHour || peaks === null || isStale) continue;
-    const { peaks: recounted } = await recountSourceHour(db, zoneId, hour, usual);
+  for (const { hour, peaks, isStale, known: left } of rows) {
+    if (hour >= toHour || peaks === null || isStale || left !== known.fingerprint) continue;
+    const { peaks: recounted } = await recountSourceHour(db, zoneId, hour, { usual, known });
     const [before, now] = [peaks, recounted].map((counts) => counts.slice(WINDOW_COUNT)) as [
       number[],
       number[],
@@ -110,9 +118,15 @@ export async function compareSourceHours(
   return differing;
 }
 
-function recountSourceHour(db: Queryable, zoneId: number, hour: number, usual: UsualRules) {
+interface CountedBy {
+  readonly usual: UsualRules;
+  readonly known: KnownSources;
+}
+
+function recountSourceHour(db: Queryable, zoneId: number, hour: number, { usual, known }: CountedBy) {
   const span = { zoneId, from: hour * 60 - LONGEST_WINDOW + 1, to: (hour + 1) * 60 };
-  return countHour(hour, readSourceEvents(db, span), usual.usualOn(Math.floor(hour / 24)));
+  const by = { usualOf: usual.usualOn(Math.floor(hour / 24)), isKnown: known.isKnown };
+  return countHour(hour, readSourceEvents(db, span), by);
 }
 
 /** Reads what is usual for the addresses of a zone on every day of the history. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
+import { listKnownSources, toKnownSource } from "../../db/detection/known-sources.ts";
 import {
   readMinuteTotals,
   readSourceEvents,
@@ -35,6 +36,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { toError } from "../../src/lib/errors.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
+import { createKnownSources, type KnownSource, type KnownSources } from "../../src/model/known-source.ts";
 import { SOURCES_RULE } from "../../src/model/stored-sources.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { type CountedHours, countSourceHours } from "./count-source-hours.ts";
@@ -48,6 +50,8 @@ export interface DetectSourcesDeps {
   readonly zoneIds: readonly number[];
   /** Returns the configured mode, which may change while the service runs. */
   readonly sourceMode: () => SourceMode;
+  /** Returns the known sources of the configuration file. The database holds others. */
+  readonly knownSources: () => readonly KnownSource[];
   /** Called when a zone's sources fired, changed or became quiet. */
   readonly afterSpikes: () => unknown;
 }
@@ -55,6 +59,7 @@ export interface DetectSourcesDeps {
 /** A zone's watch between two ticks. It can be made again from rows at any time. */
 interface KeptWatch {
   readonly watch: SourceWatch;
+  readonly known: KnownSources;
   /** Changes when the watch has to be made again. */
   readonly fingerprint: string;
   /** The next minute to read. */
@@ -70,6 +75,7 @@ interface KeptWatch {
  */
 export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
   const kept = new Map<number, KeptWatch>();
+  let isRunning = false;
   return defineJob({
     name: "detect-sources",
     queue: "derive",
@@ -77,9 +83,15 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
     attempts: 2,
     timeoutMs: 300_000,
     async run(_payload, signal) {
-      if (deps.sourceMode() === "off") return;
-      const changed = await detectSources(deps, kept, signal);
-      if (changed > 0) await deps.afterSpikes();
+      // Two ticks must not feed the same watches. The next tick judges what a skipped one has not.
+      if (isRunning || deps.sourceMode() === "off") return;
+      isRunning = true;
+      try {
+        const changed = await detectSources(deps, kept, signal);
+        if (changed > 0) await deps.afterSpikes();
+      } finally {
+        isRunning = false;
+      }
     },
   });
 }
@@ -92,6 +104,7 @@ interface Tick {
   readonly closings: ReadonlyMap<number, number>;
   readonly attacks: ReadonlyMap<number, Parameters<typeof toAttackHours>[0]>;
   readonly totals: ReadonlyMap<number, ReadonlyMap<number, number>>;
+  readonly known: readonly KnownSource[];
 }
 
 async function detectSources(
@@ -113,6 +126,7 @@ async function detectSources(
     closings: new Map(closings.filter(isSources).map((one) => [one.zoneId, one.closedAtMs])),
     attacks: Map.groupBy(attacks, toZone),
     totals: await readMinuteTotals(db, firstTested),
+    known: [...deps.knownSources(), ...(await listKnownSources(db)).map(toKnownSource)],
   };
   let changed = 0;
   let failure: Error | undefined;
@@ -146,22 +160,31 @@ async function judgeZone(
   const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);
   const nowHour = Math.floor((through - 1) / 60);
   const row = tick.open.get(zoneId);
-  const fingerprint = [nowHour, view.fingerprint, ...attackHours].join();
+  const known = createKnownSources(tick.known, { zoneId, nowMs: span.nowMs });
+  const fingerprint = [nowHour, view.fingerprint, known.fingerprint, ...attackHours].join();
+  const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
+  const judged = row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS);
   let one = kept.get(zoneId);
-  if (one?.fingerprint !== fingerprint || hasLateEvents(one, tick.totals.get(zoneId))) {
+  // Another replica opened the spike, and has not judged the minutes that this watch took without the spike.
+  const isAhead = row !== undefined && one !== undefined && one.next > judged;
+  if (one?.fingerprint !== fingerprint || isAhead || hasLateEvents(one, tick.totals.get(zoneId))) {
     kept.delete(zoneId);
-    const counted = await countSourceHours(database, zoneId, { nowHour, isUnknownHour: view.isUnknownHour });
+    const counted = await countSourceHours(database, zoneId, {
+      nowHour,
+      isUnknownHour: view.isUnknownHour,
+      known,
+    });
     if (!counted.isComplete) return false;
     const isCounted = new Set(counted.hours.map(({ hour }) => hour));
     const isUnknownHour = (hour: number) =>
       attackHours.has(hour) || view.isUnknownHour(hour) || !isCounted.has(hour);
     const next = span.firstTested - LONGEST_WINDOW + 1;
-    const watch = createSourceWatch({ isUnknownHour }, toMemory(counted, row, next));
-    one = { watch, fingerprint, next, taken: new Map() };
+    const watch = createSourceWatch({ isUnknownHour }, toMemory(counted, next));
+    one = { watch, known, fingerprint, next, taken: new Map() };
     kept.set(zoneId, one);
   }
-  const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
-  const judged = row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS);
+  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
+  one.watch.resume(row === undefined ? null : toSourceEpisode(row));
   const judgeFrom = Math.max(span.firstTested, judged);
   const ended = await follow(database, zoneId, one, { through, judgeFrom });
   const episodes: { episode: SourceEpisode; closedAt: number | null }[] = ended.map((episode) => ({
@@ -169,13 +192,12 @@ async function judgeZone(
     closedAt: episode.closedAt,
   }));
   const running = one.watch.episode();
-  // A spike without an episode is over: a restart after a long pause has judged the quiet minutes anew.
-  const last = running ?? (row === undefined || ended.length > 0 ? null : toSourceEpisode(row));
-  if (last !== null) episodes.push({ episode: last, closedAt: running === null ? through : null });
+  if (running !== null) episodes.push({ episode: running, closedAt: null });
   let hasChanged = false;
   // The spike of the row is the first of them.
   for (const [index, each] of episodes.entries()) {
-    const storing = { isShadow: tick.isShadow, row: index === 0 ? row : undefined, through, ...each };
+    const { known } = one;
+    const storing = { isShadow: tick.isShadow, row: index === 0 ? row : undefined, known, through, ...each };
     hasChanged = (await storeEpisode(database, zoneId, storing)) || hasChanged;
   }
   return hasChanged;
@@ -194,11 +216,7 @@ function hasLateEvents({ taken, next }: KeptWatch, totals: ReadonlyMap<number, n
   return [...totals].some(([minute, total]) => minute < next && total > (taken.get(minute) ?? 0));
 }
 
-function toMemory(
-  { hours, usual, firstMinute }: CountedHours,
-  row: SpikeRow | undefined,
-  nextMinute: number,
-): SourceMemory {
+function toMemory({ hours, usual, firstMinute }: CountedHours, nextMinute: number): SourceMemory {
   const histories = SOURCE_KINDS.map((kind, place): [SourceKind, HourHistory] => {
     const history = createHourHistory();
     for (const { hour, peaks } of hours)
@@ -212,7 +230,6 @@ function toMemory(
     usual: { note: () => undefined, usualOn: usual.usualOn },
     firstMinute,
     nextMinute,
-    episode: row === undefined ? null : toSourceEpisode(row),
   };
 }
 
@@ -228,7 +245,7 @@ async function follow(
     for (const event of events) {
       const { minute } = event;
       ended.push(...one.watch.closeUntil(minute, judgeFrom));
-      one.watch.take(event, minute);
+      if (!one.known.isKnown(event)) one.watch.take(event, minute);
       one.taken.set(minute, (one.taken.get(minute) ?? 0) + 1);
       // Of a flood only a part was read, so its total says nothing about late events.
       if (events.length >= SLICE_EVENTS) one.taken.set(minute, Number.POSITIVE_INFINITY);
@@ -243,6 +260,7 @@ async function follow(
 interface ToStore {
   readonly isShadow: boolean;
   readonly row: SpikeRow | undefined;
+  readonly known: KnownSources;
   readonly episode: SourceEpisode;
   readonly through: number;
   readonly closedAt: number | null;
@@ -251,7 +269,7 @@ interface ToStore {
 async function storeEpisode(
   database: Database,
   zoneId: number,
-  { isShadow, row, episode, through, closedAt }: ToStore,
+  { isShadow, row, known, episode, through, closedAt }: ToStore,
 ) {
   const { db } = database;
   const times = { judgedThrough: closedAt ?? through, closedAt };
@@ -270,6 +288,7 @@ async function storeEpisode(
       through - MINUTES_PER_DAY,
     ),
     endMinute: through,
+    isKnown: known.isKnown,
   });
   const isoOf = (minute: number) => new Date(minute * MINUTE_MS).toISOString();
   const evidence = {

@@ -53,6 +53,7 @@ import { openRequestGate } from "./open-request-gate.ts";
 import { recordPlatformHealth } from "./record-platform-health.ts";
 import { reportExcessRights } from "./report-excess-rights.ts";
 import { createOutageReports } from "./report-outages.ts";
+import { createKeyReader, rereadWhenRefused } from "./reread-key.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { watchEdge } from "./watch-edge.ts";
@@ -165,7 +166,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const budget = openRequestGate({
     databaseUrl,
     requestsPerSecond,
-    onWaited: (ms) => metrics.edgeWaited.inc(ms / 1_000),
+    onWaited: (ms, priority) => metrics.edgeWait.observe({ priority }, ms / 1_000),
     onUnshared(error) {
       metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
       if (error === null) log.info({}, "shared request budget recovered");
@@ -192,7 +193,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
   const archive = config.archive.isWritten ? openArchiveStore(config.archive.folder, stack) : null;
-  const recordHealth = recordPlatformHealth({ database, clock, log });
+  const rereadKey = createKeyReader(config, log);
+  const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
   const ingest = {
     database,
@@ -214,6 +216,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
       ...ingest,
       edge: watchedPatientEdge,
       afterPage: () => void enqueuer?.enqueue("roll-up-trends"),
+      knownSources: alerting.knownSources,
     }),
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
@@ -225,6 +228,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
     sourceMode: alerting.sourceMode,
+    knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
@@ -246,6 +250,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const inUse = alerting;
   const reload = () => {
     inUse.reload();
+    rereadKey();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );
@@ -279,6 +284,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    configFile: config.file,
     settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
@@ -311,6 +317,7 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
     advicePerHour,
     retention,
     hotDays: archive.hotDays,
+    archiveAfterMs: isEmulated ? archive.archiveAfterMs : null,
     fallback,
   };
 }

@@ -36,6 +36,7 @@ export function openAlerting(parts: AlertingParts) {
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
     lowestFloor: () => lowestFloor(alerting.detection),
     sourceMode: () => alerting.detection.sources,
+    knownSources: () => alerting.detection.knownSources,
     reload(): void {
       try {
         const next = config.rereadAlerting();

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
+import { readZoneArchives } from "../../db/archive/archive-report.ts";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
@@ -179,6 +180,7 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
     ),
     requestBudget,
     channels,
+    archives: await readZoneArchives(database.db),
     zones: await Promise.all(zones.map(read)),
   };
 }

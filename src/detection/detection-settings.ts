@@ -1,3 +1,4 @@
+import type { KnownSource } from "../model/known-source.ts";
 import { matchesRule } from "../model/subject.ts";
 
 export interface Sensitivity {
@@ -12,6 +13,8 @@ export type SourceMode = "on" | "shadow" | "off";
 
 export interface Detection extends Sensitivity {
   readonly sources: SourceMode;
+  /** Of the configuration file. `longwatch known` adds others, which the database holds. */
+  readonly knownSources: readonly KnownSource[];
   /** Only the first matching override applies. It may leave a setting out. */
   readonly overrides: readonly (Partial<Sensitivity> & {
     readonly zone?: readonly number[] | undefined;

@@ -22,6 +22,11 @@ export function matchesSources(matchers: SourceMatchers, traits: SourceTraits = 
   });
 }
 
+/** Returns a test whether a value of the trait matches one of the patterns. */
+export function toTraitTest(trait: SourceTrait, patterns: readonly string[]): (value: string) => boolean {
+  return (value) => patterns.some((pattern) => MATCHES[trait](pattern, value));
+}
+
 /** Returns whether a text is an address or a network. */
 export function isAddressPattern(text: string): boolean {
   return ipaddr.isValid(text) || ipaddr.isValidCIDR(text);

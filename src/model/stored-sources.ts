@@ -50,6 +50,8 @@ export const storedSources = z.object({
   events: z.int(),
   /** Whether addresses are masked, so that several count as one. */
   isMasked: z.boolean(),
+  /** Events of known sources in the hour, which are left out of everything else. */
+  known: z.int().optional(),
 });
 export type StoredSources = z.output<typeof storedSources>;
 export type GrownValue = z.output<typeof grown>;

@@ -3,6 +3,7 @@ import type { RequestedRun } from "../../db/service/requested-runs.ts";
 import type { ExecuteRun } from "../../jobs/service/run-requested.ts";
 import { toError, UsageError } from "../lib/errors.ts";
 import { many } from "../lib/progress-bar.ts";
+import type { KnownSource } from "../model/known-source.ts";
 import type { BackfillDeps } from "./backfill/backfill-deps.ts";
 import { countUpstream, planBackfill } from "./backfill/plan-backfill.ts";
 import { runBackfill } from "./backfill/run-backfill.ts";
@@ -31,15 +32,20 @@ export type VerifyResult = {
   readonly checks: readonly (Check & { readonly differenceCount: number })[];
 };
 
+export interface ExecuteRunDeps extends Omit<BackfillDeps, "onWait"> {
+  /** Returns those of the configuration file. */
+  readonly knownSources: () => readonly KnownSource[];
+}
+
 /** Executes the backfills and verifications that the API was asked for, with the code of the command line. */
-export function createExecuteRun(deps: Omit<BackfillDeps, "onWait">): ExecuteRun {
+export function createExecuteRun(deps: ExecuteRunDeps): ExecuteRun {
   return (run, how) => (run.kind === "backfill" ? backfill(deps, run, how) : verify(deps, run, how));
 }
 
 type How = Parameters<ExecuteRun>[1];
 
 async function backfill(
-  deps: Omit<BackfillDeps, "onWait">,
+  deps: ExecuteRunDeps,
   run: RequestedRun,
   { signal, onProgress }: How,
 ): Promise<BackfillResult> {
@@ -70,7 +76,7 @@ async function backfill(
 }
 
 async function verify(
-  { database, clock, edge }: Omit<BackfillDeps, "onWait">,
+  { database, clock, edge, knownSources }: ExecuteRunDeps,
   run: RequestedRun,
   { signal, onProgress }: How,
 ): Promise<VerifyResult> {
@@ -89,6 +95,7 @@ async function verify(
     zoneId,
     now,
     ids,
+    knownSources: knownSources(),
     onStep,
     from: span.from,
     to: span.to,

@@ -73,6 +73,7 @@ async function openRunner(url = emulator.url) {
     observer: { pageStored: () => undefined },
     log: pino({ level: "silent" }),
     afterPage: () => undefined,
+    knownSources: () => [],
   });
   const open = (executeRun: ExecuteRun) => {
     const job = createRunRequestedJob({ database, clock, executeRun });

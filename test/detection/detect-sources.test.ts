@@ -2,15 +2,20 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
+import { backtestCommand } from "../../src/cli/backtest/backtest.ts";
 import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
+import { createKnownSources, type KnownSource } from "../../src/model/known-source.ts";
 import { storedSources } from "../../src/model/stored-sources.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
+import { addKnownSources, removeKnownSource } from "../../src/operations/act-on-known-source.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDetectWorld, DAYS, END, minuteOf } from "./detect-support.ts";
 import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
 
 const ATTACK = END - 90;
+const NO_KNOWN = createKnownSources([], { zoneId: ZONE, nowMs: 0 });
 const HISTORY_MINUTES = 3 * 1_440;
 
 let database: MigratedDatabase;
@@ -70,7 +75,14 @@ test("two detectors, one of them started again in the middle, store what a repla
   await world.keep(events);
   let one = world.createSourceDetector();
   const other = world.createSourceDetector();
-  const ticks = async () => void (await Promise.all([one(), other()]));
+  // At the same time, and one after the other in both orders: each reads what the other has just stored.
+  const orders = [
+    async () => void (await Promise.all([one(), other()])),
+    async () => one().then(other),
+    async () => other().then(() => one()),
+  ];
+  let turn = 0;
+  const ticks = async () => orders[turn++ % orders.length]?.();
   await world.tickThrough(ATTACK - 3, ATTACK + 8, ticks);
   one = world.createSourceDetector();
   await world.tickThrough(ATTACK + 8, ATTACK + 70, ticks);
@@ -95,8 +107,21 @@ test("two detectors, one of them started again in the middle, store what a repla
   );
   expect(sources.grown.length).toBeGreaterThan(0);
   expect(spike?.evidence.top.ja4[0]?.value).toMatch(/^t13d1516h2_/);
+  // A replay of the stored events prints the alert that was sent.
+  const args = ["--sources", "--from", "-1d", "--json"];
+  const replayed = await runStoreCommand(backtestCommand, { DATABASE_URL: database.url }, args, {
+    now: (ATTACK + 70) * MINUTE_MS,
+  });
+  const { alerts } = JSON.parse(replayed.out) as { alerts: { from: string; to: string; key: string }[] };
+  expect(alerts).toMatchObject([
+    { kind: "rules_per_ip", key: "198.51.100.7", from: spike?.openedAt.toISOString() },
+  ]);
   // The hours that were counted are those of their events.
-  const hours = { fromHour: Math.floor((END - HISTORY_MINUTES) / 60), toHour: Math.floor(END / 60) };
+  const hours = {
+    fromHour: Math.floor((END - HISTORY_MINUTES) / 60),
+    toHour: Math.floor(END / 60),
+    known: NO_KNOWN,
+  };
   expect(await compareSourceHours(database.db, ZONE, hours)).toEqual([]);
 });
 
@@ -151,4 +176,23 @@ test("in shadow mode the spike is stored and raises no alert; switched off, noth
   );
   expect((await world.readSpikes()).map(({ isShadow }) => isShadow)).toEqual([true]);
   expect(await readRaisableSpikes(database.db, { closedAfterMs: 0 })).toEqual([]);
+});
+
+test("the events of known sources are left out and counted apart, and count again when they are removed", async () => {
+  await world.keep([...visitors, ...scanner, ...network]);
+  const list: readonly KnownSource[] = [
+    { kind: "ip", pattern: "198.51.100.0/24", zoneIds: [ZONE], reason: "our scanner", untilMs: null },
+  ];
+  const ticks = world.createSourceDetector(undefined, () => list);
+  await world.tickThrough(ATTACK + 10, ATTACK + 13, ticks);
+  expect(await world.readSpikes()).toEqual([]);
+  // The network of addresses is not known, and its alert says what was left out.
+  const stored = { kind: "ja4", pattern: "t13d1516h2_net", reason: "a test", createdBy: "alice" } as const;
+  const [added] = await addKnownSources(database, [stored], "alice");
+  await world.tickThrough(ATTACK + 25, ATTACK + 29, ticks);
+  expect(await world.readSpikes()).toEqual([]);
+  await removeKnownSource(database, added?.id ?? 0, "alice");
+  await world.tickThrough(ATTACK + 29, ATTACK + 31, ticks);
+  const [spike] = await world.readSpikes();
+  expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });
 });

@@ -3,6 +3,7 @@ import { createDetectSourcesJob } from "../../jobs/detection/detect-sources.ts";
 import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detection/detect-spikes.ts";
 import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
+import type { KnownSource } from "../../src/model/known-source.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
@@ -31,7 +32,10 @@ export function createDetectWorld(database: MigratedDatabase) {
     return () => runJob(job);
   }
 
-  function createSourceDetector(sourceMode: () => SourceMode = () => "on"): () => Promise<void> {
+  function createSourceDetector(
+    sourceMode: () => SourceMode = () => "on",
+    knownSources: () => readonly KnownSource[] = () => [],
+  ): () => Promise<void> {
     const deps = {
       database,
       clock: () => now,
@@ -39,6 +43,7 @@ export function createDetectWorld(database: MigratedDatabase) {
       zoneIds: [ZONE],
       afterSpikes: () => undefined,
       sourceMode,
+      knownSources,
     };
     const job = createDetectSourcesJob(deps);
     return () => runJob(job);

@@ -25,6 +25,7 @@ export const REPLICA_SETTINGS: JobSettings = {
   advicePerHour: 100,
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
   hotDays: null,
+  archiveAfterMs: null,
   fallback: null,
 };
 
@@ -98,6 +99,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     routing: () => routeToAll(["pager"]),
     sensitivity: () => ({ z: 6, floor: 10 }),
     lowestFloor: () => 10,
+    knownSources: () => [],
     sourceMode: () => "on",
     notifiers: new Map([["pager", createRecordingNotifier(options.onMessage)]]),
     onDigest: () => undefined,

@@ -22,7 +22,14 @@ export interface SourceText {
 }
 
 /** Describes what fires, the series furthest above its line first. */
-export function describeSources({ findings, grown, rules, events, isMasked }: StoredSources): SourceText {
+export function describeSources({
+  findings,
+  grown,
+  rules,
+  events,
+  isMasked,
+  known = 0,
+}: StoredSources): SourceText {
   const [first, ...others] = findings.toSorted((a, b) => b.score - a.score);
   if (first === undefined)
     return { title: "Sources", finding: "no series fires", details: [], unit: "addresses" };
@@ -37,6 +44,8 @@ export function describeSources({ findings, grown, rules, events, isMasked }: St
   if (most !== undefined)
     details.push(`grew most in 15 min against yesterday: ${[most, ...more].map(describeGrown).join(", ")}`);
   if (isMasked) details.push("some addresses are masked; each masked address counts as one");
+  if (known > 0)
+    details.push(`${many(known, "event", "events")} of known sources in the last hour are not counted`);
   const unit = first.kind === "rules_per_ip" ? "rules" : "addresses";
   return { title: titleOf(first), finding: describeFinding(first), details, unit };
 }

@@ -1,4 +1,6 @@
 import { DEFAULT_Z, FLOOR } from "../../detection/policy.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import type { Span } from "../../model/span.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
 import { readZone } from "../options/read-span.ts";
@@ -6,6 +8,8 @@ import { readZone } from "../options/read-span.ts";
 export interface BacktestFlags {
   readonly counts?: string;
   readonly events?: string;
+  readonly sources?: true;
+  readonly from?: string;
   readonly zone?: string;
   readonly rule?: string;
   readonly days?: string;
@@ -17,7 +21,7 @@ export interface BacktestFlags {
   readonly json?: true;
 }
 
-/** The source of a replay: a file of counts or of events, or the stored counts of a zone. Minutes are numbered since the epoch. */
+/** The source of a replay: a file of counts or of events, stored events, or the stored counts of a zone. Minutes are numbered since the epoch. */
 export type BacktestSource =
   | {
       readonly kind: "file";
@@ -26,6 +30,7 @@ export type BacktestSource =
       readonly endMinute?: number;
     }
   | { readonly kind: "events"; readonly path: string }
+  | { readonly kind: "sources"; readonly zoneId: number | undefined; readonly span: Span }
   | {
       readonly kind: "store";
       readonly zoneId: number;
@@ -50,9 +55,11 @@ export function readBacktestFlags(
   const source =
     flags.events !== undefined
       ? readEventsFlag(read, flags)
-      : flags.counts === undefined
-        ? readStored(read, flags)
-        : readFile(read, flags, nowMs);
+      : flags.sources === true
+        ? readSources(read, flags, nowMs)
+        : flags.counts === undefined
+          ? readStored(read, flags)
+          : readFile(read, flags, nowMs);
   read.finish();
   return z === undefined || floor === undefined || source === undefined ? undefined : { source, z, floor };
 }
@@ -76,6 +83,15 @@ function readEventsFlag(read: FlagReader, flags: BacktestFlags): BacktestSource 
     if (flags[other] !== undefined) read.wrong(other, flags[other], "left out if --events is given");
   const path = read.required("events", flags.events, "a CSV file");
   return path === undefined ? undefined : { kind: "events", path };
+}
+
+function readSources(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource {
+  for (const other of ["counts", "rule", "days", "start", "end", "z", "floor"] as const)
+    if (flags[other] !== undefined) read.wrong(other, flags[other], "left out if --sources is given");
+  const zoneId = flags.zone === undefined ? undefined : readZone(read, { zone: flags.zone }, true);
+  const from = flags.from === undefined ? nowMs - 7 * DAY_MS : read.time("from", flags.from);
+  if (from !== undefined && from >= nowMs) read.wrong("from", flags.from, "in the past");
+  return { kind: "sources", zoneId, span: { from: from ?? 0, to: nowMs } };
 }
 
 function readFile(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource | undefined {

@@ -1,11 +1,15 @@
 import { escapeText } from "../../lib/escape-text.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 
-/** Reads the number of an alert or a silence, with or without `#`. Returns 0 and notes a mistake if it is wrong. */
-export function readRowId(read: FlagReader, text: string | undefined, what: "alert" | "silence"): number {
+/** Reads the number of an alert, a silence or a known source, with or without `#`. Returns 0 and notes a mistake if it is wrong. */
+export function readRowId(
+  read: FlagReader,
+  text: string | undefined,
+  what: "alert" | "silence" | "known source",
+): number {
   const digits = /^#?([1-9]\d{0,14})$/.exec(text ?? "")?.[1];
   if (digits !== undefined) return Number(digits);
   const given = text === undefined ? "the number is missing; it" : `"${escapeText(text)}"`;
-  read.mistakes.push(`${given} must be the number of ${what === "alert" ? "an alert" : "a silence"}`);
+  read.mistakes.push(`${given} must be the number of ${what === "alert" ? "an" : "a"} ${what}`);
   return 0;
 }

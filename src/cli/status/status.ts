@@ -4,6 +4,7 @@ import type { Config } from "../../config/config.ts";
 import { configuredChannels } from "../../config/configured-channels.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { readStatus, type StatusAnswer, toServiceItem } from "../../http/routes/v1/status.ts";
+import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
@@ -122,6 +123,7 @@ function neverStarted(now: number): Seen {
     hoursToLoss: null,
     zones: [],
     channels: [],
+    archive: [],
     service: toServiceItem(service),
   };
   return {
@@ -151,6 +153,7 @@ function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): st
     ...status.zones.flatMap((zone) => describeZone(zone, zones, now, drawn)),
     ...nothing,
     ...describeWork(status),
+    ...describeArchive(status.archive),
     ...describeAttention(attention, paint),
     "",
   ].join("\n");
@@ -180,6 +183,25 @@ function describeWork({ spikesOpen, alertsFiring, alertsAcknowledged, notificati
   return [
     `${many(spikesOpen, "open spike")}, ${many(unresolved, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
     ...(unresolved > 0 ? [asCalled("To list the alerts: npm run -s longwatch -- alerts list")] : []),
+  ];
+}
+
+function describeArchive(zones: StatusAnswer["archive"]): string[] {
+  if (zones.length === 0) return [];
+  const sum = (valueOf: (zone: StatusAnswer["archive"][number]) => number) =>
+    zones.reduce((total, zone) => total + valueOf(zone), 0);
+  const bytes = formatBytes(sum(({ eventBytes, recordBytes }) => eventBytes + recordBytes));
+  const since = zones.map(({ firstDay }) => firstDay).sort()[0] ?? "";
+  const damaged = sum(({ damagedFiles }) => damagedFiles);
+  const problem = damaged === 0 ? "" : `, ${many(damaged, "damaged file")}`;
+  return [
+    `archive: ${many(
+      sum(({ days }) => days),
+      "day",
+    )} of ${many(zones.length, "zone")} since ${since}, ${many(
+      sum(({ events }) => events),
+      "event",
+    )}, ${bytes}${problem}`,
   ];
 }
 

@@ -107,7 +107,9 @@ async function runAll(
 ): Promise<Check[]> {
   const line = createProgressLine(io.stderr);
   const onStep = (label: string, share: number) => line.update(`${drawBar(share)}  ${label}`);
-  const run = (edge: EdgeClient | null) => runChecks({ ...asked, db: database.db, edge, onStep });
+  const { knownSources } = config.alerting.detection;
+  const run = (edge: EdgeClient | null) =>
+    runChecks({ ...asked, db: database.db, edge, knownSources, onStep });
   try {
     return await (config.edge.url === null ? run(null) : withEdge(config, databaseUrl, run));
   } finally {

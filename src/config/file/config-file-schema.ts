@@ -182,6 +182,30 @@ const sensitivity = {
     .describe("the fewest events in 3, 15 or 60 minutes; 10 if missing"),
 };
 
+const knownSource = z
+  .strictObject({
+    zone: zones.optional().describe("if missing, every zone"),
+    zone_labels: zoneLabels,
+    ip: z
+      .array(z.string().refine(isAddressPattern, "must be an address or a network (198.51.100.0/24)"))
+      .min(1)
+      .optional(),
+    asn: patterns.optional().describe("AS64500, or the number alone"),
+    ja4: patterns.optional(),
+    ua: patterns.optional().describe("a user agent; it may end in a star (Pingdom*)"),
+    reason: z.string().trim().min(1).max(500),
+    until: z.iso
+      .datetime({ offset: true, error: "must be a time such as 2026-12-31T00:00:00Z" })
+      .optional()
+      .describe("the time from which the source counts again"),
+  })
+  .refine(
+    ({ ip, asn, ja4, ua }) => [ip, asn, ja4, ua].some((values) => values !== undefined),
+    "must name at least one of ip, asn, ja4, ua",
+  );
+
+const MAX_KNOWN = 200;
+
 /** The schema of the configuration file. Its output has times as numbers. */
 export const configFile = z
   .strictObject({
@@ -224,6 +248,11 @@ export const configFile = z
           .describe(
             "whether many rules or addresses of one source raise alerts; shadow stores and does not send",
           ),
+        known_sources: z
+          .array(knownSource)
+          .max(MAX_KNOWN, `must be at most ${MAX_KNOWN} entries`)
+          .optional()
+          .describe("sources that are expected, such as your own scanner: their events are not counted"),
         overrides: z
           .array(
             z.strictObject({

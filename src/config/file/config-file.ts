@@ -8,6 +8,7 @@ import { closestName } from "../../lib/closest-name.ts";
 import { toError } from "../../lib/errors.ts";
 import { isObject } from "../../lib/is-object.ts";
 import { MAX_LINKS } from "../../model/alert-message.ts";
+import { KNOWN_KINDS, type KnownSource } from "../../model/known-source.ts";
 import { readSmallFile } from "../read-small-file.ts";
 import { type ConfigFile, configFile } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
@@ -38,7 +39,11 @@ export function defaultAlerting({
   spikeZ,
 }: Pick<ConfigFileOptions, "channels" | "publicUrl" | "spikeZ">): Alerting {
   const routing = { ...routeToAll(channels.map(({ name }) => name)), links: consoleLinks(publicUrl) };
-  return { channels, routing, detection: { z: spikeZ, floor: FLOOR, sources: "on", overrides: [] } };
+  return {
+    channels,
+    routing,
+    detection: { z: spikeZ, floor: FLOOR, sources: "on", knownSources: [], overrides: [] },
+  };
 }
 
 /** The result of reading a configuration file. */
@@ -75,11 +80,18 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
-  const { z = options.spikeZ, floor = FLOOR, sources = "on", overrides = [] } = parsed.data.detection ?? {};
+  const {
+    z = options.spikeZ,
+    floor = FLOOR,
+    sources = "on",
+    known_sources: known = [],
+    overrides = [],
+  } = parsed.data.detection ?? {};
   const detection: Detection = {
     z,
     floor,
     sources,
+    knownSources: known.flatMap((one) => toKnown(one, parsed.data.zones)),
     overrides: overrides.map((one) => toOverride(one, parsed.data.zones)),
   };
   const routing = toRouting(parsed.data, names);
@@ -98,6 +110,16 @@ type Override = NonNullable<NonNullable<ConfigFile["detection"]>["overrides"]>[n
 
 function toOverride({ zone, zone_labels, ...rest }: Override, zones: ConfigFile["zones"]) {
   return dropUnset({ zone: resolveZone({ zone, zone_labels }, toZones(zones)), ...rest });
+}
+
+type Known = NonNullable<NonNullable<ConfigFile["detection"]>["known_sources"]>[number];
+
+function toKnown({ zone, zone_labels, reason, until, ...patterns }: Known, zones: ConfigFile["zones"]) {
+  const zoneIds = resolveZone({ zone, zone_labels }, toZones(zones)) ?? null;
+  const untilMs = until === undefined ? null : Date.parse(until);
+  return KNOWN_KINDS.flatMap((kind) =>
+    (patterns[kind] ?? []).map((pattern): KnownSource => ({ kind, pattern, zoneIds, reason, untilMs })),
+  );
 }
 
 /** Returns a mistake if no top-level setting of the file is known. It may be any file, so nothing of it is quoted. */

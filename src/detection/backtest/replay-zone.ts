@@ -151,7 +151,13 @@ function toRuleAlert({ ruleId, severity }: FollowedRule, episode: Episode): Repl
   };
 }
 
-function toSourceAlert({ kind, findings, severity, openedAt, lastFiredAt }: SourceEpisode): ReplayedAlert {
+export function toSourceAlert({
+  kind,
+  findings,
+  severity,
+  openedAt,
+  lastFiredAt,
+}: SourceEpisode): ReplayedAlert {
   const key = findings.find((finding) => finding.kind === kind)?.key ?? "";
   return { kind, key, severity, openedAt, lastActiveAt: lastFiredAt };
 }

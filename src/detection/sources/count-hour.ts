@@ -1,3 +1,4 @@
+import type { KnownSources } from "../../model/known-source.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import type { UsualOf } from "./distinct-members.ts";
 import { createSourceCounter } from "./source-counter.ts";
@@ -16,11 +17,14 @@ export interface CountedHour {
   readonly addresses: ReadonlyMap<string, Int32Array>;
 }
 
-/** Counts a clock hour from its events and those of the 59 minutes before it, in the order of time. */
+/**
+ * Counts a clock hour from its events and those of the 59 minutes before it, in the order of time. Known sources are
+ * left out.
+ */
 export async function countHour(
   hour: number,
   events: AsyncIterable<readonly MinuteEvent[]>,
-  usualOf: UsualOf,
+  { usualOf, isKnown }: { usualOf: UsualOf; isKnown: KnownSources["isKnown"] },
 ): Promise<CountedHour> {
   const counter = createSourceCounter();
   const peaks = SOURCE_KINDS.map(() => new Int32Array(WINDOW_COUNT));
@@ -42,6 +46,7 @@ export async function countHour(
     for (const event of batch) {
       if (current !== null && event.minute > current) close(current);
       current = event.minute;
+      if (isKnown(event)) continue;
       counter.take(event, event.minute);
     }
   }

@@ -1,3 +1,4 @@
+import type { KnownSources } from "../../model/known-source.ts";
 import type { GrownValue, StoredSources } from "../../model/stored-sources.ts";
 import { LONGEST_WINDOW } from "../thresholds/windows.ts";
 import type { MinuteEvent } from "./count-hour.ts";
@@ -17,7 +18,8 @@ export interface EvidenceEvent extends MinuteEvent {
 
 type Top = { value: string; count: number; share: number }[];
 
-export interface SourceEvidence extends Pick<StoredSources, "grown" | "rules" | "events" | "isMasked"> {
+export interface SourceEvidence
+  extends Pick<StoredSources, "grown" | "rules" | "events" | "isMasked" | "known"> {
   readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4", Top>>;
   readonly firstMinute: number | null;
   readonly lastMinute: number | null;
@@ -35,20 +37,24 @@ const KEY_OF: Readonly<Record<SourceKind, (event: MinuteEvent) => string>> = {
 
 /**
  * Collects what the events of the strongest source have in common, and what grew most in the zone. `hour` holds the
- * events of the hour that ends with `endMinute`, `yesterday` those of its last quarter a day earlier.
+ * events of the hour that ends with `endMinute`, `yesterday` those of its last quarter a day earlier. Events of known
+ * sources are only counted.
  */
 export function collectSourceEvidence(
   { kind, key, windowMinutes }: { kind: SourceKind; key: string; windowMinutes: number },
   {
-    hour,
+    hour: all,
     yesterday,
     endMinute,
+    isKnown,
   }: {
     hour: readonly EvidenceEvent[];
     yesterday: readonly EvidenceEvent[];
     endMinute: number;
+    isKnown: KnownSources["isKnown"];
   },
 ): SourceEvidence {
+  const hour = all.filter((event) => !isKnown(event));
   const ofSource = hour.filter((event) => KEY_OF[kind](event) === key);
   const inWindow = ofSource.filter(({ minute }) => minute >= endMinute - windowMinutes);
   const sparkline = Array.from({ length: LONGEST_WINDOW }, () => 0);
@@ -82,8 +88,9 @@ export function collectSourceEvidence(
     isMasked: inWindow.some(({ ip }) => isMaskedAddress(ip)),
     grown: findGrown(
       hour.filter(({ minute }) => minute >= endMinute - COMPARED_MINUTES),
-      yesterday,
+      yesterday.filter((event) => !isKnown(event)),
     ),
+    known: all.length - hour.length,
   };
 }
 

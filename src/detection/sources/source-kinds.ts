@@ -12,7 +12,7 @@ export type SourceKind = (typeof SOURCE_KINDS)[number];
 export const SOURCE_Z: Readonly<Record<SourceKind, number>> = {
   rules_per_ip: 2.5,
   ips_per_ja4: 3,
-  ips_per_url: 4,
-  ips_per_ua: 4,
-  ips_per_asn: 4,
+  ips_per_url: 3.5,
+  ips_per_ua: 3.5,
+  ips_per_asn: 3.5,
 };

@@ -3,13 +3,16 @@ import { computeThresholds, type Thresholds } from "../thresholds/thresholds.ts"
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import { SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 
-/** A series never fires below this count, however quiet the zone is. */
-const SOURCE_FLOOR = 15;
-/** How much of what happens on three days of a week is a habit, and from which count on nothing is. */
-const HABIT_FACTOR = 1.25;
-const HABIT_CAP = 25;
+/** A series never fires below this count, however quiet the zone is. Small campaigns have some thirty addresses. */
+const RULES_FLOOR = 15;
+const ADDRESSES_FLOOR = 25;
+/** How far the line lies above a habit, and from which count on nothing is a habit. */
+const HABIT_FACTOR = 1.4;
+const HABIT_CAP = 20;
 const HABIT_DAYS = 7;
+/** A habit is reached on three days of a week; while fewer than five days are known, on two. */
 const HABIT_PLACE = 2;
+const YOUNG_DAYS = 5;
 const NEWEST_HOUR = 2;
 
 export interface SourcePolicy {
@@ -30,7 +33,8 @@ export function computeSourceThresholds(
   { extraZ = 0, isUnknownHour = () => false }: SourcePolicy = {},
 ): Thresholds {
   const z = SOURCE_Z[kind] + extraZ;
-  const found = computeThresholds(history, hour, { z, floor: SOURCE_FLOOR, isUnknownHour, isSteady: true });
+  const floor = kind === "rules_per_ip" ? RULES_FLOOR : ADDRESSES_FLOOR;
+  const found = computeThresholds(history, hour, { z, floor, isUnknownHour, isSteady: true });
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
     found.usual[i] = Math.max(Math.exp(found.level[i] as number) - 1, 0);
     if (kind !== "rules_per_ip") continue;
@@ -40,19 +44,20 @@ export function computeSourceThresholds(
 }
 
 /**
- * Returns the count that addresses reach on three days of a week and more, plus a quarter. Its cap keeps a scan that
+ * Returns the count that addresses reach on three days of a week and more, plus two fifths. Its cap keeps a scan that
  * comes from another address every day from becoming usual.
  */
 function habitOf(history: HourHistory, hour: number, window: number): number {
   advanceHours(history, hour);
   const newest = hour - NEWEST_HOUR;
-  const days = Array.from({ length: HABIT_DAYS }, (_, day) => {
+  const days: number[] = [];
+  for (let end = newest; end > newest - HABIT_DAYS * 24 && end >= history.firstHour; end -= 24) {
     let peak = 0;
-    for (let h = newest - day * 24; h > newest - (day + 1) * 24; h -= 1)
-      if (h >= history.firstHour)
-        peak = Math.max(peak, history.peaks[slotOf(h) * WINDOW_COUNT + window] as number);
-    return peak;
-  });
-  const usual = days.sort((a, b) => b - a)[HABIT_PLACE] as number;
+    for (let h = end; h > end - 24 && h >= history.firstHour; h -= 1)
+      peak = Math.max(peak, history.peaks[slotOf(h) * WINDOW_COUNT + window] as number);
+    days.push(peak);
+  }
+  const place = days.length < YOUNG_DAYS ? HABIT_PLACE - 1 : HABIT_PLACE;
+  const usual = days.sort((a, b) => b - a)[place] ?? 0;
   return Math.min(HABIT_CAP, HABIT_FACTOR * usual);
 }

@@ -25,7 +25,6 @@ export interface SourceMemory {
   readonly firstMinute: number | null;
   /** The first minute to close; null: that of the first event. */
   readonly nextMinute: number | null;
-  readonly episode: SourceEpisode | null;
 }
 
 /** Follows the source series of one zone, minute by minute. Minutes are numbered since the epoch. */
@@ -39,6 +38,8 @@ export interface SourceWatch {
    */
   readonly closeUntil: (minute: number, judgeFrom?: number) => PastSourceEpisode[];
   readonly episode: () => SourceEpisode | null;
+  /** Replaces the open episode by the stored one, which another replica may have judged further. */
+  readonly resume: (episode: SourceEpisode | null) => void;
 }
 
 function emptyMemory(): SourceMemory {
@@ -48,7 +49,6 @@ function emptyMemory(): SourceMemory {
     usual: createUsualRules(),
     firstMinute: null,
     nextMinute: null,
-    episode: null,
   };
 }
 
@@ -58,7 +58,8 @@ export function createSourceWatch(
 ): SourceWatch {
   const counter = createSourceCounter();
   const thresholds = new Map<SourceKind, Thresholds>();
-  let { firstMinute, episode, nextMinute: next } = before;
+  let { firstMinute, nextMinute: next } = before;
+  let episode: SourceEpisode | null = null;
   let thresholdsHour = -1;
 
   function take(event: SourceEvent, minute: number): void {
@@ -100,5 +101,13 @@ export function createSourceWatch(
     return ended;
   }
 
-  return { counter, take, closeUntil, episode: () => episode };
+  return {
+    counter,
+    take,
+    closeUntil,
+    episode: () => episode,
+    resume(stored) {
+      episode = stored;
+    },
+  };
 }

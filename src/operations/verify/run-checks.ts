@@ -1,6 +1,7 @@
 import { CountsUnreadableError } from "../../coverage/counts-unreadable-error.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { EdgeError } from "../../edge/edge-error.ts";
+import type { KnownSource } from "../../model/known-source.ts";
 import type { Check, Checked } from "./check.ts";
 import { checkCounts } from "./check-counts.ts";
 import { checkDays } from "./check-days.ts";
@@ -16,13 +17,22 @@ export interface ChecksToRun extends Checked {
   readonly edge: Pick<EdgeClient, "searchEventLogs"> | null;
   /** Also compares a few hours id by id. */
   readonly ids: boolean;
+  /** Those of the configuration file. */
+  readonly knownSources: readonly KnownSource[];
 }
 
 /** Runs every check over whole hours. `onStep` is called with the finished share of all checks; it may throw to stop. */
-export async function runChecks({ edge, ids, onStep, ...asked }: ChecksToRun): Promise<Check[]> {
+export async function runChecks({
+  edge,
+  ids,
+  knownSources,
+  onStep,
+  ...asked
+}: ChecksToRun): Promise<Check[]> {
   const counts = { name: "platform counts", check: checkCounts };
   const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
-  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkSources, checkRecords];
+  const checkCounted = (one: Checked) => checkSources(one, knownSources);
+  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkCounted, checkRecords];
   const all = ofPlatform.length + ofStore.length;
   const checks: Check[] = [];
   const checked: Checked = {

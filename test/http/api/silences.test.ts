@@ -32,6 +32,7 @@ test("a dry run says which alerts a silence would hold back, and writes nothing"
     reason: "load test",
     createdBy: "operator",
     alertIds: [alert?.id],
+    equalIds: [],
   });
   expect(await world.database().db.$count(silences)).toBe(0);
 });
@@ -40,7 +41,8 @@ test("a silence is made, listed, ended and audited under the key's name", async 
   let now = NOW;
   const { url } = await world.start({ clock: () => now });
   const key = await world.key("operator", { name: "bob" });
-  const made = await post(url, key, WANTED);
+  const matchers = { ...WANTED.matchers, ip: ["198.51.100.0/24"], url: ["/login"] };
+  const made = await post(url, key, { ...WANTED, matchers });
   const listed = await askAll(url, "/api/v1/silences", key, 10);
   const end = () => ask(url, `/api/v1/silences/${String(made["id"])}`, key, { method: "DELETE" });
 
@@ -55,7 +57,7 @@ test("a silence is made, listed, ended and audited under the key's name", async 
       createdAt: expect.any(String),
       createdBy: "bob",
       reason: "load test",
-      matchers: WANTED.matchers,
+      matchers,
     },
   ]);
   expect(await end()).toMatchObject({ result: "expired" });

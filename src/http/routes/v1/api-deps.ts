@@ -28,6 +28,7 @@ export interface ApiSilence {
   readonly reason: string;
   readonly createdBy: string;
   readonly alertIds: readonly number[];
+  readonly equalIds: readonly number[];
 }
 
 type AlertActResult =

@@ -5,6 +5,7 @@ import { addAlertStream } from "./alert-stream.ts";
 import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
+import { addArchiveDays } from "./archive-days.ts";
 import { addAudit } from "./audit.ts";
 import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
@@ -42,6 +43,7 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addZones,
   addStatus,
   addOverview,
+  addArchiveDays,
   addCoverageDays,
   addCoverageRules,
   addCoverageRuns,

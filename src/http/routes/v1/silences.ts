@@ -179,13 +179,9 @@ function readDuration(
   });
 }
 
-export function toMatchers({ zone, rule, severity, kind }: z.infer<typeof WantedMatchers>): Matchers {
-  return {
-    ...(zone === undefined ? {} : { zone }),
-    ...(rule === undefined ? {} : { rule: [...new Set(rule)] }),
-    ...(severity === undefined ? {} : { severity }),
-    ...(kind === undefined ? {} : { kind }),
-  };
+export function toMatchers(matchers: z.infer<typeof WantedMatchers>): Matchers {
+  const set = Object.entries(matchers).filter(([, values]) => values !== undefined);
+  return Object.fromEntries(set.map(([name, values]) => [name, [...new Set<unknown>(values)]])) as Matchers;
 }
 
 export function toSilence(
@@ -218,7 +214,7 @@ export function toPlanned(
   silence: ApiSilence,
   zoneIds: Caller["zoneIds"],
 ): z.infer<typeof PlannedSilence> {
-  const { startsAt, expiresAt, matchers, alertIds, ...rest } = silence;
+  const { startsAt, expiresAt, matchers, alertIds, equalIds, ...rest } = silence;
   return {
     id,
     ...rest,
@@ -226,5 +222,6 @@ export function toPlanned(
     expiresAt: toIso(expiresAt),
     matchers: hideForeign(matchers, zoneIds),
     alertIds: [...alertIds],
+    equalIds: [...equalIds],
   };
 }

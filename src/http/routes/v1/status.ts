@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { readZoneArchives } from "../../../../db/archive/archive-report.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
 import { readReplicas } from "../../../../db/service/replicas.ts";
 import type { Zones } from "../../../model/zones.ts";
@@ -68,6 +69,21 @@ const Answer = z.object({
     .array(Channel)
     .nullable()
     .describe("Null if the key is for some zones only, because channels serve all zones."),
+  archive: z
+    .array(
+      z.object({
+        zoneId: z.number().int(),
+        days: z.number().int(),
+        firstDay: z.string(),
+        lastDay: z.string(),
+        events: z.number(),
+        eventBytes: z.number(),
+        recordBytes: z.number(),
+        checkedAt: IsoTime.describe("The last check of the file that was checked longest ago."),
+        damagedFiles: z.number().int(),
+      }),
+    )
+    .describe("The zones that have days in the archive. GET /api/v1/archive/days lists the files."),
   service: Service.nullable().describe(
     "Which processes of the service are alive. Null if the key is for some zones only.",
   ),
@@ -113,6 +129,10 @@ export async function readStatus(
     hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
     zones,
     channels: zoneIds === null ? await readChannels(archive) : null,
+    archive: (await readZoneArchives(archive, zoneIds)).map((zone) => ({
+      ...zone,
+      checkedAt: toIso(zone.checkedAt),
+    })),
     service: zoneIds === null ? toServiceItem(assessService(await readReplicas(archive))) : null,
   };
 }

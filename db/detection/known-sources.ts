@@ -1,0 +1,29 @@
+import { asc, eq } from "drizzle-orm";
+import type { KnownSource } from "../../src/model/known-source.ts";
+import type { Queryable } from "../client.ts";
+import { knownSources } from "../schema/known-sources.ts";
+
+export type KnownSourceRow = typeof knownSources.$inferSelect;
+export type NewKnownSource = Omit<typeof knownSources.$inferInsert, "createdAt">;
+
+/** Returns every stored known source, also those that have ended, the oldest first. */
+export function listKnownSources(db: Queryable): Promise<KnownSourceRow[]> {
+  return db.select().from(knownSources).orderBy(asc(knownSources.id));
+}
+
+export function toKnownSource({ kind, pattern, zoneId, reason, expiresAt }: KnownSourceRow): KnownSource {
+  const zoneIds = zoneId === null ? null : [zoneId];
+  return { kind, pattern, zoneIds, reason, untilMs: expiresAt?.getTime() ?? null };
+}
+
+export async function insertKnownSource(tx: Queryable, known: NewKnownSource): Promise<KnownSourceRow> {
+  const [row] = await tx.insert(knownSources).values(known).returning();
+  if (row === undefined) throw new Error("an insert returned no row");
+  return row;
+}
+
+/** Deletes a known source and returns it; null if there is none. */
+export async function deleteKnownSource(tx: Queryable, id: number): Promise<KnownSourceRow | null> {
+  const [row] = await tx.delete(knownSources).where(eq(knownSources.id, id)).returning();
+  return row ?? null;
+}
