@@ -33,9 +33,9 @@ begin
   -- Without update: a process that only answers cannot change an audit entry.
   grant insert on audit_entries, server_secrets, pseudonym_keys to longwatch_serve;
   grant insert, update on api_keys, alerts, alert_transitions, notifications, silences, spikes, advice, request_budgets,
-    platform_health, leases, replicas, sessions, sign_in_tokens, saved_views
+    platform_health, leases, replicas, sessions, sign_in_tokens, saved_views, requested_runs
     to longwatch_serve;
-  grant delete on saved_views to longwatch_serve;
+  grant delete on saved_views, requested_runs to longwatch_serve;
   -- A search that finds a damaged file notes it.
   grant update (damage, damaged_at) on archive_files to longwatch_serve;
 end $$;

@@ -37,6 +37,7 @@ import { createWalkDaysJob } from "./ingest/walk-days.ts";
 import { createEraseLeftoversJob } from "./privacy/erase-leftovers.ts";
 import { createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
 import { createManagePartitionsJob } from "./service/manage-partitions.ts";
+import { createRunRequestedJob, type ExecuteRun } from "./service/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
 
@@ -54,6 +55,8 @@ export interface JobSettings {
   readonly retention: Retention;
   /** How many days Postgres keeps archive days. Null: as long as the events are kept. */
   readonly hotDays: number | null;
+  /** How long after its end a day is archived, for demonstrations. Null: when the platform has forgotten the day. */
+  readonly archiveAfterMs: number | null;
   /** Null: messages for a failing channel are not copied to another one. */
   readonly fallback: Fallback | null;
 }
@@ -67,6 +70,8 @@ export interface JobsDeps {
   readonly digestListPage: DigestListPage;
   /** Null or left out: no day is archived. */
   readonly archive?: ArchiveStore | null;
+  /** Executes backfills and verifications that the API was asked for. Null or left out: nobody executes them here. */
+  readonly executeRun?: ExecuteRun | null;
   /** Keeps erased data from being stored again. */
   readonly erasures: ErasureGuard;
   /** @throws {PseudonymKeyError} if this process lacks the key in use. */
@@ -95,7 +100,7 @@ export interface JobsDeps {
 
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, enqueue, heartbeat = null, archive = null } = deps;
+  const { settings, enqueue, heartbeat = null, archive = null, executeRun = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const afterRollUp = createAfterRollUp(
@@ -132,7 +137,10 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
-    ...(archive === null ? [] : [createArchiveDaysJob({ ...deps, archive })]),
+    ...(archive === null
+      ? []
+      : [createArchiveDaysJob({ ...deps, archive, settledAfterMs: settings.archiveAfterMs })]),
+    ...(executeRun === null ? [] : [createRunRequestedJob({ ...deps, executeRun })]),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
@@ -178,7 +186,11 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
     { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
     { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
     { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
-    { job: "archive-days", everyMs: 60 * MINUTE_MS, payloads: [{}] },
+    {
+      job: "archive-days",
+      everyMs: settings.archiveAfterMs === null ? 60 * MINUTE_MS : MINUTE_MS,
+      payloads: [{}],
+    },
     { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
     { job: "detect-sources", everyMs: settings.detectEveryMs, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, isNull, lte, or } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lte, or } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import type { SpikeRow } from "../detection/spikes.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -34,6 +34,19 @@ export async function lockSpikesOf(tx: Queryable, alert: AlertRow): Promise<Spik
 
 export async function markSpike(tx: Queryable, id: number, mark: Mark, markedAt: Date): Promise<void> {
   await tx.update(spikes).set({ mark, markedAt }).where(eq(spikes.id, id));
+}
+
+/** Returns the latest mark of the alert's spikes. */
+export async function readMark(db: Queryable, alert: AlertRow): Promise<Mark | null> {
+  const mine = ofAlert(alert);
+  if (mine === null) return null;
+  const [row] = await db
+    .select({ mark: spikes.mark })
+    .from(spikes)
+    .where(and(mine, isNotNull(spikes.mark)))
+    .orderBy(desc(spikes.markedAt))
+    .limit(1);
+  return row?.mark ?? null;
 }
 
 export interface AlertMarks {

@@ -3,7 +3,8 @@ import type { ArchiveKind } from "../../src/model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
 
-export type ArchiveFile = typeof archiveFiles.$inferSelect;
+/** A row of the manifest, with everything that it says of a file. */
+export type ManifestRow = typeof archiveFiles.$inferSelect;
 
 /** A file that has just been written and verified. */
 export interface NewArchiveFile {
@@ -57,7 +58,7 @@ export async function enterFiles(tx: Queryable, files: readonly NewArchiveFile[]
 /** Retires the valid file of a zone, day and kind. Returns whether there was one. */
 export async function retireFiles(
   tx: Queryable,
-  { zoneId, day, kind }: Pick<ArchiveFile, "zoneId" | "day" | "kind">,
+  { zoneId, day, kind }: Pick<ManifestRow, "zoneId" | "day" | "kind">,
 ): Promise<boolean> {
   const retired = await tx
     .update(archiveFiles)
@@ -89,7 +90,7 @@ interface FileScope {
 export async function listValidFiles(
   db: Queryable,
   { zoneId = null, day, kind }: FileScope = {},
-): Promise<ArchiveFile[]> {
+): Promise<ManifestRow[]> {
   return db
     .select()
     .from(archiveFiles)
@@ -135,6 +136,21 @@ export async function markChecked(db: Queryable, paths: readonly string[]): Prom
   await db.execute(sql`
     update archive_files set checked_at = now(), damaged_at = null, damage = null
     where path = any(${sql.param(paths)}::text[])`);
+}
+
+/** Returns the valid files that were last checked at least `ms` ago, the longest ago first, `limit` at most. */
+export async function listUnchecked(db: Queryable, ms: number, limit: number): Promise<ManifestRow[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(
+      and(
+        isNull(archiveFiles.retiredAt),
+        sql`checked_at <= now() - ${ms}::float8 * interval '1 millisecond'`,
+      ),
+    )
+    .orderBy(archiveFiles.checkedAt, archiveFiles.path)
+    .limit(limit);
 }
 
 /** The paths among these that a manifest row names, valid or retired. */

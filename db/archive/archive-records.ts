@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import type { EventKey } from "../../src/model/event-key.ts";
 import type { Queryable } from "../client.ts";
 
 /** A span within one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */
@@ -58,4 +59,19 @@ export async function readRecordBlocks(
     select block_id as "blockId", block from raw_blocks
     where zone_id = ${zoneId} and day = any(${days}::date[]) and block_id = any(${ids}::uuid[])`);
   return new Map(found.rows.map(({ blockId, block }) => [blockId, block]));
+}
+
+/** Returns the second times of these events, under which their records may be kept, with the events' positions. */
+export async function readOtherTimes(
+  db: Queryable,
+  zoneId: number,
+  keys: readonly EventKey[],
+): Promise<{ index: number; occurredAt: number }[]> {
+  const { rows } = await db.execute<{ index: number; occurredAt: number }>(sql`
+    select (given.position - 1)::integer as index, (extract(epoch from a.other_at) * 1000)::float8 as "occurredAt"
+    from unnest(${sql.param(keys.map(({ occurredAt }) => new Date(occurredAt)))}::timestamptz[],
+      ${sql.param(keys.map(({ logId }) => logId))}::text[]) with ordinality as given(at, log_id, position)
+    join event_aliases a on a.zone_id = ${zoneId} and a.kept_at = given.at and a.log_id = given.log_id
+    order by given.position, a.other_at`);
+  return rows;
 }

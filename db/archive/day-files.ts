@@ -116,10 +116,13 @@ export function metadata(kind: string, { zoneId, day }: ZoneDay): string {
     longwatch_day: ${quote(day)}}`;
 }
 
-/** Nothing is guessed: every line is read as it was written, or the statement fails. */
+/**
+ * Nothing is guessed: every line is read as it was written, or the statement fails. Without new_line, DuckDB takes the first
+ * line end of the file for the file's own, also within a quoted text.
+ */
 function readCsv(file: string, columns: readonly string[], longestLine: number): string {
   return `read_csv(${quote(file)}, auto_detect = false, header = false, delim = ',', quote = '"', escape = '"',
-    nullstr = '', allow_quoted_nulls = false, strict_mode = true, parallel = false, max_line_size = ${longestLine},
+    new_line = '\\n', nullstr = '', allow_quoted_nulls = false, strict_mode = true, parallel = false, max_line_size = ${longestLine},
     buffer_size = ${Math.max(4_194_304, 2 * longestLine)}, columns = {${columns.join(", ")}})`;
 }
 

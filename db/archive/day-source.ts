@@ -73,35 +73,63 @@ export async function sumEvents(tx: Queryable, zoneDay: ZoneDay): Promise<EventS
  * Yields eight bytes of hash per event in the order of an events file, packed, in chunks of whole hashes: the hashes by
  * which `raw_blocks` names its records.
  */
-export async function* readEventHashes(client: pg.PoolClient, zoneDay: ZoneDay): AsyncGenerator<Buffer> {
-  const hash = `encode(substr(sha256(convert_to(${MS} || ' ' || log_id, 'UTF8')), 1, 8), 'hex')`;
-  const stream = client.query(
-    copyTo(`copy (select ${hash} ${fromDay(zoneDay)} order by occurred_at, log_id) to stdout`),
+export function readEventHashes(client: pg.PoolClient, zoneDay: ZoneDay): AsyncGenerator<Buffer> {
+  return readHashes(client, hashOf("occurred_at"), `${fromDay(zoneDay)} order by occurred_at, log_id`);
+}
+
+/**
+ * Yields two hashes of eight bytes for each second time of an event, in chunks of whole pairs: the hash of that time and
+ * the hash of the time under which the event is stored. One of the times is in the day.
+ */
+export function readOtherHashes(client: pg.PoolClient, { zoneId, day }: ZoneDay): AsyncGenerator<Buffer> {
+  const isInDay = (column: string) =>
+    `${column} >= '${day}T00:00:00Z' and ${column} < '${day}T00:00:00Z'::timestamptz + interval '1 day'`;
+  return readHashes(
+    client,
+    `${hashOf("other_at")} || ${hashOf("kept_at")}`,
+    `from event_aliases where zone_id = ${Math.trunc(zoneId)} and ((${isInDay("kept_at")}) or (${isInDay("other_at")}))`,
   );
+}
+
+function hashOf(time: string): string {
+  const key = `(extract(epoch from ${time}) * 1000)::bigint || ' ' || log_id`;
+  return `encode(substr(sha256(convert_to(${key}, 'UTF8')), 1, 8), 'hex')`;
+}
+
+/** Yields the bytes of a column of hashes in hex, in chunks of whole rows. */
+async function* readHashes(client: pg.PoolClient, hashes: string, from: string): AsyncGenerator<Buffer> {
+  const stream = client.query(copyTo(`copy (select ${hashes} ${from}) to stdout`));
   let rest = "";
   for await (const chunk of readCopy(client, stream)) {
     const text = rest + String(chunk);
-    const end = text.length - (text.length % HASH_LINE);
+    const end = text.lastIndexOf("\n") + 1;
     rest = text.slice(end);
     yield Buffer.from(text.slice(0, end).replaceAll("\n", ""), "hex");
   }
 }
 
-const HASH_LINE = 17;
-
 export interface SourceBlock {
+  /** False for a block of another day, which holds a record of this day's events under another time. */
+  readonly isOfDay: boolean;
   readonly logIdHashes: Buffer;
   readonly entryCount: number;
   readonly block: Buffer;
 }
 
-/** Yields the day's blocks in the order in which a search looks for a record. Must run in a transaction. */
-export async function* readDayBlocks(tx: Queryable, { zoneId, day }: ZoneDay): AsyncGenerator<SourceBlock> {
+/**
+ * Yields the blocks that may hold records of the day's events: the day's own in the order in which a search looks for a
+ * record, then those of the days around it that hold an entry under a second time. Must run in a transaction.
+ */
+export async function* readDayBlocks(tx: Queryable, zoneDay: ZoneDay): AsyncGenerator<SourceBlock> {
+  const [zone, day] = [sql.raw(String(Math.trunc(zoneDay.zoneId))), sql.raw(`'${zoneDay.day}'::date`)];
   await tx.execute(sql`
     declare day_blocks no scroll cursor for
-    select log_id_hashes as "logIdHashes", entry_count as "entryCount", block from raw_blocks
-    where zone_id = ${sql.raw(String(Math.trunc(zoneId)))} and day = ${sql.raw(`'${day}'`)}::date
-    order by first_at, block_id`);
+    select day = ${day} as "isOfDay", log_id_hashes as "logIdHashes", entry_count as "entryCount", block
+    from raw_blocks b
+    where zone_id = ${zone} and day between ${day} - 2 and ${day} + 2 and (day = ${day} or exists (
+      select from event_aliases a where a.zone_id = ${zone} and a.other_at between b.first_at and b.last_at
+        and a.kept_at >= ${day}::timestamp at time zone 'UTC' and a.kept_at < (${day} + 1)::timestamp at time zone 'UTC'))
+    order by day <> ${day}, first_at, block_id`);
   try {
     for (;;) {
       const { rows } = await tx.execute<SourceBlock & Record<string, unknown>>(

@@ -12,9 +12,16 @@ export interface DayToArchive extends ZoneDay {
 /**
  * Returns the zones' days before `before` (`yyyy-mm-dd`) that are not in the archive, oldest first, with what each still waits for.
  * An hour without a row is missing if the zone was watched before it: the rows of a long outage are yet to come. Zones that
- * were never watched have no hours to wait for.
+ * were never watched or are no longer configured have no hours to wait for, and only days with events. `zoneIds` are the
+ * configured zones; null if they are not known.
  */
-export async function listDaysToArchive(db: Queryable, before: string): Promise<DayToArchive[]> {
+export async function listDaysToArchive(
+  db: Queryable,
+  before: string,
+  zoneIds: readonly number[] | null,
+): Promise<DayToArchive[]> {
+  const isConfigured =
+    zoneIds === null ? sql`true` : sql`zone_id = any(${sql.param([...zoneIds])}::integer[])`;
   const { rows } = await db.execute<DayToArchive & Record<string, unknown>>(sql`
     with recursive partitions as (
       select to_date(right(c.relname::text, 8), 'YYYYMMDD') as day
@@ -24,7 +31,8 @@ export async function listDaysToArchive(db: Queryable, before: string): Promise<
       union all
       select (select e.zone_id from waf_events e where e.zone_id > z.zone_id order by e.zone_id limit 1)
       from zones z where z.zone_id is not null),
-    watched as (select zone_id, min(starts_at) as since from coverage_windows group by zone_id),
+    watched as (
+      select zone_id, min(starts_at) as since from coverage_windows where ${isConfigured} group by zone_id),
     days as (
       select day, zone_id, day::timestamp at time zone 'UTC' as from_at, (day + 1)::timestamp at time zone 'UTC' as to_at,
         w.since

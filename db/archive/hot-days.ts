@@ -1,10 +1,11 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
 import { partitionName } from "../postgres/partitions.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { lockArchiveDay } from "./day-lock.ts";
+import type { ZoneDay } from "./day-source.ts";
 
-/** A day of which Postgres holds more or less than the archive; it must not be dropped. */
+/** A day that must not be dropped: Postgres holds more or less than the archive, or records that another day needs. */
 export interface UnarchivedRows {
   readonly zoneId: number;
   readonly stored: number;
@@ -47,6 +48,8 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
       (part) => part !== null,
     );
     if (counts.length === 0) return [];
+    const needed = await readNeededBy(tx, day);
+    if (needed.length > 0) return needed;
     const { rows: differing } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
       select zone_id as "zoneId", sum(stored)::float8 as stored, max(f.rows)::float8 as archived
       from (${sql.join(counts, sql` union all `)}) s
@@ -60,6 +63,37 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
   });
 }
 
+/** Returns whether Postgres has events of the zone's day. The partition of a day may have other zones' events only. */
+export async function isDayStored(db: Queryable, { zoneId, day }: ZoneDay): Promise<boolean> {
+  const { rows } = await db.execute<{ found: boolean }>(
+    sql`select ${isStored(sql`${zoneId}`, sql`${day}::date`)} as found`,
+  );
+  return rows[0]?.found ?? false;
+}
+
+/** Returns a condition: Postgres has events of the zone on the day, a date. */
+export function isStored(zoneId: SQL, day: SQL): SQL {
+  return sql`exists (select from waf_events e where e.zone_id = ${zoneId}
+    and e.occurred_at >= (${day})::timestamp at time zone 'UTC' and e.occurred_at < (${day} + 1)::timestamp at time zone 'UTC')`;
+}
+
+/**
+ * Returns the zones of which the day holds records of events that are stored under the time of another day, while that day
+ * is not archived yet.
+ */
+async function readNeededBy(tx: Queryable, day: string): Promise<UnarchivedRows[]> {
+  const { rows } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
+    select zone_id as "zoneId", count(*)::float8 as stored, null as archived from (
+      select zone_id, (kept_at at time zone 'UTC')::date as day from event_aliases
+      where other_at >= ${day}::date::timestamp at time zone 'UTC'
+        and other_at < (${day}::date + 1)::timestamp at time zone 'UTC') a
+    where day <> ${day}::date and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is not null
+      and not exists (select from archive_files f
+        where f.zone_id = a.zone_id and f.day = a.day and f.kind = 'events' and f.retired_at is null)
+    group by zone_id`);
+  return rows;
+}
+
 /**
  * Returns the end of the last day of a zone that is in the archive only (epoch ms), null if there is none. Postgres has every
  * later day that is stored.
@@ -68,6 +102,6 @@ export async function readColdEnd(db: Queryable, zoneId: number): Promise<number
   const { rows } = await db.execute<{ at: number | null }>(sql`
     select (extract(epoch from (max(day) + 1)::timestamp at time zone 'UTC') * 1000)::float8 as at from archive_files
     where zone_id = ${zoneId} and kind = 'events' and retired_at is null
-      and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is null`);
+      and not ${isStored(sql`zone_id`, sql`day`)}`);
   return rows[0]?.at ?? null;
 }

@@ -1,25 +1,14 @@
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { sql } from "drizzle-orm";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
 import type { EventKey } from "../../src/model/event-key.ts";
-import type { Queryable } from "../client.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import { quote, readFile } from "./day-files.ts";
-import type { ZoneDay } from "./day-source.ts";
 
 const RECORDS_PER_READ = 2_000;
 const NAMES = EVENT_FILE_COLUMNS.map(({ name }) => name);
-
-/** Returns whether Postgres has events of the zone's day. */
-export async function isDayStored(db: Queryable, { zoneId, day }: ZoneDay): Promise<boolean> {
-  const { rows } = await db.execute(sql`
-    select from waf_events where zone_id = ${zoneId} and occurred_at >= ${day}::date::timestamp at time zone 'UTC'
-      and occurred_at < (${day}::date + 1)::timestamp at time zone 'UTC' limit 1`);
-  return rows.length > 0;
-}
 
 /** Writes the events of a file as CSV that Postgres reads: an empty text is quoted, null is not. */
 export async function writeEventsCsv(duckdb: Duckdb, file: string, csv: string): Promise<void> {

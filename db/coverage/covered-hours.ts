@@ -53,6 +53,15 @@ export async function lockOpenHours(tx: Queryable, zoneId: number, toMs: number)
   return rows.map(toCoveredHour);
 }
 
+/** Returns the zones that have an undecided hour before `toMs`. */
+export async function listOpenZones(db: Queryable, toMs: number): Promise<number[]> {
+  const rows = await db
+    .selectDistinct({ zoneId: coverageWindows.zoneId })
+    .from(coverageWindows)
+    .where(and(eq(coverageWindows.state, "open"), lt(coverageWindows.startsAt, new Date(toMs))));
+  return rows.map(({ zoneId }) => zoneId);
+}
+
 /**
  * Inserts a row for every missing hour between the zone's first known hour and `toMs`, so that a long outage leaves
  * no hour without a row. While no hour of the zone is decided, the first hour is at or before `fromMs`. Returns the

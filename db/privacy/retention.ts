@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
-import { toDay } from "../../src/model/horizon.ts";
+import { MINUTES_KEPT_MS } from "../../src/detection/minutes-kept.ts";
+import { startOfDay, toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
@@ -35,6 +36,12 @@ export async function deleteExpired(
     ["pages", sql`day < ${toDay(eventsFrom)}::date`],
     ["ingest_cursors", sql`day < ${toDay(eventsFrom)}::date`],
     ["rule_buckets", sql`starts_at < ${rollUps}`],
+    [
+      "rule_buckets",
+      sql`width = 60 and starts_at < ${new Date(startOfDay(now - MINUTES_KEPT_MS))} and exists (select from archive_files f
+        where f.zone_id = rule_buckets.zone_id and f.day = (rule_buckets.starts_at at time zone 'UTC')::date
+          and f.kind = 'events' and f.retired_at is null)`,
+    ],
     ["rule_peaks", sql`starts_at < ${rollUps}`],
     ["source_hours", sql`starts_at < ${new Date(sourcesFrom)}`],
     ["source_usual", sql`day < ${toDay(Math.max(sourcesFrom, addressesFrom))}::date`],

@@ -1,9 +1,10 @@
-import { integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
+import { index, integer, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
 import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * A second time under which the platform has shown an event. The event is stored once, at `kept_at`. Written by
- * reconcile-counts and seal-windows; read by every writer of events, so that the event is not stored again.
+ * reconcile-counts and seal-windows; read by every writer of events, so that the event is not stored again. Its record may be
+ * kept under either time.
  */
 export const eventAliases = pgTable(
   "event_aliases",
@@ -14,5 +15,9 @@ export const eventAliases = pgTable(
     zoneId: integer().notNull(),
     logId: bytewiseText().notNull(),
   },
-  (t) => [primaryKey({ columns: [t.zoneId, t.otherAt, t.logId] })],
+  (t) => [
+    primaryKey({ columns: [t.zoneId, t.otherAt, t.logId] }),
+    // Finds the records of a stored event.
+    index("event_aliases_kept").on(t.zoneId, t.keptAt, t.logId),
+  ],
 );

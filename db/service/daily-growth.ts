@@ -11,22 +11,25 @@ export interface DailyGrowth {
 
 const DAYS = 4;
 
-/**
- * Returns the growth, computed from the partitions of the last days, so that no history of sizes is needed. The role
- * must be able to list the write-ahead log's files.
- */
+/** Returns the growth. The role must be able to list the write-ahead log's files. */
 export async function readDailyGrowth(db: Queryable, nowMs: number): Promise<DailyGrowth> {
+  const { rows } = await db.execute<{ logBytes: number }>(sql`
+    select greatest(pg_size_bytes(current_setting('max_wal_size')) - (select sum(size) from pg_ls_waldir()), 0)::float8
+      as "logBytes"`);
+  return { dayBytes: await readDayBytes(db, nowMs), logBytes: rows[0]?.logBytes ?? 0 };
+}
+
+/** Returns `dayBytes`, computed from the partitions of the last days, so that no history of sizes is needed. */
+export async function readDayBytes(db: Queryable, nowMs: number): Promise<number> {
   const days = Array.from({ length: DAYS }, (_, n) =>
     new Date(nowMs - n * 86_400_000).toISOString().slice(0, 10).replaceAll("-", ""),
   );
-  const { rows } = await db.execute<{ dayBytes: number; logBytes: number }>(sql`
+  const { rows } = await db.execute<{ bytes: number }>(sql`
     select coalesce((select max(bytes) from (
         select sum(pg_total_relation_size(c.oid)) as bytes
         from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent in ('waf_events'::regclass, 'raw_blocks'::regclass)
           and right(c.relname, 8) = any (${sql.param(days)}::text[])
-        group by right(c.relname, 8)) d), 0)::float8 as "dayBytes",
-      greatest(pg_size_bytes(current_setting('max_wal_size')) - (select sum(size) from pg_ls_waldir()), 0)::float8
-        as "logBytes"`);
-  return rows[0] ?? { dayBytes: 0, logBytes: 0 };
+        group by right(c.relname, 8)) d), 0)::float8 as "bytes"`);
+  return rows[0]?.bytes ?? 0;
 }

@@ -11,6 +11,7 @@ import { toError } from "../../src/lib/errors.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import { KEPT_MS, toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { giveUpHours } from "./give-up-hours.ts";
 import { openArchiveFolder } from "./open-folder.ts";
 import { type WriteStep, writeDay } from "./write-day.ts";
 
@@ -30,15 +31,17 @@ export interface ArchiveDaysDeps {
   readonly database: Database;
   readonly archive: ArchiveStore;
   readonly clock: Clock;
+  /** The configured zones; null if they are not known. Days of other zones are archived without proof that they are complete. */
+  readonly zoneIds: readonly number[] | null;
   readonly log: Record<"info" | "warn" | "error", (facts: object, event: string) => unknown>;
-  /** How long after its end a day can still change. Default: the platform's 72 hours and one more. */
-  readonly settledAfterMs?: number;
+  /** How long after its end a day can still change. Null or left out: the platform's 72 hours and one more. */
+  readonly settledAfterMs?: number | null;
   readonly onStep?: (step: WriteStep) => unknown;
 }
 
 /** Returns the first UTC day (`yyyy-mm-dd`) that can still change. */
-export function firstMovingDay(now: number, settledAfterMs = KEPT_MS + REST_MS): string {
-  return toDay(now - settledAfterMs);
+export function firstMovingDay(now: number, settledAfterMs: number | null = null): string {
+  return toDay(now - (settledAfterMs ?? KEPT_MS + REST_MS));
 }
 
 /**
@@ -75,9 +78,14 @@ export async function archiveDays(
   { zoneId = null, onDay }: ArchiveScope,
   signal: AbortSignal,
 ): Promise<number | null> {
-  const { database, archive, clock } = deps;
+  const { database, archive, clock, zoneIds } = deps;
   const before = firstMovingDay(clock(), deps.settledAfterMs);
-  const days = (await listDaysToArchive(database.db, before)).filter(
+  if (zoneIds !== null) {
+    const scope = { zoneIds, beforeMs: Date.parse(before), nowMs: clock() };
+    const hours = await giveUpHours(database, scope);
+    if (hours > 0) deps.log.warn({ hours }, "hours of removed zones given up");
+  }
+  const days = (await listDaysToArchive(database.db, before, zoneIds)).filter(
     (day) => day.waitingFor === null && (zoneId === null || day.zoneId === zoneId),
   );
   if (days.length === 0) return 0;

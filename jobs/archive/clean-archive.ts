@@ -4,6 +4,7 @@ import {
   forgetFiles,
   listNamed,
   listRetired,
+  listUnchecked,
   listValidFiles,
   markChecked,
   retireExpired,
@@ -28,6 +29,12 @@ const STILL_READ_MS = 60 * 60_000;
 /** An unnamed file this old is not being written any more. */
 const LEFT_BEHIND_MS = DAY_MS;
 
+/** How long a check counts. */
+const CHECKED_FOR_MS = 7 * DAY_MS;
+/** In each run, which is every hour. A damaged file is read again each time, until it is restored. */
+const MOST_SCRUBBED = 1_000;
+const MOST_SCRUBBED_BYTES = 2e9;
+
 export interface CleanArchiveDeps {
   readonly database: Database;
   readonly archive: ArchiveStore;
@@ -39,7 +46,7 @@ export interface CleanArchiveDeps {
 
 /**
  * Drops archive days from Postgres once they are old enough, deletes the files past retention and those that were
- * replaced, and removes what killed writers left. Does nothing while a day is being written.
+ * replaced, removes what killed writers left, and checks files that nobody has checked for a week. Does nothing while a day is being written.
  */
 export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise<void> {
   const { database, archive } = deps;
@@ -51,7 +58,23 @@ export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise
     await retireExpired(database.db, { eventsBefore: before(eventDays), recordsBefore: before(rawDays) });
     await deleteRetired(deps);
     await sweepFolder(deps, now);
+    await scrubFiles(deps);
   });
+}
+
+/** Reads the files that nobody has checked for a week, so that damage is known before a search needs the file. */
+async function scrubFiles({ database, archive, log }: CleanArchiveDeps): Promise<void> {
+  let bytes = 0;
+  for (const file of await listUnchecked(database.db, CHECKED_FOR_MS, MOST_SCRUBBED)) {
+    const wrong = await checkFile(archive.folder, file);
+    if (wrong === null) await markChecked(database.db, [file.path]);
+    else {
+      log.error({ path: file.path, wrong }, "archive file damaged");
+      await noteDamage(database.db, file, wrong);
+    }
+    bytes += file.bytes;
+    if (bytes > MOST_SCRUBBED_BYTES) return;
+  }
 }
 
 /** A day is dropped only after every one of its files was read and matched its hash. */
@@ -101,7 +124,7 @@ async function deleteRetired({ database, archive }: CleanArchiveDeps): Promise<v
 }
 
 /**
- * Removes what killed writers left: temporary files, and files that no manifest row names. A file of a day that is neither
+ * Removes what killed writers left: temporary files, also of statements, and files that no manifest row names. A file of a day that is neither
  * in the manifest nor in Postgres is left alone, because it may be the only copy: the database may have been restored from
  * an older backup.
  */
@@ -115,17 +138,15 @@ async function sweepFolder({ database, archive, log }: CleanArchiveDeps, now: nu
     const left = path.join(temporaryFolder(folder), name);
     if (name !== "spill" && (await isOld(left))) await rm(left, { recursive: true, force: true });
   }
-  const present = (
-    await Promise.all(
-      ["events", "records"].map(async (kind) =>
-        (
-          await readdir(path.join(folder, kind), { recursive: true }).catch(() => [])
-        )
-          .filter((name) => name.endsWith(".parquet"))
-          .map((name) => `${kind}/${name.split(path.sep).join("/")}`),
-      ),
-    )
-  ).flat();
+  const all: string[] = [];
+  for (const kind of ["events", "records"]) {
+    const names = await readdir(path.join(folder, kind), { recursive: true }).catch(() => []);
+    all.push(...names.map((name) => `${kind}/${name.split(path.sep).join("/")}`));
+  }
+  for (const name of all)
+    if (name.endsWith(".tmp") && (await isOld(path.join(folder, name))))
+      await rm(path.join(folder, name), { force: true });
+  const present = all.filter((name) => name.endsWith(".parquet"));
   const named = await listNamed(database.db, present);
   const unnamed = present.filter((name) => !named.has(name));
   if (unnamed.length === 0) return;

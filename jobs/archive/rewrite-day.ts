@@ -21,9 +21,13 @@ import { publishDay, sumFiles } from "./publish-day.ts";
 import { inWorkFolder } from "./work-folder.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
 
+/** The steps of rewriting a day, for tests that end the process at each of them. */
+export type RewriteStep = "locked" | "written" | "published" | "entered";
+
 export interface RewriteDayDeps {
   readonly database: Database;
   readonly archive: ArchiveStore;
+  readonly onStep?: (step: RewriteStep) => unknown;
   readonly signal?: AbortSignal;
 }
 
@@ -59,7 +63,7 @@ export async function rewriteDay(
 }
 
 async function rewriteLocked(
-  { archive, signal }: RewriteDayDeps,
+  { archive, signal, onStep }: RewriteDayDeps,
   tx: Queryable,
   { zoneDay, change, work }: { zoneDay: ZoneDay; change: DayChange; work: string },
 ): Promise<Rewritten> {
@@ -80,6 +84,7 @@ async function rewriteLocked(
     if (by !== null && by !== ip) addresses.set(ip, by);
   }
   if (addresses.size === 0) return NOTHING;
+  await onStep?.("locked");
   const changes: Replacements = { ...change, addresses };
 
   const events = path.join(work, "events.parquet");
@@ -112,6 +117,7 @@ async function rewriteLocked(
   );
   assertIntact(different === undefined, "counts");
   signal?.throwIfAborted();
+  await onStep?.("written");
   // Unchanged records keep their file, so only their row of the manifest is written again.
   const isSame = records !== null && records === oldRecords;
   const published = await publishDay(tx, archive, {
@@ -122,9 +128,11 @@ async function rewriteLocked(
     recordsWithoutEvent: await readRecordsWithoutEvent(folder, zoneDay),
     signal,
   });
+  await onStep?.("published");
   await enterFiles(tx, isSame ? published.filter(({ kind }) => kind === "events") : published);
   const rewritten = { events: changed, records: emptied };
   await change.conclude?.(tx, rewritten);
+  await onStep?.("entered");
   return rewritten;
 }
 

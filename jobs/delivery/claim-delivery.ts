@@ -13,7 +13,7 @@ import {
   lockDigestCandidates,
 } from "../../db/delivery/notifications.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
-import type { ChannelCapabilities } from "../../src/delivery/channel-definition.ts";
+import type { ChannelCapabilities } from "../../src/delivery/channel-capabilities.ts";
 import type { ChannelRate, DigestRoom } from "../../src/delivery/channel-rate.ts";
 import { countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
 import { planClaim, spend } from "../../src/delivery/plan-claim.ts";

@@ -67,10 +67,13 @@ export async function storeEntries<Entry>(
     rawBlocks,
     erasures,
   };
+  const commitsAt = performance.now();
   const { stored } = await partitions.withDays(listDays(events), () =>
     storePage(database, newPage, conclude),
   );
-  observer.pageStored({ route: "search", zoneId, entries: entries.records.length, bytes, ...stored });
+  const commitMs = performance.now() - commitsAt;
+  const facts = { entries: entries.records.length, bytes, commitMs, ...stored };
+  observer.pageStored({ route: "search", zoneId, ...facts });
   if (stored.inserted + stored.filled > 0) deps.afterPage();
   return { events: events.length, inserted: stored.inserted };
 }

@@ -153,6 +153,7 @@ async function walkPass(
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
     seenPages.add(pageHash);
     order.add(page.content);
+    const commitsAt = performance.now();
     const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
       if (page.looped || stalledPages > MAX_STALLED_PAGES) return { passResult: "looped", tailToken: null };
       if (page.nextToken === null) {
@@ -163,6 +164,7 @@ async function walkPass(
       const isPassed = mayStop && isPassedNews(isNews, previous, { earliestNew });
       return { passResult: isPassed ? "short" : null, tailToken: null };
     });
+    const commitMs = performance.now() - commitsAt;
     const { stored } = walked;
     current = walked.pass;
     expectNew = size > 0 && stored.inserted === size;
@@ -170,7 +172,7 @@ async function walkPass(
       earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, firstAt);
     }
     previous = { firstAt };
-    observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes });
+    observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes, commitMs });
     if (stored.inserted + stored.filled > 0) deps.afterPage();
     if (current.passResult !== null) return { ...current, outsideDay };
     if (signal.aborted) return null;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { listRepairableZones } from "../../db/coverage/differing-cells.ts";
+import { listUnfinishedRuns } from "../../db/service/requested-runs.ts";
 import { readUnfinishedWork } from "../../db/service/unfinished-work.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { horizonAt } from "../../src/model/horizon.ts";
@@ -9,7 +10,13 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 export interface SweepDeps {
   readonly database: Database;
   readonly enqueue: (
-    job: "repair-window" | "roll-up-trends" | "fetch-advice" | "raise-alerts" | "deliver-alerts",
+    job:
+      | "run-requested"
+      | "repair-window"
+      | "roll-up-trends"
+      | "fetch-advice"
+      | "raise-alerts"
+      | "deliver-alerts",
     payload?: Record<string, unknown>,
   ) => Promise<unknown>;
   readonly clock: Clock;
@@ -18,6 +25,8 @@ export interface SweepDeps {
 /** A spike stays open for hours. Its changes enqueue these jobs at once; the sweep only makes up for a lost enqueue. */
 const ADVICE_EVERY_MS = 60_000;
 const CALM_EVERY_MS = 30_000;
+/** A run of the same zone waits for the one before. */
+const MAX_RUNS = 10;
 
 /**
  * Enqueues the jobs for work in the tables whose enqueue may have been lost: a flushed queue, a killed worker, a
@@ -55,6 +64,8 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
+      const runs = await listUnfinishedRuns(database.db, MAX_RUNS);
+      enqueued.push(...runs.map((id) => enqueue("run-requested", { id })));
       // A job that cannot be enqueued does not stop the others.
       for (const one of await Promise.allSettled(enqueued)) if (one.status === "rejected") throw one.reason;
     },

@@ -23,6 +23,7 @@ import { messageOf } from "../lib/message-of.ts";
 import type { Secret } from "../lib/secret.ts";
 import { createStopStack, type StopStack } from "../lib/stop-stack.ts";
 import { explainTlsFailure } from "../lib/tls-failure-error.ts";
+import { createExecuteRun } from "../operations/execute-run.ts";
 import { createErasureGuard } from "../privacy/erasure-guard.ts";
 import { createBatch } from "../queue/batch.ts";
 import type { Enqueuer } from "../queue/enqueuer.ts";
@@ -52,6 +53,7 @@ import { openRequestGate } from "./open-request-gate.ts";
 import { recordPlatformHealth } from "./record-platform-health.ts";
 import { reportExcessRights } from "./report-excess-rights.ts";
 import { createOutageReports } from "./report-outages.ts";
+import { createKeyReader, rereadWhenRefused } from "./reread-key.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { watchEdge } from "./watch-edge.ts";
@@ -164,7 +166,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const budget = openRequestGate({
     databaseUrl,
     requestsPerSecond,
-    onWaited: (ms) => metrics.edgeWaited.inc(ms / 1_000),
+    onWaited: (ms, priority) => metrics.edgeWait.observe({ priority }, ms / 1_000),
     onUnshared(error) {
       metrics.edgeBudgetLocal.set(error === null ? 0 : 1);
       if (error === null) log.info({}, "shared request budget recovered");
@@ -191,24 +193,35 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
   const archive = config.archive.isWritten ? openArchiveStore(config.archive.folder, stack) : null;
-  const recordHealth = recordPlatformHealth({ database, clock, log });
+  const rereadKey = createKeyReader(config, log);
+  const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
-  const jobs = createJobs({
+  const ingest = {
     database,
-    edge: watchedEdge,
-    patientEdge: watchEdge(patientEdge, recordHealth),
     clock,
     log,
+    digestListPage: workers.digest,
+    partitions: createPartitionKeeper(database),
+    erasures: createErasureGuard(keyring.open, checkKey),
+    observer: measureIngest(metrics),
+  };
+  const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
+  const jobs = createJobs({
+    ...ingest,
+    edge: watchedEdge,
+    patientEdge: watchedPatientEdge,
     zoneIds,
     settings,
+    executeRun: createExecuteRun({
+      ...ingest,
+      edge: watchedPatientEdge,
+      afterPage: () => void enqueuer?.enqueue("roll-up-trends"),
+      knownSources: alerting.knownSources,
+    }),
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
     archive,
-    digestListPage: workers.digest,
-    partitions: createPartitionKeeper(database),
     openKey: keyring.open,
-    erasures: createErasureGuard(keyring.open, checkKey),
-    observer: measureIngest(metrics),
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     notifiers: alerting.notifiers,
     routing: alerting.routing,
@@ -237,6 +250,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const inUse = alerting;
   const reload = () => {
     inUse.reload();
+    rereadKey();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
     );
@@ -270,6 +284,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
+    configFile: config.file,
     settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
@@ -302,6 +317,7 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
     advicePerHour,
     retention,
     hotDays: archive.hotDays,
+    archiveAfterMs: isEmulated ? archive.archiveAfterMs : null,
     fallback,
   };
 }

@@ -4,7 +4,8 @@ import type { IngestObserver } from "../ingest/ingest-observer.ts";
 /** Counts what ingest stores. */
 export function measureIngest(metrics: Metrics): IngestObserver {
   return {
-    pageStored({ route, zoneId, entries, inserted, filled, quarantined, held }) {
+    pageStored({ route, zoneId, entries, inserted, filled, quarantined, held, commitMs }) {
+      metrics.pageCommit.observe({ route }, commitMs / 1_000);
       const zone = metrics.labelsOf(zoneId);
       metrics.pages.inc({
         route,

@@ -11,6 +11,8 @@ import type { Log } from "../lib/log.ts";
 import type { Zones } from "../model/zones.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-on-alert.ts";
 import { addSilence, endSilence, planSilence } from "../operations/act-on-silence.ts";
+import { markAlert } from "../operations/mark-alert.ts";
+import { requestRun } from "../operations/request-run.ts";
 
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
@@ -23,11 +25,13 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
   readonly zones?: () => Zones;
   /** Default 1 s. */
   readonly feedPollMs?: number;
+  /** Without it, the sweep finds what was requested. */
+  readonly enqueue?: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
 }
 
 /** What the native API answers from and acts through. */
 export async function openApi(parts: ApiParts): Promise<ApiDeps> {
-  const { database, archive, log, feedPollMs, zones = () => ({}), ...given } = parts;
+  const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, ...given } = parts;
   const { db } = archive;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   return {
@@ -35,7 +39,7 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
     log,
     zones,
     archive: db,
-    acts: createActs(database),
+    acts: createActs(database, enqueue),
     instanceId: instance.toString("hex"),
     hub: createRowHub({
       pollEveryMs: feedPollMs ?? FEED_POLL_MS,
@@ -46,7 +50,7 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
   };
 }
 
-function createActs(database: Database): ApiActs {
+function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
   return {
     acknowledge: (act) => acknowledgeByHand(database, act),
     resolve: (act) => resolveAlert(database, act),
@@ -55,6 +59,14 @@ function createActs(database: Database): ApiActs {
     endSilence: (ended) => endSilence(database, ended),
     replayDelivery: ({ id, actor }) => replay(database, { id }, actor),
     replayChannel: ({ channel, actor }) => replay(database, { channel }, actor),
+    mark: (act) => markAlert(database, { ...act, by: act.actor }),
+    requestRun: async (wanted) => {
+      const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));
+      // A run that is not enqueued waits for the sweep.
+      if (requested?.isNew === true)
+        await enqueue?.("run-requested", { id: requested.run.id }).catch(() => false);
+      return requested;
+    },
     audit: (entry) => writeAuditEntry(database.db, entry),
   };
 }

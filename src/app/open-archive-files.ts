@@ -6,7 +6,9 @@ import { noteDamage } from "../../db/archive/damaged-files.ts";
 import type { Database } from "../../db/client.ts";
 import { createDuckdb } from "../../db/duckdb/duckdb.ts";
 import type { Config } from "../config/config.ts";
+import { toError, UsageError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
+import { messageOf } from "../lib/message-of.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
 import { DAY_MS } from "../lib/units.ts";
 
@@ -28,7 +30,7 @@ export async function openArchiveFiles(
   stack: StopStack,
 ): Promise<ArchiveReader> {
   const { folder } = config.archive;
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   const scratch = await openScratch(path.join(config.dataDir, "scratch"));
   const duckdb = createDuckdb({
     folders: [folder, scratch],
@@ -56,6 +58,16 @@ export async function openArchiveFiles(
     },
     onWhole: (file) => note(file, null),
   });
+}
+
+/** @throws {UsageError} if the folder cannot be made. */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (thrown) {
+    const rule = "cannot be made; set LONGWATCH_ARCHIVE_DIR to a folder that Longwatch may write";
+    throw new UsageError([`the archive folder ${folder} ${rule} (${messageOf(toError(thrown))})`]);
+  }
 }
 
 /** Returns a new folder of this process. Folders of processes that were killed are removed after a day. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
+import { readZoneArchives } from "../../db/archive/archive-report.ts";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
@@ -46,7 +47,7 @@ export interface HttpParts {
   /** The files of archive days. */
   readonly files: ArchiveReader;
   readonly keys: OpenKeys;
-  readonly queues: Pick<OpenQueues, "check">;
+  readonly queues: Pick<OpenQueues, "check" | "enqueuer">;
   readonly clock: Clock;
   readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
   /** Names and labels as they are now. */
@@ -111,6 +112,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
+        enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,
           notifiers: parts.alerting.notifiers,
@@ -178,6 +180,7 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
     ),
     requestBudget,
     channels,
+    archives: await readZoneArchives(database.db),
     zones: await Promise.all(zones.map(read)),
   };
 }

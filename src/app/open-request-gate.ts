@@ -22,7 +22,7 @@ export function toRequestBudget(requestsPerSecond: number): RequestBudget {
 export interface RequestGateParts {
   readonly databaseUrl: Secret;
   readonly requestsPerSecond: number;
-  readonly onWaited?: (ms: number) => void;
+  readonly onWaited?: (ms: number, priority: RequestPriority) => void;
   /** Called with the error when Postgres stops answering for the budget, and with null when it answers again. */
   readonly onUnshared?: (error: unknown) => void;
 }

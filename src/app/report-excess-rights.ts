@@ -19,12 +19,16 @@ interface Excess {
 export async function reportExcessRights(database: Database, config: RightsConfig, log: Log): Promise<void> {
   if (config.databaseUrl === null) return;
   try {
-    const rights = await readRoleRights(database.db);
-    const found = [...findExcess(rights, config), ...findAnyServer(config), ...findOpenRedis(config)];
+    const found = listExcess(await readRoleRights(database.db), config);
     for (const { excess, instead } of found) log.warn({ excess, instead }, "excess database rights found");
   } catch (thrown) {
     log.warn({ err: toError(thrown) }, "database rights not checked");
   }
+}
+
+/** Returns the excess rights of the role, and connections that others can read. */
+export function listExcess(rights: RoleRights, config: RightsConfig): Excess[] {
+  return [...findExcess(rights, config), ...findAnyServer(config), ...findOpenRedis(config)];
 }
 
 export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "roles">): Excess[] {

@@ -13,6 +13,8 @@ const Runtime = z.object({
     .object({ url: z.string(), accessKey: z.string(), requestsPerSecond: z.number() })
     .nullable()
     .default(null),
+  /** The configuration file of the service, absolute; null without one, or if the service is of an older version. */
+  configFile: z.string().nullable().default(null),
   /** Settings by variable, as `config list` shows them, because another command's environment may differ. */
   settings: z.record(z.string(), z.string().nullable()).optional(),
 });

@@ -24,7 +24,7 @@ export interface SharedGateDeps {
   /** After this wait a low caller counts as a normal one. Default 30 s. */
   readonly patienceMs?: number;
   /** Called with the time that a caller waited. */
-  readonly onWaited: (ms: number) => void;
+  readonly onWaited: (ms: number, priority: RequestPriority) => void;
   /** Called with the error when the shared bucket stops answering, and with null when it answers again. */
   readonly onUnshared: (error: unknown) => void;
   /** Monotonic, ms. */
@@ -123,13 +123,14 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
       if (hasKept() && head !== "normal" && head !== priority) {
         kept.tokens--;
         if (kept.tokens <= ahead / 2) askOnce(priority);
+        deps.onWaited(0, priority);
         return;
       }
       const since = now();
       const passed = line.join(priority, signal);
       // A low caller's wait for the reserve to be spared is not the normal caller's.
       if (timer === undefined || (priority === "normal" && line.count("normal") === 1)) serve();
-      await passed.finally(() => deps.onWaited(now() - since));
+      await passed.finally(() => deps.onWaited(now() - since, priority));
     },
 
     limited(retryAfterMs) {

@@ -8,8 +8,10 @@ import { type Retention, settleRetention } from "../privacy/retention.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { checkAddress } from "./file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
+import { findFolderMistake } from "./find-folder-mistake.ts";
 import { readDatabaseUrl } from "./read-database-url.ts";
 import { readSecretFiles } from "./read-secret-files.ts";
+import { openSecretFile, type Reread } from "./secret-file.ts";
 
 type Role = (typeof ROLES)[number];
 
@@ -39,6 +41,8 @@ export interface Config {
     readonly isWritten: boolean;
     /** How long Postgres keeps archive days. Null: as long as the events are kept. */
     readonly hotDays: number | null;
+    /** How long after its end a day of the emulated platform is archived. Null: as with the real platform. */
+    readonly archiveAfterMs: number | null;
   };
   readonly roles: readonly Role[];
   readonly http: {
@@ -79,8 +83,8 @@ export interface Config {
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
   /** Every variable as it was given. */
   readonly settings: readonly Setting[];
-  /** Whether LONGWATCH_CONFIG names a file. */
-  readonly hasFile: boolean;
+  /** The file that LONGWATCH_CONFIG names, absolute; null without one. */
+  readonly file: string | null;
   /** The settings of the file that LONGWATCH_CONFIG names, or the defaults without a file. */
   readonly alerting: Alerting;
   /**
@@ -88,6 +92,8 @@ export interface Config {
    * @throws {UsageError} listing every mistake.
    */
   readonly rereadAlerting: () => Alerting;
+  /** Reads the file of EDGE_API_KEY_FILE again, after which `edge.key` reveals its key. Without a file: `same`. */
+  readonly rereadKey: () => Reread;
 }
 
 type Given = Record<string, string>;
@@ -180,7 +186,13 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
     if (read.alerting === null) throw new UsageError(read.mistakes);
     return read.alerting;
   };
-  return Object.freeze({ ...toConfig(data), settings: toSettings(env), alerting, rereadAlerting });
+  const config = toConfig(data);
+  const { EDGE_API_KEY_FILE: keyFile } = given;
+  const { EDGE_API_KEY: firstKey } = data;
+  const key = keyFile === undefined || firstKey === undefined ? null : openSecretFile(keyFile, firstKey);
+  const rereadKey = key?.reread ?? (() => "same" as const);
+  const edge = { ...config.edge, key: key?.secret ?? config.edge.key };
+  return Object.freeze({ ...config, edge, settings: toSettings(env), alerting, rereadAlerting, rereadKey });
 }
 
 /** Replaces DATABASE_URL by its complete form and returns the mistakes. The schema reports a text that is no URL. */
@@ -292,7 +304,10 @@ function findServiceMistakes(given: Given): string[] {
     const mistakes = isPosted(url) ? checkAddress(url, allowsPrivate(given)) : [];
     return mistakes.map((mistake) => `${name}: [secret]: ${mistake}`);
   });
-  return [...findIncomplete(given), ...refused];
+  const folder = given["LONGWATCH_ARCHIVE_DIR"];
+  const unusable = folder === undefined ? null : findFolderMistake(path.resolve(folder));
+  const archive = unusable === null ? [] : [`LONGWATCH_ARCHIVE_DIR: ${JSON.stringify(folder)}: ${unusable}`];
+  return [...findIncomplete(given), ...refused, ...archive];
 }
 
 function findIncomplete(given: Given): string[] {
@@ -321,7 +336,7 @@ function toEnvironmentChannels(
 
 function toConfig(
   value: z.output<typeof Environment>,
-): Omit<Config, "alerting" | "rereadAlerting" | "settings"> {
+): Omit<Config, "alerting" | "rereadAlerting" | "rereadKey" | "settings"> {
   return {
     edge: {
       url: value.EDGE_API_URL ?? null,
@@ -337,6 +352,7 @@ function toConfig(
       folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
       isWritten: value.LONGWATCH_ARCHIVE_DIR !== undefined || value.DATABASE_URL === undefined,
       hotDays: value.LONGWATCH_HOT_DAYS,
+      archiveAfterMs: null,
     },
     roles: value.LONGWATCH_ROLES,
     http: {
@@ -366,7 +382,7 @@ function toConfig(
     }),
     pseudonymKey: secret(value.LONGWATCH_PSEUDONYM_KEY),
     keyDir: path.resolve(value.LONGWATCH_KEY_DIR ?? value.LONGWATCH_DATA_DIR),
-    hasFile: value.LONGWATCH_CONFIG !== undefined,
+    file: value.LONGWATCH_CONFIG === undefined ? null : path.resolve(value.LONGWATCH_CONFIG),
     channels: {
       ...toEnvironmentChannels(value),
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,

@@ -1,6 +1,6 @@
 import { toError } from "../lib/errors.ts";
 import { SECRETS } from "./environment.ts";
-import { readSmallFile } from "./read-small-file.ts";
+import { readSecretText } from "./secret-file.ts";
 
 /** Fills in secrets that are given as a file, without the last line end. Returns the mistakes. */
 export function readSecretFiles(given: Record<string, string>): string[] {
@@ -9,11 +9,13 @@ export function readSecretFiles(given: Record<string, string>): string[] {
     const file = given[`${name}_FILE`];
     if (file === undefined) continue;
     if (given[name] !== undefined) {
-      mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be set together with ${name}`);
+      mistakes.push(
+        `${name}_FILE: ${JSON.stringify(file)}: must not be set together with ${name}: remove one of the two`,
+      );
       continue;
     }
     try {
-      const text = readSmallFile(file).replace(/\r?\n$/, "");
+      const text = readSecretText(file);
       if (text !== "") given[name] = text;
       else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
     } catch (thrown) {

@@ -33,5 +33,24 @@ export const ROUTES: readonly PageRoute[] = [
     nav: { icon: "alerts", key: "a" },
     page: lazy(() => import("./pages/alerts.tsx")),
   },
+  {
+    path: "/rules",
+    title: "Rules",
+    nav: { icon: "rules", key: "r" },
+    page: lazy(() => import("./pages/rules.tsx")),
+  },
+  {
+    path: "/coverage",
+    title: "Coverage",
+    nav: { icon: "coverage", key: "c" },
+    page: lazy(() => import("./pages/coverage.tsx")),
+  },
+  {
+    path: "/operations",
+    title: "Operations",
+    nav: { icon: "operations", key: "p" },
+    page: lazy(() => import("./pages/operations.tsx")),
+  },
+  { path: "/rules/:zone", title: "Rule", page: lazy(() => import("./pages/rule.tsx")) },
   { path: "/alerts/:id", title: "Alert", page: lazy(() => import("./pages/alert.tsx")) },
 ];

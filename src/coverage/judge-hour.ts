@@ -20,8 +20,10 @@ const SOON_FORGOTTEN =
 const EMPTY_ONCE =
   "No route showed an event of this hour, but the platform forgot it before a second look could confirm that.";
 
+const REMOVED = "The zone was removed from the configuration before the events were proven complete.";
+
 /** Reasons of a gap that could not be prevented. Such a gap raises no alert. */
-export const UNPREVENTABLE: readonly string[] = [FIRST_WATCHED, SOON_FORGOTTEN, EMPTY_ONCE];
+export const UNPREVENTABLE: readonly string[] = [FIRST_WATCHED, SOON_FORGOTTEN, EMPTY_ONCE, REMOVED];
 
 export interface JudgedHour extends CoveredHour {
   /** The zone's first known hour, epoch ms of its start. */
@@ -69,6 +71,11 @@ export function judgeHour(now: number, hour: JudgedHour, zone: JudgedZone): Verd
 export function isProven(now: number, hour: CoveredHour, stored: HourContents, policy: ProofPolicy): boolean {
   const proof = proofOf(now, hour, policy);
   return proof.from <= now && findLacking(hour, stored, proof) === null;
+}
+
+/** Returns the gap that an undecided hour becomes if its zone is no longer configured and the platform has forgotten it. */
+export function giveUpHour(hour: CoveredHour) {
+  return { state: "gap", reason: REMOVED, evidence: describeGap(hour) } as const;
 }
 
 /**
@@ -150,7 +157,7 @@ function showLook({ at, since, peak: _peak, ...look }: Look): Evidence {
   return { at: toIso(at), since: toIso(since), ...look };
 }
 
-function describeGap(hour: JudgedHour): Evidence {
+function describeGap(hour: CoveredHour): Evidence {
   const { startsAt, searchedThrough, lastNewAt, storedCount, missingCells, surplusCells, looks } = hour;
   return {
     from: toIso(startsAt),

@@ -1,5 +1,5 @@
 import type { AlertMessage } from "../model/alert-message.ts";
-import type { ChannelCapabilities } from "./channel-definition.ts";
+import type { ChannelCapabilities } from "./channel-capabilities.ts";
 
 export interface SendOptions {
   /** Ends the attempt; the notifier rejects with its reason. */

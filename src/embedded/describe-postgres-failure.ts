@@ -1,6 +1,6 @@
 import { escapeText } from "../lib/escape-text.ts";
 import { FullDiskError } from "../lib/full-disk.ts";
-import { isInstalled } from "../lib/own-command.ts";
+import { asCalled } from "../lib/own-command.ts";
 import { readSqlState } from "../lib/sql-state.ts";
 import { TlsFailureError } from "../lib/tls-failure-error.ts";
 import { EmbeddedPostgresError } from "./postgres-error.ts";
@@ -50,7 +50,9 @@ export function describePostgresFailure(thrown: unknown): string | null {
   const state = readSqlState(thrown);
   if (state === null) return null;
   if (MISSING.has(state))
-    return `the database lacks the tables of this version: start the service once${isInstalled() ? "" : " (npm start)"}`;
+    return asCalled(
+      "the database lacks the tables of this version: run npm run -s longwatch -- migrate with its DATABASE_URL, or start the service once (npm start)",
+    );
   const remedy = REMEDIES[state];
   const last = eachCause(thrown).at(-1)?.message ?? "";
   return remedy === undefined ? null : `Postgres: ${escapeText(last)} (${state}): ${remedy}`;

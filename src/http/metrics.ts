@@ -24,6 +24,18 @@ export interface Backlog {
     readonly waiting: number;
     readonly dead: number;
   }[];
+  /** The zones that have archive days. */
+  readonly archives: readonly {
+    readonly zoneId: number;
+    readonly days: number;
+    /** `yyyy-mm-dd`. */
+    readonly firstDay: string;
+    readonly eventBytes: number;
+    readonly recordBytes: number;
+    /** Epoch ms. */
+    readonly checkedAt: number;
+    readonly damagedFiles: number;
+  }[];
   readonly zones: readonly {
     readonly zoneId: number;
     /** Age of the newest stored event; null before the first. */
@@ -61,24 +73,28 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
     new Counter({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
     new Gauge({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly Label[],
+  ) => new Histogram({ name: `longwatch_${name}`, help, labelNames, buckets, registers: [registry] });
 
   const jobRuns = counter("job_runs_total", "Attempts of background jobs.", ["job", "outcome"]);
-  const jobDuration = new Histogram({
-    name: "longwatch_job_duration_seconds",
-    help: "Duration of an attempt.",
-    labelNames: ["job"],
-    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
-    registers: [registry],
-  });
+  const jobDuration = histogram(
+    "job_duration_seconds",
+    "Duration of an attempt.",
+    [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
+    ["job"],
+  );
   const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last succeeded.", ["job"]);
   const httpRequests = counter("http_requests_total", "Requests that were answered.", ["route", "status"]);
-  const httpDuration = new Histogram({
-    name: "longwatch_http_request_duration_seconds",
-    help: "Duration of a request.",
-    labelNames: ["route"],
-    buckets: [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
-    registers: [registry],
-  });
+  const httpDuration = histogram(
+    "http_request_duration_seconds",
+    "Duration of a request.",
+    [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
+    ["route"],
+  );
   const labelsOf = (zoneId: number) => {
     const { zoneName } = zoneFactsOf(readZones(), zoneId);
     return { zone: String(zoneId), ...(zoneName === undefined ? {} : { zone_name: zoneName }) };
@@ -101,22 +117,30 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "operation",
       "outcome",
     ]),
-    edgeWaited: counter(
-      "edge_requests_waited_seconds_total",
-      "Time that calls waited for the request budget.",
+    /** priority: normal or low. */
+    edgeWait: histogram(
+      "edge_budget_wait_seconds",
+      "Time that an attempt waited for the request budget.",
+      [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 30, 60],
+      ["priority"],
+    ),
+    pageCommit: histogram(
+      "page_commit_duration_seconds",
+      "Duration of the transaction that stores a page.",
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+      ["route"],
     ),
     edgeBudgetLocal: gauge(
       "edge_budget_local",
       "1 while the shared request budget does not answer. This process then uses a quarter of the rate.",
     ),
     notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
-    notificationDuration: new Histogram({
-      name: "longwatch_notification_duration_seconds",
-      help: "Duration of an attempt to notify a channel.",
-      labelNames: ["channel"],
-      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-      registers: [registry],
-    }),
+    notificationDuration: histogram(
+      "notification_duration_seconds",
+      "Duration of an attempt to notify a channel.",
+      [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      ["channel"],
+    ),
     digested: counter(
       "notifications_digested_total",
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",
@@ -278,9 +302,11 @@ function createBacklogGauges(
     "Hours whose seal was withdrawn and that are not sealed again yet.",
     ZONE,
   );
+  const setArchives = createArchiveGauges(gauge, labelsOf);
 
   return {
     set(backlog: Backlog | null): void {
+      setArchives(backlog?.archives ?? []);
       isReadable.set(backlog === null ? 0 : 1);
       const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours];
       for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
@@ -311,5 +337,36 @@ function createBacklogGauges(
         reopened.set(labels, doubt.hoursReopened);
       }
     },
+  };
+}
+
+function createArchiveGauges(
+  gauge: CreateGauge,
+  labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
+): (archives: Backlog["archives"]) => void {
+  const days = gauge("archive_days", "Days in the archive.", ZONE);
+  const bytes = gauge("archive_bytes", "Size of the archive's files.", [...ZONE, "kind"]);
+  const oldest = gauge(
+    "archive_oldest_day_timestamp_seconds",
+    "Start of the oldest day in the archive.",
+    ZONE,
+  );
+  const checked = gauge(
+    "archive_checked_timestamp_seconds",
+    "When the file that was checked longest ago was compared with its hash.",
+    ZONE,
+  );
+  const damaged = gauge("archive_damaged_files", "Files that are missing or differ from their hash.", ZONE);
+  return (archives) => {
+    for (const part of [days, bytes, oldest, checked, damaged]) part.reset();
+    for (const { zoneId, ...archive } of archives) {
+      const labels = labelsOf(zoneId);
+      days.set(labels, archive.days);
+      bytes.set({ ...labels, kind: "events" }, archive.eventBytes);
+      bytes.set({ ...labels, kind: "records" }, archive.recordBytes);
+      oldest.set(labels, Date.parse(archive.firstDay) / 1_000);
+      checked.set(labels, archive.checkedAt / 1_000);
+      damaged.set(labels, archive.damagedFiles);
+    }
   };
 }

@@ -9,6 +9,8 @@ export interface StoredPageFacts {
   /** Events held back for the first time, because the pseudonym key is missing. */
   readonly held: number;
   readonly bytes: number;
+  /** Duration of the transaction that stored the page. */
+  readonly commitMs: number;
 }
 
 export interface IngestObserver {

@@ -3,7 +3,7 @@ import { type SourceTrait, toTraitTest } from "./source-traits.ts";
 
 /** The properties by which a source can be named as known. */
 export const KNOWN_KINDS = ["ip", "asn", "ja4", "ua"] as const;
-export type KnownKind = (typeof KNOWN_KINDS)[number];
+type KnownKind = (typeof KNOWN_KINDS)[number];
 
 /** A source that a person knows and expects, such as the owner's own scanner. */
 export interface KnownSource {
@@ -18,7 +18,7 @@ export interface KnownSource {
 }
 
 /** The fields of an event by which its source is recognised. Hostile text. */
-export type SourceFields = Readonly<Record<KnownKind, string | null>>;
+type SourceFields = Readonly<Record<KnownKind, string | null>>;
 
 /** As many different values of a field are remembered. */
 const MAX_REMEMBERED = 20_000;

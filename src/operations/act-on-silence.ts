@@ -1,18 +1,21 @@
 import { GROUP_KIND } from "../../db/alerting/alert-groups.ts";
 import { listAlerts, readAlert } from "../../db/alerting/alert-reports.ts";
-import { expireSilence, insertSilence } from "../../db/alerting/silences.ts";
+import { expireSilence, insertSilence, pageSilences } from "../../db/alerting/silences.ts";
 import type { Database, Queryable } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { findSilence, type Matchers } from "../alerting/silence.ts";
 import { maskAddress } from "../archive/mask/mask.ts";
 import { maskText } from "../archive/mask/mask-text.ts";
+import { isObject } from "../lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
 import { replaceInJson } from "../privacy/replace-addresses.ts";
 import { summariseAlert } from "./summarise-alert.ts";
 
 /** The most alerts that are read to find those that a silence mutes now. */
 const MAX_ALERTS = 10_000;
+/** The most silences that are compared with a new one. */
+const MAX_SILENCES = 1_000;
 
 export interface WantedSilence {
   readonly matchers: Matchers;
@@ -34,6 +37,8 @@ export interface PlannedSilence {
   readonly createdBy: string;
   /** The unresolved alerts that the silence mutes now, the newest first. */
   readonly alertIds: readonly number[];
+  /** Silences that are not over and have the same matchers. */
+  readonly equalIds: readonly number[];
 }
 
 export interface AddedSilence extends PlannedSilence {
@@ -80,7 +85,26 @@ export async function planSilence(db: Queryable, wanted: WantedSilence): Promise
     .map(summariseAlert)
     .filter((alert) => findSilence([silence], alert, nowMs) !== null)
     .map(({ id }) => id);
-  return { startsAt, expiresAt, matchers, reason, createdBy: by, alertIds };
+  const equalIds = await findEqual(db, matchers, nowMs);
+  return { startsAt, expiresAt, matchers, reason, createdBy: by, alertIds, equalIds };
+}
+
+async function findEqual(db: Queryable, matchers: Matchers, nowMs: number): Promise<number[]> {
+  const statuses = ["in force", "to come"] as const;
+  const page = { zoneIds: null, statuses, nowMs, beforeId: undefined, limit: MAX_SILENCES };
+  const wanted = toComparable(matchers);
+  const rows = await pageSilences(db, page);
+  return rows.filter((row) => toComparable(row.matchers) === wanted).map(({ id }) => id);
+}
+
+/** Returns the same text for matchers with the same values, in whatever order these were given. */
+function toComparable(matchers: unknown): string {
+  if (!isObject(matchers)) return "";
+  const members = Object.entries(matchers).map(([name, values]) => [
+    name,
+    Array.isArray(values) ? [...new Set(values.map(String))].sort() : values,
+  ]);
+  return JSON.stringify(members.sort(([one], [other]) => (String(one) < String(other) ? -1 : 1)));
 }
 
 /** The reasons why no silence can be made from an alert. */

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { listValidFiles } from "../../db/archive/archive-files.ts";
+import { isDayStored } from "../../db/archive/hot-days.ts";
 import { countFileAddresses } from "../../db/archive/rewrite-files.ts";
 import type { Database } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
@@ -77,14 +78,10 @@ export async function countErasable(
     add(await countAddresses(database.db, { ...span, zoneId: asked.zoneId }));
   }
   if (archive !== null) {
-    const hot = new Set(await listDays(database.db, "waf_events"));
-    for (const { path: name, day } of await listValidFiles(database.db, {
-      kind: "events",
-      zoneId: asked.zoneId,
-    })) {
+    for (const file of await listValidFiles(database.db, { kind: "events", zoneId: asked.zoneId })) {
       signal.throwIfAborted();
-      if (!hot.has(day) && Date.parse(day) <= asked.untilAt)
-        add(await countFileAddresses(archive.duckdb, path.join(archive.folder, name), asked.untilAt));
+      if (Date.parse(file.day) > asked.untilAt || (await isDayStored(database.db, file))) continue;
+      add(await countFileAddresses(archive.duckdb, path.join(archive.folder, file.path), asked.untilAt));
     }
   }
   return { events, maskedEvents, ...(await rewriteOthers(database, asked, { target, key, write: false })) };
@@ -211,7 +208,6 @@ async function eraseArchived(
   { id, untilAt, zoneId, target }: StoredToErase,
   signal: AbortSignal,
 ): Promise<void> {
-  const hot = new Set(await listDays(database.db, "waf_events"));
   const days = (await listValidFiles(database.db, { kind: "events", zoneId })).filter(
     ({ day }) => Date.parse(day) <= untilAt,
   );
@@ -227,7 +223,7 @@ async function eraseArchived(
       untilAt,
       isErasure: true,
       conclude: async (tx, counts) => {
-        if (!hot.has(day.day)) await addErased(tx, id, counts);
+        if (!(await isDayStored(tx, day))) await addErased(tx, id, counts);
       },
     });
     events += rewritten.events;

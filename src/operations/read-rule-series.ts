@@ -1,6 +1,8 @@
 import type { Queryable } from "../../db/client.ts";
 import { readReplayCounts } from "../../db/detection/replay-counts.ts";
+import { readTrend, type TrendQuery } from "../../db/detection/trends.ts";
 import { scanHistory } from "../detection/backtest/scan-history.ts";
+import { bucketStarts } from "../detection/bucket.ts";
 import type { Sensitivity } from "../detection/detection-settings.ts";
 import { isSpiking } from "../detection/judge-minute.ts";
 import { MINUTE_MS } from "../lib/units.ts";
@@ -15,6 +17,8 @@ export interface RuleSeriesQuery extends Sensitivity {
   /** Seconds: a minute, an hour or a day. */
   readonly width: 60 | 3_600 | 86_400;
   readonly nowMs: number;
+  /** Whether the minutes of the span are still kept. */
+  readonly hasMinutes: boolean;
 }
 
 export interface SeriesPoint {
@@ -36,11 +40,15 @@ const WINDOW_OF = {
   86400: { index: 2, minutes: 60 },
 };
 
-/** Runs the detector over a rule's stored minutes and returns count, expectation and threshold of each bucket. */
+/**
+ * Runs the detector over a rule's stored minutes and returns count, expectation and threshold of each bucket. Without the
+ * minutes only the counts are known.
+ */
 export async function readRuleSeries(db: Queryable, query: RuleSeriesQuery): Promise<SeriesPoint[]> {
   const { zoneId, ruleId, fromMs, width, nowMs, z, floor } = query;
   const widthMs = width * 1_000;
   const toMs = Math.min(query.toMs, Math.ceil(nowMs / widthMs) * widthMs);
+  if (!query.hasMinutes) return readCounts(db, { zoneId, ruleId, width, fromMs, toMs });
   const historyMs = fromMs - HISTORY_MS;
   const rows = await readReplayCounts(db, { zoneId, ruleId }, { fromMs: historyMs, toMs });
   const policies = await readSeriesPolicies(db, { zoneId, rules: [ruleId], fromMs: historyMs, nowMs });
@@ -72,4 +80,13 @@ export async function readRuleSeries(db: Queryable, query: RuleSeriesQuery): Pro
     }
   });
   return [...points.values()];
+}
+
+async function readCounts(db: Queryable, query: TrendQuery): Promise<SeriesPoint[]> {
+  const { width, fromMs, toMs } = query;
+  const totals = new Map((await readTrend(db, query)).map(({ startsAt, total }) => [startsAt, total]));
+  return Array.from(bucketStarts(fromMs, toMs, width), (startsAt) => {
+    const count = totals.get(startsAt) ?? 0;
+    return { startsAt, count, usual: null, threshold: null, isSpiking: false };
+  });
 }

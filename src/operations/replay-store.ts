@@ -1,14 +1,17 @@
 import type { Queryable } from "../../db/client.ts";
+import { readMinutesFrom } from "../../db/detection/kept-minutes.ts";
 import { readActiveRules, readReplayCounts } from "../../db/detection/replay-counts.ts";
 import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
 import { readAttacks, readSearchedThrough } from "../../db/detection/spikes.ts";
 import { toAttackHours } from "../detection/backtest/attack-hours.ts";
 import { type BacktestReport, createBacktest } from "../detection/backtest/backtest.ts";
+import { REPLAYED_DAYS } from "../detection/minutes-kept.ts";
 import type { SpikePolicy } from "../detection/policy.ts";
 import { toRulePrior } from "../detection/thresholds/rule-prior.ts";
 import { HISTORY_HOURS } from "../detection/thresholds/thresholds.ts";
 import { viewZone } from "../detection/zone-view.ts";
 import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
+import { toDay } from "../model/horizon.ts";
 
 /** The counts that come before a span because its thresholds depend on them. */
 export const HISTORY_MS = (HISTORY_HOURS + 2) * HOUR_MS;
@@ -74,6 +77,11 @@ export async function replayStore(
   const startMinute = endMinute - days * 1_440;
   const toMs = endMinute * MINUTE_MS;
   const fromMs = startMinute * MINUTE_MS - HISTORY_MS;
+  const minutesFrom = await readMinutesFrom(db, zoneId, nowMs);
+  if (minutesFrom !== null && startMinute * MINUTE_MS < minutesFrom)
+    throw new Error(
+      `cannot replay ${days} days of zone ${zoneId}: the counts by the minute of archive days are kept since ${toDay(minutesFrom)}; use at most ${REPLAYED_DAYS} days`,
+    );
   const rules =
     ruleId === undefined
       ? await readActiveRules(db, zoneId, { fromMs: startMinute * MINUTE_MS, toMs })

@@ -26,6 +26,7 @@ const RUNNING = {
   databaseUrl: "postgres://u:secret@127.0.0.1/db",
   httpUrl: null,
   emulator: null,
+  configFile: null,
 };
 
 function deadPid(): number {

@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
+import { benchArchiveDay, reportArchiveDay } from "./archive-day.ts";
 import { benchConsole, reportConsole } from "./console.ts";
 import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
@@ -12,6 +13,7 @@ import { reportSearch } from "./search/report.ts";
 import { benchSearch } from "./search.ts";
 import { judgeServe, reportServe } from "./serve/report.ts";
 import { benchServe } from "./serve.ts";
+import { judge } from "./verdict.ts";
 
 const EXAMPLES = `
 Examples:
@@ -102,6 +104,19 @@ interface ServeFlags {
   readonly json?: true;
 }
 
+const archiveDay = new Command("archive-day")
+  .description("CPU, disk and memory of archiving one day, every event with a record.")
+  .option("--events <count>", "events of the day", sizes, [2_000_000])
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, events }: Pick<SearchFlags, "events" | "json">) => {
+    const figures = await benchArchiveDay(events[0] ?? 0, createProgressBar(process.stderr));
+    const verdict = judge("memory of the service and DuckDB", { kind: "at-most", value: 400, unit: "MB" }, [
+      figures.peakBytes / 1e6,
+    ]);
+    process.stdout.write(json ? `${JSON.stringify(figures)}\n` : reportArchiveDay(figures, verdict));
+    if (verdict.isMet === false) process.exitCode = 1;
+  });
+
 const serve = new Command("serve")
   .description("Ingest by itself, and while the slowest search is asked over HTTP without a pause.")
   .option("--events <count>", "events that are searched", sizes, [2_000_000])
@@ -163,6 +178,7 @@ await new Command("bench")
   .description("Measures Longwatch against its peers.")
   .addCommand(ingest)
   .addCommand(search)
+  .addCommand(archiveDay)
   .addCommand(serve)
   .addCommand(requests)
   .addCommand(page)

@@ -4,7 +4,9 @@ import path from "node:path";
 import { type DataSet, openDataSet } from "./search/data-set.ts";
 import { ASKED_ZONE } from "./search/day-events.ts";
 import { listQuestions } from "./search/questions.ts";
+import { type ArchiveFigures, readArchiveFigures } from "./search/read-archive-figures.ts";
 import { type TimedExport, timeExport } from "./search/time-export.ts";
+import { type AnsweringMemory, timeMemory } from "./search/time-memory.ts";
 import { type TimedQuestion, timeQuestions } from "./search/time-questions.ts";
 
 export interface SearchBenchOptions {
@@ -21,6 +23,8 @@ export interface SearchBenchOptions {
 export interface SearchBenchResult {
   readonly events: number;
   readonly questions: readonly TimedQuestion[];
+  readonly archived: ArchiveFigures;
+  readonly memory: AnsweringMemory;
   readonly exported: TimedExport;
 }
 
@@ -42,7 +46,17 @@ async function benchDataSet(events: number, options: SearchBenchOptions): Promis
   try {
     const questions = listQuestions(await pickAddress(set));
     const timed = await timeQuestions(set, questions, { repeats, onProgress: say });
-    return { events, questions: timed, exported: await timeExport(set, { repeats, onProgress: say }) };
+    const slowest = timed.toSorted((one, other) => other.archiveCpuMs - one.archiveCpuMs);
+    return {
+      events,
+      questions: timed,
+      archived: await readArchiveFigures(set),
+      memory: await timeMemory(
+        set,
+        slowest.map(({ question }) => question),
+      ),
+      exported: await timeExport(set, { repeats, onProgress: say }),
+    };
   } finally {
     await set.close();
   }

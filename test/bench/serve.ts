@@ -41,7 +41,7 @@ export async function benchServe(options: ServeBenchOptions): Promise<ServeBench
   const pages = startChild("ingest/page-server.ts", [String(SESSIONS), String(options.ingested)]);
   const archive = startChild(
     "search/archive-server.ts",
-    [set.postgres.url, String(SEARCH_NOW), String(ASKED_ZONE)],
+    [set.postgres.url, set.folder, String(SEARCH_NOW), String(ASKED_ZONE)],
     LAUNCH,
   );
   try {

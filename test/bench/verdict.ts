@@ -3,7 +3,7 @@ import { type Spread, toSpread } from "./spread.ts";
 interface Limit {
   readonly kind: "at-least" | "at-most";
   readonly value: number;
-  readonly unit: "x" | "MB" | "ms";
+  readonly unit: "x" | "B" | "MB" | "ms";
 }
 
 /** A measure that has a limit; `spread` is null and so `isMet` when it could not be taken. */

@@ -3,10 +3,13 @@ import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
+import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
 import { type BrowserWorld, openWorld } from "./open-world.ts";
+import { testOperationsPage } from "./operations-page.ts";
 import { PAGES, show } from "./pages.ts";
+import { testRulePage } from "./rule-page.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -95,13 +98,19 @@ describe.skipIf(CHROMIUM === null)(
       },
     );
 
-    test.each([360, 768, 1440])("no page is wider than a screen of %i pixels", async (width) => {
+    // A phone is a browser of its own; the other widths are looked at with one visit of each page.
+    test.each([[360], [1440, 768]])("no page is wider than a screen of %i pixels", async (...widths) => {
+      const [width = 360] = widths;
       const page = await open({ width });
       const wide: string[] = [];
       for (const shown of PAGES) {
         await show(page, shown);
-        const excess = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-        if (excess > 0) wide.push(`${shown.name}: ${excess} pixels`);
+        for (const one of widths) {
+          await page.setViewportSize({ width: one, height: 900 });
+          const excess = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+          if (excess > 0) wide.push(`${shown.name}: ${excess} pixels at ${one}`);
+        }
+        await page.setViewportSize({ width, height: 900 });
       }
       expect(wide).toEqual([]);
     });
@@ -174,7 +183,17 @@ describe.skipIf(CHROMIUM === null)(
         const json = body.startsWith("{") ? JSON.stringify(makeHostile(JSON.parse(body))) : body;
         await route.fulfill({ response: answer, body: json });
       });
-      for (const path of ["/", "/alerts?state=all", "/alerts/1"]) {
+      const hour = new Date(Date.now() - 5 * 3_600_000).toISOString().replace(/:.*/, ":00:00Z");
+      for (const path of [
+        "/",
+        "/alerts?state=all",
+        "/alerts/1",
+        "/rules",
+        "/rules/101?rule=942100&z=8",
+        `/coverage?hour=101/${hour}`,
+        "/coverage?span=30d",
+        ...PAGES.flatMap(({ path }) => (path.startsWith("/operations") ? [path] : [])),
+      ]) {
         await page.goto(path);
         await settle(page);
       }
@@ -237,6 +256,22 @@ describe.skipIf(CHROMIUM === null)(
       await page.getByRole("textbox", { name: "Command" }).fill("Overview");
       await page.keyboard.press("Enter");
       await expect.poll(() => new URL(page.url()).pathname).toBe("/");
+    });
+
+    testRulePage(open);
+    testCoveragePage(open, () => world);
+    testOperationsPage(open, () => world);
+
+    test("an alert is marked as noise, and shows its requests with the matched text", async () => {
+      const page = await open();
+      await page.goto("/alerts/1");
+      await settle(page);
+      await page.getByRole("heading", { name: "Sample requests" }).waitFor();
+      await page.getByRole("button", { name: "Mark", exact: true }).click();
+      await page.getByText("noise", { exact: true }).click();
+      await page.getByLabel("Reason for the audit trail").fill("a load test");
+      await page.getByRole("button", { name: "Mark as noise" }).click();
+      await page.getByRole("button", { name: "Marked as noise" }).waitFor();
     });
 
     test("a tab's title counts the alerts that fire", async () => {

@@ -33,6 +33,31 @@ export const PAGES: readonly ShownPage[] = [
       await page.getByText("In the last week it would have").waitFor();
     },
   },
+  { name: "rules", path: "/rules" },
+  { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },
+  {
+    name: "coverage",
+    path: "/coverage?span=72h",
+    act: async (page) => {
+      await page
+        .getByRole("button", { name: /sealed|searched/ })
+        .last()
+        .click();
+      await page
+        .getByText(/what the platform showed|rules? with|stored/)
+        .first()
+        .waitFor();
+      await settle(page);
+    },
+  },
+  { name: "operations", path: "/operations" },
+  { name: "routing", path: "/operations?tab=routing&of=101&rule=942100&severity=critical" },
+  { name: "jobs", path: "/operations?tab=jobs" },
+  { name: "keys", path: "/operations?tab=keys" },
+  { name: "sessions", path: "/operations?tab=sessions" },
+  { name: "audit", path: "/operations?tab=audit" },
+  { name: "privacy", path: "/operations?tab=privacy" },
+  { name: "settings", path: "/operations?tab=settings" },
   {
     name: "palette",
     path: "/alerts",

@@ -5,7 +5,7 @@ import { toBashScript } from "../../src/cli/completion/bash-script.ts";
 import { toFishScript } from "../../src/cli/completion/fish-script.ts";
 import { listNodes } from "../../src/cli/completion/list-nodes.ts";
 import { toZshScript } from "../../src/cli/completion/zsh-script.ts";
-import { program } from "../../src/main.ts";
+import { program } from "../../src/cli/program.ts";
 import { findProgram } from "../support/find-program.ts";
 
 const NODES = listNodes(program);

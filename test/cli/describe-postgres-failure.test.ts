@@ -39,7 +39,7 @@ test.each<[string, unknown, string]>([
   [
     "missing tables",
     failure({ code: "42P01" }),
-    "the database lacks the tables of this version: start the service once (npm start)",
+    "the database lacks the tables of this version: run npm run -s longwatch -- migrate with its DATABASE_URL, or start the service once (npm start)",
   ],
 ])("the error for %s has the next step", (_what, thrown, expected) => {
   expect(describePostgresFailure(thrown)).toBe(expected);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { program } from "../../src/main.ts";
+import { program } from "../../src/cli/program.ts";
 
 interface Named {
   /** As it is typed: `alerts list`. */

@@ -5,12 +5,16 @@ import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
 import { auditCommand } from "../../src/cli/audit/audit.ts";
 import { coverageCommand } from "../../src/cli/coverage/coverage.ts";
 import { deliveriesCommand } from "../../src/cli/deliveries.ts";
+import { eraseCommand } from "../../src/cli/erase/erase.ts";
+import { exportCommand } from "../../src/cli/export/export.ts";
 import { gapsCommand } from "../../src/cli/gaps.ts";
 import { keysCommand } from "../../src/cli/keys/keys.ts";
 import { privacyCommand } from "../../src/cli/privacy/privacy.ts";
+import { searchCommand } from "../../src/cli/search/search.ts";
 import { silencesCommand } from "../../src/cli/silences/silences.ts";
 import { statusCommand } from "../../src/cli/status/status.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
@@ -26,6 +30,8 @@ test.each([
   ["keys list", keysCommand, ["list"]],
   ["keys create", keysCommand, ["create", "--name", "x", "--role", "reader"]],
   ["audit list", auditCommand, ["list"]],
+  ["search", searchCommand, ["--zone", "101", "--from", "-1h"]],
+  ["export", exportCommand, ["--zone", "101", "--from", "-1h"]],
   ["privacy show", privacyCommand, ["show"]],
   ["privacy pseudonym", privacyCommand, ["pseudonym", "--ip", "203.0.113.7"]],
 ] as const)(
@@ -38,6 +44,18 @@ test.each([
     expect(existsSync(dataDir)).toBe(false);
   },
 );
+
+test("erase on a database without tables names migrate", async () => {
+  const database = await createTestDatabase();
+  try {
+    const args = ["--ip", "203.0.113.7", "--reason", "asked", "--yes"];
+    const ran = await runStoreCommand(eraseCommand, { DATABASE_URL: database.url }, args, { now: NOW });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toContain("lacks the tables of this version: run npm run -s longwatch -- migrate");
+  } finally {
+    await database.drop();
+  }
+});
 
 test("a command makes no pseudonym key: only the service does, where it keeps the key", async () => {
   const database = await createMigratedDatabase();

@@ -65,6 +65,17 @@ test("a silence keeps what matches from the channels until it ends, and only tha
   ]);
 });
 
+test("a silence with the matchers of another one says so, whatever their order", async () => {
+  const first = await run(["add", "--zone", "101,102", "--rule", "942*", ...WHY]);
+  expect(first.out).not.toContain("same matchers");
+  const id = /^silence (#\d+)/.exec(first.out)?.[1] ?? "";
+  const second = await run(["add", "--rule", "942*", "--zone", "102", "--zone", "101", ...WHY]);
+  expect(second.out).toContain(`\nSilence ${id} with the same matchers stays in force`);
+  await run(["expire", id]);
+  const other = await run(["add", "--zone", "101", "--rule", "942*", ...WHY]);
+  expect(other.out).not.toContain("same matchers");
+});
+
 test("a silence for 2h ends two hours after it was added, to the second", async () => {
   const added = await run(["add", "--zone", "101", ...WHY, "--json"]);
   expect(JSON.parse(added.out).expiresAt).toBe(new Date(NOW + 20_000 + 120 * MINUTE_MS).toISOString());

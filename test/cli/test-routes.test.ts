@@ -39,7 +39,7 @@ afterAll(() => database.drop());
 
 const run = (args: string, file = path.join(folder, "l.yaml")) =>
   runStoreCommand(
-    (config, io) => configCommand({ check: () => {}, config, list: () => [], running: () => null }, io),
+    (config, io) => configCommand({ check: config, config, list: () => [], running: () => null }, io),
     {
       LONGWATCH_CONFIG: file,
       CHAT: "https://chat.example.com/x",

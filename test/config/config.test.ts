@@ -1,7 +1,9 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { readRuntimeFile, writeRuntimeFile } from "../../src/app/runtime-file.ts";
+import { adoptServiceFile } from "../../src/cli/config/adopt-service-file.ts";
 import { configCommand } from "../../src/cli/config/config.ts";
 import { configTable, withConfigTable } from "../../src/cli/config/config-table.ts";
 import {
@@ -46,7 +48,9 @@ test("every mistake is listed at once with variable, value and rule", () => {
   expect(mistakes).toHaveLength(3);
   expect(mistakes).toContain('EDGE_API_URL: "nope": must be an http or https URL without user name');
   expect(mistakes).toContain('EDGE_SHIELD_ZONES: "1,x": must be whole numbers above 0, separated by commas');
-  expect(mistakes).toContain('EDGE_API_KEY_FILE: "/f": must not be set together with EDGE_API_KEY');
+  expect(mistakes).toContain(
+    'EDGE_API_KEY_FILE: "/f": must not be set together with EDGE_API_KEY: remove one of the two',
+  );
 });
 
 test("an empty environment is valid, and empty variables count as unset", () => {
@@ -227,7 +231,7 @@ test("the table of the documentation is the one that the schema gives", () => {
 test("the table goes between its markers, and nowhere when they are missing", async () => {
   const file = writeTemporary("before\n<!-- config -->\nold\n<!-- /config -->\nafter\n");
   await configCommand({
-    check: () => {},
+    check: () => parseConfig({}),
     config: () => parseConfig({}),
     list: () => [],
     running: () => null,
@@ -260,6 +264,39 @@ test("every setting is listed with what holds here, secrets hidden, what is set 
   expect(mistakesOf(() => listSettings({ LONGWATCH_PORT: "x" }))).toHaveLength(1);
 });
 
+test("config check names the file that it read, and the other file that the running service uses", async () => {
+  const folder = makeTemporaryFolder("config-check");
+  const own = path.join(folder, "own.yaml");
+  const its = path.join(folder, "its.yaml");
+  writeFileSync(own, "detection: { z: 4 }\n");
+  const check = async (env: Record<string, string>, args: string[] = []) => {
+    const config = () => parseServiceConfig({ LONGWATCH_DATA_DIR: folder, ...env });
+    const readers = { check: config, config, list: () => [], running: () => readRuntimeFile(folder) };
+    const ran = await runStoreCommand((_, io) => configCommand(readers, io), {}, ["check", ...args], {
+      now: 0,
+    });
+    return ran.out.replace("The configuration is valid.\n", "");
+  };
+  expect(await check({})).toBe(
+    `No configuration file was read. LONGWATCH_CONFIG names the file, here and for the service. No service runs on ${folder}.\n`,
+  );
+  expect(await check({ LONGWATCH_CONFIG: own })).toBe(`Configuration file: ${own}.\n`);
+  writeRuntimeFile(folder, { pid: process.ppid, databaseUrl: "", httpUrl: null, configFile: its });
+  expect(await check({})).toBe(
+    `No configuration file was read. The running service uses ${its}. To check that file: LONGWATCH_CONFIG=${its} npm run -s longwatch -- config check\n`,
+  );
+  expect(JSON.parse(await check({ LONGWATCH_CONFIG: own }, ["--json"]))).toEqual({
+    isRight: true,
+    configFile: own,
+    serviceFile: its,
+  });
+  const adopted = adoptServiceFile({ LONGWATCH_DATA_DIR: folder });
+  expect(adopted).toMatchObject({ env: { LONGWATCH_CONFIG: its }, found: { file: its, from: "service" } });
+  expect(adoptServiceFile({ LONGWATCH_DATA_DIR: folder, LONGWATCH_CONFIG: own }).found?.from).toBe(
+    "environment",
+  );
+});
+
 test("config list names the settings that the running service has instead, and where it listens", async () => {
   const env = { LONGWATCH_PORT: "9090", LONGWATCH_DATA_DIR: "/data", DATABASE_URL: "postgres://canary@db/x" };
   const there = { ...env, LONGWATCH_PORT: "8090", LONGWATCH_SPIKE_Z: "4" };
@@ -270,7 +307,7 @@ test("config list names the settings that the running service has instead, and w
       (_read, io) =>
         configCommand(
           {
-            check: () => {},
+            check: () => parseConfig(env),
             config: () => parseConfig(env),
             list: () => listSettings(env),
             running: () => running as never,
@@ -345,4 +382,19 @@ test("a fallback channel that does not exist is a mistake that names those that 
     `${file}: channels.night.colour: is not a setting: known here: kind`,
     'LONGWATCH_FALLBACK_CHANNEL: "day": is not a channel: must be one of night',
   ]);
+});
+
+test("config check names an archive folder that is a file, that lies in a file, or that cannot be written", () => {
+  const file = writeTemporary("x");
+  const readOnly = makeTemporaryFolder("read-only");
+  const check = (folder: string) =>
+    mistakesOf(() => parseServiceConfig({ LONGWATCH_ARCHIVE_DIR: folder })).join();
+
+  expect(check(file)).toBe(`LONGWATCH_ARCHIVE_DIR: "${file}": must be a folder, but ${file} is a file`);
+  expect(check(path.join(file, "archive"))).toContain(`${file} is a file`);
+  expect(check(path.join(readOnly, "not", "there"))).toBe("");
+  chmodSync(readOnly, 0o500);
+  // Root may write everywhere.
+  const isRoot = process.getuid?.() === 0;
+  expect(check(readOnly)).toContain(isRoot ? "" : "that Longwatch may write");
 });

@@ -33,6 +33,7 @@ const TABLES = [
   "raw_blocks",
   "replicas",
   "request_budgets",
+  "requested_runs",
   "rule_buckets",
   "rule_metrics",
   "rule_peaks",

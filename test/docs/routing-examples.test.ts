@@ -49,7 +49,7 @@ function readExamples(): Example[] {
 
 async function askRoutes(args: string, file: string): Promise<string> {
   const { out } = await runStoreCommand(
-    (config, io) => configCommand({ check: () => {}, config, list: () => [], running: () => null }, io),
+    (config, io) => configCommand({ check: config, config, list: () => [], running: () => null }, io),
     { ...ENV, LONGWATCH_CONFIG: file },
     ["routes", "test", ...args.split(" "), "--json"],
     { now: THREE_AT_NIGHT },

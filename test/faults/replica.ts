@@ -25,6 +25,7 @@ export const REPLICA_SETTINGS: JobSettings = {
   advicePerHour: 100,
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
   hotDays: null,
+  archiveAfterMs: null,
   fallback: null,
 };
 

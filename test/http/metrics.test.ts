@@ -47,6 +47,7 @@ test("the service's backlog is read at every scrape", async () => {
   const { url } = await startHttp({
     readBacklog: async () => ({
       spikesOpen: spikesOpen++,
+      archives: [],
       alerts: [
         { state: "firing", kind: "spike", count: 3 },
         { state: "acknowledged", kind: "self", count: 1 },
@@ -118,6 +119,7 @@ test.each([
         ? fail()
         : {
             spikesOpen: 3,
+            archives: [],
             alerts: [{ state: "firing", kind: "spike", count: 3 }],
             isKeyMissing: false,
             notificationsPending: 0,
@@ -210,21 +212,37 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
     quarantined: 0,
     held: 0,
     bytes: 1,
+    commitMs: 30,
   } as const;
   measureIngest(metrics).pageStored({ ...stored, zoneId: 101 });
   measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
   const doubt = { isSuspect: false, hoursReopened: 0 };
   const zone = { ingestLagSeconds: 1, hoursToLoss: 2, gapHours: 3, ...doubt };
-  const rest = { spikesOpen: 0, notificationsPending: 0, requestBudget: null, channels: [], alerts: [] };
+  const archive = { days: 3, firstDay: "2026-11-18", eventBytes: 45, recordBytes: 110, damagedFiles: 1 };
+  const rest = {
+    spikesOpen: 0,
+    archives: [{ ...archive, zoneId: 101, checkedAt: 5_000 }],
+    notificationsPending: 0,
+    requestBudget: null,
+    channels: [],
+    alerts: [],
+  };
   const backlog = { ...rest, isKeyMissing: false, zones: [{ ...zone, zoneId: 101 }] };
   metrics.setBacklog(backlog);
   const text = await metrics.render();
   for (const line of [
     'longwatch_pages_total{route="list",zone="101",zone_name="shop",result="changed"} 1',
     'longwatch_events_total{zone="102",route="list",result="new"} 1',
+    'longwatch_page_commit_duration_seconds_bucket{le="0.05",route="list"} 2',
+    'longwatch_page_commit_duration_seconds_bucket{le="0.025",route="list"} 0',
     'longwatch_ingest_lag_seconds{zone="101",zone_name="shop"} 1',
     'longwatch_hours_to_loss{zone="101",zone_name="shop"} 2',
     'longwatch_gap_hours{zone="101",zone_name="shop"} 3',
+    'longwatch_archive_days{zone="101",zone_name="shop"} 3',
+    'longwatch_archive_bytes{zone="101",zone_name="shop",kind="records"} 110',
+    `longwatch_archive_oldest_day_timestamp_seconds{zone="101",zone_name="shop"} ${Date.parse("2026-11-18") / 1_000}`,
+    'longwatch_archive_checked_timestamp_seconds{zone="101",zone_name="shop"} 5',
+    'longwatch_archive_damaged_files{zone="101",zone_name="shop"} 1',
     'longwatch_zone_info{team="edge",zone="101",zone_name="shop"} 1',
     'longwatch_zone_info{tier="2",zone="102"} 1',
   ])

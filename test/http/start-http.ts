@@ -22,6 +22,7 @@ export async function startHttp(
     metrics,
     readBacklog: async () => ({
       spikesOpen: 0,
+      archives: [],
       alerts: [],
       isKeyMissing: false,
       notificationsPending: 0,

@@ -116,6 +116,24 @@ function selectByNumber(wanted: readonly FileRows[], columns: string): Piece {
   return join(selects, " union all ");
 }
 
+/** Returns the statement for the rows of events of these times (epoch ms). */
+export function findRowsAt(path: string, times: readonly number[]): Piece {
+  const wanted = join(
+    times.map((time) => duck`epoch_ms(${time})`),
+    ", ",
+  );
+  return duck`select json_array(file_row_number, epoch_ms(occurred_at), log_id) from ${readFiles([path])}
+    where occurred_at::timestamp in (${wanted})`;
+}
+
+/** Returns the keys of events and their rows. */
+export function readFoundRows(rows: readonly string[]): (EventKey & { readonly row: number })[] {
+  return rows.map((text) => {
+    const [row, occurredAt, logId] = JSON.parse(text) as [number, number, string];
+    return { row, occurredAt, logId };
+  });
+}
+
 /** Returns the statement for the first row and the number of rows of a file that lie in a span. */
 export function countInSpan(path: string, span: { readonly from: number; readonly to: number }): Piece {
   return duck`select json_array(coalesce(min(file_row_number), 0), count(*)) from ${readFiles([path])}

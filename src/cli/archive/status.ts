@@ -14,6 +14,7 @@ import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
+import { knownZones } from "./with-archive.ts";
 
 const MOST_WAITING = 20;
 
@@ -37,7 +38,7 @@ export function statusCommand(readConfig: () => Config, io: StoreIo): Command {
           const clock = await readServiceClock(database, io.clock);
           return {
             zones: await readZoneArchives(database.db),
-            waiting: await listDaysToArchive(database.db, firstMovingDay(clock())),
+            waiting: await listDaysToArchive(database.db, firstMovingDay(clock()), knownZones(config)),
           };
         });
         const { folder, hotDays } = config.archive;

@@ -48,3 +48,8 @@ export function withArchive<T>(
     withFolder(io, config.archive.folder, (parts) => fn({ ...parts, database })),
   );
 }
+
+/** Returns the configured zones; null where the service takes them from elsewhere, as the demo does. */
+export function knownZones({ edge: { zones } }: Config): readonly number[] | null {
+  return zones.length === 0 ? null : zones;
+}

@@ -8,7 +8,7 @@ import { writeJson } from "../edge/write-json.ts";
 import { readZone } from "../options/read-span.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { withArchive } from "./with-archive.ts";
+import { knownZones, withArchive } from "./with-archive.ts";
 
 const HELP = `
 Writes every day that can no longer change and is not in the archive yet, oldest first. The service does the same every
@@ -32,19 +32,17 @@ export function writeCommand(readConfig: () => Config, io: StoreIo): Command {
       storeAction<Flags>(io, async (flags, read) => {
         const zoneId = readZone(read, flags, false) ?? null;
         read.finish();
-        const written = await withArchive(
-          io,
-          readConfig(),
-          async ({ database, archive, onProgress, signal }) => {
-            const clock = await readServiceClock(database, io.clock);
-            const say = (facts: object, event: string) =>
-              void io.stderr.write(`${event}: ${escapeText(JSON.stringify(facts, toText))}\n`);
-            const log = { info: () => undefined, warn: say, error: say };
-            const onDay = ({ zoneId, day }: { zoneId: number; day: string }, done: number, all: number) =>
-              onProgress(done / all, `${day}, zone ${zoneId} (${done + 1} of ${all})`);
-            return archiveDays({ database, archive, clock, log }, { zoneId, onDay }, signal);
-          },
-        );
+        const config = readConfig();
+        const zoneIds = knownZones(config);
+        const written = await withArchive(io, config, async ({ database, archive, onProgress, signal }) => {
+          const clock = await readServiceClock(database, io.clock);
+          const say = (facts: object, event: string) =>
+            void io.stderr.write(`${event}: ${escapeText(JSON.stringify(facts, toText))}\n`);
+          const log = { info: () => undefined, warn: say, error: say };
+          const onDay = ({ zoneId, day }: { zoneId: number; day: string }, done: number, all: number) =>
+            onProgress(done / all, `${day}, zone ${zoneId} (${done + 1} of ${all})`);
+          return archiveDays({ database, archive, clock, zoneIds, log }, { zoneId, onDay }, signal);
+        });
         if (written === null) throw new Error("another process is writing to the archive; try again later");
         if (flags.json === true) await writeJson(io.stdout, { written });
         else await writeOut(io.stdout, `${many(written, "day")} written\n`);

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
-import { readSearchedHours } from "../../../db/coverage/searched-hours.ts";
 import type { Backfill, BackfillKey } from "../../../db/ingest/backfills.ts";
 import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
 import { createListPageWorkers } from "../../../jobs/ingest/list-page-workers.ts";
@@ -11,9 +10,8 @@ import { toIso } from "../../http/routes/v1/parts.ts";
 import { createLog } from "../../lib/log.ts";
 import { count } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
-import { horizonAt, startOfDay, startOfHour } from "../../model/horizon.ts";
 import { createBackfillProgress } from "../../operations/backfill/backfill-progress.ts";
-import { pickRoute } from "../../operations/backfill/pick-route.ts";
+import { countUpstream, planBackfill } from "../../operations/backfill/plan-backfill.ts";
 import { type RanBackfill, runBackfill } from "../../operations/backfill/run-backfill.ts";
 import { createErasureGuard } from "../../privacy/erasure-guard.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
@@ -137,35 +135,15 @@ async function run(
   }
 }
 
-/** Returns the backfill to run. The start of a span of exactly 72 hours expires while the command runs, so it is moved. */
 async function toKey(
   { database, clock }: Surroundings,
-  { zoneId, route, ...span }: ReturnType<typeof readBackfillFlags>,
+  asked: ReturnType<typeof readBackfillFlags>,
   print: (text: string) => void,
 ): Promise<BackfillKey> {
-  const now = clock();
-  const from = Math.max(span.from, horizonAt(now));
-  if (from > span.from && from < span.to)
-    print(`Events before ${showTime(from)} UTC expire too soon to be read.`);
-  const to = Math.max(Math.min(span.to, now), from + 1);
-  const range = { fromMs: startOfHour(from), toMs: to };
-  const picked =
-    route === "auto"
-      ? pickRoute(now, { from, to }, await readSearchedHours(database.db, zoneId, range))
-      : route;
-  return { zoneId, route: picked, from, to };
-}
-
-/** Returns 0 if the search fails: the progress bar then has no total. */
-async function countUpstream(edge: EdgeClient, backfill: Backfill, now: number): Promise<number> {
-  const { route, doneThrough, to, zoneId } = backfill;
-  const begin = route === "list" ? startOfDay(doneThrough) : doneThrough;
-  const request = { from: Math.max(begin, horizonAt(now)), to, pageSize: 1 };
-  if (request.from >= request.to) return 0;
-  return edge.searchEventLogs({ shieldZoneId: zoneId, request }).then(
-    ({ page }) => page.total,
-    () => 0,
-  );
+  const key = await planBackfill(database.db, asked, clock());
+  if (key.from > asked.from && key.from < asked.to)
+    print(`Events before ${showTime(key.from)} UTC expire too soon to be read.`);
+  return key;
 }
 
 function describeStart({ zoneId, route, from, to, doneThrough, endedAt }: Backfill): string {

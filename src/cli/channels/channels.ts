@@ -8,6 +8,7 @@ import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import { testChannel } from "../../operations/test-channel.ts";
+import { describeFile } from "../config/describe-file.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -15,13 +16,16 @@ import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 
 const LIST_HELP = `
+Reads this environment. Without LONGWATCH_CONFIG it reads the configuration file of the service that runs on this machine. Secrets
+that the file takes from variables must be set here too.
+
 Examples:
   npm run -s longwatch -- channels list
   npm run -s longwatch -- channels list --json`;
 
 const TEST_HELP = `
 Sends one test message. If the receiver keeps incidents open, the command also resolves the test incident. The message
-is sent once, from this machine, with this environment's settings and without the outbox. It shows the first five links
+is sent once, from this machine and without the outbox, with the settings that channels list shows. It shows the first five links
 of the configuration file, filled in for a sample alert; the command prints all of them. Exit code 1 if the receiver
 did not accept the message.
 
@@ -50,13 +54,16 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
     .action(
       storeAction<Flags>(io, async (flags, read) => {
         read.finish();
-        const channels = [...open(readConfig(), io.stdout, systemClock).values()].map(({ name, kind }) => ({
+        const config = readConfig();
+        const channels = [...open(config, io.stdout, systemClock).values()].map(({ name, kind }) => ({
           name,
           kind,
         }));
-        if (flags.json === true) return writeJson(io.stdout, { items: channels, next: null });
+        const { file: configFile } = config;
+        if (flags.json === true) return writeJson(io.stdout, { items: channels, next: null, configFile });
         const rows = channels.map(({ name, kind }) => [toLine(name, 60), kind]);
-        await writeOut(io.stdout, drawTable(["CHANNEL", "KIND"], rows, pickPaint(io)));
+        const table = drawTable(["CHANNEL", "KIND"], rows, pickPaint(io));
+        await writeOut(io.stdout, `${table}\n${describeFile(config)}\n`);
       }),
     );
 }
@@ -76,7 +83,7 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
         const known = [...notifiers.keys()].join(", ");
         if (notifier === undefined)
           read.mistakes.push(
-            `${typed === undefined ? "the name is missing; it" : `"${typed}"`} must be a channel: ${known}`,
+            `${typed === undefined ? "the name is missing; it" : `"${typed}"`} must be a channel: ${known}. ${describeFile(config)}`,
           );
         read.finish();
         if (notifier === undefined) return;
@@ -84,8 +91,16 @@ function testCommand(readConfig: () => Config, io: StoreIo): Command {
         const { isDelivered, text, ...facts } = await testChannel(notifier, systemClock(), links);
         const listed = links.map(({ title, url }) => `  ${toLine(title, 60)}: ${url}\n`).join("");
         if (flags.json === true)
-          await writeJson(io.stdout, { channel: notifier.name, isDelivered, text, ...facts, links });
-        else if (isDelivered) await writeOut(io.stdout, `channel ${notifier.name}: ${text}\n${listed}`);
+          await writeJson(io.stdout, {
+            channel: notifier.name,
+            isDelivered,
+            text,
+            ...facts,
+            links,
+            configFile: config.file,
+          });
+        else if (isDelivered)
+          await writeOut(io.stdout, `channel ${notifier.name}: ${text}\n${listed}${describeFile(config)}\n`);
         else io.stderr.write(`longwatch channels test: channel ${notifier.name}: ${text}\n`);
         if (!isDelivered) io.setExitCode(1);
       }),

@@ -9,11 +9,12 @@ import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
+import { describeFile } from "./describe-file.ts";
 import { testRoutesCommand } from "./test-routes.ts";
 
 const CHECK_HELP = `
-Reads the environment, the files it names and the configuration file (LONGWATCH_CONFIG). The command connects to nothing.
-Exit code 0, or 2 if there is a mistake.
+Reads the environment, the files it names and the configuration file, if LONGWATCH_CONFIG names one here. The command says which
+file it read, and which one the running service uses. It connects to nothing. Exit code 0, or 2 if there is a mistake.
 
 Examples:
   npm run -s longwatch -- config check
@@ -39,14 +40,14 @@ Examples:
 
 export interface ConfigReaders {
   /** Throws the same UsageError as a start. */
-  readonly check: () => unknown;
+  readonly check: () => Config;
   readonly list: () => readonly Setting[];
   readonly config: () => Config;
   /** The service that runs with this data folder, or null. */
   readonly running: () => RunningService | null;
 }
 
-type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings">;
+type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings" | "configFile">;
 
 /** `longwatch config`: lists and checks the settings. */
 export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
@@ -65,7 +66,7 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
   ]);
 }
 
-function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
+function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
   return storeCommand(
     "check",
     "List every mistake of the configuration; exit code 2 if there is one.",
@@ -76,9 +77,11 @@ function checkCommand({ check }: ConfigReaders, io: StoreIo): Command {
     .action(
       storeAction<{ json?: true }>(io, async ({ json }, read) => {
         read.finish();
-        check();
-        if (json === true) await writeJson(io.stdout, { isRight: true });
-        else await writeOut(io.stdout, "The configuration is valid.\n");
+        const config = check();
+        const serviceFile = running()?.configFile ?? null;
+        if (json === true)
+          await writeJson(io.stdout, { isRight: true, configFile: config.file, serviceFile });
+        else await writeOut(io.stdout, `The configuration is valid.\n${describeFile(config)}\n`);
       }),
     );
 }

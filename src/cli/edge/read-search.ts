@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { OPERATORS } from "../../edge/contract/event-logs-search.ts";
-import type { EdgeRun } from "./edge-action.ts";
+import { DIMENSIONS, EventLogsSearchRequest, OPERATORS } from "../../edge/contract/event-logs-search.ts";
+import type { EdgeIo } from "./edge-io.ts";
+import type { FlagReader } from "./flag-reader.ts";
 import { readBodyFile } from "./read-body-file.ts";
 
 /** Flags that search and export share. */
@@ -13,6 +14,23 @@ export interface WindowFlags {
   readonly filter?: readonly string[];
   readonly body?: string;
 }
+
+/** Flags that only a search has. */
+export interface SearchFlags extends WindowFlags {
+  readonly groupBy?: string;
+  readonly buckets?: string;
+  readonly page?: string;
+  readonly pageSize?: string;
+  readonly pageAll?: true;
+  readonly limit?: string;
+}
+
+interface Reading {
+  readonly read: FlagReader;
+  readonly io: Pick<EdgeIo, "stdin">;
+}
+
+const LIMIT_RULE = "a whole number from 1";
 
 function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value];
@@ -32,12 +50,42 @@ export function addWindowOptions(command: Command): Command {
     .option("--body <file>", "the whole request as JSON instead of flags; - for standard input");
 }
 
+/** Adds the options of a search: of the platform's events and of the kept events. */
+export function addSearchOptions(command: Command): Command {
+  return addWindowOptions(command)
+    .option("--group-by <dimensions>", `group by these, separated by commas: ${DIMENSIONS.join(", ")}`)
+    .option("--buckets <number>", "time buckets of each group's sparkline; clamped to 500")
+    .option("--page <index>", "page, from 0")
+    .option("--page-size <number>", "rows or groups per page; clamped to 1..500 (50 when unset)")
+    .option("--page-all", "follow all pages and join them")
+    .option("--limit <number>", "at most this many rows or groups, from as many pages as they need");
+}
+
+/** Reads the options of a search. `request` is undefined after a mistake. */
+export async function readSearchFlags(
+  { groupBy, buckets, page, pageSize, pageAll, limit: most, ...window }: SearchFlags,
+  reading: Reading,
+) {
+  const { read } = reading;
+  const limit = read.integer("limit", most, LIMIT_RULE);
+  if (limit !== undefined && limit < 1) read.wrong("limit", most, LIMIT_RULE);
+  const more = {
+    groupBy: groupBy?.split(","),
+    buckets: read.integer("buckets", buckets, "a whole number"),
+    page: read.integer("page", page, "a whole number from 0"),
+    pageSize: read.integer("page-size", pageSize, "a whole number"),
+  };
+  const given = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
+  const request = await readSearch(EventLogsSearchRequest, window, given, reading);
+  return { request, limit, pageAll: pageAll === true };
+}
+
 /** Builds a search or export request from flags or from `--body`. `more` holds members that only one of the two has. */
 export async function readSearch<Schema extends z.ZodType>(
   schema: Schema,
   flags: WindowFlags,
   more: Record<string, unknown>,
-  { read, io }: EdgeRun,
+  { read, io }: Reading,
 ): Promise<z.output<Schema> | undefined> {
   if (flags.body !== undefined) {
     const { zone: _zone, body, ...others } = flags;

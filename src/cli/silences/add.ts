@@ -95,7 +95,7 @@ async function readSubject(db: Queryable, alertId: number): Promise<Matchers> {
   }
 }
 
-function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
+function describe({ id, expiresAt, matchers, alertIds, equalIds }: AddedSilence): string {
   const muted =
     alertIds.length === 0
       ? "It mutes no current alert."
@@ -103,8 +103,13 @@ function describe({ id, expiresAt, matchers, alertIds }: AddedSilence): string {
           .slice(0, 20)
           .map((one) => `#${one}`)
           .join(", ")}${alertIds.length > 20 ? ", ..." : ""}.`;
+  const equal = equalIds.map((one) => `#${one}`).join(", ");
+  const others = equalIds.length === 1 ? "Silence" : "Silences";
   return [
     `silence #${id} until ${showTime(expiresAt)} UTC: ${describeMatchers(matchers)}\n`,
     asCalled(`${muted} To end it: npm run -s longwatch -- silences expire ${id}\n`),
+    equalIds.length === 0
+      ? ""
+      : `${others} ${equal} with the same matchers ${equalIds.length === 1 ? "stays" : "stay"} in force: alerts are muted until the last one ends.\n`,
   ].join("");
 }

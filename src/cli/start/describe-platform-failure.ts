@@ -5,8 +5,8 @@ import { escapeText } from "../../lib/escape-text.ts";
 
 /** The next step for a person who runs the service, by error code. */
 const REMEDIES: Partial<Record<EdgeErrorCode, string>> = {
-  EDGE_UNAUTHORIZED: "check EDGE_API_KEY",
-  EDGE_FORBIDDEN: "check what the key of EDGE_API_KEY may do",
+  EDGE_UNAUTHORIZED: "check the key of EDGE_API_KEY or of the file that EDGE_API_KEY_FILE names",
+  EDGE_FORBIDDEN: "check what the key (EDGE_API_KEY or EDGE_API_KEY_FILE) may do",
   EDGE_WINDOW: "ask for a time within the last 72 hours: the platform keeps events no longer",
   EDGE_NETWORK: "check EDGE_API_URL and the network connection to it",
   EDGE_TIMEOUT: "check EDGE_API_URL and the network connection to it",

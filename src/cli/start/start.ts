@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { createApp, type RunningApp } from "../../app/app.ts";
 import type { Config } from "../../config/config.ts";
 import { readVersion } from "../../config/read-version.ts";
@@ -9,6 +9,7 @@ import { createLog } from "../../lib/log.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { createProgressLine } from "../../lib/progress-bar.ts";
 import type { Secret } from "../../lib/secret.ts";
+import { HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
 import { createSignInLink } from "../../operations/create-sign-in-link.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { addHelp } from "../terminal/shape-help.ts";
@@ -25,6 +26,7 @@ minute later. With EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES it uses the 
 
 Examples:
   npm start
+  npm start -- --archive-after 1h
   EDGE_API_URL=https://api.example.com EDGE_API_KEY_FILE=key.txt EDGE_SHIELD_ZONES=101,102 npm start
   DATABASE_URL=postgres://... REDIS_URL=redis://... LONGWATCH_ROLES=ingest,derive npm start
 
@@ -38,9 +40,40 @@ export function startCommand(readConfig: () => Config): Command {
       "--json",
       "print one JSON document about the started service on stdout; all other output goes to stderr",
     )
+    .option(
+      "--archive-after <duration>",
+      "with the emulated platform: move a day into the archive this long after its end, 15m to 72h (default: 73 hours)",
+      readArchiveAfter,
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-    .action(({ json }: { json?: true }) => run(readConfig(), json === true));
+    .action((flags: StartFlags) => run(withFlags(readConfig(), flags), flags.json === true));
   return addHelp(command, HELP);
+}
+
+interface StartFlags {
+  readonly json?: true;
+  /** In ms. */
+  readonly archiveAfter?: number;
+}
+
+function readArchiveAfter(text: string): number {
+  const [, number, unit] = /^(\d{1,4})(m|h)$/.exec(text) ?? [];
+  const ms = Number(number) * (unit === "h" ? HOUR_MS : MINUTE_MS);
+  if (number === undefined || ms < 15 * MINUTE_MS || ms > 72 * HOUR_MS)
+    throw new InvalidArgumentError("must be 15m to 72h, such as 1h.");
+  return ms;
+}
+
+/** @throws {UsageError} if days of the real platform would be archived while they can still change. */
+function withFlags(
+  config: Config,
+  { archiveAfter: archiveAfterMs = null }: { archiveAfter?: number | null },
+): Config {
+  if (archiveAfterMs !== null && config.edge.url !== null)
+    throw new UsageError([
+      "--archive-after is only for the emulated platform: the real platform shows a day's events for 72 hours; leave it out, or unset EDGE_API_URL",
+    ]);
+  return { ...config, archive: { ...config.archive, archiveAfterMs } };
 }
 
 async function run(config: Config, isJson: boolean): Promise<void> {
@@ -107,8 +140,8 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     isReloadDue = true;
     reloadNow?.();
   };
-  // Without a configuration file, SIGHUP keeps its default meaning: the terminal is gone.
-  if (config.hasFile) process.on("SIGHUP", reload);
+  // With nothing to read again, SIGHUP keeps its default meaning: the terminal is gone.
+  if (config.file !== null) process.on("SIGHUP", reload);
   followParent((reason) => void stop(reason), reload);
 
   try {

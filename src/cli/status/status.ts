@@ -1,15 +1,10 @@
 import type { Command } from "commander";
-import { countSelfAlerts } from "../../../db/alerting/alert-reports.ts";
 import type { Queryable } from "../../../db/client.ts";
-import { countGivenUp } from "../../../db/delivery/deliveries.ts";
-import { readHeldCounts } from "../../../db/ingest/held-pages.ts";
-import { readKeyProblem } from "../../../db/privacy/pseudonym-keys.ts";
-import { readReplicas } from "../../../db/service/replicas.ts";
-import { KEY_REPORT_MS } from "../../../jobs/alerting/report-service.ts";
 import type { Config } from "../../config/config.ts";
 import { configuredChannels } from "../../config/configured-channels.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { readStatus, type StatusAnswer, toServiceItem } from "../../http/routes/v1/status.ts";
+import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
@@ -19,6 +14,7 @@ import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";
 import { type Attention, type Looked, listAttention } from "../../operations/list-attention.ts";
+import { lookAround } from "../../operations/look-around.ts";
 import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
 import { assessService } from "../../operations/service-life.ts";
 import { GAP_EXIT_CODE } from "../coverage/coverage.ts";
@@ -69,10 +65,7 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const seen = await withStore(config, ({ db }) =>
           look(db, io.clock(), config.alerting.routing.zones ?? {}),
         );
-        const attention = listAttention(
-          { ...seen, channels: seen.status.channels },
-          configuredChannels(config),
-        );
+        const attention = listAttention(seen, configuredChannels(config));
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
         else
@@ -93,7 +86,7 @@ function exitCodeOf(attention: readonly Attention[]): number {
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-interface Seen extends Omit<Looked, "channels"> {
+interface Seen extends Looked {
   readonly status: StatusAnswer;
   readonly now: number;
 }
@@ -103,13 +96,9 @@ async function look(db: Queryable, now: number, names: Zones): Promise<Seen> {
     const from = startOfHour(horizonAt(now));
     return {
       now,
+      ...(await lookAround(db, now)),
       status: await readStatus(db, null, { now, names }),
-      service: assessService(await readReplicas(db)),
       zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
-      keyProblem: await readKeyProblem(db, KEY_REPORT_MS),
-      held: await readHeldCounts(db),
-      givenUp: await countGivenUp(db, from),
-      selfAlerts: await countSelfAlerts(db),
     };
   } catch (thrown) {
     if (readSqlState(thrown) === UNDEFINED_TABLE && (await isUntouched(db))) return neverStarted(now);
@@ -134,9 +123,20 @@ function neverStarted(now: number): Seen {
     hoursToLoss: null,
     zones: [],
     channels: [],
+    archive: [],
     service: toServiceItem(service),
   };
-  return { now, status, service, zones: [], keyProblem: null, held: [], givenUp: 0, selfAlerts: 0 };
+  return {
+    now,
+    status,
+    channels: [],
+    service,
+    zones: [],
+    keyProblem: null,
+    held: [],
+    givenUp: 0,
+    selfAlerts: 0,
+  };
 }
 
 interface Drawn {
@@ -153,6 +153,7 @@ function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): st
     ...status.zones.flatMap((zone) => describeZone(zone, zones, now, drawn)),
     ...nothing,
     ...describeWork(status),
+    ...describeArchive(status.archive),
     ...describeAttention(attention, paint),
     "",
   ].join("\n");
@@ -182,6 +183,25 @@ function describeWork({ spikesOpen, alertsFiring, alertsAcknowledged, notificati
   return [
     `${many(spikesOpen, "open spike")}, ${many(unresolved, "unresolved alert")}, ${many(notificationsPending, "notification")} to deliver`,
     ...(unresolved > 0 ? [asCalled("To list the alerts: npm run -s longwatch -- alerts list")] : []),
+  ];
+}
+
+function describeArchive(zones: StatusAnswer["archive"]): string[] {
+  if (zones.length === 0) return [];
+  const sum = (valueOf: (zone: StatusAnswer["archive"][number]) => number) =>
+    zones.reduce((total, zone) => total + valueOf(zone), 0);
+  const bytes = formatBytes(sum(({ eventBytes, recordBytes }) => eventBytes + recordBytes));
+  const since = zones.map(({ firstDay }) => firstDay).sort()[0] ?? "";
+  const damaged = sum(({ damagedFiles }) => damagedFiles);
+  const problem = damaged === 0 ? "" : `, ${many(damaged, "damaged file")}`;
+  return [
+    `archive: ${many(
+      sum(({ days }) => days),
+      "day",
+    )} of ${many(zones.length, "zone")} since ${since}, ${many(
+      sum(({ events }) => events),
+      "event",
+    )}, ${bytes}${problem}`,
   ];
 }
 

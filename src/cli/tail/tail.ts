@@ -10,7 +10,6 @@ import { OPERATORS } from "../../archive/query/search.ts";
 import type { Config } from "../../config/config.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 import { LAST_MS } from "../../lib/units.ts";
-import { toDay } from "../../model/horizon.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJsonLine } from "../edge/write-json.ts";
@@ -18,9 +17,7 @@ import { gather, readZones } from "../options/read-list.ts";
 import { requireZones } from "../options/require-known.ts";
 import { followStore } from "../store/follow-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { cutLine } from "../terminal/cut-line.ts";
-import { pickPaint } from "../terminal/pick-paint.ts";
-import { describeEvent } from "./describe-event.ts";
+import { createEventPrinter } from "../terminal/event-printer.ts";
 import { createFollower } from "./follow-events.ts";
 
 const DEFAULT_BACK_MS = 60_000;
@@ -87,21 +84,12 @@ function readPlan(read: FlagReader, flags: Flags, now: number): SearchPlan | und
 
 type Write = (zoneId: number, event: FoundEvent) => Promise<void>;
 
-/** Text is preceded by a line with the day whenever the day changes. */
 function createWriter(io: StoreIo, isJson: boolean): Write {
   if (isJson)
     return (zoneId, { logId, occurredAt, fields, message }) =>
       writeJsonLine(io.stdout, { zoneId, logId, timestamp: occurredAt, fields, message });
-  const paint = pickPaint(io);
-  let shownDay = "";
-  return async (zoneId, event) => {
-    const day = toDay(event.occurredAt);
-    const head = day === shownDay ? "" : `${paint("dim", `${day} UTC`)}\n`;
-    shownDay = day;
-    const line = describeEvent(zoneId, event, paint);
-    const cut = io.stdout.isTTY === true ? cutLine(line, io.stdout.columns ?? 80) : line;
-    await writeOut(io.stdout, `${head}${cut}\n`);
-  };
+  const print = createEventPrinter(io);
+  return (zoneId, event) => writeOut(io.stdout, print(zoneId, event));
 }
 
 async function follow(

@@ -1,26 +1,15 @@
 import type { Command } from "commander";
-import { readColdEnd } from "../../../db/archive/hot-days.ts";
 import type { Database } from "../../../db/client.ts";
-import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
 import type { Config } from "../../config/config.ts";
-import { CountsUnreadableError } from "../../coverage/counts-unreadable-error.ts";
-import { EdgeError } from "../../edge/edge-error.ts";
+import type { EdgeClient } from "../../edge/edge-client.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { createProgressLine, drawBar } from "../../lib/progress-bar.ts";
 import type { Secret } from "../../lib/secret.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import { startOfHour } from "../../model/horizon.ts";
 import type { Span } from "../../model/span.ts";
-import type { Check, Checked } from "../../operations/verify/check.ts";
-import { checkCounts } from "../../operations/verify/check-counts.ts";
-import { checkDays } from "../../operations/verify/check-days.ts";
-import { checkHours } from "../../operations/verify/check-hours.ts";
-import { checkIds } from "../../operations/verify/check-ids.ts";
-import { checkRecords } from "../../operations/verify/check-records.ts";
-import { checkRollUps } from "../../operations/verify/check-roll-ups.ts";
-import { checkSeals } from "../../operations/verify/check-seals.ts";
-import { checkSources } from "../../operations/verify/check-sources.ts";
+import type { Check } from "../../operations/verify/check.ts";
+import { runChecks } from "../../operations/verify/run-checks.ts";
+import { widenSpan } from "../../operations/verify/widen-span.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -74,7 +63,7 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo = createProc
           const ids = flags.ids === true;
           return {
             span,
-            checks: await runChecks({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
+            checks: await runAll({ io, config, database, databaseUrl }, { zoneId, now, ids, ...span }),
           };
         });
         if (flags.json === true) await writeJson(io.stdout, toJson(zoneId, now, span, checks));
@@ -92,25 +81,17 @@ function toJson(zoneId: number, now: number, { from, to }: Span, checks: readonl
   return { zoneId, now: toIso(now), from: toIso(from), to: toIso(to), checks: dated };
 }
 
-/**
- * Extends the span to whole hours, but not beyond the first known hour and the current hour, nor to days that Postgres no
- * longer has.
- */
 async function widen(
   { db }: Database,
-  { zoneId, now, from, to }: Span & { readonly zoneId: number; readonly now: number },
+  asked: Span & { readonly zoneId: number; readonly now: number },
 ): Promise<Span> {
-  const [zone] = await listKnownZones(db, zoneId);
-  const coldEnd = (await readColdEnd(db, zoneId)) ?? 0;
-  const first = Math.max(startOfHour(from), zone?.firstHour ?? 0, coldEnd);
-  const last = Math.min(Math.ceil(to / HOUR_MS), Math.ceil(now / HOUR_MS)) * HOUR_MS;
-  if (first >= last && last <= coldEnd)
-    throw new UsageError([
-      `--to must be after ${toIso(coldEnd)}: earlier days are only in the archive, which archive verify checks`,
-    ]);
-  if (zone === undefined || first >= last)
-    throw new UsageError([`--zone ${zoneId} must be a zone with stored data in the span`]);
-  return { from: first, to: last };
+  const span = await widenSpan(db, asked);
+  if (span.kind === "whole") return span;
+  throw new UsageError([
+    span.kind === "archived"
+      ? `--to must be after ${toIso(span.coldEnd)}: earlier days are only in the archive, which archive verify checks`
+      : `--zone ${asked.zoneId} must be a zone with stored data in the span`,
+  ]);
 }
 
 interface Surroundings {
@@ -120,66 +101,18 @@ interface Surroundings {
   readonly databaseUrl: Secret;
 }
 
-interface Asked extends Span {
-  readonly zoneId: number;
-  readonly now: number;
-  readonly ids: boolean;
-}
-
-async function runChecks(
+async function runAll(
   { io, config, database, databaseUrl }: Surroundings,
-  { ids, ...asked }: Asked,
+  asked: Span & { readonly zoneId: number; readonly now: number; readonly ids: boolean },
 ): Promise<Check[]> {
   const line = createProgressLine(io.stderr);
-  const counts = { name: "platform counts", check: checkCounts };
-  const ofPlatform = ids ? [counts, { name: "event ids", check: checkIds }] : [counts];
-  const checkCounted = (one: Checked) => checkSources(one, config.alerting.detection.knownSources);
-  const ofStore = [checkDays, checkHours, checkSeals, checkRollUps, checkCounted, checkRecords];
-  const all = ofPlatform.length + ofStore.length;
-  const checks: Check[] = [];
-  const checked: Checked = {
-    ...asked,
-    db: database.db,
-    onStep: (label, share) => line.update(`${drawBar((checks.length + share) / all)}  ${label}`),
-  };
+  const onStep = (label: string, share: number) => line.update(`${drawBar(share)}  ${label}`);
+  const { knownSources } = config.alerting.detection;
+  const run = (edge: EdgeClient | null) =>
+    runChecks({ ...asked, db: database.db, edge, knownSources, onStep });
   try {
-    if (config.edge.url === null) checks.push(notAsked());
-    else {
-      await withEdge(config, databaseUrl, async (edge) => {
-        for (const { name, check } of ofPlatform)
-          checks.push(await askPlatform(name, () => check(checked, edge)));
-      });
-    }
-    for (const check of ofStore) checks.push(await check(checked));
-    return checks;
+    return await (config.edge.url === null ? run(null) : withEdge(config, databaseUrl, run));
   } finally {
     line.clear();
   }
 }
-
-/** Turns a failure of the platform into a failed check, so that the other checks still run. */
-async function askPlatform(name: string, check: () => Promise<Check>): Promise<Check> {
-  try {
-    return await check();
-  } catch (thrown) {
-    if (!(thrown instanceof EdgeError) && !(thrown instanceof CountsUnreadableError)) throw thrown;
-    return { ...NOTHING, name, failure: `${thrown.code} ${thrown.message}` };
-  }
-}
-
-function notAsked(): Check {
-  return {
-    ...NOTHING,
-    compared: "nothing",
-    notes: ["the platform was not asked, because EDGE_API_URL is not set"],
-  };
-}
-
-const NOTHING: Check = {
-  name: "platform counts",
-  sides: ["the platform", "stored"],
-  compared: "nothing",
-  differences: [],
-  notes: [],
-  failure: null,
-};

@@ -127,6 +127,9 @@ function readFile(at: string, file: string, { folder }: ReferenceContext, mistak
   return null;
 }
 
+/** A person may have typed the secret itself, so only text that is written as such names are is shown. */
+const VARIABLE_NAME = /^(?=.{3,60}$)[A-Z][A-Z0-9]*(_[A-Z0-9]{2,20})+$/;
+
 function readVariable(
   at: string,
   name: string,
@@ -135,6 +138,7 @@ function readVariable(
 ): string | null {
   const text = env[name];
   if (text !== undefined && text !== "") return text;
-  mistakes.push(`${at}: [not shown]: must be the name of an environment variable that is set`);
+  const shown = VARIABLE_NAME.test(name) ? JSON.stringify(name) : "[not shown]";
+  mistakes.push(`${at}: ${shown}: must be the name of an environment variable that is set`);
   return null;
 }

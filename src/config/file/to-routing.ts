@@ -7,7 +7,7 @@ import {
   type Timing,
   WEEKDAYS,
 } from "../../alerting/routing/routing.ts";
-import type { FiringExpiry } from "../../delivery/channel-definition.ts";
+import type { FiringExpiry } from "../../delivery/channel-capabilities.ts";
 import { findChannel } from "../../delivery/channels/registry.ts";
 import { closestName } from "../../lib/closest-name.ts";
 import { HOUR_MS } from "../../lib/units.ts";

@@ -2,7 +2,6 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import type { z } from "zod";
 import type { AlertContext as AlertContextSchema } from "../../http/routes/v1/alert-context.ts";
 import type { AlertDetail as AlertDetailSchema } from "../../http/routes/v1/alert-schemas.ts";
-import type { RuleSeries as RuleSeriesSchema } from "../../http/routes/v1/rule-series.ts";
 import type { SilencePreview as SilencePreviewSchema } from "../../http/routes/v1/silence-preview.ts";
 import type { PlannedSilence, SilenceBody } from "../../http/routes/v1/silence-schemas.ts";
 import { call } from "./client.ts";
@@ -10,7 +9,6 @@ import { call } from "./client.ts";
 export type AlertDetail = z.infer<typeof AlertDetailSchema>;
 export type AlertContext = z.infer<typeof AlertContextSchema>;
 export type SilencePreview = z.infer<typeof SilencePreviewSchema>;
-export type RuleSeries = z.infer<typeof RuleSeriesSchema>;
 export type NewSilence = z.input<typeof SilenceBody>;
 
 export function useAlert(id: string) {
@@ -30,22 +28,6 @@ export function useAlertContext(id: string) {
   });
 }
 
-/** A rule's counts with the detector's expectation and threshold. */
-export function useRuleSeries(query: {
-  readonly zone: number | null;
-  readonly rule: string | null;
-  readonly width: "minute" | "hour" | "day";
-  readonly from: number;
-  readonly to: number;
-}) {
-  return useQuery({
-    queryKey: ["rule-series", query],
-    queryFn: ({ signal }) => call<RuleSeries>("/api/v1/rules/series", { query, signal }),
-    enabled: query.zone !== null && query.rule !== null,
-    placeholderData: keepPreviousData,
-  });
-}
-
 /** Acknowledges or resolves an alert. */
 export function useAlertAct(id: number) {
   const client = useQueryClient();
@@ -54,6 +36,19 @@ export function useAlertAct(id: number) {
       call<{ readonly result: string }>(`/api/v1/alerts/${id}/${act}`, {
         method: "POST",
         body: note === "" ? {} : { note },
+      }),
+    onSuccess: () => refreshAlerts(client),
+  });
+}
+
+/** Marks an alert as attack or noise. */
+export function useMarkAlert(id: number) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ mark, note }: { readonly mark: "attack" | "noise"; readonly note: string }) =>
+      call<unknown>(`/api/v1/alerts/${id}/mark`, {
+        method: "POST",
+        body: { mark, ...(note === "" ? {} : { note }) },
       }),
     onSuccess: () => refreshAlerts(client),
   });

@@ -5,7 +5,7 @@ const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"
 export type HourState = (typeof HOUR_STATES)[number];
 
 /** The meaning of each state, in words. */
-const STATE_WORDS: Readonly<Record<HourState, string>> = {
+export const STATE_WORDS: Readonly<Record<HourState, string>> = {
   sealed: "sealed: proven complete",
   searched: "searched: read once, not proven yet",
   open: "open: still being read",
@@ -32,6 +32,34 @@ interface Props {
 
 /** One cell per hour or day; its form differs with its state, not only its colour. */
 export function CoverageStrip({ cells, label, height = 20, onPick, picked = null }: Props) {
+  const text = ({ startsAtMs, state, note }: StripCell) =>
+    `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}${note === undefined ? "" : `\n${note}`}`;
+  if (onPick !== undefined)
+    return (
+      <div
+        className={classes["strip"]}
+        style={{ height }}
+        role="group"
+        aria-label={label}
+        onKeyDown={moveFocus}
+      >
+        {cells.map((cell, index) => (
+          <button
+            key={cell.startsAtMs}
+            type="button"
+            className={classes["cell"]}
+            data-state={cell.state}
+            data-pickable
+            data-picked={picked === cell.startsAtMs || undefined}
+            // One stop for the tabulator; the arrows go on.
+            tabIndex={index === cells.length - 1 || picked === cell.startsAtMs ? 0 : -1}
+            title={text(cell)}
+            aria-label={text(cell)}
+            onClick={() => onPick(cell)}
+          />
+        ))}
+      </div>
+    );
   return (
     <div
       className={classes["strip"]}
@@ -39,23 +67,20 @@ export function CoverageStrip({ cells, label, height = 20, onPick, picked = null
       role="img"
       aria-label={`${label}: ${countStates(cells)}`}
     >
-      {cells.map((cell) => {
-        const { startsAtMs, state, note } = cell;
-        const title = `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}${note === undefined ? "" : `\n${note}`}`;
-        return (
-          <span
-            key={startsAtMs}
-            className={classes["cell"]}
-            data-state={state}
-            data-picked={picked === startsAtMs || undefined}
-            data-pickable={onPick === undefined ? undefined : true}
-            title={title}
-            onClick={onPick === undefined ? undefined : () => onPick(cell)}
-          />
-        );
-      })}
+      {cells.map((cell) => (
+        <span key={cell.startsAtMs} className={classes["cell"]} data-state={cell.state} title={text(cell)} />
+      ))}
     </div>
   );
+}
+
+function moveFocus(event: React.KeyboardEvent): void {
+  const step = event.key === "ArrowLeft" ? "previousElementSibling" : "nextElementSibling";
+  if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+  const next = (event.target as HTMLElement)[step];
+  if (!(next instanceof HTMLElement)) return;
+  event.preventDefault();
+  next.focus();
 }
 
 /** `69 sealed, 2 open, 1 gap`. */

@@ -14,6 +14,15 @@ interface Series {
   readonly values: readonly number[];
 }
 
+interface Line {
+  readonly id: string;
+  readonly label: string;
+  readonly colour: string;
+  readonly isDashed?: boolean;
+  /** Null where there is no value. */
+  readonly values: readonly (number | null)[];
+}
+
 interface Marker {
   readonly atMs: number;
   readonly label: string;
@@ -26,11 +35,8 @@ export interface TimeSeriesProps {
   readonly widthMs: number;
   /** Stacked bars, the first at the bottom. */
   readonly series: readonly Series[];
-  /** Lines over the bars, and the area between them. */
-  readonly band?: {
-    readonly expected: readonly (number | null)[];
-    readonly threshold: readonly (number | null)[];
-  };
+  /** Lines over the bars. The area between two lines is shaded. */
+  readonly lines?: readonly Line[];
   readonly markers?: readonly Marker[];
   /** Buckets whose counts may be too low. */
   readonly incomplete?: readonly boolean[];
@@ -52,11 +58,11 @@ export default function TimeSeries(props: TimeSeriesProps) {
   latest.current = props;
   const scheme = useComputedColorScheme("dark");
   const [pointed, setPointed] = useState<number | null>(null);
-  const { timesMs, series, band, markers, incomplete, height = 180, group, label } = props;
+  const { timesMs, series, lines, markers, incomplete, height = 180, group, label } = props;
   const chart = useRef<uPlot | null>(null);
   const shape = JSON.stringify([
     series.map(({ id, colour }) => [id, colour]),
-    band !== undefined,
+    lines?.map(({ id }) => id),
     height,
     group,
     scheme,
@@ -83,7 +89,7 @@ export default function TimeSeries(props: TimeSeriesProps) {
 
   useEffect(() => {
     chart.current?.setData(toData(latest.current));
-  }, [timesMs, series, band, markers, incomplete]);
+  }, [timesMs, series, lines, markers, incomplete]);
 
   const at = pointed === null ? undefined : timesMs[pointed];
   return (
@@ -94,16 +100,11 @@ export default function TimeSeries(props: TimeSeriesProps) {
         {series.map((one) => (
           <LegendName key={one.id} series={one} pointed={pointed} onPick={props.onPick} />
         ))}
-        {band === undefined ? null : (
-          <>
-            <span>
-              <Swatch colour="var(--lw-dim)" /> expected {showAt(band.expected, pointed)}
-            </span>
-            <span>
-              <Swatch colour="var(--lw-fire)" /> threshold {showAt(band.threshold, pointed)}
-            </span>
-          </>
-        )}
+        {lines?.map(({ id, label, colour, values }) => (
+          <span key={id}>
+            <Swatch colour={colour} /> {label} <b>{showAt(values, pointed)}</b>
+          </span>
+        ))}
         {incomplete?.some(Boolean) ? (
           <span>
             <span className={classes["hatch"]} aria-hidden="true" /> not sealed: counts may be low
@@ -156,14 +157,14 @@ function LegendName({
 }
 
 /** Every series holds the sum of itself and all below it; the highest is drawn first. */
-function toData({ timesMs, series, band }: TimeSeriesProps): uPlot.AlignedData {
+function toData({ timesMs, series, lines = [] }: TimeSeriesProps): uPlot.AlignedData {
   const sums: number[][] = [];
   for (const { values } of series) {
     const below = sums.at(-1);
     sums.push(timesMs.map((_, index) => (below?.[index] ?? 0) + (values[index] ?? 0)));
   }
-  const lines = band === undefined ? [] : [[...band.threshold], [...band.expected]];
-  return [timesMs.map((at) => at / 1_000), ...sums.reverse(), ...lines] as uPlot.AlignedData;
+  const drawn = lines.map(({ values }) => [...values]);
+  return [timesMs.map((at) => at / 1_000), ...sums.reverse(), ...drawn] as uPlot.AlignedData;
 }
 
 function toOptions(
@@ -171,7 +172,7 @@ function toOptions(
   latest: { readonly current: TimeSeriesProps },
   setPointed: (index: number | null) => void,
 ): uPlot.Options {
-  const { series, band, height = 180, group } = latest.current;
+  const { series, lines = [], height = 180, group } = latest.current;
   const style = getComputedStyle(document.documentElement);
   const resolve = (colour: string) =>
     colour.startsWith("var(") ? style.getPropertyValue(colour.slice(4, -1)).trim() : colour;
@@ -186,17 +187,13 @@ function toOptions(
     points: { show: false },
     ...(bars === undefined ? {} : { paths: bars }),
   }));
-  const line = (label: string, colour: string, dash: number[]) => ({
+  const drawnLines = lines.map(({ label, colour, isDashed = false }) => ({
     label,
     stroke: resolve(colour),
     width: 1.5,
-    dash,
+    dash: isDashed ? [4, 3] : [],
     points: { show: false },
-  });
-  const lines =
-    band === undefined
-      ? []
-      : [line("threshold", "var(--lw-fire)", [4, 3]), line("expected", "var(--lw-dim)", [])];
+  }));
   const first = drawn.length + 1;
   return {
     width: Math.max(element.clientWidth, 100),
@@ -223,8 +220,8 @@ function toOptions(
         values: (_, splits) => splits.map((value) => (value % 1 === 0 ? formatCount(value) : "")),
       },
     ],
-    series: [{}, ...drawn, ...lines],
-    ...(band === undefined
+    series: [{}, ...drawn, ...drawnLines],
+    ...(lines.length !== 2
       ? {}
       : {
           bands: [{ series: [first, first + 1] as [number, number], fill: `${resolve("var(--lw-dim)")}22` }],

@@ -57,7 +57,8 @@ export const theme = createTheme({
   components: {
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
-    Button: { defaultProps: { size: "compact-sm" } },
+    // Named, so that the style of a filled button finds those that name no variant.
+    Button: { defaultProps: { size: "compact-sm", variant: "filled" } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 360 } },
     Table: { defaultProps: { verticalSpacing: 4, horizontalSpacing: 8 } },
     Menu: { defaultProps: { shadow: "md", withinPortal: true } },

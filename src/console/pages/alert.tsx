@@ -1,13 +1,14 @@
 import { useParams } from "wouter";
 import { type AlertDetail, useAlert, useAlertContext } from "../api/alert.ts";
+import { AdviceText } from "../components/advice-text.tsx";
+import { Compared } from "../components/compared.tsx";
 import { Panel } from "../components/panel.tsx";
-import { Payload } from "../components/payload.tsx";
 import { ProblemBox, QueryView } from "../components/states.tsx";
 import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
-import { Compared } from "./alert/compared.tsx";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
+import { Samples } from "./alert/samples.tsx";
 import { Timeline } from "./alert/timeline.tsx";
 
 /** The story of one alert, from top to bottom. */
@@ -15,7 +16,7 @@ export default function AlertPage() {
   const { id } = useParams<{ id: string }>();
   const alert = useAlert(id);
   return (
-    <div className={classes["page"]}>
+    <div className="lw-page">
       <QueryView query={alert} rows={8} asking={`alert ${id}`}>
         {(found) => <Story key={found.id} alert={found} id={id} />}
       </QueryView>
@@ -29,14 +30,15 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
     <div className={classes["story"]}>
       <Headline alert={alert} />
       <AlertCurve alert={alert} />
-      <Compared alert={alert} context={context.data} />
+      <Compared context={context.data} evidence={alert.evidence} what="the alert" />
+      <Samples alert={alert} />
       {context.error === null ? null : (
         <ProblemBox thrown={context.error} onRetry={() => void context.refetch()} />
       )}
       <Advice advice={alert.advice} />
       <Timeline alert={alert} />
       {context.data === undefined ? null : (
-        <div className={classes["columns"]}>
+        <div className="lw-columns">
           <Risen risen={context.data.risen} />
           <Episodes episodes={context.data.episodes} />
           <Silences silences={context.data.silences} />
@@ -54,13 +56,7 @@ function Advice({ advice }: { readonly advice: AlertDetail["advice"] }) {
       {state === "pending" ? (
         <span className="lw-dim">Asked, not received yet.</span>
       ) : (
-        <div className={classes["advice"]}>
-          {(text ?? reason ?? "The platform gave no advice.").split(/\r?\n/).map((line, index) => (
-            <div key={`${index}`} className={classes["adviceLine"]}>
-              {line === "" ? null : <Payload prose text={line} />}
-            </div>
-          ))}
-        </div>
+        <AdviceText text={text ?? reason ?? "The platform gave no advice."} />
       )}
     </Panel>
   );

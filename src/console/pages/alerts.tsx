@@ -62,9 +62,9 @@ export default function AlertsPage() {
   };
   const length = formatLength(span.toMs - span.fromMs);
   return (
-    <div className={classes["page"]}>
+    <div className="lw-page">
       <h1 className="lw-unseen">Alerts</h1>
-      <div className={classes["filters"]}>
+      <div className="lw-bar">
         <SegmentedControl
           size="xs"
           aria-label="State"

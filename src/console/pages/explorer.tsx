@@ -13,7 +13,7 @@ export default function ExplorerPage() {
   const { scope, newer, showNewer } = useExplorerScope();
   const [opened, open] = useState<EventRow | null>(null);
   return (
-    <div className={classes["page"]}>
+    <div className="lw-page">
       <h1 className="lw-unseen">Explorer</h1>
       <FilterBar scope={scope} />
       <HistogramPanel scope={scope} />

@@ -8,7 +8,7 @@ import { RecentCoverage } from "./overview/recent-coverage.tsx";
 /** Is anything wrong, and is the record whole? */
 export default function OverviewPage() {
   return (
-    <div className={classes["page"]}>
+    <div className="lw-page">
       <h1 className="lw-unseen">Overview</h1>
       <Attention />
       <EventChart />

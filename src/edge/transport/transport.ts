@@ -17,6 +17,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export interface EdgeTransportOptions {
   /** http or https, with an optional path prefix. */
   readonly baseUrl: string;
+  /** Revealed at each request, so that it may change. */
   readonly accessKey: Secret;
   /** Admits every attempt. Default: open. */
   readonly gate?: RequestGate;
@@ -55,7 +56,6 @@ export interface EdgeTransport {
 }
 
 function readSettings(options: EdgeTransportOptions): AttemptSettings {
-  const key = options.accessKey.reveal();
   return {
     maxAttempts: options.maxAttempts ?? 4,
     timeoutMs: options.timeoutMs ?? 30_000,
@@ -64,7 +64,7 @@ function readSettings(options: EdgeTransportOptions): AttemptSettings {
     random: options.random ?? Math.random,
     sleep: options.sleep ?? ((ms, signal) => delay(ms, undefined, { signal })),
     onAttempt: options.onAttempt ?? (() => {}),
-    hideKey: (text) => text.replaceAll(key, "[secret]"),
+    hideKey: (text) => text.replaceAll(options.accessKey.reveal(), "[secret]"),
   };
 }
 

@@ -2,6 +2,7 @@ import type { FastifyRequest } from "fastify";
 import type { AuditEntry } from "../../../db/keys/audit-entries.ts";
 import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { describeExport } from "../../operations/search/describe-export.ts";
 import { Refusal } from "../errors/refusal.ts";
 import { aboutRequest } from "../limits/limit-requests.ts";
 import { createRateLimiter } from "../limits/rate-limiter.ts";
@@ -16,10 +17,7 @@ export type AuditExport = (
   exported: { readonly zoneId: number; readonly plan: Pick<SearchPlan, "from" | "to" | "clauses"> },
 ) => Promise<void>;
 
-/**
- * Writes the audit entry of an export before the first event is sent: the caller, the zone and the time range. Of the
- * filters the entry has only the fields: their texts may be addresses, and the entry outlives every erasure.
- */
+/** Writes the audit entry of an export before the first event is sent. */
 export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, clock: Clock): AuditExport {
   const limiter = createRateLimiter(QUOTA);
   return async (request, { zoneId, plan }) => {
@@ -32,20 +30,16 @@ export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, c
         headers,
       });
     }
-    const details = {
-      from: new Date(plan.from).toISOString(),
-      to: new Date(plan.to).toISOString(),
-      filteredBy: [...new Set(plan.clauses.flatMap(({ columns }) => columns))],
-      isMasked: caller?.masked ?? true,
-      ...aboutRequest(request).details,
-    };
-    const entry = { actor: actorOf(caller), action: "events.exported", subject: `zone ${zoneId}`, details };
-    await write(entry).catch((cause: unknown) => {
-      throw new Refusal(503, {
-        detail:
-          "Longwatch cannot enter the export into the audit trail at the moment, so the export is refused. Try again later.",
-        cause,
-      });
-    });
+    const isMasked = caller?.masked ?? true;
+    const { details, ...entry } = describeExport(actorOf(caller), zoneId, { plan, isMasked });
+    await write({ ...entry, details: { ...details, ...aboutRequest(request).details } }).catch(
+      (cause: unknown) => {
+        throw new Refusal(503, {
+          detail:
+            "Longwatch cannot enter the export into the audit trail at the moment, so the export is refused. Try again later.",
+          cause,
+        });
+      },
+    );
   };
 }

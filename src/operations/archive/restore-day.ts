@@ -2,12 +2,8 @@ import path from "node:path";
 import { listValidFiles, retireFiles } from "../../../db/archive/archive-files.ts";
 import { lockArchiveDay } from "../../../db/archive/day-lock.ts";
 import type { ZoneDay } from "../../../db/archive/day-source.ts";
-import {
-  insertEvents,
-  isDayStored,
-  readFileRecords,
-  writeEventsCsv,
-} from "../../../db/archive/restore-files.ts";
+import { isDayStored } from "../../../db/archive/hot-days.ts";
+import { insertEvents, readFileRecords, writeEventsCsv } from "../../../db/archive/restore-files.ts";
 import type { Database } from "../../../db/client.ts";
 import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
@@ -17,6 +13,15 @@ import { inWorkFolder } from "../../../jobs/archive/work-folder.ts";
 import { checkFile } from "../../archive/files/check-file.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
 import { packRawBlocks } from "../../model/raw-block.ts";
+
+/** The steps of restoring a day, for tests that end the process at each of them. */
+export type RestoreStep = "locked" | "events copied" | "records copied" | "retired";
+
+export interface RestoreDayDeps {
+  readonly database: Database;
+  readonly archive: ArchiveStore;
+  readonly onStep?: (step: RestoreStep) => unknown;
+}
 
 export interface RestoredDay {
   readonly events: number;
@@ -31,7 +36,7 @@ export interface RestoredDay {
  * @throws {Error} if the zone has no such archive day, or a file is damaged.
  */
 export async function restoreDay(
-  { database, archive }: { readonly database: Database; readonly archive: ArchiveStore },
+  { database, archive, onStep }: RestoreDayDeps,
   zoneDay: ZoneDay,
   onProgress: (share: number) => void,
 ): Promise<RestoredDay> {
@@ -51,12 +56,14 @@ export async function restoreDay(
         const wrong = await checkFile(folder, file);
         if (wrong !== null) throw new Error(`the archive file ${file.path} ${wrong}; nothing was restored`);
       }
+      await onStep?.("locked");
       const wasStored = await isDayStored(tx, zoneDay);
       let count = 0;
       if (!wasStored) {
         const csv = path.join(work, "events.csv");
         await writeEventsCsv(duckdb, path.join(folder, events.path), csv);
         await insertEvents(client, csv);
+        await onStep?.("events copied");
         const records = files.find(({ kind }) => kind === "records");
         const names = {
           events: path.join(folder, events.path),
@@ -72,8 +79,10 @@ export async function restoreDay(
           count += some.length;
           onProgress(count / events.rows);
         }
+        await onStep?.("records copied");
       }
       for (const { kind } of files) await retireFiles(tx, { zoneId, day, kind });
+      await onStep?.("retired");
       return { events: events.rows, records: count, wasStored };
     }),
   );

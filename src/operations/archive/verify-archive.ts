@@ -1,6 +1,11 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import { type ArchiveFile, listValidFiles, markChecked } from "../../../db/archive/archive-files.ts";
+import {
+  listNamed,
+  listValidFiles,
+  type ManifestRow,
+  markChecked,
+} from "../../../db/archive/archive-files.ts";
 import { noteDamage } from "../../../db/archive/damaged-files.ts";
 import { readDayEvidence, readHourCounts } from "../../../db/archive/day-evidence.ts";
 import { measureEventsFile, sumEventsFile, sumRecordsFile } from "../../../db/archive/day-files.ts";
@@ -20,6 +25,8 @@ import {
   toStatedFile,
 } from "../../archive/files/day-statement.ts";
 import { toError } from "../../lib/errors.ts";
+import { HOUR_MS } from "../../lib/units.ts";
+import { listStrangers, type Strangers } from "./list-strangers.ts";
 
 /** Something that is wrong with an archive day. */
 interface ArchiveProblem {
@@ -77,14 +84,46 @@ export async function verifyFolder(verifying: Verifying): Promise<VerifiedArchiv
       });
     }
   }
+  const named = new Set(days.flatMap((day) => day.files.map(({ path: name }) => name)));
+  const strangers = await listStrangers(folder, async () => named);
+  problems.push(...describeStrangers(strangers, "is named by no statement, so its day is not proven"));
   return verifyDays(verifying, days, problems);
+}
+
+function describeStrangers({ unnamed, foreign }: Strangers, problem: string): ArchiveProblem[] {
+  const toProblem = (name: string, text: string) => {
+    const [, zoneId = "0", day = ""] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
+    return { zoneId: Number(zoneId), day, path: name, problem: text };
+  };
+  return [
+    ...unnamed.map((name) => toProblem(name, problem)),
+    ...foreign.map((name) =>
+      toProblem(name, "is no file of the archive, and engines may read it as data; move it elsewhere"),
+    ),
+  ];
+}
+
+/** A file this old is not about to be entered into the manifest. */
+const BEING_WRITTEN_MS = HOUR_MS;
+
+async function findStrangers(db: Queryable, folder: string): Promise<ArchiveProblem[]> {
+  const { unnamed, foreign } = await listStrangers(folder, (names) => listNamed(db, names));
+  const old: string[] = [];
+  for (const name of unnamed) {
+    const found = await stat(path.join(folder, name)).catch(() => null);
+    if (found !== null && Date.now() - found.mtimeMs > BEING_WRITTEN_MS) old.push(name);
+  }
+  return describeStrangers(
+    { unnamed: old, foreign },
+    "is not in the manifest; the service removes it if its day is in the archive or in Postgres, else restore a newer backup of the database",
+  );
 }
 
 /** Compares the files with the manifest, with their statements, with the roll-up and with coverage. */
 export async function verifyArchive(db: Queryable, verifying: Verifying): Promise<VerifiedArchive> {
   const rows = await listValidFiles(db);
   const days = [...Map.groupBy(rows, ({ zoneId, day }) => `${zoneId} ${day}`).values()].map(toClaimed);
-  const problems: ArchiveProblem[] = [];
+  const problems = await findStrangers(db, verifying.folder);
   const claimed: ClaimedDay[] = [];
   for (const day of days) {
     const name = statementPath(day.zoneId, day.day);
@@ -117,7 +156,7 @@ export async function verifyArchive(db: Queryable, verifying: Verifying): Promis
   return verified;
 }
 
-function toClaimed(files: readonly ArchiveFile[]): ClaimedDay {
+function toClaimed(files: readonly ManifestRow[]): ClaimedDay {
   const [first] = files;
   return {
     zoneId: first?.zoneId ?? 0,

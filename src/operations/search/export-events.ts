@@ -42,6 +42,13 @@ interface Export extends SearchDeps {
   readonly signal: AbortSignal;
 }
 
+interface ExportOptions {
+  readonly form: ExportForm;
+  readonly signal: AbortSignal;
+  /** Called after each part with the time from which on all events were yielded; epoch ms. */
+  readonly onReached?: (from: number) => void;
+}
+
 /**
  * Yields all events that a search finds as lines of text, newest first; those of one millisecond by log id, the greatest
  * first. Each part is read on its own, so a slow reader holds neither a connection nor a snapshot, and days may move into
@@ -51,7 +58,7 @@ export async function* exportEvents(
   deps: SearchDeps,
   zoneId: number,
   plan: SearchPlan,
-  { form, signal }: { form: ExportForm; signal: AbortSignal },
+  { form, signal, onReached }: ExportOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
   const wanted = { ...deps, zoneId, plan, form, signal };
   const begin = (rest: Rest | null) => {
@@ -67,6 +74,7 @@ export async function* exportEvents(
       const { lines, rest }: Part = await next;
       next = begin(rest);
       if (lines !== null) yield* readAndRemove(lines);
+      onReached?.(rest?.to ?? plan.from);
     }
   } finally {
     await next?.then(({ lines }) => lines?.remove()).catch(() => undefined);

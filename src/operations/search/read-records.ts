@@ -1,8 +1,16 @@
-import { findRecordBlocks, readRecordBlocks } from "../../../db/archive/archive-records.ts";
-import type { ArchiveFile } from "../../../db/archive/archived-days.ts";
+import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "../../../db/archive/archive-records.ts";
+import { type ArchiveFile, readArchivedDays } from "../../../db/archive/archived-days.ts";
 import { findRecords } from "../../archive/records/find-records.ts";
 import type { OpenedBlocks } from "../../archive/records/opened-blocks.ts";
-import { fetchRecords, readRecords as readPlaced } from "../../archive/sql/find-rows.ts";
+import {
+  fetchRecords,
+  findRowsAt,
+  readFoundRows,
+  readRecords as readPlaced,
+} from "../../archive/sql/find-rows.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import type { EventKey } from "../../model/event-key.ts";
+import { startOfDay } from "../../model/horizon.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
 import type { SearchDeps } from "./search-deps.ts";
 import type { FoundEvent } from "./search-rows.ts";
@@ -13,6 +21,12 @@ export interface RecordDeps extends SearchDeps {
 
 type Records = (Buffer | undefined)[];
 
+/** Where a record is: row of a records file. */
+interface Place {
+  readonly records: ArchiveFile;
+  readonly row: number;
+}
+
 /** Returns the record of each of these events, in their order; undefined where none is kept. */
 export async function readRecords(
   deps: RecordDeps,
@@ -21,17 +35,28 @@ export async function readRecords(
   signal: AbortSignal,
 ): Promise<Records> {
   const open = events.filter(({ archived }) => archived === null);
-  const [fromBlocks, fromFiles] = [
-    await readFromBlocks(deps, zoneId, open),
-    await readFromFiles(deps, events, signal),
-  ];
-  return events.map((event) => {
+  const fromBlocks = await readFromBlocks(deps, zoneId, open);
+  const missing = open.filter((event) => !fromBlocks.has(hashEventKey(event)));
+  const moved = await findMoved(deps, zoneId, missing, signal);
+  const placeOf = (event: FoundEvent): Place | undefined => {
     const { archived } = event;
-    if (archived === null) return fromBlocks.get(hashEventKey(event));
-    return archived.records === null ? undefined : fromFiles.get(`${archived.records.path} ${archived.row}`);
+    if (archived === null) return moved.get(hashEventKey(event));
+    return archived.records === null ? undefined : { records: archived.records, row: archived.row };
+  };
+  const places = events.map(placeOf);
+  const fromFiles = await readFromFiles(
+    deps,
+    places.filter((place) => place !== undefined),
+    signal,
+  );
+  return events.map((event, index) => {
+    const place = places[index];
+    if (place !== undefined) return fromFiles.get(keyOf(place));
+    return fromBlocks.get(hashEventKey(event));
   });
 }
 
+/** A record may be kept under a second time of its event. */
 async function readFromBlocks(
   { archive: { db }, openedBlocks }: RecordDeps,
   zoneId: number,
@@ -42,25 +67,59 @@ async function readFromBlocks(
     findBlocks: (spans: Parameters<typeof findRecordBlocks>[2]) => findRecordBlocks(db, zoneId, spans),
     readBlocks: (wanted: Parameters<typeof readRecordBlocks>[2]) => readRecordBlocks(db, zoneId, wanted),
   };
-  return findRecords(store, openedBlocks, events);
+  const others = (await readOtherTimes(db, zoneId, events)).flatMap(({ index, occurredAt }) => {
+    const event = events[index];
+    return event === undefined ? [] : [{ event, other: { occurredAt, logId: event.logId } }];
+  });
+  const keys: EventKey[] = [...events, ...others.map(({ other }) => other)];
+  const records = await findRecords(store, openedBlocks, keys);
+  for (const { event, other } of others) {
+    const record = records.get(hashEventKey(other));
+    if (record !== undefined && !records.has(hashEventKey(event))) records.set(hashEventKey(event), record);
+  }
+  return records;
 }
 
-/** Returns the records by the path of their file and their row. */
-async function readFromFiles(
-  { files }: RecordDeps,
+/**
+ * Returns the places of events that were in Postgres when they were found, and whose day has moved into the archive since
+ * then.
+ */
+async function findMoved(
+  { archive: { db }, files }: RecordDeps,
+  zoneId: number,
   events: readonly FoundEvent[],
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, Buffer>> {
-  const wanted = new Map<string, { file: ArchiveFile; rows: number[] }>();
-  for (const { archived } of events) {
-    if (archived === null || archived.records === null) continue;
-    const known = wanted.get(archived.records.path);
-    if (known === undefined)
-      wanted.set(archived.records.path, { file: archived.records, rows: [archived.row] });
-    else known.rows.push(archived.row);
+): Promise<ReadonlyMap<string, Place>> {
+  const moved = new Map<string, Place>();
+  for (const [from, ofDay] of Map.groupBy(events, ({ occurredAt }) => startOfDay(occurredAt))) {
+    const [day] = await readArchivedDays(db, zoneId, { from, to: from + DAY_MS });
+    if (day?.records == null) continue;
+    const times = [...new Set(ofDay.map(({ occurredAt }) => occurredAt))];
+    const statement = findRowsAt(files.pathOf(day.events), times);
+    const wanted = new Set(ofDay.map(hashEventKey));
+    for (const { row, ...key } of readFoundRows(await files.read([day.events], [statement], signal))) {
+      const hash = hashEventKey(key);
+      if (wanted.has(hash)) moved.set(hash, { records: day.records, row });
+    }
   }
-  if (wanted.size === 0) return new Map();
-  const parts = [...wanted.values()];
+  return moved;
+}
+
+function keyOf({ records, row }: Place): string {
+  return `${records.path} ${row}`;
+}
+
+/** Returns the records by `keyOf` their places. */
+async function readFromFiles(
+  { files }: RecordDeps,
+  places: readonly Place[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Buffer>> {
+  if (places.length === 0) return new Map();
+  const parts = Array.from(Map.groupBy(places, ({ records }) => records.path).values(), (ofFile) => ({
+    file: (ofFile[0] as Place).records,
+    rows: ofFile.map(({ row }) => row),
+  }));
   const statement = fetchRecords(parts.map(({ file, rows }) => ({ path: files.pathOf(file), rows })));
   const found = readPlaced(
     await files.read(
@@ -70,8 +129,9 @@ async function readFromFiles(
     ),
   );
   return new Map(
-    found.flatMap(({ file, row, record }) =>
-      record === undefined ? [] : [[`${parts[file]?.file.path} ${row}`, record] as const],
-    ),
+    found.flatMap(({ file, row, record }) => {
+      const records = parts[file]?.file;
+      return record === undefined || records === undefined ? [] : [[keyOf({ records, row }), record]];
+    }),
   );
 }

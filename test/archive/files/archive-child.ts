@@ -2,13 +2,16 @@ import path from "node:path";
 import { createDatabase } from "../../../db/client.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
+import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
+import { restoreDay } from "../../../src/operations/archive/restore-day.ts";
 import { silent } from "../../ingest/ingest-support.ts";
+import { DAY, DAY_START, NOW } from "./tested-day.ts";
 
 /**
- * Runs archive-days in a process of its own: node archive-child.ts <database> <folder> <now> [step]. At the step it kills
- * itself, as kill -9 does. At the end it sends the most memory that it and DuckDB's process have taken.
+ * Archives all days, or rewrites or restores DAY of a zone, in a process of its own: node archive-child.ts <database> <folder>
+ * archive|rewrite|restore <zone> [step]. At the step it kills itself, as kill -9 does.
  */
-const [url = "", folder = "", now = "", step = ""] = process.argv.slice(2);
+const [url = "", folder = "", work = "", zone = "", step = ""] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
 const database = createDatabase({ url, max: 4, applicationName: "archive child", onError: () => undefined });
 const duckdb = createDuckdb({
@@ -17,16 +20,25 @@ const duckdb = createDuckdb({
   memoryBytes: 160_000_000,
   residentBytes: 400_000_000,
 });
-const job = createArchiveDaysJob({
-  database,
-  archive: { folder, duckdb },
-  clock: () => Number(now),
-  log: silent,
-  onStep: (here) => {
-    if (here === step) process.kill(process.pid, "SIGKILL");
-  },
-});
-await job.run({} as never, new AbortController().signal);
+const archive = { folder, duckdb };
+const onStep = (here: string) => {
+  if (here === step) process.kill(process.pid, "SIGKILL");
+};
+const zoneDay = { zoneId: Number(zone), day: DAY };
+if (work === "archive") {
+  const job = createArchiveDaysJob({
+    database,
+    archive,
+    clock: () => NOW,
+    zoneIds: null,
+    log: silent,
+    onStep,
+  });
+  await job.run({} as never, new AbortController().signal);
+} else if (work === "rewrite") {
+  const change = { replace: () => "erased", untilAt: DAY_START + 86_400_000, isErasure: true };
+  await rewriteDay({ database, archive, onStep }, zoneDay, change);
+} else await restoreDay({ database, archive, onStep }, zoneDay, () => undefined);
 await duckdb.close();
 await database.close();
-process.send?.({ peakBytes: process.resourceUsage().maxRSS * 1_024 }, () => process.exit(0));
+process.exit(0);

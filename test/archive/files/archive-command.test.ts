@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { listValidFiles } from "../../../db/archive/archive-files.ts";
@@ -92,6 +92,35 @@ test("archive verify --offline names a damaged file and exits with 1", async () 
   expect(code).toBe(1);
 });
 
+test("archive verify names files that are not part of the archive, and a manifest row without its file", async () => {
+  const [events] = await files();
+  const name = path.join(world.folder, events?.path ?? "");
+  const unnamed = path.join(path.dirname(name), "0123456789abcdef.parquet");
+  const foreign = path.join(path.dirname(name), "notes.txt");
+  for (const stranger of [unnamed, foreign]) {
+    writeFileSync(stranger, "x");
+    utimesSync(stranger, 1, 1);
+  }
+  const copy = path.join(makeTemporaryFolder("copy"), "archive");
+  cpSync(world.folder, copy, { recursive: true });
+
+  const [here, there] = [await run("verify"), await run(`verify --offline ${copy}`)];
+
+  expect(here.out).toMatch(/0123456789abcdef\.parquet is not in the manifest; the service removes it/);
+  expect(there.out).toMatch(/0123456789abcdef\.parquet is named by no statement/);
+  for (const { out, code } of [here, there]) {
+    expect(out).toMatch(/notes\.txt is no file of the archive, .*; move it elsewhere/);
+    expect(out).toContain("2 problems");
+    expect(code).toBe(1);
+  }
+  for (const stranger of [unnamed, foreign]) rmSync(stranger);
+  renameSync(name, `${copy}.away`);
+  const gone = await run("verify");
+  renameSync(`${copy}.away`, name);
+  expect(gone.out).toContain(`${events?.path} is missing`);
+  expect((await run("verify")).out).toContain("nothing differs");
+});
+
 test("archive verify finds an archive day that is not what the roll-up counted", async () => {
   const { pool } = world.database;
   await pool.query(
@@ -135,6 +164,8 @@ test("erase finds and empties events that are only in the archive, and counts th
   });
   await run("write");
   await world.database.pool.query("drop table waf_events_20261110, raw_blocks_20261110");
+  // Another zone's day may still be in Postgres.
+  await world.store([personalEvent("elsewhere", at, "198.51.100.25")], { zoneId: 106, isSealed: false });
   const erase = (line: string) =>
     runStoreCommand(
       eraseCommand,

@@ -1,32 +1,16 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
-import type { WriteStep } from "../../../jobs/archive/write-day.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
-import {
-  type ArchiveWorld,
-  DAY,
-  DAY_START,
-  hostileEvents,
-  inFileOrder,
-  listFiles,
-  NOW,
-  openArchiveWorld,
-  readEventsFile,
-} from "./archive-world.ts";
+import { type ArchiveWorld, DAY, DAY_START, listFiles, NOW, openArchiveWorld } from "./archive-world.ts";
 
 const DAY_MS = 86_400_000;
-const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
 let world: ArchiveWorld;
 
 beforeAll(async () => {
@@ -43,6 +27,7 @@ const run = (over: Partial<Parameters<typeof createArchiveDaysJob>[0]> = {}) =>
     database: world.database,
     archive: world,
     clock: () => NOW,
+    zoneIds: null,
     log: silent,
     ...over,
   }).run({} as never, new AbortController().signal);
@@ -68,7 +53,7 @@ test("a day waits for open hours, held events, stale minutes and erasures, and i
   const { pool, db } = world.database;
   await world.store(eventsOn(0), { zoneId: 202 });
   const waitingFor = async () =>
-    (await listDaysToArchive(db, "2026-11-19")).find(({ zoneId, day }) => zoneId === 202 && day === DAY)
+    (await listDaysToArchive(db, "2026-11-19", null)).find(({ zoneId, day }) => zoneId === 202 && day === DAY)
       ?.waitingFor;
   const hour = `${DAY}T05:00:00Z`;
 
@@ -99,6 +84,34 @@ test("a day waits for open hours, held events, stale minutes and erasures, and i
   expect(await archived(202)).toEqual([DAY]);
 });
 
+test("days of a removed zone are archived, and its undecided hours become gaps; a configured zone's day waits", async () => {
+  const { pool } = world.database;
+  for (const zoneId of [205, 206]) {
+    await world.store(eventsOn(0), { zoneId, isSealed: false });
+    await pool.query(
+      "insert into coverage_windows (zone_id, starts_at, state) values ($1, $2, 'open') on conflict (zone_id, starts_at) do update set state = 'open', sealed_at = null",
+      [zoneId, `${DAY}T01:00:00Z`],
+    );
+  }
+
+  await run({ zoneIds: [206] });
+
+  expect([await archived(205), await archived(206)]).toEqual([[DAY], []]);
+  const { rows } = await pool.query(
+    "select zone_id, state, gap_reason, evidence -> 'stored' ->> 'count' as stored from coverage_windows where zone_id in (205, 206) and starts_at = $1 order by 1",
+    [`${DAY}T01:00:00Z`],
+  );
+  expect(rows).toEqual([
+    {
+      zone_id: 205,
+      state: "gap",
+      gap_reason: expect.stringContaining("removed"),
+      stored: expect.any(String),
+    },
+    { zone_id: 206, state: "open", gap_reason: null, stored: null },
+  ]);
+});
+
 test("two runs at once archive a day once", async () => {
   await world.store(eventsOn(0), { zoneId: 203 });
 
@@ -123,39 +136,6 @@ test("archive-days refuses the folder of another database, and one that lacks th
   );
   expect(await archived(204)).toEqual(["2026-11-17"]);
 });
-
-test.each<WriteStep>(["locked", "copied", "written", "verified", "published", "entered"])(
-  "a process that is killed once a day is %s leaves nothing visible, and the next run archives the day",
-  async (step) => {
-    const zoneId = 210 + ["locked", "copied", "written", "verified", "published", "entered"].indexOf(step);
-    const events = hostileEvents();
-    await world.store(events, { zoneId });
-
-    expect(await live(step)).toBe("SIGKILL");
-
-    expect(await listValidFiles(world.database.db, { zoneId, day: DAY })).toEqual([]);
-    expect(await live("")).toBeNull();
-    const [file] = (await listValidFiles(world.database.db, { zoneId, day: DAY })).filter(
-      ({ kind }) => kind === "events",
-    );
-    expect(await readEventsFile(world, path.join(world.folder, file?.path ?? ""))).toEqual(
-      inFileOrder(events),
-    );
-    const named = listFiles(world.folder).filter(
-      (name) => name.includes(`zone=${zoneId}/`) && name.endsWith(".parquet"),
-    );
-    expect(named).toHaveLength(2);
-  },
-);
-
-async function live(step: string): Promise<string | null> {
-  const child = fork(PROGRAM, [world.database.url, world.folder, String(NOW), step], {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const [, signal] = (await once(child, "close")) as [number | null, string | null];
-  return signal;
-}
 
 const disk = mountSmallDisk(3);
 
@@ -182,6 +162,7 @@ test.skipIf(disk === null)(
         database: full.database,
         archive: { folder, duckdb },
         clock: () => NOW,
+        zoneIds: null,
         log: silent,
       }).run({} as never, new AbortController().signal);
 

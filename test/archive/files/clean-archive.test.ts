@@ -304,3 +304,19 @@ test("a file that becomes valid again keeps its row and is not deleted", async (
   expect(existsSync(path.join(world.folder, file.path))).toBe(true);
   expect(await listValidFiles(world.database.db, { zoneId: ZONE, day })).toHaveLength(2);
 });
+
+test("a file is checked again after a week, and damage is noted before a search needs the file", async () => {
+  const [whole, broken] = [await archiveDay(), await archiveDay()];
+  writeFileSync(await fileOf(broken.day, "events"), "not Parquet");
+  await world.database.pool.query("update archive_files set checked_at = now() - interval '8 days'");
+
+  await clean();
+
+  const checked = async (day: string) =>
+    (await listValidFiles(world.database.db, { zoneId: ZONE, day, kind: "events" })).map(
+      ({ checkedAt, damage }) => [Date.now() - checkedAt.getTime() < 60_000, damage],
+    );
+  expect(await checked(whole.day)).toEqual([[true, null]]);
+  expect(await checked(broken.day)).toEqual([[false, expect.stringContaining("instead of")]]);
+  rmSync(await fileOf(broken.day, "events"));
+});

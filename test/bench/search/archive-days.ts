@@ -34,7 +34,10 @@ export function openFiles(parent: string): ArchiveFiles {
   return { duckdb, folder, files: createArchiveReader({ duckdb, folder, scratch }) };
 }
 
-/** Writes every day that gains no more events into the archive, as of `nowMs`; quick where it has been done. */
+/**
+ * Writes every day that gains no more events into the archive, as of `nowMs`; quick where it has been done. Returns the
+ * number of events that were written.
+ */
 export async function archiveDays(
   database: Database,
   { duckdb, folder }: ArchiveFiles,
@@ -49,11 +52,14 @@ export async function archiveDays(
      order by day, zone_id`,
     [last],
   );
+  let events = 0;
   for (const zoneDay of rows) {
-    const { outcome } = await writeDay({ database, duckdb, folder }, zoneDay);
-    if (outcome !== "written") throw new Error(`${zoneDay.day} of zone ${zoneDay.zoneId}: ${outcome}`);
+    const written = await writeDay({ database, duckdb, folder }, zoneDay);
+    if (written.outcome !== "written")
+      throw new Error(`${zoneDay.day} of zone ${zoneDay.zoneId}: ${written.outcome}`);
+    events += written.files[0]?.rows ?? 0;
     onArchived();
   }
   await dropPartitionsBefore(database, "waf_events", toDay(nowMs - HOT_DAYS * DAY_MS));
-  return rows.length;
+  return events;
 }

@@ -4,14 +4,19 @@ import type { QuestionKind } from "./questions.ts";
 import type { TimedQuestion } from "./time-questions.ts";
 
 /** Every promise about searches against DuckDB over the same events. Ratios are taken repeat by repeat. */
-export function judgeSearch({ questions, exported }: SearchBenchResult): Verdict[] {
+export function judgeSearch({ questions, exported, archived, memory }: SearchBenchResult): Verdict[] {
   const ofKind = (kind: QuestionKind) => questions.filter(({ question }) => question.kind === kind);
   const slow = questions.filter(({ duckMs }) => percentile(duckMs, 0.5) > NOTICEABLE_MS);
   return [
-    judge("all questions, geometric mean", atMost(0.9), geometricMeans(questions.map(ratios))),
-    ...slow.map((timed) => judge(timed.question.name, atMost(2.5), ratios(timed))),
+    judge("all questions, CPU, geometric mean", atMost(0.9), [geometricMean(questions.map(cpuRatio))]),
+    ...slow.map((timed) => judge(`${timed.question.name}, CPU`, atMost(2.5), [cpuRatio(timed)])),
     ...ofKind("scan").map(({ question, archiveMs }) => judge(question.name, atMostMs(600), archiveMs)),
     ...ofKind("page").map(({ question, archiveMs }) => judge(question.name, atMostMs(100), archiveMs)),
+    judge("disk per archived event", atMostBytes(50), [archived.eventBytes]),
+    judge("the same with its record", atMostBytes(165), [archived.eventBytes + archived.recordBytes]),
+    judge("memory while four slow searches run", { kind: "at-most", value: 700, unit: "MB" }, [
+      (memory.serviceBytes + memory.postgresBytes) / 1e6,
+    ]),
     judge(
       "export of a day, to COPY TO STDOUT",
       atLeast(0.8),
@@ -20,6 +25,7 @@ export function judgeSearch({ questions, exported }: SearchBenchResult): Verdict
   ];
 }
 
+const atMostBytes = (value: number) => ({ kind: "at-most", value, unit: "B" }) as const;
 const atMostMs = (value: number) => ({ kind: "at-most", value, unit: "ms" }) as const;
 
 /** Below this a ratio says nothing to a person. */
@@ -30,11 +36,13 @@ export function ratios({ archiveMs, duckMs }: TimedQuestion): number[] {
   return archiveMs.map((ms, repeat) => ms / (duckMs[repeat] ?? Number.NaN));
 }
 
-function geometricMeans(lists: readonly (readonly number[])[]): number[] {
-  const repeats = Math.min(...lists.map((list) => list.length));
-  return Array.from({ length: repeats }, (_, repeat) =>
-    Math.exp(lists.reduce((sum, list) => sum + Math.log(list[repeat] ?? Number.NaN), 0) / lists.length),
-  );
+/** Our CPU time to DuckDB's. The clock ticks every 10 ms, so that a quick question's share is rough. */
+export function cpuRatio({ archiveCpuMs, duckCpuMs }: TimedQuestion): number {
+  return Math.max(1, archiveCpuMs) / Math.max(1, duckCpuMs);
+}
+
+function geometricMean(values: readonly number[]): number {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
 /** Nearest rank. */

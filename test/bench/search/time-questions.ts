@@ -1,16 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SearchDeps } from "../../../src/operations/search/search-deps.ts";
+import { listTree, readCpuMs } from "../process-tree.ts";
 import { askArchive } from "./ask-archive.ts";
 import type { DataSet } from "./data-set.ts";
 import { ASKED_ZONE } from "./day-events.ts";
 import { askDuck, type DuckForm, listForms } from "./duck-answers.ts";
 import type { Question } from "./questions.ts";
 
-/** What a question took, in ms, repeat by repeat. */
+/** The time that a question took, in ms, repeat by repeat, and the CPU time of all processes, in ms per repeat. */
 export interface TimedQuestion {
   readonly question: Question;
   readonly archiveMs: readonly number[];
   readonly duckMs: readonly number[];
+  readonly archiveCpuMs: number;
+  readonly duckCpuMs: number;
   readonly total: number;
 }
 
@@ -20,6 +23,8 @@ interface Contestants {
   readonly total: number;
   readonly archiveMs: number[];
   readonly duckMs: number[];
+  archiveCpuMs: number;
+  duckCpuMs: number;
 }
 
 /**
@@ -38,15 +43,29 @@ export async function timeQuestions(
   const contestants: Contestants[] = [];
   for (const question of questions) {
     onProgress(done++ / turns, `checking: ${question.name}`);
-    contestants.push({ question, archiveMs: [], duckMs: [], ...(await meet(set, question)) });
+    contestants.push({
+      question,
+      archiveMs: [],
+      duckMs: [],
+      archiveCpuMs: 0,
+      duckCpuMs: 0,
+      ...(await meet(set, question)),
+    });
   }
   for (let repeat = 0; repeat < repeats; repeat++) {
-    for (const { question, form, archiveMs, duckMs } of contestants) {
+    for (const contestant of contestants) {
+      const { question, form, archiveMs, duckMs } = contestant;
       onProgress(done++ / turns, `repeat ${repeat + 1} of ${repeats}: ${question.name}`);
-      const askOurs = async () =>
-        archiveMs.push(await clock(() => askArchive(deps, ASKED_ZONE, question.search)));
-      const askTheirs = async () =>
-        duckMs.push(await clock(() => askDuck(set.duck, ASKED_ZONE, question.search, form)));
+      const askOurs = async () => {
+        const { ms, cpuMs } = await clock(() => askArchive(deps, ASKED_ZONE, question.search));
+        archiveMs.push(ms);
+        contestant.archiveCpuMs += cpuMs / repeats;
+      };
+      const askTheirs = async () => {
+        const { ms, cpuMs } = await clock(() => askDuck(set.duck, ASKED_ZONE, question.search, form));
+        duckMs.push(ms);
+        contestant.duckCpuMs += cpuMs / repeats;
+      };
       for (const ask of repeat % 2 === 0 ? [askOurs, askTheirs] : [askTheirs, askOurs]) await ask();
     }
   }
@@ -66,7 +85,7 @@ async function meet(set: DataSet, { name, search }: Question) {
     }
     const times = [];
     for (let turn = 0; turn < 2; turn++)
-      times.push(await clock(() => askDuck(set.duck, ASKED_ZONE, search, form)));
+      times.push((await clock(() => askDuck(set.duck, ASKED_ZONE, search, form))).ms);
     const ms = Math.min(...times);
     if (best === undefined || ms < best.ms) best = { ms, form };
   }
@@ -79,8 +98,11 @@ function toDeps({ postgres, archive }: DataSet): SearchDeps {
   return { archive: postgres.database, files: archive.files };
 }
 
-async function clock(work: () => Promise<unknown>): Promise<number> {
+/** The CPU time is that of this process and of all that it started: DuckDB's and Postgres's. */
+async function clock(work: () => Promise<unknown>): Promise<{ ms: number; cpuMs: number }> {
+  const cpuBefore = readCpuMs(listTree());
   const start = performance.now();
   await work();
-  return performance.now() - start;
+  const ms = performance.now() - start;
+  return { ms, cpuMs: readCpuMs(listTree()) - cpuBefore };
 }

@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { configFile } from "../../../src/config/file/config-file-schema.ts";
-import type { ChannelCapabilities } from "../../../src/delivery/channel-definition.ts";
+import type { ChannelCapabilities } from "../../../src/delivery/channel-capabilities.ts";
 import { CHANNELS, findChannel } from "../../../src/delivery/channels/registry.ts";
 import { slack } from "../../../src/delivery/channels/slack/slack.ts";
 import { stringsOf } from "../support/characters.ts";

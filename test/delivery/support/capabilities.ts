@@ -1,4 +1,4 @@
-import type { ChannelCapabilities } from "../../../src/delivery/channel-definition.ts";
+import type { ChannelCapabilities } from "../../../src/delivery/channel-capabilities.ts";
 import { type ChannelKind, findChannel } from "../../../src/delivery/channels/registry.ts";
 import type { Notifier } from "../../../src/delivery/notifier.ts";
 

@@ -1,8 +1,11 @@
+import { and, eq } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
 import { advice } from "../../../db/schema/advice.ts";
 import { alerts } from "../../../db/schema/alerts.ts";
 import { channelStates } from "../../../db/schema/channel-states.ts";
 import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
+import { differingCells } from "../../../db/schema/differing-cells.ts";
+import { pseudonymKeys } from "../../../db/schema/pseudonym-keys.ts";
 import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
 import { ruleMetrics } from "../../../db/schema/rule-metrics.ts";
 import { silences } from "../../../db/schema/silences.ts";
@@ -269,6 +272,70 @@ test("the overview has the zones' events and hours, the rule that changed most, 
   expect(own.attention.map(({ kind }) => kind)).not.toContain("not-running");
   expect((await get("?zone=102")).zones.map(({ id }) => id)).toEqual([102]);
   await ask(url, "/api/v1/overview?from=yesterday", await world.key("reader"), { status: 400 });
+});
+
+test("the overview says that a process lacks the pseudonym key, to keys of every zone only", async () => {
+  const { url } = await start();
+  const { db } = world.database();
+  const because = "the key of this process is another one";
+  await db.insert(pseudonymKeys).values({ keyId: "one", missingAt: new Date(), missingBecause: because });
+  const get = async (zoneIds?: number[]) =>
+    JSON.stringify(await ask(url, "/api/v1/overview", await world.key("reader", zoneIds && { zoneIds })));
+  expect(await get()).toContain(because);
+  expect(await get([ZONE])).not.toContain(because);
+  await db.delete(pseudonymKeys);
+});
+
+test("a mark is stored once with its audit entry, is shown, and only operators of the zone may give one", async () => {
+  const { url } = await start();
+  const mark = (key: string, id: number, body: object, status = 200) =>
+    ask(url, `/api/v1/alerts/${id}/mark`, key, post(body, status));
+  const operator = await world.key("operator", { zoneIds: [ZONE] });
+  expect(await mark(operator, ids.alert, { mark: "noise", note: "load test" })).toMatchObject({
+    before: null,
+  });
+  expect(await mark(operator, ids.alert, { mark: "attack" })).toMatchObject({
+    mark: "attack",
+    before: "noise",
+  });
+  await mark(operator, ids.alert, { mark: "attack" });
+  const context = await ask<{ mark: string }>(url, `/api/v1/alerts/${ids.alert}/context`, operator);
+  expect(context.mark).toBe("attack");
+  const { rows } = await world
+    .database()
+    .pool.query("select details from audit_entries where action = 'alert.marked' order by id");
+  expect(rows.map(({ details }) => (details as { mark: string }).mark)).toEqual(["noise", "attack"]);
+  await mark(operator, ids.foreign, { mark: "attack" }, 404);
+  await mark(operator, ids.alert, { mark: "storm" }, 400);
+  await mark(await world.key("reader"), ids.alert, { mark: "noise" }, 403);
+  await mark(await world.key("operator"), ids.foreign, { mark: "noise" }, 409);
+  await world.database().pool.query("update spikes set mark = null, marked_at = null");
+});
+
+test("the counts of an hour show the rules that differ first, with the platform's count", async () => {
+  const { url } = await start();
+  const { db } = world.database();
+  const startsAt = new Date(NOW - 90 * MINUTE);
+  const hour = { zoneId: ZONE, startsAt };
+  await db
+    .update(coverageWindows)
+    .set({ reconciledAt: new Date(NOW) })
+    .where(and(eq(coverageWindows.zoneId, ZONE), eq(coverageWindows.startsAt, startsAt)));
+  const seen = { firstSeenAt: startsAt, lastSeenAt: startsAt, nextRepairAt: startsAt };
+  await db
+    .insert(differingCells)
+    .values({ ...hour, ...seen, ruleId: "lost", upstreamCount: 7, storedCount: 0, repairs: 2 });
+  const found = await ask<{ items: object[]; comparedAt: string }>(
+    url,
+    `/api/v1/coverage/rules?zone=${ZONE}&hour=${NOW - 60 * MINUTE}`,
+    await world.key("reader", { zoneIds: [ZONE] }),
+  );
+  expect(found.items).toEqual([
+    { ruleId: "lost", title: null, stored: 0, platform: 7, repairs: 2 },
+    { ruleId: RULE, title: "SQL injection", stored: 5, platform: 5, repairs: 0 },
+  ]);
+  const other = await world.key("reader", { zoneIds: [102] });
+  await ask(url, `/api/v1/coverage/rules?zone=${ZONE}&hour=${NOW}`, other, { status: 403 });
 });
 
 test("coverage by day counts the hours of each state", async () => {

@@ -88,6 +88,7 @@ test("every reference resolves, every name is used once, and every schema is one
 /** Of the routes that answer nothing without one. */
 const QUERIES: Readonly<Record<string, string>> = {
   "/api/v1/trends": "?zone=101",
+  "/api/v1/coverage/rules": `?zone=101&hour=${encodeURIComponent(new Date().toISOString())}`,
   "/api/v1/rules/series": "?zone=101&rule=942100",
   "/api/v1/rules/replay": "?zone=101&rule=942100",
   "/api/v1/rules/facts": "?zone=101&rule=942100",
@@ -102,19 +103,29 @@ test("what is answered is what the document says", async () => {
   const document = await ask<OpenApi>(url, "/openapi.json");
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, "openapi");
-  const silence = await ask(url, "/api/v1/silences", await world.key("operator"), {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 }),
-    status: 201,
-  });
+  const operator = await world.key("operator");
+  const make = (path: string, body: unknown, status: number) =>
+    ask(url, path, operator, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      status,
+    });
+  await world
+    .database()
+    .pool.query("insert into coverage_windows (zone_id, starts_at) values (101, date_trunc('hour', now()))");
+  const wanted = { matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 };
+  const silence = await make("/api/v1/silences", wanted, 201);
+  const [from, to] = [2, 1].map((hours) => new Date(Date.now() - hours * 3_600_000).toISOString());
+  const run = await make("/api/v1/coverage/runs", { kind: "backfill", zone: 101, from, to }, 202);
   const [{ id }] = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/spikes", key)).items;
   const checked: string[] = [];
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const ids = path.includes("spikes") ? id : path.includes("silences") ? silence["id"] : alertId;
-    const address = path.replace("{id}", String(ids));
+    const ids = { spikes: id, silences: silence["id"], runs: run["id"] };
+    const known = Object.entries(ids).find(([part]) => path.includes(part));
+    const address = path.replace("{id}", String(known?.[1] ?? alertId));
     const answer = await ask(url, `${address}${QUERIES[path] ?? ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);

@@ -32,6 +32,7 @@ test("a dry run says which alerts a silence would hold back, and writes nothing"
     reason: "load test",
     createdBy: "operator",
     alertIds: [alert?.id],
+    equalIds: [],
   });
   expect(await world.database().db.$count(silences)).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { gte } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
+import { deleteExpired } from "../../../db/privacy/retention.ts";
 import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
 import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
 import { HOUR_MS } from "../../../src/lib/units.ts";
@@ -240,4 +241,65 @@ test("zones and status say what goes on, to a key of one zone of that zone", asy
     channels: [],
   });
   expect(await ask(url, "/api/v1/status", own)).toMatchObject({ zones: [{ id: 102 }], channels: null });
+});
+
+test("minutes of old archive days are deleted, hours and other minutes are not, and the API shows the archive days", async () => {
+  const { url } = await start();
+  const key = await world.key("reader");
+  const { db, pool } = world.database();
+  const [old, unarchived, recent] = [100, 99, 60].map((days) => START - days * 86_400_000) as [
+    number,
+    number,
+    number,
+  ];
+  for (const at of [old, unarchived, recent])
+    for (const width of [60, 3_600])
+      await db
+        .insert(ruleBuckets)
+        .values({ zoneId: 101, ruleId: "kept", width, startsAt: new Date(at), total: 4, blocked: 4 });
+  for (const at of [old, recent])
+    await pool.query(
+      `insert into archive_files (bytes, zone_id, day, rows, format, hours, sum, kind, sha256, path)
+       values (1, 101, $1, 0, 1, array_fill(0, array[24]), 0, 'events', repeat('a', 64), 'x')`,
+      [new Date(at).toISOString().slice(0, 10)],
+    );
+
+  const never = { rawFrom: 0, eventsFrom: 0, rollUpsFrom: 0, addressesFrom: 0 };
+  await deleteExpired(db, never, NOW);
+
+  const { rows } = await pool.query<{ at: Date; width: number }>(
+    "select starts_at as at, width from rule_buckets where rule_id = 'kept' order by 1, 2",
+  );
+  expect(rows.map(({ at, width }) => [at.getTime(), width])).toEqual([
+    [old, 3_600],
+    [unarchived, 60],
+    [unarchived, 3_600],
+    [recent, 60],
+    [recent, 3_600],
+  ]);
+  const days = await ask<{ items: { day: string; isInPostgres: boolean; files: object[] }[] }>(
+    url,
+    "/api/v1/archive/days?zone=101",
+    key,
+  );
+  expect(days.items.map(({ day, isInPostgres }) => [day, isInPostgres])).toEqual([
+    [new Date(old).toISOString().slice(0, 10), false],
+    [new Date(recent).toISOString().slice(0, 10), false],
+  ]);
+  expect(days.items[0]?.files).toEqual([
+    expect.objectContaining({ kind: "events", path: "x", sha256: "a".repeat(64), bytes: 1, damage: null }),
+  ]);
+  const { archive } = await ask<{ archive: object[] }>(url, "/api/v1/status", key);
+  expect(archive).toEqual([expect.objectContaining({ zoneId: 101, days: 2, damagedFiles: 0 })]);
+  const span = (from: number) => `zone=101&rule=kept&from=${from}&to=${from + HOUR_MS}`;
+  for (const path of ["trends", "rules/series"]) {
+    const refused = await ask(url, `/api/v1/${path}?${span(old)}&width=minute`, key, { status: 422 });
+    expect(JSON.stringify(refused)).toContain("minutes of older archive days are deleted; use width=hour");
+    const { points } = await ask<{ points: { total: number; count?: number }[] }>(
+      url,
+      `/api/v1/${path}?${span(old)}&width=hour`,
+      key,
+    );
+    expect(points.map(({ total, count = total }) => count)).toEqual([4]);
+  }
 });

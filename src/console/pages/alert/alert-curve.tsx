@@ -1,5 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from "../../../lib/units.ts";
-import { type AlertDetail, useRuleSeries } from "../../api/alert.ts";
+import type { AlertDetail } from "../../api/alert.ts";
+import { useRuleSeries } from "../../api/rule.ts";
+import { toDetectorChart } from "../../components/detector-lines.ts";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
@@ -23,20 +25,8 @@ export function AlertCurve({ alert }: { readonly alert: AlertDetail }) {
       <QueryView query={series} rows={5} asking="the counts of the rule">
         {({ points }) => (
           <TimeSeries
-            timesMs={points.map(({ startsAtMs }) => startsAtMs)}
+            {...toDetectorChart(points)}
             widthMs={MINUTE_MS}
-            series={[
-              {
-                id: "count",
-                label: "events",
-                colour: "var(--lw-accent)",
-                values: points.map(({ count }) => count),
-              },
-            ]}
-            band={{
-              expected: points.map(({ usual }) => usual),
-              threshold: points.map(({ threshold }) => threshold),
-            }}
             markers={[
               { atMs: firedMs, kind: "opened", label: `alert ${id}` },
               ...(resolvedAt === null

@@ -1,4 +1,4 @@
-import { Button, Popover, Stack, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "../../../lib/format.ts";
@@ -7,13 +7,16 @@ import { type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
 import { Payload } from "../../components/payload.tsx";
+import { PopoverForm } from "../../components/popover-form.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
 import { toUrlTime } from "../../state/span.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
+import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
 /** The headline, the state with its time, and the buttons. */
@@ -33,6 +36,7 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
   } = alert;
   const zoneName = useZoneTitle();
   const link = usePageLink();
+  const ruleLink = useRuleLink();
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
   const endMs = resolvedAt === null ? Date.now() : Date.parse(resolvedAt);
@@ -102,9 +106,15 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
           </Button>
         ) : null}
         {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
+        {mayAct && alert.spikeId !== null ? <Mark alert={alert} /> : null}
         {ruleId === null ? null : (
           <Button size="xs" variant="subtle" component={Link} href={link("/explorer", around)}>
             See its events
+          </Button>
+        )}
+        {zoneId === null || ruleId === null ? null : (
+          <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
+            See its rule
           </Button>
         )}
         {alert.links.map(({ title, url }) => (
@@ -161,34 +171,24 @@ function Act({ id, act, word, letter }: ActProps) {
     return () => removeEventListener("keydown", press);
   }, [letter]);
   return (
-    <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
-      <Popover.Target>
-        <Button size="xs" variant={act === "ack" ? "filled" : "default"} onClick={() => setOpen(!isOpen)}>
-          {word}
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) });
-          }}
-        >
-          <Stack gap="xs" w={280} maw="calc(100vw - 48px)">
-            <TextInput
-              size="xs"
-              label="Note for the others (may stay empty)"
-              maxLength={500}
-              value={note}
-              onChange={(event) => setNote(event.currentTarget.value)}
-            />
-            {send.error === null ? null : <ProblemBox thrown={send.error} />}
-            <Button type="submit" size="xs" loading={send.isPending}>
-              {word}
-            </Button>
-          </Stack>
-        </form>
-      </Popover.Dropdown>
-    </Popover>
+    <PopoverForm
+      word={word}
+      button={{ size: "xs", variant: act === "ack" ? "filled" : "default" }}
+      isOpen={isOpen}
+      onToggle={setOpen}
+      onSubmit={() => send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) })}
+    >
+      <TextInput
+        size="xs"
+        label="Note for the others (may stay empty)"
+        maxLength={500}
+        value={note}
+        onChange={(event) => setNote(event.currentTarget.value)}
+      />
+      {send.error === null ? null : <ProblemBox thrown={send.error} />}
+      <Button type="submit" size="xs" loading={send.isPending}>
+        {word}
+      </Button>
+    </PopoverForm>
   );
 }

@@ -8,20 +8,20 @@ import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty, ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
-import classes from "./alert.module.css";
 
 export function Risen({ risen }: Pick<AlertContext, "risen">) {
-  const link = usePageLink();
+  const link = useRuleLink();
   const zoneName = useZoneTitle();
   return (
     <Panel title="Rose at the same time" flush>
       {risen.length === 0 ? <Empty>No other rule or zone rose.</Empty> : null}
-      <ul className={classes["rows"]}>
+      <ul className="lw-rows">
         {risen.map(({ zoneId, ruleId, ruleTitle, during, before }) => (
           <li key={`${zoneId} ${ruleId}`}>
-            <Link href={link("/explorer", { zone: String(zoneId), is: `ruleId:${ruleId}` })}>
+            <Link href={link(zoneId, ruleId)}>
               {zoneName(zoneId)} · {ruleId === "" ? "(none)" : <Payload prose text={ruleId} />}{" "}
               {ruleTitle ?? ""}
             </Link>
@@ -40,13 +40,13 @@ export function Episodes({ episodes }: Pick<AlertContext, "episodes">) {
   return (
     <Panel title="Earlier alerts of this rule" flush>
       {episodes.length === 0 ? <Empty>This is the first alert of this rule.</Empty> : null}
-      <ul className={classes["rows"]}>
+      <ul className="lw-rows">
         {episodes.map(({ alertId, firedAt, resolvedAt, severity, mark, peak }) => (
           <li key={alertId}>
             <Link href={link(`/alerts/${alertId}`)}>
               <Moment at={firedAt} /> {severity ?? ""}
             </Link>
-            <span className={classes["note"]}>
+            <span className="lw-note">
               {resolvedAt === null
                 ? "still open"
                 : `lasted ${formatDuration(Date.parse(resolvedAt) - Date.parse(firedAt))}`}
@@ -71,12 +71,12 @@ export function Silences({ silences }: Pick<AlertContext, "silences">) {
     <Panel title="Silences that match" about="now and before" flush>
       {end.error === null ? null : <ProblemBox thrown={end.error} />}
       {sorted.length === 0 ? <Empty>No silence has ever matched this alert.</Empty> : null}
-      <ul className={classes["rows"]}>
+      <ul className="lw-rows">
         {sorted.map(({ id, state, expiresAt, createdBy, reason }) => (
           <li key={id}>
             <div>
               <b>{state}</b>, {state === "expired" ? "ended" : "ends"} <Ago at={expiresAt} />
-              <div className={classes["note"]}>
+              <div className="lw-note">
                 <Payload prose text={reason} /> (by <Payload prose text={createdBy} />)
               </div>
             </div>

@@ -4,7 +4,6 @@ import { type AlertDetail, useAddSilence, useSilencePreview } from "../../api/al
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
 import { quoteForShell } from "../../state/copy-text.ts";
-import classes from "./alert.module.css";
 
 const DURATIONS = { "30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "1 d": 1_440, "7 d": 10_080 } as const;
 
@@ -79,7 +78,7 @@ export function SilenceDialog({
                   {lastWeek.items.slice(0, 8).map(({ id, headline, state }) => (
                     <li key={id}>
                       <Payload prose text={headline ?? `alert ${id}`} />{" "}
-                      <span className={classes["note"]}>({state})</span>
+                      <span className="lw-note">({state})</span>
                     </li>
                   ))}
                 </ul>

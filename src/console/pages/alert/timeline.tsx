@@ -19,7 +19,7 @@ export function Timeline({ alert: { transitions, deliveries } }: { readonly aler
     <Panel title="Timeline" about={`${transitions.length} transitions`} flush>
       {transitions.map(({ transition, at, reason, severity, by, note, silencedBy }) => (
         <div key={transition} className={classes["transition"]}>
-          <span className={classes["note"]}>
+          <span className="lw-note">
             <Moment at={at} seconds />
           </span>
           <div>
@@ -36,13 +36,11 @@ export function Timeline({ alert: { transitions, deliveries } }: { readonly aler
                 : <Payload prose text={note} />
               </>
             )}
-            {silencedBy === null ? null : (
-              <div className={classes["note"]}>muted by silence {silencedBy}</div>
-            )}
+            {silencedBy === null ? null : <div className="lw-note">muted by silence {silencedBy}</div>}
             {deliveries
               .filter((delivery) => delivery.transition === transition)
               .map(({ channel, state, attempts, deliveredAt, nextAttemptAt, lastError }) => (
-                <div key={channel} className={state === "dead" ? "lw-warn" : classes["note"]}>
+                <div key={channel} className={state === "dead" ? "lw-warn" : "lw-note"}>
                   <Payload prose text={channel} />: {state}
                   {deliveredAt === null ? null : (
                     <>

@@ -1,5 +1,7 @@
 import { Button, Drawer } from "@mantine/core";
+import { Link } from "wouter";
 import { MINUTE_MS } from "../../../lib/units.ts";
+import { decodeUrl, readRecord } from "../../api/record.ts";
 import { type EventRow, type EventScope } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -7,12 +9,12 @@ import { CopyButton } from "../../components/copy-button.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { DIMENSION_NAMES, DIMENSIONS, formatMoment, formatUtc } from "../../look/words.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
 import { shareLink } from "../../state/share-link.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { toCurl } from "./copy-menu.tsx";
 import classes from "./explorer.module.css";
-import { decodeUrl, readRecord } from "./read-record.ts";
 
 const AROUND_MS = 5 * MINUTE_MS;
 
@@ -50,6 +52,7 @@ function Content({
   const { publicUrl, maskedAddresses } = useSession();
   const { narrow } = useSpan();
   const zoneName = useZoneTitle();
+  const ruleLink = useRuleLink();
   const { timestamp, fields, log, logId, zoneId } = event;
   const record = readRecord(log);
   const decoded = decodeUrl(fields.url);
@@ -82,6 +85,9 @@ function Content({
           }}
         >
           Around this event (± 5 min)
+        </Button>
+        <Button variant="default" component={Link} href={ruleLink(zoneId, fields.ruleId)}>
+          Its rule
         </Button>
       </div>
       <section>

@@ -1,8 +1,9 @@
-import { Button, Popover, SegmentedControl, Select, Stack, TextInput } from "@mantine/core";
+import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { EventScope } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import { Payload } from "../../components/payload.tsx";
+import { PopoverForm } from "../../components/popover-form.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { DIMENSION_NAMES, DIMENSIONS, type Dimension, NO_VALUE } from "../../look/words.ts";
 import {
@@ -124,60 +125,49 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
   const [value, setValue] = useState("");
   const kinds = (Object.keys(KIND_WORDS) as FilterKind[]).filter((one) => one !== "net" || field === "ip");
   return (
-    <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
-      <Popover.Target>
-        <Button
-          variant="default"
-          leftSection={<Icon name="plus" size={12} />}
-          onClick={() => setOpen(!isOpen)}
-        >
-          Filter
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            onAdd({ field, kind: kinds.includes(kind) ? kind : "is", value: value.trim() });
-            setValue("");
-            setOpen(false);
-          }}
-        >
-          <Stack gap="xs" w={320} maw="calc(100vw - 48px)">
-            <Select
-              size="xs"
-              label="Dimension"
-              allowDeselect={false}
-              comboboxProps={{ withinPortal: false }}
-              data={DIMENSION_NAMES.map((name) => ({ value: name, label: DIMENSIONS[name] }))}
-              value={field}
-              onChange={(name) => setField(name ?? "ruleId")}
-            />
-            <SegmentedControl
-              size="xs"
-              fullWidth
-              aria-label="Kind of filter"
-              data={kinds.map((one) => ({ value: one, label: KIND_WORDS[one] }))}
-              value={kinds.includes(kind) ? kind : "is"}
-              onChange={(one) => setKind(one)}
-            />
-            <TextInput
-              size="xs"
-              label="Value"
-              description={
-                kind === "like"
-                  ? "* stands for any text."
-                  : kind === "net"
-                    ? "For example 203.0.113.0/24."
-                    : "Empty means: no value."
-              }
-              value={value}
-              onChange={(event) => setValue(event.currentTarget.value)}
-            />
-            <Button type="submit">Add filter</Button>
-          </Stack>
-        </form>
-      </Popover.Dropdown>
-    </Popover>
+    <PopoverForm
+      word="Filter"
+      button={{ leftSection: <Icon name="plus" size={12} /> }}
+      width={320}
+      isOpen={isOpen}
+      onToggle={setOpen}
+      onSubmit={() => {
+        onAdd({ field, kind: kinds.includes(kind) ? kind : "is", value: value.trim() });
+        setValue("");
+        setOpen(false);
+      }}
+    >
+      <Select
+        size="xs"
+        label="Dimension"
+        allowDeselect={false}
+        comboboxProps={{ withinPortal: false }}
+        data={DIMENSION_NAMES.map((name) => ({ value: name, label: DIMENSIONS[name] }))}
+        value={field}
+        onChange={(name) => setField(name ?? "ruleId")}
+      />
+      <SegmentedControl
+        size="xs"
+        fullWidth
+        aria-label="Kind of filter"
+        data={kinds.map((one) => ({ value: one, label: KIND_WORDS[one] }))}
+        value={kinds.includes(kind) ? kind : "is"}
+        onChange={(one) => setKind(one)}
+      />
+      <TextInput
+        size="xs"
+        label="Value"
+        description={
+          kind === "like"
+            ? "* stands for any text."
+            : kind === "net"
+              ? "For example 203.0.113.0/24."
+              : "Empty means: no value."
+        }
+        value={value}
+        onChange={(event) => setValue(event.currentTarget.value)}
+      />
+      <Button type="submit">Add filter</Button>
+    </PopoverForm>
   );
 }

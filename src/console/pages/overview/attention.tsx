@@ -8,7 +8,7 @@ import { Payload } from "../../components/payload.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
-import { usePageLink } from "../../state/url-state.ts";
+import { type Params, usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
@@ -73,7 +73,7 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
       <Severity severity={severity} />
       <div className={classes["what"]}>
         <Payload prose text={headline ?? `alert ${id}`} />
-        <span className={classes["where"]}>
+        <span className="lw-note lw-block">
           {title(zoneId)}
           {rule} {ruleTitle ?? ""}
         </span>
@@ -95,15 +95,42 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
 
 type Concern = Overview["attention"][number];
 
+/** Where the reader sees more; a kind without a page says everything in its text. */
+const PLACES: Partial<Record<Concern["kind"], { readonly path: string; readonly params?: Params }>> = {
+  "not-running": { path: "/operations", params: { tab: "jobs" } },
+  suspect: { path: "/coverage", params: { span: "72h" } },
+  channel: { path: "/operations" },
+  "given-up": { path: "/operations" },
+  "self-alert": { path: "/alerts", params: { kind: "self" } },
+  "near-loss": { path: "/coverage", params: { span: "72h" } },
+  gap: { path: "/coverage", params: { span: "72h" } },
+};
+
 function ConcernRow({ kind, zoneId, text }: Concern) {
   const zoneName = useZoneTitle();
+  const link = usePageLink();
+  const place = PLACES[kind];
+  const ofZone: Params = zoneId === null ? {} : { zone: String(zoneId) };
   return (
     <li className={classes["item"]} data-kind={kind}>
       <Severity severity="warning" />
       <div className={classes["what"]}>
         <Payload prose text={text} />
-        {zoneId === null ? null : <span className={classes["where"]}>{zoneName(zoneId)}</span>}
+        {zoneId === null ? null : <span className="lw-note lw-block">{zoneName(zoneId)}</span>}
       </div>
+      <span />
+      {place === undefined ? null : (
+        <div className={classes["open"]}>
+          <Button
+            component={Link}
+            href={link(place.path, { ...place.params, ...ofZone })}
+            variant="default"
+            aria-label={`Look into: ${text}`}
+          >
+            Look
+          </Button>
+        </div>
+      )}
     </li>
   );
 }

@@ -8,10 +8,9 @@ import { Payload } from "../../components/payload.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
 import { formatCount, formatLength } from "../../look/words.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
 import { useSpan } from "../../state/span.ts";
-import { usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
-import classes from "./overview.module.css";
 
 const SHOWN = 7;
 /** Below it a change is chance. */
@@ -48,13 +47,13 @@ export function ChangedRules() {
             .slice(0, SHOWN);
           if (shown.length === 0) return <Empty>No rule had an event in this span.</Empty>;
           return (
-            <table className={classes["rules"]}>
+            <table className="lw-table">
               <thead>
                 <tr>
                   <th>rule</th>
-                  <th className={classes["number"]}>usual → now</th>
-                  <th className={classes["number"]}>change</th>
-                  <th className={classes["trend"]}>trend</th>
+                  <th className="lw-number">usual → now</th>
+                  <th className="lw-number">change</th>
+                  <th className="lw-wide">trend</th>
                 </tr>
               </thead>
               <tbody>
@@ -73,7 +72,7 @@ export function ChangedRules() {
 function RuleRow({ rule, hasZone }: { readonly rule: Rule; readonly hasZone: boolean }) {
   const { zoneId, ruleId, title, total, perMinute, usualPerMinute, sparkline, openSpikeId, advice } = rule;
   const zoneName = useZoneTitle();
-  const link = usePageLink();
+  const link = useRuleLink();
   const times = timesOf(rule);
   return (
     <tr>
@@ -83,26 +82,24 @@ function RuleRow({ rule, hasZone }: { readonly rule: Rule; readonly hasZone: boo
             <Payload prose text={ruleId} />
           </b>
         </FilterValue>{" "}
-        <Link href={link("/explorer", { is: `ruleId:${ruleId}`, zone: String(zoneId) })}>
-          {title ?? "its events"}
-        </Link>
+        <Link href={link(zoneId, ruleId)}>{title ?? "its page"}</Link>
         {hasZone ? <span className="lw-dim"> · {zoneName(zoneId)}</span> : null}
         {openSpikeId === null ? null : <span className="lw-fire"> ● spike</span>}
         {advice === null ? null : (
-          <div className={classes["where"]} title={advice.text}>
+          <div className="lw-note" title={advice.text}>
             Advice <Ago at={advice.askedAt} />: <Payload prose text={shorten(advice.text)} />
           </div>
         )}
       </td>
-      <td className={classes["number"]}>
+      <td className="lw-number">
         <span className="lw-dim">
           {usualPerMinute === null ? "unknown" : formatDecimal(usualPerMinute)} →
         </span>{" "}
         <b>{formatDecimal(perMinute)}</b>
-        <div className={classes["where"]}>{formatCount(total)} events</div>
+        <div className="lw-note">{formatCount(total)} events</div>
       </td>
-      <td className={classes["number"]}>{times === null ? "" : `${formatNumber(times)}x`}</td>
-      <td className={classes["trend"]}>
+      <td className="lw-number">{times === null ? "" : `${formatNumber(times)}x`}</td>
+      <td className="lw-wide">
         <Sparkline values={sparkline} label={`Events of rule ${ruleId} over the span`} />
       </td>
     </tr>

@@ -1,3 +1,4 @@
+import { Link } from "wouter";
 import { type CoverageDay, useCoverageDays } from "../../api/coverage.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Moment } from "../../components/ago.tsx";
@@ -5,6 +6,7 @@ import { CoverageStrip, countStates } from "../../components/coverage-strip.tsx"
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
+import { usePageLink } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
@@ -39,6 +41,7 @@ interface ZoneProps {
 }
 
 function ZoneStrip({ zone, days }: ZoneProps) {
+  const link = usePageLink();
   const name = zoneTitle(zone);
   const cells = zone.hours.map(({ startsAtMs, state, stored }) => ({
     startsAtMs,
@@ -47,9 +50,13 @@ function ZoneStrip({ zone, days }: ZoneProps) {
   }));
   return (
     <div className={classes["zone"]}>
-      <span className={classes["zoneName"]} title={name}>
+      <Link
+        className={classes["zoneName"] ?? ""}
+        href={link("/coverage", { zone: String(zone.id), span: "72h", from: null, to: null })}
+        title={`Evidence of every hour of ${name}`}
+      >
         {name}
-      </span>
+      </Link>
       <CoverageStrip cells={cells} label={name} />
       <div className={classes["zoneNote"]}>
         <CoverageStrip cells={days.map(toDayCell)} label={`${name}, by day`} height={8} />

@@ -1,14 +1,22 @@
+import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { z } from "zod";
+import type { ScratchFile } from "../../../../db/archive/archive-reader.ts";
 import { toCsvLine } from "../../../archive/csv/csv-line.ts";
-import { escapeControlsInJson } from "../../../archive/csv/escape-controls.ts";
-import { prefersNdjson } from "../../../archive/csv/prefers-ndjson.ts";
+import {
+  EXPORT_HEADER,
+  EXPORT_NAMES,
+  mapExportLines,
+  toNdjsonLine,
+} from "../../../archive/csv/export-lines.ts";
+import { preferredForm } from "../../../archive/csv/preferred-form.ts";
 import { maskAddress } from "../../../archive/mask/mask.ts";
-import { DIMENSIONS } from "../../../archive/query/search.ts";
 import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
 import { exportEvents } from "../../../operations/search/export-events.ts";
+import { exportParquet } from "../../../operations/search/export-parquet.ts";
+import { Refusal } from "../../errors/refusal.ts";
 import { maySeeZone } from "../../keys/caller.ts";
 import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
@@ -20,26 +28,32 @@ import { unknownZoneBlock } from "./read-zone.ts";
 
 /** A reader that takes longer is cut off; one that takes nothing is long before. */
 const LONGEST_EXPORT_MS = 3_600_000;
-const COLUMNS = ["timestamp", "logId", ...DIMENSIONS];
-const IP_COLUMN = COLUMNS.indexOf("ip");
+const PARQUET = "application/vnd.apache.parquet";
+const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
 
 const schema = {
   tags: PLATFORM_TAGS,
-  summary: "Export events as CSV, or as NDJSON if the Accept header asks for NDJSON",
-  description: `${SEARCH_LIMITS} In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. NDJSON contains the texts unchanged.`,
+  summary: "Export events as CSV, or as NDJSON or Parquet if the Accept header asks for it",
+  description: `${SEARCH_LIMITS} In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. NDJSON and Parquet contain the texts unchanged. A Parquet file has the columns of the archive's event files, is not sorted, and must be complete within the time limit of a search. A key that sees masked addresses gets no Parquet.`,
   params: z.object(ZONE_PARAM),
   body: EventLogsExportRequest.meta({
     examples: [{ ...SEARCH_SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] }],
   }),
   response: {
-    200: { content: { "text/csv": { schema: z.string() }, "application/x-ndjson": { schema: z.string() } } },
+    200: {
+      content: {
+        "text/csv": { schema: z.string() },
+        "application/x-ndjson": { schema: z.string() },
+        [PARQUET]: { schema: z.string() },
+      },
+    },
     ...searchRefusals(GenericRequestResponse),
   },
 };
 
 /**
  * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
- * NDJSON where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a file
+ * NDJSON or Parquet where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a file
  * does not look like a whole one.
  */
 export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
@@ -50,57 +64,54 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
     const { zoneId, plan, isMasked } = wanted;
+    const form = preferredForm(request.headers.accept);
+    if (form === "parquet" && isMasked) {
+      const rule =
+        "must not be application/vnd.apache.parquet, because this key sees masked addresses; use text/csv";
+      const value = request.headers.accept ?? "";
+      throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
+    }
     await deps.auditExport(request, wanted);
-    const isNdjson = prefersNdjson(request.headers.accept);
+    const isNdjson = form === "ndjson";
     const gone = clientGone(reply);
     const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
     // DuckDB writes the lines of which nothing is hidden, several times as fast.
+    const toText = isNdjson ? toNdjsonLine : toCsvLine;
     const all: AsyncGenerator<string | Buffer, void, undefined> =
-      isNdjson || isMasked ? mapLines(read("json"), isMasked, isNdjson ? toLine : toCsvLine) : read("csv");
+      isNdjson || isMasked
+        ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
+        : read("csv");
     const isAllowed = async () => {
       const now = await request.readCallerAgain();
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
       return isSame && (isMasked || !now.masked);
     };
     endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
-    const header = isNdjson ? "" : `${COLUMNS.join(",")}\r\n`;
+    const name = `event-logs-${zoneId}`;
+    if (form === "parquet") {
+      const file = await exportParquet(deps, zoneId, plan, gone);
+      return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET);
+    }
+    const header = isNdjson ? "" : EXPORT_HEADER;
     // What fails before anything was sent is answered as any failure.
     const first = await all.next();
     const body = Readable.from(join(header, first, all), { objectMode: false });
-    return sendFile(reply, body, `event-logs-${zoneId}`, isNdjson);
+    const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];
+    return sendFile(reply, body, `${name}.${ending}`, `${type}; charset=utf-8`);
   });
 }
 
-function sendFile(reply: FastifyReply, body: Readable, name: string, isNdjson: boolean): FastifyReply {
-  const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];
+function sendFile(reply: FastifyReply, body: Readable, name: string, type: string): FastifyReply {
   return reply
     .code(200)
-    .type(`${type}; charset=utf-8`)
-    .header("content-disposition", `attachment; filename="${name}.${ending}"`)
+    .type(type)
+    .header("content-disposition", `attachment; filename="${name}"`)
     .send(body);
 }
 
-const LINE_FEED = 0x0a;
-
-/** Each line is a JSON array of texts: the columns of the export. */
-async function* mapLines(
-  chunks: AsyncIterable<Buffer>,
-  isMasked: boolean,
-  toText: (row: readonly string[]) => string,
-): AsyncGenerator<string, void, undefined> {
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of chunks) {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const end = bytes.lastIndexOf(LINE_FEED) + 1;
-    rest = bytes.subarray(end);
-    const lines = bytes.toString("utf8", 0, end).split("\n").slice(0, -1);
-    let text = "";
-    for (const line of lines) {
-      const row = JSON.parse(line) as string[];
-      text += toText(isMasked ? mask(row) : row);
-    }
-    yield text;
-  }
+/** Reads a file, and removes the file once it was read or its reader has gone. */
+function removeAfter({ path, remove }: ScratchFile): Readable {
+  return createReadStream(path).once("close", () => void remove().catch(() => undefined));
 }
 
 async function* join<Part extends string | Buffer>(
@@ -111,12 +122,6 @@ async function* join<Part extends string | Buffer>(
   if (header !== "") yield header;
   if (first.done !== true && first.value.length > 0) yield first.value;
   yield* rest;
-}
-
-function toLine(row: readonly string[]): string {
-  const event = Object.fromEntries(COLUMNS.map((name, index) => [name, row[index] ?? ""]));
-  const json = JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) });
-  return `${escapeControlsInJson(json)}\n`;
 }
 
 function mask(row: readonly string[]): string[] {

@@ -38,6 +38,50 @@ export function addAlertActs(app: FastifyInstance, deps: ApiDeps): void {
     act: resolve,
     summary: "Resolve an alert and notify the channels that it notified",
   });
+  addMark(app, deps);
+}
+
+const MarkBody = z
+  .strictObject({
+    mark: z.enum(["attack", "noise"]),
+    note: lineOf(500).optional().describe("A reason for the audit trail."),
+  })
+  .meta({ examples: [{ mark: "noise", note: "load test" }] });
+
+/** `POST /api/v1/alerts/{id}/mark`: what `longwatch alerts mark` does. */
+function addMark(app: FastifyInstance, { archive, clock, acts }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().post(
+    "/api/v1/alerts/:id/mark",
+    {
+      config: { access: { scope: "act" }, refuses: [409] },
+      schema: {
+        tags: ["Alerts"],
+        summary: "Mark an alert as attack or noise",
+        description:
+          "The hours of an attack leave the history that the rule's threshold is computed from; the hours of noise stay. A later mark replaces an earlier one.",
+        params: z.object({ id: RowId }),
+        body: MarkBody,
+        response: {
+          200: z.object({
+            id: z.number().int(),
+            mark: z.enum(["attack", "noise"]),
+            before: z.enum(["attack", "noise"]).nullable(),
+          }),
+        },
+      },
+    },
+    async ({ params: { id }, body: { mark, note = null }, caller }) => {
+      await findAlert(archive, caller, id);
+      const result = await acts.mark({ alertId: id, mark, note, atMs: clock(), ...actOf(caller) });
+      if (result.kind === "unknown") throw notFound(`alert ${id}`);
+      if (result.kind === "not-a-spike")
+        throw new Refusal(409, {
+          slug: "alert-without-spike",
+          detail: `Alert ${id} has no spike that is kept. Only alerts about a rule can be marked.`,
+        });
+      return { id, mark, before: result.kind === "unchanged" ? mark : result.before };
+    },
+  );
 }
 
 function addAct(

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listEpisodes, listRisenRules } from "../../../../db/alerting/alert-context.ts";
+import { readMark } from "../../../../db/alerting/marks.ts";
 import { pageSilences } from "../../../../db/alerting/silences.ts";
 import { collectEvidence } from "../../../../db/detection/spike-evidence.ts";
 import type { SpikeEvidence } from "../../../../db/schema/spikes.ts";
@@ -74,6 +75,7 @@ export const AlertContext = z
         }),
       )
       .describe("Other alerts about the same rule, newest first."),
+    mark: z.enum(["attack", "noise"]).nullable().describe("How a person marked the alert."),
     silences: z
       .array(Silence)
       .describe("Silences that match the alert, those that are over as well, newest first."),
@@ -124,6 +126,7 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
       });
       const alert = summariseAlert(row);
       return {
+        mark: await readMark(archive, row),
         during: await read(fromMs, toMs),
         before: await read(fromMs - HOUR_MS, fromMs),
         risen: risen.map((one) => ({ ...one, ruleTitle: ruleTitle(one.ruleId) })),

@@ -2,10 +2,13 @@ import type { FeedRow } from "../../../../db/alerting/feed-transitions.ts";
 import type { Queryable } from "../../../../db/client.ts";
 import type { Replayed } from "../../../../db/delivery/deliveries.ts";
 import type { AuditEntry } from "../../../../db/keys/audit-entries.ts";
+import type { RequestedRun } from "../../../../db/service/requested-runs.ts";
 import type { Matchers } from "../../../alerting/silence.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
 import type { Zones } from "../../../model/zones.ts";
+import type { MarkResult } from "../../../operations/mark-alert.ts";
+import type { RunRequest } from "../../../operations/request-run.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 import type { ServiceView } from "./service-view.ts";
@@ -25,6 +28,7 @@ export interface ApiSilence {
   readonly reason: string;
   readonly createdBy: string;
   readonly alertIds: readonly number[];
+  readonly equalIds: readonly number[];
 }
 
 type AlertActResult =
@@ -57,6 +61,18 @@ export interface ApiActs {
     ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;
   readonly replayChannel: (replay: Act & { readonly channel: string }) => Promise<Replayed>;
+  readonly mark: (
+    act: Act & {
+      readonly alertId: number;
+      readonly mark: "attack" | "noise";
+      readonly note: string | null;
+      readonly atMs: number;
+    },
+  ) => Promise<MarkResult>;
+  /** Null if too many runs of the zone are unfinished. */
+  readonly requestRun: (
+    wanted: RunRequest,
+  ) => Promise<{ readonly run: RequestedRun; readonly isNew: boolean } | null>;
   /** For acts that change no row. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;

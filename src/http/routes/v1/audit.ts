@@ -6,7 +6,7 @@ import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, pageOf, pageQuery, Time, toIso, toPage } from "./parts.ts";
 import { checkOrder } from "./span.ts";
 
-const AuditItem = z
+export const AuditItem = z
   .object({
     id: z.number().int(),
     at: IsoTime,

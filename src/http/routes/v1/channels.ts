@@ -7,7 +7,7 @@ import { testChannel } from "../../../operations/test-channel.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { actOf, notFound, requireEveryZone } from "./parts.ts";
 
-const ChannelItem = z
+export const ChannelItem = z
   .object({
     name: z.string(),
     kind: z.string().nullable().describe("Null if the configuration no longer has the channel."),

@@ -30,7 +30,7 @@ const Query = z.strictObject({
   ...pageQuery({ fallback: 200, most: 2_000 }),
 });
 
-const Hour = z
+export const CoverageHour = z
   .object({
     zoneId: z.number().int(),
     startsAt: IsoTime,
@@ -73,7 +73,7 @@ export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: A
         tags: ["Coverage"],
         summary: "List hours by zone and time, and whether each hour is complete",
         querystring: Query,
-        response: { 200: pageOf(Hour) },
+        response: { 200: pageOf(CoverageHour) },
       },
     },
     async ({ query: { zone, limit, after, ...asked }, caller }) => {
@@ -131,7 +131,7 @@ async function readHours(
   return hours;
 }
 
-export function toHour(hour: ZoneHour): z.infer<typeof Hour> {
+export function toHour(hour: ZoneHour): z.infer<typeof CoverageHour> {
   // Named one by one, because the command line prints this without the schema, and the other times are epoch ms.
   return {
     zoneId: hour.zoneId,

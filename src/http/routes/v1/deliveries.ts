@@ -42,7 +42,7 @@ const Query = z.strictObject({
   ...pageQuery({ fallback: 50, most: 200 }),
 });
 
-const DeliveryItem = z
+export const DeliveryItem = z
   .object({
     id: z.number().int(),
     alertId: z.number().int(),

@@ -5,7 +5,7 @@ import { listTickTimes } from "../../../../db/service/leases.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, requireEveryZone, toIso, toIsoOrNull } from "./parts.ts";
 
-const JobItem = z
+export const JobItem = z
   .object({
     job: z.string(),
     runs: z

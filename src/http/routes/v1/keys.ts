@@ -26,7 +26,7 @@ const ListQuery = z.strictObject({
   all: z.enum(["true", "false"]).default("false").describe("true: also list revoked and expired keys."),
 });
 
-const CreateBody = z.strictObject({
+export const CreateBody = z.strictObject({
   name: z
     .string()
     .trim()

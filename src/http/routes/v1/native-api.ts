@@ -5,10 +5,13 @@ import { addAlertStream } from "./alert-stream.ts";
 import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
+import { addArchiveDays } from "./archive-days.ts";
 import { addAudit } from "./audit.ts";
 import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
+import { addCoverageRules } from "./coverage-rules.ts";
+import { addCoverageRuns } from "./coverage-runs.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
@@ -40,7 +43,10 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addZones,
   addStatus,
   addOverview,
+  addArchiveDays,
   addCoverageDays,
+  addCoverageRules,
+  addCoverageRuns,
   addAlertContext,
   addSilencePreview,
   addRuleSeries,

@@ -1,13 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { countSelfAlerts, listAlerts } from "../../../../db/alerting/alert-reports.ts";
-import { countGivenUp } from "../../../../db/delivery/deliveries.ts";
+import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
 import { readActivity, readRuleSparklines, sparklineKey } from "../../../../db/detection/activity.ts";
 import { listAdvice } from "../../../../db/detection/rule-history.ts";
 import { type RuleRow, readRules } from "../../../../db/detection/rules.ts";
-import { readHeldCounts } from "../../../../db/ingest/held-pages.ts";
-import { readReplicas } from "../../../../db/service/replicas.ts";
 import { type RequestBudget, readBudget } from "../../../../db/service/request-budgets.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
@@ -16,13 +13,13 @@ import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../../model/horizon.ts";
 import type { Zones } from "../../../model/zones.ts";
 import { ATTENTION_KINDS, listAttention } from "../../../operations/list-attention.ts";
+import { lookAround } from "../../../operations/look-around.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import { assessService } from "../../../operations/service-life.ts";
 import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
 import { checkSpan, HOUR_STATES } from "./span.ts";
-import { readChannels } from "./status.ts";
 import { toAlertItem } from "./to-alert-item.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
@@ -154,6 +151,16 @@ interface OverviewAsked {
   readonly channels: ReadonlySet<string> | null;
 }
 
+/** A caller of some zones sees nothing of the service as a whole. */
+const NOTHING_ELSE = {
+  channels: null,
+  service: assessService([]),
+  keyProblem: null,
+  held: [],
+  givenUp: 0,
+  selfAlerts: 0,
+};
+
 /** Returns the answer of GET /api/v1/overview. */
 export async function readOverview(
   archive: ApiDeps["archive"],
@@ -162,32 +169,26 @@ export async function readOverview(
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-  const points = Map.groupBy(await readActivity(archive, { zoneIds, stepMs, ...span }), (one) => one.zoneId);
-  const horizon = startOfHour(horizonAt(now));
-  const recent = { from: horizon, to: now + HOUR_MS };
-  const coverage = (
-    await Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent })))
-  ).flat();
-  const hours = new Map(coverage.map((one) => [one.zoneId, one.hours]));
-  const budget = isWhole ? await readBudget(archive, requestBudget) : null;
-  const attention = listAttention(
-    {
-      zones: coverage,
-      channels: isWhole ? await readChannels(archive) : null,
-      service: assessService(isWhole ? await readReplicas(archive) : []),
-      keyProblem: null,
-      held: isWhole ? await readHeldCounts(archive) : [],
-      givenUp: isWhole ? await countGivenUp(archive, horizon) : 0,
-      selfAlerts: isWhole ? await countSelfAlerts(archive) : 0,
-    },
-    channels,
-  );
+  const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS };
+  const [activity, coverage, budget, around, described, alerts, rules] = await Promise.all([
+    readActivity(archive, { zoneIds, stepMs, ...span }),
+    Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
+    isWhole ? readBudget(archive, requestBudget) : null,
+    isWhole ? lookAround(archive, now) : NOTHING_ELSE,
+    describeZones(archive, seen, { now, names }),
+    readAlerts(archive, zoneIds, span),
+    readTopRules(archive, zoneIds, span, isMasked),
+  ]);
+  const points = Map.groupBy(activity, (one) => one.zoneId);
+  const zones = coverage.flat();
+  const hours = new Map(zones.map((one) => [one.zoneId, one.hours]));
+  const attention = listAttention({ ...around, zones }, channels);
   return {
     now: toIso(now),
     from: toIso(span.fromMs),
     to: toIso(span.toMs),
     stepSeconds: stepMs / 1_000,
-    zones: (await describeZones(archive, seen, { now, names })).map((one) => ({
+    zones: described.map((one) => ({
       ...one,
       points: (points.get(one.id) ?? []).map(({ zoneId: _zoneId, startsAt, ...counts }) => ({
         startsAtMs: startsAt,
@@ -199,8 +200,8 @@ export async function readOverview(
         stored: storedCount,
       })),
     })),
-    alerts: (await readAlerts(archive, zoneIds, span)).map((row) => toAlertItem(row, isMasked)),
-    rules: await readTopRules(archive, zoneIds, span, isMasked),
+    alerts: alerts.map((row) => toAlertItem(row, isMasked)),
+    rules,
     attention: attention
       .filter(({ kind }) => isWhole || kind !== "not-running")
       .map(({ kind, zoneId, text }) => ({
@@ -232,12 +233,10 @@ async function readAlerts(
   zoneIds: readonly number[] | null,
   { fromMs, toMs }: CountedSpan,
 ) {
-  const unresolved = await listAlerts(archive, {
-    states: ["firing", "acknowledged"],
-    zoneIds,
-    limit: MAX_ALERTS,
-  });
-  const fired = await listAlerts(archive, { zoneIds, sinceMs: fromMs, untilMs: toMs, limit: MAX_ALERTS });
+  const [unresolved, fired] = await Promise.all([
+    listAlerts(archive, { states: ["firing", "acknowledged"], zoneIds, limit: MAX_ALERTS }),
+    listAlerts(archive, { zoneIds, sinceMs: fromMs, untilMs: toMs, limit: MAX_ALERTS }),
+  ]);
   const rows = new Map([...fired, ...unresolved].map((row) => [row.id, row]));
   return [...rows.values()].sort((a, b) => b.id - a.id).slice(0, MAX_ALERTS);
 }

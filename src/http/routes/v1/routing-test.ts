@@ -15,7 +15,7 @@ const Transition = z.object({
   held: z.array(z.string()),
 });
 
-const ExplainedRouting = z
+export const ExplainedRouting = z
   .object({
     at: IsoTime,
     routes: z.array(

@@ -1,21 +1,23 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { readMinutesFrom } from "../../../../db/detection/kept-minutes.ts";
 import { compareRuleDays, listAdvice, listSpikeSpans } from "../../../../db/detection/rule-history.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { bucketEnd, bucketStart } from "../../../detection/bucket.ts";
 import { sensitivityOf } from "../../../detection/detection-settings.ts";
+import { REPLAYED_DAYS } from "../../../detection/minutes-kept.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { readRuleSeries } from "../../../operations/read-rule-series.ts";
 import { replayStore } from "../../../operations/replay-store.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, RuleId, Time, toIso, toIsoOrNull, ZoneId } from "./parts.ts";
-import { checkSpan } from "./span.ts";
+import { checkMinutes, checkSpan } from "./span.ts";
 
 const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 28 } as const;
-const MAX_DAYS = 60;
+const MAX_DAYS = REPLAYED_DAYS;
 const MAX_POINTS = 5_000;
 const METRIC_DAYS = 28;
 const MAX_ADVICE = 50;
@@ -100,7 +102,7 @@ const Replayed = z.object({
   ),
 });
 
-const RuleReplay = z
+export const RuleReplay = z
   .object({
     from: IsoTime,
     to: IsoTime,
@@ -110,7 +112,7 @@ const RuleReplay = z
   })
   .meta({ id: "RuleReplay" });
 
-const RuleFacts = z
+export const RuleFacts = z
   .object({
     advice: z
       .array(
@@ -147,7 +149,7 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
       schema: {
         tags: ["Trends"],
         summary: "Show a rule's counts with the detector's expectation and threshold",
-        description: `At most ${MAX_POINTS} buckets and ${MAX_DAYS} days. The detector runs over the stored minutes with the settings in force.`,
+        description: `At most ${MAX_POINTS} buckets and ${MAX_DAYS} days. The detector runs over the stored minutes with the settings in force. Of a span whose minutes are no longer kept only the counts are known.`,
         querystring: SeriesQuery,
         response: { 200: RuleSeries },
       },
@@ -159,6 +161,8 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
       const fromMs = bucketStart(asked.from ?? to - DEFAULT_POINTS[width] * seconds * 1_000, seconds);
       checkSpan(fromMs, to, { max: MAX_POINTS, widthMs: seconds * 1_000, what: `${width}s` });
       checkSpan(fromMs, to, { max: MAX_DAYS + 1, widthMs: DAY_MS, what: "days" });
+      const minutesFrom = await readMinutesFrom(archive, zone, now);
+      if (width === "minute") checkMinutes(fromMs, minutesFrom);
       const span = { fromMs, toMs: bucketEnd(to - 1, seconds) };
       const settings = sensitivityOf(service.alerting().detection, zone, rule);
       const series = { zoneId: zone, ruleId: rule };
@@ -168,6 +172,7 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
         ...settings,
         width: seconds,
         nowMs: now,
+        hasMinutes: minutesFrom === null || fromMs >= minutesFrom,
       });
       const spikes = await listSpikeSpans(archive, series, span);
       return {

@@ -24,7 +24,7 @@ const Query = z.strictObject({
   ...pageQuery({ fallback: 50, most: 500 }),
 });
 
-const Rule = z
+export const Rule = z
   .object({
     zoneId: z.number().int(),
     ruleId: z.string().describe("An empty text stands for events without a rule."),

@@ -10,7 +10,7 @@ import { known, notFound } from "./parts.ts";
 
 const MOST = 500;
 
-const SessionItem = z
+export const SessionItem = z
   .object({
     id: z.string(),
     keyId: z.string(),

@@ -5,7 +5,7 @@ import { listErasures } from "../../../../db/privacy/erasures.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, toIso, toIsoOrNull } from "./parts.ts";
 
-const PrivacyAnswer = z
+export const PrivacyAnswer = z
   .object({
     retention: z.object({
       rawDays: z.number(),
@@ -30,7 +30,7 @@ const PrivacyAnswer = z
   })
   .meta({ id: "Privacy" });
 
-const SettingsAnswer = z
+export const SettingsAnswer = z
   .object({
     variables: z.array(
       z.object({

@@ -89,4 +89,5 @@ export const PlannedSilence = z.object({
   reason: z.string(),
   createdBy: z.string(),
   alertIds: z.array(z.number().int()).describe("The unresolved alerts that the silence matches now."),
+  equalIds: z.array(z.number().int()).describe("Silences with the same matchers that are not over."),
 });

@@ -214,7 +214,7 @@ export function toPlanned(
   silence: ApiSilence,
   zoneIds: Caller["zoneIds"],
 ): z.infer<typeof PlannedSilence> {
-  const { startsAt, expiresAt, matchers, alertIds, ...rest } = silence;
+  const { startsAt, expiresAt, matchers, alertIds, equalIds, ...rest } = silence;
   return {
     id,
     ...rest,
@@ -222,5 +222,6 @@ export function toPlanned(
     expiresAt: toIso(expiresAt),
     matchers: hideForeign(matchers, zoneIds),
     alertIds: [...alertIds],
+    equalIds: [...equalIds],
   };
 }

@@ -27,3 +27,14 @@ export function checkSpan(
   const value = new Date(fromMs).toISOString();
   throw new Refusal(422, { slug: "span-too-long", mistakes: [{ field: "from", value, rule }] });
 }
+
+/**
+ * `keptFrom` is the first moment from which on minutes are kept; null if all are.
+ * @throws {Refusal} 422 if the span begins before that
+ */
+export function checkMinutes(fromMs: number, keptFrom: number | null): void {
+  if (keptFrom === null || fromMs >= keptFrom) return;
+  const rule = `must be at or after ${new Date(keptFrom).toISOString()} with width=minute, because minutes of older archive days are deleted; use width=hour`;
+  const value = new Date(fromMs).toISOString();
+  throw new Refusal(422, { slug: "minutes-not-kept", mistakes: [{ field: "from", value, rule }] });
+}

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { readChannelStatuses } from "../../../../db/delivery/channel-states.ts";
+import { readZoneArchives } from "../../../../db/archive/archive-report.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
 import { readReplicas } from "../../../../db/service/replicas.ts";
-import { describeCircuit } from "../../../delivery/circuit.ts";
 import type { Zones } from "../../../model/zones.ts";
+import { readChannels } from "../../../operations/read-channels.ts";
 import { assessService, type ServiceLife } from "../../../operations/service-life.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, toIso, toIsoOrNull } from "./parts.ts";
@@ -69,6 +69,21 @@ const Answer = z.object({
     .array(Channel)
     .nullable()
     .describe("Null if the key is for some zones only, because channels serve all zones."),
+  archive: z
+    .array(
+      z.object({
+        zoneId: z.number().int(),
+        days: z.number().int(),
+        firstDay: z.string(),
+        lastDay: z.string(),
+        events: z.number(),
+        eventBytes: z.number(),
+        recordBytes: z.number(),
+        checkedAt: IsoTime.describe("The last check of the file that was checked longest ago."),
+        damagedFiles: z.number().int(),
+      }),
+    )
+    .describe("The zones that have days in the archive. GET /api/v1/archive/days lists the files."),
   service: Service.nullable().describe(
     "Which processes of the service are alive. Null if the key is for some zones only.",
   ),
@@ -114,6 +129,10 @@ export async function readStatus(
     hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
     zones,
     channels: zoneIds === null ? await readChannels(archive) : null,
+    archive: (await readZoneArchives(archive, zoneIds)).map((zone) => ({
+      ...zone,
+      checkedAt: toIso(zone.checkedAt),
+    })),
     service: zoneIds === null ? toServiceItem(assessService(await readReplicas(archive))) : null,
   };
 }
@@ -136,16 +155,4 @@ export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z
       lastAliveAt: toIso(replica.lastAliveAt),
     })),
   };
-}
-
-/** Every channel that was ever sent a message, by name. */
-export async function readChannels(archive: ApiDeps["archive"]): Promise<z.infer<typeof Channel>[]> {
-  const statuses = await readChannelStatuses(archive);
-  return statuses.map(({ channel, nowMs, waiting, dead, lastError, ...circuit }) => ({
-    name: channel,
-    circuit: describeCircuit({ ...circuit, lastError }, nowMs),
-    waiting,
-    dead,
-    lastError,
-  }));
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { readMinutesFrom } from "../../../../db/detection/kept-minutes.ts";
 import { readTrend } from "../../../../db/detection/trends.ts";
 import { coverageOf } from "../../../coverage/mark-coverage.ts";
 import { bucketStart, bucketStarts } from "../../../detection/bucket.ts";
@@ -8,7 +9,7 @@ import { startOfHour } from "../../../model/horizon.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, RuleId, Time, toIso, ZoneId } from "./parts.ts";
-import { checkOrder, checkSpan, HOUR_STATES } from "./span.ts";
+import { checkMinutes, checkOrder, checkSpan, HOUR_STATES } from "./span.ts";
 
 const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
@@ -75,6 +76,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       checkOrder({ name: "from", ms: asked.from }, { name: "to", ms: toMs });
       const fromMs = bucketStart(asked.from ?? toMs - DEFAULT_POINTS[width] * widthMs, seconds);
       checkSpan(fromMs, toMs, { max: MAX_POINTS, widthMs, what: `${width}s` });
+      if (width === "minute") checkMinutes(fromMs, await readMinutesFrom(archive, zone, now));
       const query = { zoneId: zone, ruleId: rule ?? null, width: seconds, fromMs, toMs };
       const buckets = new Map((await readTrend(archive, query)).map((bucket) => [bucket.startsAt, bucket]));
       const span = { zoneId: zone, from: startOfHour(fromMs), to: toMs + widthMs };

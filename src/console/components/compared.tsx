@@ -1,9 +1,9 @@
-import { formatShare } from "../../../lib/format.ts";
-import type { AlertContext, AlertDetail } from "../../api/alert.ts";
-import { FilterValue } from "../../components/filter-value.tsx";
-import { Panel } from "../../components/panel.tsx";
-import { type Dimension, formatCount } from "../../look/words.ts";
-import classes from "./alert.module.css";
+import { formatShare } from "../../lib/format.ts";
+import type { AlertContext } from "../api/alert.ts";
+import { type Dimension, formatCount } from "../look/words.ts";
+import classes from "./compared.module.css";
+import { FilterValue } from "./filter-value.tsx";
+import { Panel } from "./panel.tsx";
 
 type Lists = NonNullable<AlertContext["during"]>["top"];
 const SHOWN: readonly (readonly [keyof Lists, Dimension, string])[] = [
@@ -16,21 +16,23 @@ const SHOWN: readonly (readonly [keyof Lists, Dimension, string])[] = [
   ["actions", "action", "actions"],
 ];
 
-/** Who, where and what during the alert, and how much more of it than in the hour before. */
-export function Compared({
-  alert,
-  context,
-}: {
-  readonly alert: AlertDetail;
-  readonly context: AlertContext | undefined;
-}) {
-  const during: Partial<Lists> | null = context?.during?.top ?? alert.evidence;
+interface Props {
+  readonly context: Pick<AlertContext, "during" | "before"> | undefined;
+  /** Shown until the context is there. */
+  readonly evidence?: Partial<Lists> | null;
+  /** The words for what is compared: `the alert`. */
+  readonly what: string;
+}
+
+/** Who, where and what during an alert or a spike, and how much more of it than in the hour before. */
+export function Compared({ context, evidence = null, what }: Props) {
+  const during: Partial<Lists> | null = context?.during?.top ?? evidence;
   if (during === null) return null;
   const before = context?.before?.top;
   const about =
     context?.during == null
-      ? "during the alert"
-      : `${formatCount(context.during.total)} events during the alert, against ${formatCount(context.before?.total ?? 0)} in the hour before`;
+      ? `during ${what}`
+      : `${formatCount(context.during.total)} events during ${what}, against ${formatCount(context.before?.total ?? 0)} in the hour before`;
   return (
     <Panel title="Who, where, what" about={about} flush>
       <div className={classes["lists"]}>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { prefersNdjson } from "../../src/archive/csv/prefers-ndjson.ts";
+import { preferredForm } from "../../src/archive/csv/preferred-form.ts";
 
 test.each([
   "application/x-ndjson",
@@ -10,7 +10,7 @@ test.each([
   "text/csv, application/x-ndjson",
   "*/*;q=0.1, application/x-ndjson;q=0.2",
 ])("a client that accepts %s gets lines", (accept) => {
-  expect(prefersNdjson(accept)).toBe(true);
+  expect(preferredForm(accept)).toBe("ndjson");
 });
 
 test.each([
@@ -27,5 +27,13 @@ test.each([
   "text/application/x-ndjson",
   "application/x-ndjson;q=nonsense",
 ])("a client that accepts %s gets CSV", (accept) => {
-  expect(prefersNdjson(accept)).toBe(false);
+  expect(preferredForm(accept)).toBe("csv");
+});
+
+test.each([
+  "application/vnd.apache.parquet",
+  "text/csv, application/vnd.apache.parquet",
+  "application/x-ndjson;q=0.5, application/vnd.apache.parquet;q=0.6",
+])("a client that accepts %s gets Parquet", (accept) => {
+  expect(preferredForm(accept)).toBe("parquet");
 });

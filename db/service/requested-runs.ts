@@ -1,0 +1,150 @@
+import { and, desc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { requestedRuns } from "../schema/requested-runs.ts";
+
+export const RUN_KINDS = ["backfill", "verify"] as const;
+type RunKind = (typeof RUN_KINDS)[number];
+
+/** What is asked for; times in epoch ms. */
+export interface WantedRun {
+  readonly kind: RunKind;
+  readonly zoneId: number;
+  readonly from: number;
+  readonly to: number;
+  readonly withIds: boolean;
+}
+
+export interface RequestedRun extends WantedRun {
+  readonly id: number;
+  readonly requestedBy: string;
+  readonly requestedAt: number;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly starts: number;
+  readonly percent: number;
+  readonly step: string | null;
+  /** Why the last start failed. With an end: why the run failed. */
+  readonly problem: string | null;
+  readonly result: unknown;
+}
+
+const KEPT_MS = 90 * 86_400_000;
+/** A person looks at the last runs, and a mistake in a script must not fill the queue. */
+export const MOST_UNFINISHED = 20;
+
+/**
+ * Adds a run, or returns the unfinished run with the same kind, zone and span. Returns null if too many runs of the zone
+ * are unfinished. Forgets ended runs after 90 days. Call in a transaction.
+ */
+export async function requestRun(
+  tx: Queryable,
+  wanted: WantedRun & { readonly requestedBy: string },
+  nowMs: number,
+): Promise<{ readonly run: RequestedRun; readonly isNew: boolean } | null> {
+  const { kind, zoneId, from, to, withIds, requestedBy } = wanted;
+  const span = { fromAt: new Date(from), toAt: new Date(to) };
+  await tx.delete(requestedRuns).where(lt(requestedRuns.endedAt, new Date(nowMs - KEPT_MS)));
+  const isSame = and(
+    eq(requestedRuns.kind, kind),
+    eq(requestedRuns.zoneId, zoneId),
+    eq(requestedRuns.fromAt, span.fromAt),
+    eq(requestedRuns.toAt, span.toAt),
+    eq(requestedRuns.withIds, withIds),
+    isNull(requestedRuns.endedAt),
+  );
+  // The second turn finds the run that a request at the same time has added.
+  for (let turn = 0; turn < 2; turn += 1) {
+    const [known] = await tx.select().from(requestedRuns).where(isSame);
+    if (known !== undefined) return { run: toRun(known), isNew: false };
+    if ((await countUnfinished(tx, zoneId)) >= MOST_UNFINISHED) return null;
+    const [added] = await tx
+      .insert(requestedRuns)
+      .values({ kind, zoneId, withIds, requestedBy, ...span, requestedAt: new Date(nowMs) })
+      .onConflictDoNothing()
+      .returning();
+    if (added !== undefined) return { run: toRun(added), isNew: true };
+  }
+  throw new Error("a requested run was neither added nor found");
+}
+
+async function countUnfinished(tx: Queryable, zoneId: number): Promise<number> {
+  const [row] = await tx
+    .select({ count: sql<number>`count(*)::integer` })
+    .from(requestedRuns)
+    .where(and(eq(requestedRuns.zoneId, zoneId), isNull(requestedRuns.endedAt)));
+  return row?.count ?? 0;
+}
+
+export async function readRun(db: Queryable, id: number): Promise<RequestedRun | null> {
+  const [row] = await db.select().from(requestedRuns).where(eq(requestedRuns.id, id));
+  return row === undefined ? null : toRun(row);
+}
+
+/** Returns the newest runs of these zones; null means every zone. */
+export async function listRuns(
+  db: Queryable,
+  { zoneIds, limit }: { readonly zoneIds: readonly number[] | null; readonly limit: number },
+): Promise<RequestedRun[]> {
+  const rows = await db
+    .select()
+    .from(requestedRuns)
+    .where(zoneIds === null ? undefined : inArray(requestedRuns.zoneId, [...zoneIds]))
+    .orderBy(desc(requestedRuns.id))
+    .limit(limit);
+  return rows.map(toRun);
+}
+
+/** Returns the ids of runs without an end, the oldest first. */
+export async function listUnfinishedRuns(db: Queryable, limit: number): Promise<number[]> {
+  const rows = await db
+    .select({ id: requestedRuns.id })
+    .from(requestedRuns)
+    .where(isNull(requestedRuns.endedAt))
+    .orderBy(requestedRuns.id)
+    .limit(limit);
+  return rows.map(({ id }) => id);
+}
+
+/** Counts a start. Returns the run, or null if it has ended or is not there. */
+export async function startRun(db: Queryable, id: number, nowMs: number): Promise<RequestedRun | null> {
+  const [row] = await db
+    .update(requestedRuns)
+    .set({
+      starts: sql`${requestedRuns.starts} + 1`,
+      startedAt: sql`coalesce(${requestedRuns.startedAt}, ${new Date(nowMs)})`,
+    })
+    .where(and(eq(requestedRuns.id, id), isNull(requestedRuns.endedAt)))
+    .returning();
+  return row === undefined ? null : toRun(row);
+}
+
+type Report = Partial<Pick<RequestedRun, "percent" | "step" | "problem" | "result">> & {
+  /** Epoch ms; left out while the run goes on. */
+  readonly endedAt?: number;
+};
+
+/** Stores progress, a failure or the end of a run that has no end yet. */
+export async function reportRun(db: Queryable, id: number, { endedAt, ...report }: Report): Promise<void> {
+  await db
+    .update(requestedRuns)
+    .set({ ...report, ...(endedAt === undefined ? {} : { endedAt: new Date(endedAt) }) })
+    .where(and(eq(requestedRuns.id, id), isNull(requestedRuns.endedAt)));
+}
+
+function toRun({
+  fromAt,
+  toAt,
+  requestedAt,
+  startedAt,
+  endedAt,
+  ...row
+}: typeof requestedRuns.$inferSelect): RequestedRun {
+  return {
+    ...row,
+    from: fromAt.getTime(),
+    to: toAt.getTime(),
+    requestedAt: requestedAt.getTime(),
+    startedAt: startedAt?.getTime() ?? null,
+    endedAt: endedAt?.getTime() ?? null,
+  };
+}

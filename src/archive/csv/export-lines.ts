@@ -1,0 +1,33 @@
+import { DIMENSIONS } from "../query/search.ts";
+import { escapeControlsInJson } from "./escape-controls.ts";
+
+/** The columns of an exported event, with the platform's names. */
+export const EXPORT_NAMES = ["timestamp", "logId", ...DIMENSIONS];
+/** The first line of a CSV export. */
+export const EXPORT_HEADER = `${EXPORT_NAMES.join(",")}\r\n`;
+
+const LINE_FEED = 0x0a;
+
+/** Yields each chunk of lines as text. Each line of the chunks is a JSON array of texts: the columns of an event. */
+export async function* mapExportLines(
+  chunks: AsyncIterable<Buffer>,
+  toText: (row: readonly string[]) => string,
+): AsyncGenerator<string, void, undefined> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const end = bytes.lastIndexOf(LINE_FEED) + 1;
+    rest = bytes.subarray(end);
+    const lines = bytes.toString("utf8", 0, end).split("\n").slice(0, -1);
+    let text = "";
+    for (const line of lines) text += toText(JSON.parse(line) as string[]);
+    yield text;
+  }
+}
+
+/** Returns an event as one line of NDJSON. */
+export function toNdjsonLine(row: readonly string[]): string {
+  const event = Object.fromEntries(EXPORT_NAMES.map((name, index) => [name, row[index] ?? ""]));
+  const json = JSON.stringify({ ...event, timestamp: Number(event["timestamp"]) });
+  return `${escapeControlsInJson(json)}\n`;
+}

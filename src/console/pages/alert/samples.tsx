@@ -1,0 +1,88 @@
+import { useMemo, useState } from "react";
+import { MINUTE_MS } from "../../../lib/units.ts";
+import type { AlertDetail } from "../../api/alert.ts";
+import { decodeUrl, readRecord } from "../../api/record.ts";
+import { type EventRow, useEventRows } from "../../api/search.ts";
+import { ActionWord } from "../../components/action-word.tsx";
+import { FilterValue } from "../../components/filter-value.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { Empty, QueryView } from "../../components/states.tsx";
+import { formatClock, formatUtc } from "../../look/words.ts";
+import { useZones } from "../../state/zones.ts";
+import classes from "./alert.module.css";
+
+const SHOWN = 5;
+const BEFORE_MS = 5 * MINUTE_MS;
+const AFTER_MS = 10 * MINUTE_MS;
+
+/** A few requests of the alert's first minutes, of different addresses where possible, with the matched text marked. */
+export function Samples({ alert: { zoneId, ruleId, firedAt } }: { readonly alert: AlertDetail }) {
+  const { all } = useZones();
+  const [nowMs] = useState(Date.now);
+  const firedMs = Date.parse(firedAt);
+  const scope = useMemo(
+    () => ({
+      zones: all.filter(({ id }) => id === zoneId),
+      fromMs: firedMs - BEFORE_MS,
+      toMs: Math.min(firedMs + AFTER_MS, nowMs),
+      query: "",
+      filters: [{ kind: "is" as const, field: "ruleId" as const, value: ruleId ?? "" }],
+    }),
+    [all, zoneId, ruleId, firedMs, nowMs],
+  );
+  const found = useEventRows(scope);
+  if (zoneId === null || ruleId === null) return null;
+  return (
+    <Panel title="Sample requests" about="of the first minutes" flush>
+      <QueryView query={found} rows={4} asking="requests of the alert">
+        {({ pages }) => {
+          const rows = pickDifferent(pages[0]?.rows ?? []);
+          if (rows.length === 0) return <Empty>No request of the alert's first minutes is kept.</Empty>;
+          return (
+            <ul className="lw-rows">
+              {rows.map((row) => (
+                <Sample key={row.logId} row={row} />
+              ))}
+            </ul>
+          );
+        }}
+      </QueryView>
+    </Panel>
+  );
+}
+
+/** One request of each address first. */
+function pickDifferent(rows: readonly EventRow[]): EventRow[] {
+  const firsts = new Map(rows.map((row) => [row.fields.ip, row]).reverse() as [string, EventRow][]);
+  const chosen = new Set([...firsts.values()].reverse());
+  for (const row of rows) chosen.add(row);
+  return [...chosen].slice(0, SHOWN);
+}
+
+function Sample({ row: { timestamp, fields, log } }: { readonly row: EventRow }) {
+  const { matched, matchedIn, body } = readRecord(log);
+  return (
+    <li className={classes["sample"]}>
+      <div className={classes["line"]}>
+        <time title={formatUtc(timestamp)}>{formatClock(timestamp, { millis: true })}</time>
+        <ActionWord action={fields.action} />
+        <FilterValue field="ip" value={fields.ip} />
+        <FilterValue field="country" value={fields.country} />
+      </div>
+      <Payload text={decodeUrl(fields.url)} mark={matched} />
+      {body === "" ? null : (
+        <div>
+          <span className="lw-dim">body </span>
+          <Payload text={body} mark={matched} />
+        </div>
+      )}
+      {matched === "" ? null : (
+        <div className="lw-note">
+          matched {matchedIn === "" ? "" : <Payload text={matchedIn} />}:{" "}
+          <Payload text={matched} mark={matched} />
+        </div>
+      )}
+    </li>
+  );
+}

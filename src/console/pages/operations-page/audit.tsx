@@ -1,0 +1,124 @@
+import { Button, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { type AuditEntry, useAudit } from "../../api/operations.ts";
+import { Moment } from "../../components/ago.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { Empty, Partial, QueryView } from "../../components/states.tsx";
+import { useSpan } from "../../state/span.ts";
+import { useUrlState } from "../../state/url-state.ts";
+import classes from "./operations.module.css";
+
+/** Who did what. Filtered by the beginning of the action; the span is the header's if the reader wants that. */
+export function Audit() {
+  const { params, change } = useUrlState();
+  const span = useSpan();
+  const action = params.get("action") ?? "";
+  const isAll = params.get("when") !== "span";
+  const found = useAudit({
+    ...(action === "" ? {} : { action }),
+    ...(isAll ? {} : { since: Math.floor(span.fromMs), until: Math.ceil(span.toMs) }),
+  });
+  const [typed, setTyped] = useState(action);
+  useEffect(() => setTyped(action), [action]);
+  const entries = found.data?.pages.flatMap(({ items }) => items) ?? [];
+  return (
+    <Panel
+      title="Audit trail"
+      about={isAll ? "newest first" : "in the span of the header, newest first"}
+      actions={
+        <Button variant="default" onClick={() => change({ when: isAll ? "span" : null })}>
+          {isAll ? "Only the span" : "Any time"}
+        </Button>
+      }
+      flush
+    >
+      <form
+        className={classes["question"]}
+        onSubmit={(event) => {
+          event.preventDefault();
+          change({ action: typed.trim() === "" ? null : typed.trim() });
+        }}
+      >
+        <TextInput
+          size="xs"
+          label="Action"
+          description="key.created, or its beginning with a dot: key."
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+        />
+        <Button type="submit" size="xs" variant="default">
+          Filter
+        </Button>
+      </form>
+      <QueryView query={found} rows={8} asking="the audit trail">
+        {() =>
+          entries.length === 0 ? (
+            <Empty
+              action={
+                action === "" && isAll ? null : (
+                  <Button variant="default" onClick={() => change({ action: null, when: null })}>
+                    Remove the filters
+                  </Button>
+                )
+              }
+            >
+              No entry{action === "" && isAll ? "" : " with these filters"}.
+            </Empty>
+          ) : (
+            <ul className="lw-rows">
+              {entries.map((entry) => (
+                <Entry key={entry.id} entry={entry} onPick={(picked) => change({ action: picked })} />
+              ))}
+            </ul>
+          )
+        }
+      </QueryView>
+      {found.isFetchNextPageError ? (
+        <Partial>Older entries could not be read. {found.error.message}</Partial>
+      ) : null}
+      {found.hasNextPage ? (
+        <div className={classes["more"]}>
+          <Button
+            variant="default"
+            loading={found.isFetchingNextPage}
+            onClick={() => void found.fetchNextPage()}
+          >
+            Show older entries
+          </Button>
+        </div>
+      ) : null}
+    </Panel>
+  );
+}
+
+function Entry({
+  entry: { at, actor, action, subject, details },
+  onPick,
+}: {
+  readonly entry: AuditEntry;
+  readonly onPick: (action: string) => void;
+}) {
+  const text = JSON.stringify(details) ?? "";
+  return (
+    <li className={classes["entry"]}>
+      <div>
+        <button type="button" className={classes["pick"]} onClick={() => onPick(action)}>
+          <Payload prose text={action} />
+        </button>{" "}
+        <b>
+          <Payload prose text={subject} />
+        </b>{" "}
+        by <Payload prose text={actor} />
+        {text === "{}" || text === "" ? null : (
+          <div className="lw-note">
+            <Payload text={text.slice(0, 2_000)} />
+          </div>
+        )}
+      </div>
+      <span className="lw-note">
+        <Moment at={at} seconds />
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,72 @@
+import { SegmentedControl } from "@mantine/core";
+import { useMemo } from "react";
+import type { RuleKey, RuleSeries } from "../../api/rule.ts";
+import { toDetectorChart } from "../../components/detector-lines.ts";
+import { TimeSeries } from "../../components/lazy-time-series.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { QueryView } from "../../components/states.tsx";
+import { formatCount, formatLength } from "../../look/words.ts";
+import { useSpan } from "../../state/span.ts";
+import { useUrlState } from "../../state/url-state.ts";
+import { useCurve, WIDTHS, type WidthName } from "./use-curve.ts";
+
+/** The rule's counts with what the detector expected, and its threshold. */
+export function RuleCurve(key: RuleKey) {
+  const { width, series, isCut, startMs, allowed } = useCurve(key);
+  const { toMs, narrow, widen } = useSpan();
+  const { change } = useUrlState();
+  const { data } = series;
+  const chart = useMemo(() => toDetectorChart(data?.points ?? []), [data]);
+  const markers = useMemo(() => toMarkers(data?.spikes ?? []), [data]);
+  const total = (data?.points ?? []).reduce((sum, { count }) => sum + count, 0);
+  const length = formatLength(toMs - startMs);
+  return (
+    <Panel
+      title={`Events per ${width}`}
+      about={
+        <>
+          {isCut ? `the last ${length} of the span` : length} · {formatCount(total)} events
+          {width === "day" ? " · a day has no threshold: the detector looks at an hour at most" : ""}
+        </>
+      }
+      actions={
+        <SegmentedControl
+          size="xs"
+          aria-label="Width of a bar"
+          data={(Object.keys(WIDTHS) as WidthName[]).map((name) => ({
+            value: name,
+            label: name,
+            disabled: !allowed(name),
+          }))}
+          value={width}
+          onChange={(name) => change({ width: name }, { replace: true })}
+        />
+      }
+      flush
+    >
+      <QueryView query={series} rows={6} asking={`${length} of the rule's counts`}>
+        {({ points }) => (
+          <TimeSeries
+            {...chart}
+            lines={width === "day" ? chart.lines?.slice(1) : chart.lines}
+            widthMs={WIDTHS[width]}
+            markers={markers}
+            height={200}
+            onBrush={narrow}
+            onWiden={widen}
+            label={`${formatCount(total)} events per ${width} over ${length}, with the expected count and the threshold; ${points.filter(({ isSpiking }) => isSpiking).length} bars in a spike`}
+          />
+        )}
+      </QueryView>
+    </Panel>
+  );
+}
+
+function toMarkers(spikes: RuleSeries["spikes"]) {
+  return spikes.flatMap(({ id, openedAt, closedAt }) => [
+    { atMs: Date.parse(openedAt), kind: "opened" as const, label: `spike ${id}` },
+    ...(closedAt === null
+      ? []
+      : [{ atMs: Date.parse(closedAt), kind: "resolved" as const, label: `spike ${id}` }]),
+  ]);
+}

@@ -1,0 +1,67 @@
+import type { Queryable } from "../../../db/client.ts";
+import { readSearchedHours } from "../../../db/coverage/searched-hours.ts";
+import type { Backfill, BackfillKey, BackfillRoute } from "../../../db/ingest/backfills.ts";
+import type { EdgeClient } from "../../edge/edge-client.ts";
+import { firstListedDay, horizonAt, startOfDay, startOfHour } from "../../model/horizon.ts";
+import type { Span } from "../../model/span.ts";
+import { pickRoute } from "./pick-route.ts";
+
+/** How long the platform keeps events; platform API spec 8. */
+const KEPT_MS = 72 * 3_600_000;
+
+export interface AskedBackfill extends Span {
+  readonly zoneId: number;
+  readonly route: BackfillRoute | "auto";
+}
+
+/** Returns what is wrong with the span of a backfill: the name of the end, and the rule that it breaks. */
+export function findReachFaults(
+  { from, to, route }: Pick<AskedBackfill, "from" | "to" | "route">,
+  now: number,
+): { readonly field: "from" | "to"; readonly rule: string }[] {
+  const kept = now - KEPT_MS;
+  const listed = firstListedDay(now);
+  const iso = (at: number) => new Date(at).toISOString();
+  return [
+    ...(to > now ? [{ field: "to" as const, rule: `now (${iso(now)}) or earlier` }] : []),
+    ...(from < kept
+      ? [{ field: "from" as const, rule: `${iso(kept)} or later: the platform keeps events for 72 hours` }]
+      : route === "list" && from < listed
+        ? [
+            {
+              field: "from" as const,
+              rule: `${iso(listed)} or later: the list serves today and the two UTC days before`,
+            },
+          ]
+        : []),
+  ];
+}
+
+/** Returns the backfill to run. The start of a span of exactly 72 hours expires while it runs, so it is moved. */
+export async function planBackfill(
+  db: Queryable,
+  { zoneId, route, ...span }: AskedBackfill,
+  now: number,
+): Promise<BackfillKey> {
+  const from = Math.max(span.from, horizonAt(now));
+  const to = Math.max(Math.min(span.to, now), from + 1);
+  const range = { fromMs: startOfHour(from), toMs: to };
+  const picked =
+    route === "auto" ? pickRoute(now, { from, to }, await readSearchedHours(db, zoneId, range)) : route;
+  return { zoneId, route: picked, from, to };
+}
+
+/** Returns the platform's count of what is left to read. Returns 0 if the search fails: the progress then has no total. */
+export async function countUpstream(
+  edge: Pick<EdgeClient, "searchEventLogs">,
+  { route, doneThrough, to, zoneId }: Backfill,
+  now: number,
+): Promise<number> {
+  const begin = route === "list" ? startOfDay(doneThrough) : doneThrough;
+  const request = { from: Math.max(begin, horizonAt(now)), to, pageSize: 1 };
+  if (request.from >= request.to) return 0;
+  return edge.searchEventLogs({ shieldZoneId: zoneId, request }).then(
+    ({ page }) => page.total,
+    () => 0,
+  );
+}

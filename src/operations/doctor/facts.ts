@@ -1,0 +1,94 @@
+import type { ServiceLife } from "../service-life.ts";
+
+/** A fact, or why it could not be gathered: one line for a person. */
+export type Fact<Value> = { readonly value: Value } | { readonly failed: string };
+
+export interface PlatformFacts {
+  readonly url: string;
+  /** The roles that the platform lists for the access key; null if its list does not have the key. */
+  readonly roles: Fact<readonly string[] | null>;
+  /** What one search of the last hour came to; null if it was answered. */
+  readonly zones: readonly { readonly zoneId: number; readonly failed: string | null }[];
+  /** How far the platform's clock is ahead of this machine's. Its header has whole seconds. */
+  readonly offsetMs: Fact<number>;
+}
+
+export interface PostgresFacts {
+  readonly versionNumber: number;
+  readonly version: string;
+  readonly encoding: string;
+  readonly fsync: string;
+  readonly fullPageWrites: string;
+  readonly synchronousCommit: string;
+  readonly autovacuum: string;
+  readonly statementTimeoutMs: number;
+  readonly isReadOnly: boolean;
+  readonly maxConnections: number;
+  readonly usedConnections: number;
+  /** Whether the tables are of a version of Longwatch at all. */
+  readonly hasTables: boolean;
+  /** How far Postgres's clock is ahead of this machine's. */
+  readonly offsetMs: number;
+  /** Rights that the service never needs, each with what to do. */
+  readonly excess: readonly { readonly excess: string; readonly instead: string }[];
+  /** The largest growth of the last days; null without tables. */
+  readonly dayBytes: number | null;
+}
+
+export interface RedisFacts {
+  readonly version: string;
+  readonly policy: string;
+  /** 0 for no limit. */
+  readonly maxBytes: number;
+  readonly usedBytes: number;
+  readonly hasAppendOnlyFile: boolean;
+  /** Whether the last snapshot or rewrite failed. */
+  readonly isWriteFailing: boolean;
+}
+
+export interface DiskFacts {
+  /** What the disk holds: "the database", "the archive". */
+  readonly holds: string;
+  readonly folder: string;
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  readonly holdsDatabase: boolean;
+}
+
+export interface ChannelFacts {
+  readonly name: string;
+  readonly kind: string;
+  /** Why the channel cannot be opened, or the test message cannot be rendered; null if both work. */
+  readonly failed: string | null;
+  /** State of the circuit, as the service stored it. */
+  readonly circuit: string;
+  readonly dead: number;
+  readonly lastError: string | null;
+}
+
+export interface FileFacts {
+  readonly file: string;
+  readonly holds: string;
+  /** The permission bits. */
+  readonly mode: number;
+  /** Whether only its owner should read it; else only its owner should write it. */
+  readonly isSecret: boolean;
+}
+
+/** Everything that `longwatch doctor` judges. */
+export interface DoctorFacts {
+  /** The version of this program. */
+  readonly version: string;
+  /** Null if no platform is configured. */
+  readonly platform: PlatformFacts | null;
+  readonly postgres: Fact<PostgresFacts>;
+  /** Null if the queues are in Postgres. */
+  readonly redis: Fact<RedisFacts> | null;
+  readonly disks: readonly DiskFacts[];
+  readonly channels: readonly ChannelFacts[];
+  /** The configuration file whose channels were read; null if there is none. */
+  readonly configFile: string | null;
+  readonly files: readonly FileFacts[];
+  /** Null if the database cannot be read. */
+  readonly service: ServiceLife | null;
+}

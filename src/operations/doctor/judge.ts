@@ -1,0 +1,170 @@
+import { many } from "../../lib/progress-bar.ts";
+import type { ServiceLife } from "../service-life.ts";
+import type { ChannelFacts, DoctorFacts, FileFacts, PlatformFacts } from "./facts.ts";
+import { type Finding, note, ok, problem, warning } from "./finding.ts";
+import { judgeDisks, judgeOffset, judgePostgres, judgeRedis } from "./judge-stores.ts";
+
+/** Returns what the facts mean and what to do, in the order of the parts. */
+export function judge(facts: DoctorFacts): Finding[] {
+  const { postgres } = facts;
+  const dayBytes = "value" in postgres ? postgres.value.dayBytes : null;
+  return [
+    ...judgePlatform(facts.platform),
+    ...judgePostgres(postgres),
+    ...judgeRedis(facts.redis),
+    ...judgeDisks(facts.disks, dayBytes),
+    ...judgeChannels(facts.channels, facts.configFile),
+    ...judgeFiles(facts.files),
+    ...judgeService(facts.service, facts.version),
+  ];
+}
+
+function judgePlatform(platform: PlatformFacts | null): Finding[] {
+  if (platform === null)
+    return [
+      note(
+        "platform",
+        "No platform is configured here.",
+        "Set EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES to those of the service.",
+      ),
+    ];
+  const { url, roles, zones, offsetMs } = platform;
+  return [
+    ...judgeKey(roles, url),
+    ...zones.map(({ zoneId, failed }) =>
+      failed === null
+        ? ok("zone", `The key may search the events of zone ${zoneId}.`)
+        : problem(
+            "zone",
+            `A search of zone ${zoneId} failed: ${failed}.`,
+            "Correct that; until then the zone is not copied.",
+          ),
+    ),
+    ...(zones.length > 0
+      ? []
+      : [
+          note(
+            "zone",
+            "EDGE_SHIELD_ZONES is not set here, so no zone was asked for.",
+            "Set it to that of the service.",
+          ),
+        ]),
+    "failed" in offsetMs
+      ? note("clock", `The platform's clock is not known: ${offsetMs.failed}.`)
+      : judgeOffset("the platform", offsetMs.value),
+  ];
+}
+
+function judgeKey(roles: PlatformFacts["roles"], url: string): Finding[] {
+  if ("failed" in roles)
+    return [
+      warning(
+        "platform",
+        `The platform at ${url} did not list the account's keys: ${roles.failed}.`,
+        "Correct that. If the key may not list keys and the zones below are fine, nothing is to be done.",
+      ),
+    ];
+  const { value } = roles;
+  if (value === null)
+    return [
+      warning(
+        "platform",
+        `The platform at ${url} accepts the key, but its list of keys does not have the key.`,
+        "Check whether the key belongs to another account, or has been deleted.",
+      ),
+    ];
+  const named = value.length === 0 ? "no role" : value.join(", ");
+  return [ok("platform", `The platform at ${url} accepts the key; its roles: ${named}.`)];
+}
+
+function judgeChannels(channels: readonly ChannelFacts[], configFile: string | null): Finding[] {
+  const from = configFile === null ? "no configuration file" : configFile;
+  const isTerminalOnly = channels.every(({ kind }) => kind === "terminal");
+  return [
+    ...(isTerminalOnly
+      ? [
+          warning(
+            "channels",
+            `Alerts go to the terminal only (${from}).`,
+            "Add a channel (docs/routing.md), so that people on call are notified.",
+          ),
+        ]
+      : []),
+    ...channels.map(judgeChannel),
+  ];
+}
+
+function judgeChannel({ name, kind, failed, circuit, dead, lastError }: ChannelFacts): Finding {
+  const channel = `Channel ${name} (${kind})`;
+  const why = lastError === null ? "" : `: ${lastError}`;
+  if (failed !== null)
+    return problem("channels", `${channel} cannot be opened: ${failed}.`, "Correct its settings.");
+  if (circuit !== "closed")
+    return problem(
+      "channels",
+      `${channel} does not deliver (circuit ${circuit})${why}.`,
+      `Correct that, then try it: npm run -s longwatch -- channels test ${name}`,
+    );
+  if (dead > 0)
+    return warning(
+      "channels",
+      `${channel} has ${many(dead, "dead notification")}${why}.`,
+      `Send them again: npm run -s longwatch -- deliveries replay --channel ${name}`,
+    );
+  return ok("channels", `${channel} renders the test message; nothing was sent.`);
+}
+
+function judgeFiles(files: readonly FileFacts[]): Finding[] {
+  const findings = files.flatMap(({ file, holds, mode, isSecret }) => {
+    const forbidden = isSecret ? 0o077 : 0o022;
+    if ((mode & forbidden) === 0) return [];
+    const who = `Others may ${isSecret ? "read" : "change"} ${file} (${holds}, mode ${mode.toString(8)}).`;
+    return [warning("files", who, `Run chmod ${isSecret ? "go=" : "go-w"} on it.`)];
+  });
+  if (findings.length > 0) return findings;
+  return files.length === 0
+    ? []
+    : [ok("files", `Only their owner may read secrets and change settings: ${many(files.length, "file")}.`)];
+}
+
+function judgeService(service: ServiceLife | null, version: string): Finding[] {
+  if (service === null) return [];
+  const alive = service.replicas.filter(({ state }) => state === "alive");
+  const findings: Finding[] = [];
+  if (service.missingRoles.length > 0)
+    findings.push(
+      problem(
+        "service",
+        `No live process has the ${service.missingRoles.length === 1 ? "role" : "roles"} ${service.missingRoles.join(", ")}.`,
+        "Start it: run npm start.",
+      ),
+    );
+  const versions = [...new Set(alive.map((replica) => replica.version))].sort();
+  if (versions.length > 1)
+    findings.push(
+      warning(
+        "service",
+        `Live processes have different versions: ${versions.join(", ")}.`,
+        "Finish the upgrade: restart the older ones.",
+      ),
+    );
+  else if (versions.length === 1 && versions[0] !== version)
+    findings.push(
+      note(
+        "service",
+        `The service runs version ${versions[0]}, this command is ${version}.`,
+        "Use the same version.",
+      ),
+    );
+  const silent = service.replicas.filter(({ state }) => state === "silent");
+  if (silent.length > 0)
+    findings.push(
+      note(
+        "service",
+        `${many(silent.length, "process")} ended without a stop: ${silent.map(({ host, pid }) => `${host} ${pid}`).join(", ")}.`,
+        "Look at the log of that machine. The entry disappears by itself.",
+      ),
+    );
+  if (findings.length > 0) return findings;
+  return [ok("service", `${many(alive.length, "process")} alive, version ${version}, every role present.`)];
+}

@@ -1,0 +1,113 @@
+import type { Backfill } from "../../db/ingest/backfills.ts";
+import type { RequestedRun } from "../../db/service/requested-runs.ts";
+import type { ExecuteRun } from "../../jobs/service/run-requested.ts";
+import { toError, UsageError } from "../lib/errors.ts";
+import { many } from "../lib/progress-bar.ts";
+import type { KnownSource } from "../model/known-source.ts";
+import type { BackfillDeps } from "./backfill/backfill-deps.ts";
+import { countUpstream, planBackfill } from "./backfill/plan-backfill.ts";
+import { runBackfill } from "./backfill/run-backfill.ts";
+import type { Check } from "./verify/check.ts";
+import { runChecks } from "./verify/run-checks.ts";
+import { widenSpan } from "./verify/widen-span.ts";
+
+/** Differences of one check that are kept; the command line shows all of them. */
+const KEPT_DIFFERENCES = 100;
+
+const ONLY_ARCHIVED = "These days are only in the archive. The command archive verify checks them.";
+const NOTHING_STORED = "Nothing of this span is stored.";
+
+export type BackfillResult = {
+  readonly kind: "backfill";
+  readonly route: string;
+  readonly newEvents: number;
+  /** Spans that the platform forgot before they were read; epoch ms. */
+  readonly expired: readonly { readonly from: number; readonly to: number }[];
+};
+
+export type VerifyResult = {
+  readonly kind: "verify";
+  readonly from: number;
+  readonly to: number;
+  readonly checks: readonly (Check & { readonly differenceCount: number })[];
+};
+
+export interface ExecuteRunDeps extends Omit<BackfillDeps, "onWait"> {
+  /** Returns those of the configuration file. */
+  readonly knownSources: () => readonly KnownSource[];
+}
+
+/** Executes the backfills and verifications that the API was asked for, with the code of the command line. */
+export function createExecuteRun(deps: ExecuteRunDeps): ExecuteRun {
+  return (run, how) => (run.kind === "backfill" ? backfill(deps, run, how) : verify(deps, run, how));
+}
+
+type How = Parameters<ExecuteRun>[1];
+
+async function backfill(
+  deps: ExecuteRunDeps,
+  run: RequestedRun,
+  { signal, onProgress }: How,
+): Promise<BackfillResult> {
+  const { database, clock, edge } = deps;
+  const { zoneId, from, to } = run;
+  let [entries, total] = [0, 0];
+  const show = (step: string) => onProgress({ share: total === 0 ? 0 : entries / total, step });
+  const observer: BackfillDeps["observer"] = {
+    pageStored(facts) {
+      deps.observer.pageStored(facts);
+      entries += facts.entries;
+      show(`${many(entries, "event")} read`);
+    },
+  };
+  const key = await planBackfill(database.db, { zoneId, route: "auto", from, to }, clock());
+  let endedAt: number | null = null;
+  const onOpened = async (opened: Backfill) => {
+    ({ endedAt } = opened);
+    if (endedAt === null) total = await countUpstream(edge, opened, clock());
+  };
+  const read = (restart: boolean) =>
+    runBackfill({ ...deps, observer, onWait: show }, { key, restart, onOpened }, signal);
+  const first = await read(false);
+  // The span was read before this run was requested, and a person wants it to be read again.
+  const isOld = first.wasEnded && endedAt !== null && endedAt < run.requestedAt;
+  const { newEvents, expired } = isOld ? await read(true) : first;
+  return { kind: "backfill", route: key.route, newEvents, expired };
+}
+
+async function verify(
+  { database, clock, edge, knownSources }: ExecuteRunDeps,
+  run: RequestedRun,
+  { signal, onProgress }: How,
+): Promise<VerifyResult> {
+  const { zoneId, withIds: ids, from, to } = run;
+  const now = clock();
+  const span = await widenSpan(database.db, { zoneId, now, from, to });
+  if (span.kind !== "whole")
+    throw new UsageError([span.kind === "archived" ? ONLY_ARCHIVED : NOTHING_STORED]);
+  const onStep = (label: string, share: number) => {
+    if (signal.aborted) throw toError(signal.reason);
+    onProgress({ share, step: label });
+  };
+  const checks = await runChecks({
+    db: database.db,
+    edge,
+    zoneId,
+    now,
+    ids,
+    knownSources: knownSources(),
+    onStep,
+    from: span.from,
+    to: span.to,
+  });
+  return {
+    kind: "verify",
+    from: span.from,
+    to: span.to,
+    checks: checks.map((check) => ({
+      ...check,
+      differenceCount: check.differences.length,
+      differences: check.differences.slice(0, KEPT_DIFFERENCES),
+    })),
+  };
+}

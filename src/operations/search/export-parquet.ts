@@ -1,0 +1,45 @@
+import { writeFile } from "node:fs/promises";
+import type { ScratchFile } from "../../../db/archive/archive-reader.ts";
+import { cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
+import { runCancellable } from "../../../db/postgres/cancellable.ts";
+import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
+import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
+import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import { PARQUET_COLUMNS, exportParquet as toStatements } from "../../archive/sql/export-parquet.ts";
+import type { SearchDeps } from "./search-deps.ts";
+
+/**
+ * Writes all events that a search finds into one Parquet file, all of one view of the data, and returns the file, which the
+ * caller removes. The time limit of searches applies, because the file can only be sent when it is complete.
+ */
+export async function exportParquet(
+  { archive, files: reader }: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<ScratchFile> {
+  const [open, exported] = [reader.scratchFile(), reader.scratchFile()];
+  try {
+    const days = await runCancellable(archive, signal, (database) =>
+      inSearchTransaction(database, async (tx, client) => {
+        const archived = await readArchivedDays(tx, zoneId, plan);
+        const spans = cutOut(plan, archived);
+        const wanted = { spans, columns: PARQUET_COLUMNS, path: open.path };
+        return { archived, copied: await copyOpenRows(client, zoneId, plan, wanted) };
+      }),
+    );
+    const files = days.archived.map(({ events }) => events);
+    // Without any day there still is a file, without rows.
+    const hasOpen = days.copied > 0 || files.length === 0;
+    if (days.copied === 0 && hasOpen) await writeFile(open.path, "");
+    const openRows = hasOpen ? { path: open.path, columns: PARQUET_COLUMNS } : null;
+    const statements = toStatements({ files: files.map(reader.pathOf), openRows }, plan, exported.path);
+    await reader.read(files, statements, signal);
+    return exported;
+  } catch (thrown) {
+    await exported.remove();
+    throw thrown;
+  } finally {
+    await open.remove();
+  }
+}

@@ -1,0 +1,16 @@
+/** Archives a zone's day with the bounds of the service: node archive-one-day.ts <database> <folder> <zone> <day>. */
+import { createDatabase } from "../../../db/client.ts";
+import { writeDay } from "../../../jobs/archive/write-day.ts";
+import { createArchiveStore } from "../../../src/app/open-archive-store.ts";
+
+const [url = "", folder = "", zone = "", day = ""] = process.argv.slice(2);
+const database = createDatabase({ url, max: 2, applicationName: "bench", onError: () => undefined });
+const archive = createArchiveStore(folder);
+const written = await writeDay({ database, ...archive }, { zoneId: Number(zone), day });
+await archive.duckdb.close();
+await database.close();
+const files = written.outcome === "written" ? written.files : [];
+process.send?.(
+  files.map(({ rows, bytes }) => ({ rows, bytes })),
+  () => process.exit(0),
+);

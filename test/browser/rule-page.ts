@@ -1,0 +1,39 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { settle } from "./open-browser.ts";
+
+/** Tests of the rule page, in the world of the console's tests: rule 942100 of zone 101 is attacked. */
+export function testRulePage(open: () => Promise<Page>): void {
+  test("the overview leads to the rule's page, which shows the spike and who caused it", async () => {
+    const page = await open();
+    await page.goto("/");
+    await settle(page);
+    await page.getByRole("link", { name: "SQL injection" }).first().click();
+    await page.getByRole("heading", { name: /^Rule 942100/ }).waitFor();
+    await page.getByText("spikes now").waitFor();
+    await page.getByText(/events during the spike, against/).waitFor();
+    expect(await page.getByRole("img", { name: /[1-9]\d* bars in a spike/ }).count()).toBe(1);
+    await page.goBack();
+    await page.getByRole("heading", { name: "Rules that changed most" }).waitFor();
+  });
+
+  test("another floor shows which alerts would not have been sent, and the lines that keep it", async () => {
+    const page = await open();
+    await page.goto("/rules/101?rule=942100");
+    await settle(page);
+    await page.getByText(/The settings in force alert/).waitFor();
+    const floor = page.getByRole("textbox", { name: "Floor" });
+    await floor.fill("many");
+    await page.getByText("must be a number from 1 to 1,000,000").waitFor();
+    await floor.fill("1000000");
+    await floor.press("Enter");
+    await page.getByText(/You would have been alerted never instead of/).waitFor();
+    await page.getByText("not sent").first().waitFor();
+    const lines = await page.getByLabel("Lines of the configuration file").innerText();
+    expect(lines).toContain('rule: ["942100"]');
+    expect(lines).toContain("floor: 1000000");
+    expect(new URL(page.url()).searchParams.get("floor")).toBe("1000000");
+    await page.getByRole("slider", { name: "Floor" }).press("Home");
+    await expect.poll(() => new URL(page.url()).searchParams.get("floor")).toBe("1");
+  });
+}

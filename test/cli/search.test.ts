@@ -1,0 +1,227 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { listAudit } from "../../db/keys/audit-trail.ts";
+import { exportCommand } from "../../src/cli/export/export.ts";
+import { searchCommand } from "../../src/cli/search/search.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
+import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
+import { openArchiveWorld } from "../archive/files/archive-world.ts";
+import { makeEvent } from "../detection/trend-support.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+import { runStoreCommand, type Terminal } from "./run-store-command.ts";
+
+/** The first day is in the archive, the second in Postgres. */
+const DAY = "2026-11-15";
+const DAY_START = Date.parse(DAY);
+const NOW = DAY_START + 5 * DAY_MS;
+const world = await openArchiveWorld();
+const out = makeTemporaryFolder("exports");
+const bodies = makeTemporaryFolder("bodies");
+let folder: ArchiveFolder;
+let environment: Record<string, string>;
+
+beforeAll(async () => {
+  folder = await openFolder();
+  const old = Array.from({ length: 30 }, (_, n) =>
+    makeEvent({ logId: `old${n}`, occurredAt: DAY_START + n * 60_000, action: "block", ruleId: "942100" }),
+  );
+  const hostile = { url: '/a\u001b[2J\r\nb,"c"', ua: "=1+1", country: "NL", action: "log", ruleId: "920350" };
+  const open = Array.from({ length: 10 }, (_, n) =>
+    makeEvent({ logId: `new${n}`, occurredAt: DAY_START + DAY_MS + n * 60_000, ...hostile }),
+  );
+  await world.store([...old, ...open]);
+  await archiveDay(world.database, folder, DAY);
+  environment = { DATABASE_URL: world.database.url, LONGWATCH_ARCHIVE_DIR: folder.folder };
+});
+
+afterAll(() => folder.close());
+
+const search = (args: readonly string[], terminal: Partial<Terminal> = {}) =>
+  runStoreCommand(searchCommand, environment, ["--zone", "101", ...args], { now: NOW, ...terminal });
+const exportTo = (args: readonly string[]) =>
+  runStoreCommand(exportCommand, environment, ["--zone", "101", "--from", "-6d", ...args], { now: NOW });
+
+test("rows come from the archive and from Postgres, newest first, and a payload cannot act on the terminal", async () => {
+  const { code, out, err } = await search(["--from", "-6d", "--limit", "12"], {
+    isTTY: true,
+    hasColors: false,
+  });
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  const lines = out.trimEnd().split("\n");
+  expect(lines[0]).toBe("2026-11-16 UTC");
+  expect(lines[1]).toMatch(/^00:09:00\.000 101 log +920350 .*\/a\\u001b\[2J\\u000d/);
+  expect(lines[11]).toBe("2026-11-15 UTC");
+  expect(lines[12]).toMatch(/^00:29:00\.000 101 block +942100$/);
+  expect(lines.at(-1)).toBe("1 to 12 of 40 events.");
+  expect(out).not.toContain("\u001b");
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+});
+
+test("groups are a table with a sparkline that fits 80 columns, in colour only on a terminal that has colours", async () => {
+  const args = [
+    "--from",
+    "2026-11-15",
+    "--to",
+    "2026-11-17",
+    "--group-by",
+    "ruleId,country",
+    "--buckets",
+    "48",
+  ];
+  const plain = await search(args);
+  expect(plain).toMatchObject({ code: 0, err: "" });
+  expect(plain.out).toMatch(
+    /^COUNT +BLOCKED +TREND +LAST SEEN +RULE ID +COUNTRY\n30 +30 +█▁+ +2026-11-15 00:29 +942100/,
+  );
+  expect(plain.out).toMatch(/\n10 +- +▁+█▁+ +2026-11-16 00:09 +920350 +NL\n1 to 2 of 2 groups\.\n$/);
+  expect(Math.max(...plain.out.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+  const coloured = await search(args, { isTTY: true });
+  expect(coloured.out).toContain("\u001b[31m30\u001b[");
+  const paged = await search([...args, "--page-size", "1"]);
+  expect(paged.out).toContain("1 to 1 of 2 groups. --page 1 shows the next page");
+  expect((await search([...args, "--page", "9"])).out).toBe(
+    "Page 9 is behind the last page: 2 groups match.\n",
+  );
+});
+
+test("--json has the members of the platform's answer with each event's record, and --page-all joins the pages", async () => {
+  const one = JSON.parse((await search(["--from", "-6d", "--json", "--page-size", "3"])).out) as Record<
+    string,
+    unknown
+  >;
+  expect(one).toMatchObject({ groups: [], total: 40, totalPages: 14, page: 0, errorResponse: null });
+  expect((one["rows"] as unknown[])[0]).toMatchObject({
+    logId: "new9",
+    fields: { ruleId: "920350", country: "NL" },
+  });
+  const all = JSON.parse(
+    (await search(["--from", "-6d", "--json", "--page-all", "--page-size", "7"])).out,
+  ) as {
+    rows: { logId: string }[];
+    total: number;
+  };
+  expect(all.total).toBe(40);
+  expect(new Set(all.rows.map(({ logId }) => logId)).size).toBe(40);
+  const groups = JSON.parse(
+    (await search(["--from", "-6d", "--json", "--group-by", "action"])).out,
+  ) as object;
+  expect(groups).toMatchObject({
+    rows: [],
+    total: 2,
+    groups: [{ key: { action: "block" }, count: 30 }, { count: 10 }],
+  });
+});
+
+test("--csv of rows equals the export, cell by cell, and groups have a line each", async () => {
+  const rows = await search(["--from", "-6d", "--csv", "--page-all"]);
+  const exported = await exportTo([]);
+  expect(exported).toMatchObject({ code: 0, err: "" });
+  expect(rows.out).toBe(exported.out);
+  expect(rows.out).toContain(`"/a\\u001b[2J\r\nb,""c"""`);
+  expect(rows.out).toContain(",'=1+1,");
+  const groups = await search([
+    "--from",
+    "-6d",
+    "--csv",
+    "--group-by",
+    "country",
+    "--filter",
+    "country:eq:NL",
+    "--buckets",
+    "2",
+  ]);
+  expect(groups.out.split("\r\n").slice(0, 2)).toEqual([
+    "country,count,firstSeen,lastSeen,context.country,context.asn,context.blocked,context.challenged,context.logged,context.features,context.ruleIds,sparkline",
+    `NL,10,${DAY_START + DAY_MS},${DAY_START + DAY_MS + 540_000},NL,,0,0,10,,920350,10 0`,
+  ]);
+});
+
+test("an export to a file is compressed by its name, complete, private, and entered into the audit trail", async () => {
+  const plain = (await exportTo(["--json"])).out;
+  expect(
+    plain
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown),
+  ).toHaveLength(40);
+  const zst = path.join(out, "e.ndjson.zst");
+  const ran = await exportTo(["--out", zst, "--by", "alice", "--query", "a"]);
+  expect(ran).toMatchObject({ code: 0, out: "" });
+  expect(ran.err).toMatch(/^wrote .*e\.ndjson\.zst: [\d.]+ kB of events\n$/);
+  expect(zstdDecompressSync(readFileSync(zst)).toString()).toBe(
+    (await exportTo(["--json", "--query", "a"])).out,
+  );
+  const gz = path.join(out, "e.csv.gz");
+  expect(await exportTo(["--out", gz])).toMatchObject({ code: 0 });
+  expect(gunzipSync(readFileSync(gz)).toString()).toBe((await exportTo([])).out);
+  expect(readdirSync(out).sort()).toEqual(["e.csv.gz", "e.ndjson.zst"]);
+  const audit = await listAudit(world.database.db, {
+    since: undefined,
+    action: "events.exported",
+    limit: 100,
+  });
+  expect(audit.find(({ actor }) => actor === "alice")).toMatchObject({
+    subject: "zone 101",
+    details: { filteredBy: ["ip", "ruleId", "url", "ua", "message"], isMasked: false },
+  });
+  const again = await exportTo(["--out", gz]);
+  expect(again).toMatchObject({ code: 2 });
+  expect(again.err).toContain("must be a new file");
+});
+
+test("a damaged archive names the file and the folder, and leaves no export behind", async () => {
+  const empty = path.join(makeTemporaryFolder("other"), "archive");
+  mkdirSync(empty);
+  const target = path.join(out, "broken.csv");
+  const elsewhere = { ...environment, LONGWATCH_ARCHIVE_DIR: empty };
+  const args = ["--zone", "101", "--from", "-6d"];
+  const found = await runStoreCommand(searchCommand, elsewhere, [...args, "--group-by", "url"], { now: NOW });
+  expect(found).toMatchObject({ code: 1, out: "" });
+  expect(found.err).toMatch(
+    /^longwatch search: the archive file \S+ of 2026-11-15 is missing\. The folder of the archive is .*LONGWATCH_ARCHIVE_DIR/,
+  );
+  const exported = await runStoreCommand(exportCommand, elsewhere, [...args, "--out", target], { now: NOW });
+  expect(exported.code).toBe(1);
+  expect(existsSync(target)).toBe(false);
+  expect(readdirSync(out).filter((name) => name.includes("tmp"))).toEqual([]);
+});
+
+test("all mistakes are reported together, and a window outside the retention or an unknown zone is one", async () => {
+  const mistaken = await search([
+    "--from",
+    "x",
+    "--filter",
+    "nonsense",
+    "--limit",
+    "0",
+    "--csv",
+    "--json",
+    "--zonee",
+    "1",
+  ]);
+  expect(mistaken).toMatchObject({ code: 2, out: "" });
+  for (const part of [
+    '--from "x"',
+    '--filter "nonsense"',
+    '--limit "0"',
+    "--csv and --json",
+    "did you mean --zone?",
+  ])
+    expect(mistaken.err).toContain(part);
+  expect((await search(["--from", "-900d", "--to", "-800d"])).err).toContain("be within the last 400 days");
+  const unknown = await runStoreCommand(searchCommand, environment, ["--zone", "9", "--from", "-1d"], {
+    now: NOW,
+  });
+  expect(unknown).toMatchObject({ code: 2 });
+  expect(unknown.err).toContain(
+    '--zone "9" must be a shield zone that is configured or has stored data (101)',
+  );
+  writeFileSync(
+    path.join(bodies, "body.json"),
+    JSON.stringify({ from: DAY_START, to: NOW, groupBy: ["action"] }),
+  );
+  const body = await search(["--body", path.join(bodies, "body.json"), "--csv"]);
+  expect(body.out.split("\r\n")[1]).toMatch(/^block,30,/);
+});
