@@ -30,7 +30,9 @@ it("exports archived and open events as one Parquet file with the rows of the ot
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  for (const more of [{}, { query: "php" }, { query: "found nowhere" }, { to: WINDOW.from + HOUR_MS }]) {
+  const nowhere = { query: "found nowhere" };
+  const parts = [{ to: WINDOW.from + HOUR_MS }, { ...nowhere, from: NOW - HOUR_MS }];
+  for (const more of [{}, { query: "php" }, nowhere, ...parts]) {
     const body = { ...WINDOW, ...more };
     const rows = (await readRows(body)).map(
       ({ occurred_at, log_id, rule_id, message: _message, ...row }) => ({
