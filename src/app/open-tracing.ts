@@ -56,13 +56,15 @@ function toExported(span: TraceSpan): Exported {
   const context = (id: string) => ({ traceId, spanId: id, traceFlags: SAMPLED });
   return {
     name,
-    kind: INTERNAL as Exported["kind"],
+    // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum would load the package
+    kind: INTERNAL,
     spanContext: () => context(spanId),
     ...(parentId === null ? {} : { parentSpanContext: context(parentId) }),
     startTime: toHrTime(startMs),
     endTime: toHrTime(endMs),
     duration: toHrTime(endMs - startMs),
-    status: { code: UNSET as Exported["status"]["code"] },
+    // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- as above
+    status: { code: UNSET },
     attributes: { ...attributes },
     links: [],
     events: [],
