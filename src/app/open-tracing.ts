@@ -10,9 +10,8 @@ const PACKAGE = "@opentelemetry/exporter-trace-otlp-http";
 /** A stop of the service waits for it. */
 const TIMEOUT_MS = 1_500;
 const SAMPLED = 1;
-// The enums are of a package that is not loaded here.
-const INTERNAL: unknown = 0;
-const UNSET: unknown = 0;
+const INTERNAL = 0;
+const UNSET = 0;
 
 type Exporter = Pick<OTLPTraceExporter, "export" | "shutdown">;
 type Exported = Parameters<OTLPTraceExporter["export"]>[0][number];
