@@ -9,11 +9,12 @@ type Lists = NonNullable<AlertContext["during"]>["top"];
 const SHOWN: readonly (readonly [keyof Lists, Dimension, string])[] = [
   ["ips", "ip", "addresses"],
   ["paths", "url", "paths"],
-  ["userAgents", "ua", "user agents"],
   ["countries", "country", "countries"],
   ["asns", "asn", "networks"],
   ["ja4s", "ja4", "TLS fingerprints"],
   ["actions", "action", "actions"],
+  // Last, over the whole width: these values are long.
+  ["userAgents", "ua", "user agents"],
 ];
 
 interface Props {
@@ -40,7 +41,7 @@ export function Compared({ context, evidence = null, what }: Props) {
           const rows = during[name] ?? [];
           if (rows.length === 0) return null;
           return (
-            <div key={name} className={classes["list"]}>
+            <div key={name} className={classes["list"]} data-long={name === "userAgents" || undefined}>
               <h3>{title}</h3>
               {rows.map(({ value, share }) => {
                 const was = before?.[name].find((one) => one.value === value)?.share ?? 0;
@@ -48,7 +49,7 @@ export function Compared({ context, evidence = null, what }: Props) {
                   <div key={value} className={classes["share"]}>
                     {/* A path has no host, and the dimension is the whole address of the page. */}
                     <FilterValue field={field} value={value} contains={name === "paths"} />
-                    <b>{formatShare(share)}</b>
+                    <b>{share > 0 && share < 0.005 ? "<1 %" : formatShare(share)}</b>
                     <span className="lw-dim">{before === undefined ? "" : wordChange(share - was, was)}</span>
                   </div>
                 );

@@ -1,4 +1,4 @@
-import type { Completeness as Counts } from "../api/trend.ts";
+import type { Completeness as Counts } from "../api/completeness.ts";
 
 /** Whether the numbers beside it are complete: `70 of 72 hours sealed, 2 open`. */
 export function Completeness({ of }: { readonly of: Counts }) {

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
+import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type EventScope, useEventCount, useHistogram, withoutFilter } from "../../api/search.ts";
-import { type Trend, useTrend } from "../../api/trend.ts";
 import { Completeness } from "../../components/completeness.tsx";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -25,7 +25,7 @@ const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" 
 /** The events that match over the span. Always there: the span is narrowed on it. */
 export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
   const histogram = useHistogram(scope);
-  const trend = useTrend(scope.zones, scope);
+  const known = useCompleteness(scope.zones, scope).data;
   const span = useSpan();
   const filter = useFilterLink();
   const { data } = histogram;
@@ -43,17 +43,16 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
   );
   const length = formatLength(scope.toMs - scope.fromMs);
   const incomplete = useMemo(
-    () =>
-      data === undefined || trend.data === undefined ? undefined : findIncomplete(data.timesMs, trend.data),
-    [data, trend.data],
+    () => (data === undefined ? [] : markIncomplete(data.timesMs, data.widthMs, known)),
+    [data, known],
   );
   const about = (
     <>
       {span.name === null ? `${formatMoment(scope.fromMs)} to ${formatMoment(scope.toMs)}` : `last ${length}`}
-      {trend.data === undefined ? null : (
+      {known === undefined ? null : (
         <>
           {" "}
-          · <Completeness of={trend.data.completeness} />
+          · <Completeness of={known.completeness} />
         </>
       )}
     </>
@@ -83,19 +82,13 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
                 const value = ACTION_VALUE[id as keyof typeof ACTION_VALUE];
                 if (value !== undefined) filter("action", value, kind);
               }}
-              {...(incomplete === undefined ? {} : { incomplete })}
+              incomplete={incomplete}
             />
           </>
         )}
       </QueryView>
     </Panel>
   );
-}
-
-/** The buckets of the histogram that begin in an hour that is not proven. */
-function findIncomplete(timesMs: readonly number[], trend: Trend): boolean[] {
-  const first = trend.timesMs[0] ?? 0;
-  return timesMs.map((at) => trend.incomplete[Math.floor((at - first) / trend.widthMs)] ?? false);
 }
 
 /** Says which filter to remove, and how many events there would be. */

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { useAlerts } from "../../api/alerts.ts";
-import { type Trend, useTrend } from "../../api/trend.ts";
+import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
+import { type Overview, useOverview } from "../../api/overview.ts";
 import { Completeness } from "../../components/completeness.tsx";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -17,7 +18,8 @@ const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" 
 export function EventChart() {
   const { zones, only } = useZones();
   const span = useSpan();
-  const trend = useTrend(zones, span);
+  const overview = useOverview();
+  const known = useCompleteness(zones, span).data;
   const alerts = useAlerts(
     {
       since: Math.floor(span.fromMs),
@@ -29,8 +31,12 @@ export function EventChart() {
     "chart",
   );
   const filter = useFilterLink();
-  const { data } = trend;
-  const series = useMemo(() => (data === undefined ? [] : toSeries(data)), [data]);
+  const { data } = overview;
+  const counted = useMemo(() => (data === undefined ? null : sumUp(data)), [data]);
+  const incomplete = useMemo(
+    () => (counted === null ? [] : markIncomplete(counted.timesMs, counted.widthMs, known)),
+    [counted, known],
+  );
   const markers = useMemo(() => {
     const ids = new Set(zones.map(({ id }) => id));
     return (alerts.data?.items ?? [])
@@ -42,40 +48,45 @@ export function EventChart() {
           : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const, label: `alert ${id}` }]),
       ]);
   }, [alerts.data, zones]);
+  const length = formatLength(span.toMs - span.fromMs);
   const about =
-    data === undefined ? null : (
+    counted === null ? null : (
       <>
-        per {formatLength(data.widthMs).replace(/^1 (?=\w)/, "")} · {formatLength(span.toMs - span.fromMs)} ·{" "}
-        <Completeness of={data.completeness} />
+        per {formatLength(counted.widthMs).replace(/^1 (?=\w)/, "")} · {length}
+        {known === undefined ? null : (
+          <>
+            {" "}
+            · <Completeness of={known.completeness} />
+          </>
+        )}
       </>
     );
   return (
     <Panel title="Events by action" about={about} flush>
-      <QueryView
-        query={trend}
-        rows={6}
-        asking={`${formatLength(span.toMs - span.fromMs)} of ${zones.length} zones`}
-      >
-        {(found) => {
-          const total = found.counts.total.reduce((sum, count) => sum + count, 0);
-          return (
+      <QueryView query={overview} rows={6} asking={`${length} of ${zones.length} zones`}>
+        {() =>
+          counted === null ? null : (
             <>
-              {found.failed.length > 0 ? (
+              {(known?.failed.length ?? 0) > 0 ? (
                 <Partial>
-                  {found.failed
-                    .map(({ zone, problem }) => `${zoneTitle(zone)} is missing: ${problem.message}`)
+                  {known?.failed
+                    .map(
+                      ({ zone, problem }) => `Coverage of ${zoneTitle(zone)} is missing: ${problem.message}`,
+                    )
                     .join(" ")}
                 </Partial>
               ) : null}
-              {total === 0 ? <Empty>No event in this span. Choose a longer span in the header.</Empty> : null}
+              {counted.total === 0 ? (
+                <Empty>No event in this span. Choose a longer span in the header.</Empty>
+              ) : null}
               <TimeSeries
-                timesMs={found.timesMs}
-                widthMs={found.widthMs}
-                series={series}
-                incomplete={found.incomplete}
+                timesMs={counted.timesMs}
+                widthMs={counted.widthMs}
+                series={counted.series}
+                incomplete={incomplete}
                 markers={markers}
                 height={190}
-                label={`${formatCount(total)} events over ${formatLength(span.toMs - span.fromMs)}, by action; ${markers.length} alert marks`}
+                label={`${formatCount(counted.total)} events over ${length}, by action; ${markers.length} alert marks`}
                 onBrush={span.narrow}
                 onWiden={span.widen}
                 onPick={(id, kind) => {
@@ -84,20 +95,36 @@ export function EventChart() {
                 }}
               />
             </>
-          );
-        }}
+          )
+        }
       </QueryView>
     </Panel>
   );
 }
 
-function toSeries({ counts }: Trend) {
-  const isShown = (name: (typeof ACTIONS)[number]) =>
-    name !== "other" || counts.other.some((count) => count > 0);
-  return ACTIONS.filter(isShown).map((name) => ({
+/** Adds the zones up. Steps without events are not in the answer, and are zero. */
+function sumUp({ zones, from, to, stepSeconds }: Overview) {
+  const widthMs = stepSeconds * 1_000;
+  const firstMs = Math.floor(Date.parse(from) / widthMs) * widthMs;
+  const steps = Math.max(0, Math.ceil((Date.parse(to) - firstMs) / widthMs));
+  const counts = Object.fromEntries(ACTIONS.map((name) => [name, new Array<number>(steps).fill(0)]));
+  for (const { startsAtMs, ...point } of zones.flatMap(({ points }) => points)) {
+    const step = Math.round((startsAtMs - firstMs) / widthMs);
+    for (const name of ACTIONS) {
+      const column = counts[name];
+      if (column !== undefined && step >= 0 && step < steps) column[step] = (column[step] ?? 0) + point[name];
+    }
+  }
+  const series = ACTIONS.map((name) => ({
     id: name,
     label: name,
     colour: ACTION_COLOURS[name],
-    values: counts[name],
-  }));
+    values: counts[name] ?? [],
+  })).filter(({ id, values }) => id !== "other" || values.some((count) => count > 0));
+  return {
+    widthMs,
+    series,
+    timesMs: Array.from({ length: steps }, (_, step) => firstMs + step * widthMs),
+    total: series.reduce((sum, { values }) => sum + values.reduce((all, count) => all + count, 0), 0),
+  };
 }
