@@ -107,7 +107,7 @@ function sumUp({ zones, from, to, stepSeconds }: Overview) {
   const widthMs = stepSeconds * 1_000;
   const firstMs = Math.floor(Date.parse(from) / widthMs) * widthMs;
   const steps = Math.max(0, Math.ceil((Date.parse(to) - firstMs) / widthMs));
-  const counts = Object.fromEntries(ACTIONS.map((name) => [name, new Array<number>(steps).fill(0)]));
+  const counts = Object.fromEntries(ACTIONS.map((name) => [name, Array.from({ length: steps }, () => 0)]));
   for (const { startsAtMs, ...point } of zones.flatMap(({ points }) => points)) {
     const step = Math.round((startsAtMs - firstMs) / widthMs);
     for (const name of ACTIONS) {
