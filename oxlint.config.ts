@@ -97,6 +97,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "@tanstack/*": ["console"],
   uplot: ["console"],
   wouter: ["console"],
+  "@opentelemetry/*": ["app"],
 };
 
 const CHANNELS = [

@@ -12,6 +12,7 @@ import type { DiskSpace } from "../src/lib/disk-space.ts";
 import type { Log } from "../src/lib/log.ts";
 import { MINUTE_MS } from "../src/lib/units.ts";
 import type { KnownSource } from "../src/model/known-source.ts";
+import type { Trace } from "../src/model/spike-trace.ts";
 import type { PseudonymKey } from "../src/privacy/pseudonym-key.ts";
 import type { Retention } from "../src/privacy/retention.ts";
 import { coalesceCalls } from "../src/queue/coalesce-calls.ts";
@@ -91,6 +92,8 @@ export interface JobsDeps {
   readonly readDisk?: (() => DiskSpace | null) | null;
   /** Null or left out if no external monitor is configured. */
   readonly heartbeat?: Heartbeat | null;
+  /** Null or left out if traces are off. */
+  readonly trace?: Trace | null;
   readonly settings: JobSettings;
   /** Called with each delivered digest's channel and number of messages. */
   readonly onDigest: (channel: string, messages: number) => void;

@@ -1,6 +1,9 @@
 import { sql } from "drizzle-orm";
+import type { StoredSources } from "../../src/model/stored-sources.ts";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+
+type SourceKind = StoredSources["kind"];
 
 export interface StoredSourceEvent {
   /** Since the epoch. */
@@ -37,6 +40,41 @@ export async function* readSourceEvents(
       order by occurred_at limit ${SLICE_EVENTS}`);
     if (rows.length > 0) yield rows;
   }
+}
+
+/** SQL for the field by which a series names its sources, as the source series read it. */
+const KEY_COLUMNS = {
+  rules_per_ip: sql`left(ip, 300)`,
+  ips_per_ja4: sql`left(ja4, 300)`,
+  ips_per_url: sql`left(regexp_replace(split_part(split_part(url, '?', 1), '#', 1), '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', ''), 300)`,
+  ips_per_ua: sql`left(ua, 300)`,
+  ips_per_asn: sql`left(asn, 300)`,
+};
+/** A sender of IPv6 is a network, which no text column holds. */
+const IPV6_SENDER = /::\/64$/;
+
+/** Returns the minute of the first event of a source in the minutes [from, to); null without any. */
+export async function readFirstSeen(
+  db: Queryable,
+  {
+    zoneId,
+    kind,
+    key,
+    from,
+    to,
+  }: { zoneId: number; kind: SourceKind; key: string; from: number; to: number },
+  toSource: (ip: string) => string,
+): Promise<number | null> {
+  const isNetwork = kind === "rules_per_ip" && IPV6_SENDER.test(key);
+  const isSource = isNetwork ? sql`ip like '%:%'` : sql`${KEY_COLUMNS[kind]} = ${key}`;
+  const { rows } = await db.execute<{ ip: string | null; minute: number }>(sql`
+    select ${isNetwork ? sql`left(ip, 300)` : sql`null::text`} as ip,
+      floor(extract(epoch from min(occurred_at)) / 60)::integer as minute
+    from ${wafEvents} where zone_id = ${zoneId} and ${isSource}
+      and occurred_at >= to_timestamp(${from}::float8 * 60) and occurred_at < to_timestamp(${to}::float8 * 60)
+    group by 1`);
+  const found = rows.filter(({ ip }) => ip === null || toSource(ip) === key).map(({ minute }) => minute);
+  return found.length === 0 ? null : found.reduce((one, other) => Math.min(one, other));
 }
 
 /** Returns the minute of the zone's first event from `from` on; null without any. */

@@ -1,5 +1,4 @@
 import { type SQL, sql } from "drizzle-orm";
-import { MINUTES_KEPT_MS } from "../../src/detection/minutes-kept.ts";
 import { startOfDay, toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
@@ -10,6 +9,8 @@ export interface KeptFrom {
   readonly rawFrom: number;
   readonly eventsFrom: number;
   readonly rollUpsFrom: number;
+  /** Counts by the minute of archive days. */
+  readonly minutesFrom: number;
   readonly addressesFrom: number;
 }
 
@@ -22,7 +23,7 @@ const SOURCE_DAYS_MS = 8 * 86_400_000;
  */
 export async function deleteExpired(
   db: Queryable,
-  { rawFrom, eventsFrom, rollUpsFrom, addressesFrom }: KeptFrom,
+  { rawFrom, eventsFrom, rollUpsFrom, minutesFrom, addressesFrom }: KeptFrom,
   now: number,
 ): Promise<number> {
   const sourcesFrom = now - SOURCE_DAYS_MS;
@@ -38,7 +39,7 @@ export async function deleteExpired(
     ["rule_buckets", sql`starts_at < ${rollUps}`],
     [
       "rule_buckets",
-      sql`width = 60 and starts_at < ${new Date(startOfDay(now - MINUTES_KEPT_MS))} and exists (select from archive_files f
+      sql`width = 60 and starts_at < ${new Date(startOfDay(minutesFrom))} and exists (select from archive_files f
         where f.zone_id = rule_buckets.zone_id and f.day = (rule_buckets.starts_at at time zone 'UTC')::date
           and f.kind = 'events' and f.retired_at is null)`,
     ],

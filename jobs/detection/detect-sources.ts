@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { listKnownSources, toKnownSource } from "../../db/detection/known-sources.ts";
 import {
+  readFirstSeen,
   readMinuteTotals,
   readSourceEvents,
   SLICE_EVENTS,
@@ -19,7 +20,12 @@ import {
 import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
 import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { spanOfTick, type TickSpan } from "../../src/detection/plan-tick.ts";
-import { type SourceEpisode, strongestOf } from "../../src/detection/sources/source-episode.ts";
+import {
+  type SourceEpisode,
+  type SourceFinding,
+  strongestOf,
+} from "../../src/detection/sources/source-episode.ts";
+import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
 import { COMPARED_MINUTES, collectSourceEvidence } from "../../src/detection/sources/source-evidence.ts";
 import { SOURCE_KINDS, type SourceKind } from "../../src/detection/sources/source-kinds.ts";
 import {
@@ -301,10 +307,24 @@ async function storeEpisode(
     top: { ...found.top, action: [] },
     sparkline: found.sparkline,
   };
-  const stored = { ...toSourceRow(episode, found, times), evidence };
+  const seenBefore =
+    before !== null && strongestOf(before).key === strongest.key ? row?.sources?.firstSeen : null;
+  const firstSeen = seenBefore ?? (await findFirstSeen(database, zoneId, strongest, through));
+  const stored = { ...toSourceRow(episode, { ...found, firstSeen }, times), evidence };
   return row === undefined
     ? (await openSpike(db, { zoneId, isShadow, ...stored })) !== null
     : updateSpike(db, row.id, stored);
+}
+
+/** The day before is enough: a source that comes at the same hour of every day was seen 24 hours ago. */
+function findFirstSeen(
+  { db }: Database,
+  zoneId: number,
+  { kind, key }: SourceFinding,
+  through: number,
+): Promise<number | null> {
+  const span = { from: through - MINUTES_PER_DAY, to: through };
+  return readFirstSeen(db, { zoneId, kind, key, ...span }, toSourceAddress);
 }
 
 async function readAll({ db }: Database, zoneId: number, from: number, to: number) {

@@ -40,6 +40,7 @@ import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { type Trace, type TraceSpan, traceSpike } from "../../src/model/spike-trace.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 
@@ -56,12 +57,18 @@ export interface DetectSpikesDeps {
   readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
   /** Returns the lowest of all floors. */
   readonly lowestFloor?: () => number;
+  /** Gets the spans of spikes that opened. */
+  readonly trace?: Trace | null;
   /** Called when a spike opened, changed or closed. */
   readonly afterSpikes: () => unknown;
 }
 
+interface OpenedSpike extends ChangedSpike {
+  readonly spans: readonly TraceSpan[];
+}
+
 interface DetectedSpikes {
-  readonly opened: readonly ChangedSpike[];
+  readonly opened: readonly OpenedSpike[];
   readonly updated: readonly ChangedSpike[];
   readonly closed: readonly ChangedSpike[];
 }
@@ -86,6 +93,7 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
     async run() {
       const { opened, updated, closed } = await detectSpikes(deps, cache);
       if (opened.length + updated.length + closed.length === 0) return;
+      if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
       deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
@@ -196,7 +204,7 @@ async function writeOutcomes(
   assessed: readonly Assessed[],
 ): Promise<DetectedSpikes> {
   const detected = {
-    opened: [] as ChangedSpike[],
+    opened: [] as OpenedSpike[],
     updated: [] as ChangedSpike[],
     closed: [] as ChangedSpike[],
   };
@@ -212,13 +220,21 @@ async function writeOutcomes(
     if (row === undefined) {
       const opening = { zoneId, ruleId, ...stored, evidence: noEvidence(scope), ...evidence };
       const id = await openSpike(db, opening);
-      if (id !== null) detected.opened.push({ id, zoneId, ruleId });
+      if (id !== null) detected.opened.push({ id, zoneId, ruleId, spans: toSpans(opening, tick) });
     } else if (await updateSpike(db, row.id, { ...stored, ...evidence })) {
       const list = one.closedAt === null ? detected.updated : detected.closed;
       list.push({ id: row.id, zoneId, ruleId });
     }
   }
   return detected;
+}
+
+function toSpans(
+  { zoneId, ruleId, openedAt, windowMinutes, windowCount }: SeriesKey & StoredEpisode,
+  { span: { nowMs } }: Tick,
+): TraceSpan[] {
+  const spike = { zoneId, ruleId, openedAt: openedAt.getTime() };
+  return traceSpike(spike, { windowMinutes, events: windowCount, detectedAt: nowMs });
 }
 
 function hasEvidence({ evidence }: RuleSpikeRow): boolean {

@@ -6,7 +6,8 @@ import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
 import { readTombstones } from "../../db/privacy/tombstones.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import { ERASED } from "../../src/privacy/pseudonym.ts";
+import { readSender } from "../../src/privacy/erasure-target.ts";
+import { ERASED, NETWORK_PREFIX } from "../../src/privacy/pseudonym.ts";
 import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
@@ -38,7 +39,10 @@ export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeft
         // The next run comes in minutes, and another job raises the alert about the missing key.
         if (judge === null) return;
         const { match } = judge;
-        const replace = (ip: string) => (match(ip) === null ? null : ERASED);
+        // The tombstone does not say in which network of 64 bits its address is, so every such sender is erased.
+        const isNarrow = tombstone.family === 6 && tombstone.prefix > NETWORK_PREFIX[6];
+        const isErased = (ip: string) => match(ip) !== null || (isNarrow && readSender(ip) !== null);
+        const replace = (ip: string) => (isErased(ip) ? ERASED : null);
         await eraseSourceUsual(database.db, zoneId, (ip) => match(ip) !== null);
         const writtenIn = { from: requestedAt - HOUR_MS, to: Math.max(requestedAt, untilAt) + WRITING_MS };
         await rewriteDerived(

@@ -4,6 +4,7 @@ import { forgetSessions } from "../../db/keys/sessions.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
 import { deleteExpired } from "../../db/privacy/retention.ts";
 import { forgetReplicas } from "../../db/service/replicas.ts";
+import { minutesFrom } from "../../src/detection/minutes-kept.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
@@ -65,6 +66,7 @@ export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
           rawFrom: keptFrom(now, retention.rawDays),
           eventsFrom: keptFrom(now, retention.eventDays),
           rollUpsFrom: keptFrom(now, retention.rollUpDays),
+          minutesFrom: minutesFrom(now),
           addressesFrom: keptFrom(now, retention.ipDays),
         },
         now,

@@ -50,11 +50,13 @@ import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, openPostgres } from "./open-postgres.ts";
 import { openQueues } from "./open-queues.ts";
 import { openRequestGate } from "./open-request-gate.ts";
+import { openTracing } from "./open-tracing.ts";
 import { recordPlatformHealth } from "./record-platform-health.ts";
 import { reportExcessRights } from "./report-excess-rights.ts";
 import { createOutageReports } from "./report-outages.ts";
 import { createKeyReader, rereadWhenRefused } from "./reread-key.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
+import { tracePages } from "./trace-pages.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { watchEdge } from "./watch-edge.ts";
 
@@ -131,6 +133,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   };
   let routing = () => config.alerting.routing;
   const metrics = createMetrics(() => routing().zones);
+  const trace = await openTracing(config, log, stack);
   await checkDataFolder(config);
   if (config.roles.includes("http")) await checkPort(config);
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
@@ -196,6 +199,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const rereadKey = createKeyReader(config, log);
   const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
+  const observer = measureIngest(metrics);
   const ingest = {
     database,
     clock,
@@ -203,7 +207,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(keyring.open, checkKey),
-    observer: measureIngest(metrics),
+    observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
   };
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
   const jobs = createJobs({
@@ -222,6 +226,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
     archive,
     openKey: keyring.open,
+    trace,
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     notifiers: alerting.notifiers,
     routing: alerting.routing,

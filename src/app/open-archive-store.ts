@@ -5,7 +5,7 @@ import { temporaryFolder } from "../../jobs/archive/work-folder.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
 
 /** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */
-const MEMORY_BYTES = 112_000_000;
+const MEMORY_BYTES = 160_000_000;
 const RESIDENT_BYTES = 400_000_000;
 
 /** Returns the archive as its writers need it, with a DuckDB that starts on first use and can reach only the folder. */

@@ -9,8 +9,11 @@ const EMULATED_ZONES = [101, 102] as const;
 /** The history of a demonstration is copied in seconds. No other client uses this emulator, so the rate may be high. */
 const EMULATED_REQUESTS_PER_SECOND = 1_000;
 const ATTACK_AFTER_MS = 60_000;
+const SCAN_AFTER_MS = 150_000;
 const ATTACKED = { zoneId: 101, ruleId: "942100" } as const;
 const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+${ATTACK_AFTER_MS / 1_000}s,duration=5m,rate=12/s`;
+/** After the attack on one rule: a scan that no single rule shows. */
+const EMULATED_SCAN = `kind=scanner,zone=102,start=+${SCAN_AFTER_MS / 1_000}s,duration=5m,rate=1/s`;
 
 export interface Platform {
   readonly url: string;
@@ -33,7 +36,16 @@ export async function openPlatform(
   if (url !== null && key !== null)
     return { url, accessKey: key, zoneIds: zones, requestsPerSecond, isEmulated: false, attack: null };
   const state = path.join(dataDir, "emulator.json");
-  const flags = ["--zones", EMULATED_ZONES.join(","), "--state", state, "--attack", EMULATED_ATTACK];
+  const flags = [
+    "--zones",
+    EMULATED_ZONES.join(","),
+    "--state",
+    state,
+    "--attack",
+    EMULATED_ATTACK,
+    "--attack",
+    EMULATED_SCAN,
+  ];
   const onExit = () => log.error({ action: "start the service again" }, "emulator ended unexpectedly");
   const emulator = await startEmulatorProcess(flags, onExit, stopping);
   stack.defer("emulator", () => emulator.stop());

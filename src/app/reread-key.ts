@@ -15,7 +15,7 @@ export function createKeyReader({ rereadKey }: Pick<Config, "rereadKey">, log: P
 /** Returns the same observer, which reads the key again after a refusal: the file may hold a new key by now. */
 export function rereadWhenRefused(observer: EdgeObserver, reread: () => void): EdgeObserver {
   return {
-    answered: observer.answered,
+    answered: (zoneId) => observer.answered(zoneId),
     refused(zoneId, code) {
       reread();
       return observer.refused(zoneId, code);

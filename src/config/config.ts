@@ -79,6 +79,8 @@ export interface Config {
   };
   /** The URL to which the service posts every minute; the whole URL is a secret. */
   readonly heartbeatUrl: Secret | null;
+  /** Where spans are sent, without the path; null means that traces are off. */
+  readonly traceEndpoint: string | null;
   /** Null means no fallback: notifications of a failing channel wait for that channel. */
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
   /** Every variable as it was given. */
@@ -388,6 +390,7 @@ function toConfig(
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
     },
     heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
+    traceEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     fallback:
       value.LONGWATCH_FALLBACK_CHANNEL === undefined
         ? null

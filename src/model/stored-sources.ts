@@ -50,6 +50,8 @@ export const storedSources = z.object({
   events: z.int(),
   /** Whether addresses are masked, so that several count as one. */
   isMasked: z.boolean(),
+  /** The minute of the strongest source's first event of the last 24 hours, since the epoch. */
+  firstSeen: z.int().nullish(),
   /** Events of known sources in the hour, which are left out of everything else. */
   known: z.int().optional(),
 });

@@ -250,7 +250,7 @@ async function rewriteOthers(
   { zoneId }: Pick<AddressToErase, "zoneId">,
   { target, key, write }: Rewriting,
 ) {
-  const replace = (ip: string) => (target.covers(ip) ? ERASED : null);
+  const replace = (ip: string) => (target.covers(ip) || target.isSenderOf(ip) ? ERASED : null);
   const derived = await rewriteDerived(
     database,
     { zoneId },

@@ -5,7 +5,7 @@ import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
 import { readAttacks, readSearchedThrough } from "../../db/detection/spikes.ts";
 import { toAttackHours } from "../detection/backtest/attack-hours.ts";
 import { type BacktestReport, createBacktest } from "../detection/backtest/backtest.ts";
-import { REPLAYED_DAYS } from "../detection/minutes-kept.ts";
+import { minutesFrom, REPLAYED_DAYS } from "../detection/minutes-kept.ts";
 import type { SpikePolicy } from "../detection/policy.ts";
 import { toRulePrior } from "../detection/thresholds/rule-prior.ts";
 import { HISTORY_HOURS } from "../detection/thresholds/thresholds.ts";
@@ -77,10 +77,10 @@ export async function replayStore(
   const startMinute = endMinute - days * 1_440;
   const toMs = endMinute * MINUTE_MS;
   const fromMs = startMinute * MINUTE_MS - HISTORY_MS;
-  const minutesFrom = await readMinutesFrom(db, zoneId, nowMs);
-  if (minutesFrom !== null && startMinute * MINUTE_MS < minutesFrom)
+  const kept = await readMinutesFrom(db, zoneId, minutesFrom(nowMs));
+  if (kept !== null && startMinute * MINUTE_MS < kept)
     throw new Error(
-      `cannot replay ${days} days of zone ${zoneId}: the counts by the minute of archive days are kept since ${toDay(minutesFrom)}; use at most ${REPLAYED_DAYS} days`,
+      `cannot replay ${days} days of zone ${zoneId}: the counts by the minute of archive days are kept since ${toDay(kept)}; use at most ${REPLAYED_DAYS} days`,
     );
   const rules =
     ruleId === undefined

@@ -48,6 +48,11 @@ export interface ErasureTarget {
   readonly masked: { readonly prefix: number; readonly hash: Buffer } | null;
   /** Returns whether an event's address belongs to the target: full, masked or as a pseudonym. */
   readonly covers: (ip: string) => boolean;
+  /**
+   * Returns whether a text is the IPv6 network of 64 bits, written as its first address, that holds the target. The
+   * source series name a sender by it.
+   */
+  readonly isSenderOf: (network: string) => boolean;
   /** Returns whether a masked address may stand for one of the target, even if `includeMasked` is not set. */
   readonly mayBeMasked: (ip: string) => boolean;
 }
@@ -67,9 +72,11 @@ export function createErasureTarget(
     const masked = readMasked(ip);
     return masked !== null && networkOf(masked, maskedPrefix) === wantedMasked;
   };
+  const sender = family === 6 && prefix > NETWORK_PREFIX[6] ? networkOf(address, NETWORK_PREFIX[6]) : null;
   return {
     family,
     prefix,
+    isSenderOf: (network) => sender !== null && readSender(network) === sender,
     hash: key.hash("tombstone", wanted),
     masked:
       includeMasked && wantedMasked !== null
@@ -83,6 +90,13 @@ export function createErasureTarget(
       return includeMasked && mayBeMasked(ip);
     },
   };
+}
+
+/** Returns the network of 64 bits that a text names by its first address; null for any other text. */
+export function readSender(text: string): string | null {
+  const address = readAddress(text);
+  const isFirst = address?.family === 6 && address.bytes.slice(8).every((byte) => byte === 0);
+  return isFirst ? networkOf(address, NETWORK_PREFIX[6]) : null;
 }
 
 /**

@@ -32,12 +32,14 @@ it("exports archived and open events as one Parquet file with the rows of the ot
 
   for (const more of [{}, { query: "php" }, { query: "found nowhere" }, { to: WINDOW.from + HOUR_MS }]) {
     const body = { ...WINDOW, ...more };
-    const rows = (await readRows(body)).map(({ occurred_at, log_id, rule_id, message, ...row }) => ({
-      ...row,
-      timestamp: (occurred_at as Date).getTime(),
-      logId: log_id,
-      ruleId: rule_id,
-    }));
+    const rows = (await readRows(body)).map(
+      ({ occurred_at, log_id, rule_id, message: _message, ...row }) => ({
+        ...row,
+        timestamp: (occurred_at as Date).getTime(),
+        logId: log_id,
+        ruleId: rule_id,
+      }),
+    );
     const lines = await readLines(body);
     const byId = (one: Record<string, unknown>) => String(one["logId"]);
     const sorted = (all: Record<string, unknown>[]) =>

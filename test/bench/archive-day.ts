@@ -27,6 +27,9 @@ export interface ArchivedDayFigures {
   readonly seconds: number;
   /** The most memory that the service's process and DuckDB's took at one time. */
   readonly peakBytes: number;
+  /** The most that each of the two took. */
+  readonly serviceBytes: number;
+  readonly duckdbBytes: number;
 }
 
 /** Archives one day of about so many events, each with a record, in processes that have the service's bounds. */
@@ -65,10 +68,15 @@ async function archive(url: string, folder: string): Promise<ArchivedDayFigures>
   const child = startChild("archive/archive-one-day.ts", [url, folder, String(ZONE), DAY], LAUNCH);
   try {
     const ended = nextMessage<{ rows: number; bytes: number }[]>(child);
-    let [peakBytes, isDone] = [0, false];
-    void ended.finally(() => (isDone = true)).catch(() => undefined);
-    while (!isDone) {
-      peakBytes = Math.max(peakBytes, readMemory(listTree(child.pid)));
+    let [peakBytes, serviceBytes, duckdbBytes] = [0, 0, 0];
+    const state = { isDone: false };
+    void ended.finally(() => (state.isDone = true)).catch(() => undefined);
+    while (!state.isDone) {
+      const [service = 0, ...others] = listTree(child.pid);
+      const [own, theirs] = [readMemory([service]), readMemory(others)];
+      peakBytes = Math.max(peakBytes, own + theirs);
+      serviceBytes = Math.max(serviceBytes, own);
+      duckdbBytes = Math.max(duckdbBytes, theirs);
       await Promise.race([ended, delay(SAMPLE_MS)]);
     }
     const [ofEvents, ofRecords] = await ended;
@@ -80,6 +88,8 @@ async function archive(url: string, folder: string): Promise<ArchivedDayFigures>
       cpuUs: ((readCpuMs(listTree()) - cpuBefore) * 1_000) / rows,
       seconds: (performance.now() - startedAt) / 1_000,
       peakBytes,
+      serviceBytes,
+      duckdbBytes,
     };
   } finally {
     await stopChild(child);
@@ -87,10 +97,12 @@ async function archive(url: string, folder: string): Promise<ArchivedDayFigures>
 }
 
 export function reportArchiveDay(figures: ArchivedDayFigures, verdict: Verdict): string {
-  const { events, eventBytes, recordBytes, cpuUs, seconds } = figures;
+  const { events, eventBytes, recordBytes, cpuUs, seconds, serviceBytes, duckdbBytes } = figures;
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   const lines = [
     `${events} events of one day, each with a record: ${seconds.toFixed(0)} s, ${cpuUs.toFixed(0)} us of CPU an event`,
     `disk per event: ${eventBytes.toFixed(1)} bytes, ${(eventBytes + recordBytes).toFixed(0)} with its record`,
+    `memory at most: service ${megabytes(serviceBytes)}, DuckDB ${megabytes(duckdbBytes)}`,
     ...alignColumns([toVerdictRow(verdict)]),
   ];
   return `${lines.join("\n")}\n`;

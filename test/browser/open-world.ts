@@ -50,7 +50,7 @@ export async function openWorld(): Promise<BrowserWorld> {
     LONGWATCH_ADMIN_KEY: adminKey,
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
-    LONGWATCH_POLL_SECONDS: "1",
+    LONGWATCH_POLL_SECONDS: "5",
   });
   const terminal = { write: (_: string, done: () => void) => (done(), true) };
   const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });

@@ -51,6 +51,87 @@ test.skipIf(bash === null)(
   },
 );
 
+const zsh = findProgram("zsh");
+const fish = findProgram("fish");
+const skipped = (shell: string, found: string | null) =>
+  found === null ? ` (skipped: ${shell} is not on PATH)` : "";
+
+/** Loads the script as ~/.zshrc does, and prints instead of offering what `_describe` gets. */
+async function completeInZsh(lines: readonly (readonly string[])[]): Promise<string[][]> {
+  const asks = lines.map(
+    (typed) =>
+      `words=(longwatch ${typed.map((word) => `'${word}'`).join(" ")}); CURRENT=${typed.length + 1}; PREFIX='${typed.at(-1)}'; _longwatch; print -- "\${offered[*]}"; offered=()`,
+  );
+  const script = [
+    "autoload -Uz compinit; compinit -D -u; offered=()",
+    toZshScript(NODES),
+    '[[ ${_comps[longwatch]} == _longwatch ]] || print "not registered"',
+    '_describe() { shift $(( $# - 1 )); offered=("${(@)${(@P)1}%%:*}"); offered=("${(@M)offered:#$PREFIX*}") }',
+    "_files() { offered=() }",
+    ...asks,
+  ].join("\n");
+  const { stdout, stderr } = await promisify(execFile)(zsh ?? "", ["-f", "-c", script]);
+  expect(stderr).toBe("");
+  return stdout
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => line.split(" ").filter((word) => word !== ""));
+}
+
+async function completeInFish(lines: readonly string[]): Promise<string[][]> {
+  const asks = lines.map(
+    (line) => `set found (complete --do-complete '${line}' | string split -f1 \\t); echo $found`,
+  );
+  const { stdout, stderr } = await promisify(execFile)(fish ?? "", [
+    "--no-config",
+    "-c",
+    [toFishScript(NODES), ...asks].join("\n"),
+  ]);
+  expect(stderr).toBe("");
+  return stdout
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => line.split(" ").filter((word) => word !== ""));
+}
+
+test.skipIf(zsh === null)(
+  `zsh completes commands, options and a fixed argument where each may be typed${skipped("zsh", zsh)}`,
+  async () => {
+    const typed = [
+      ["stat"],
+      ["alerts", "re"],
+      ["alerts", "list", "--z"],
+      ["edge", "--timeout", "5", "events", "sea"],
+    ];
+    const more = [
+      ["completion", ""],
+      ["alerts", "list", "--zone", ""],
+    ];
+    expect(await completeInZsh([...typed, ...more])).toEqual([
+      ["status"],
+      ["resolve"],
+      ["--zone"],
+      ["search"],
+      ["bash", "zsh", "fish"],
+      [],
+    ]);
+  },
+);
+
+test.skipIf(fish === null)(
+  `fish completes commands, options and a fixed argument where each may be typed${skipped("fish", fish)}`,
+  async () => {
+    const lines = ["stat", "alerts re", "alerts list --z", "edge --timeout 5 events sea", "completion "];
+    expect(await completeInFish(lines.map((line) => `longwatch ${line}`))).toEqual([
+      ["status"],
+      ["resolve"],
+      ["--zone"],
+      ["search"],
+      ["bash", "fish", "zsh"],
+    ]);
+  },
+);
+
 test("the scripts of all shells know each command that the program has, and each option", () => {
   const paths = NODES.map(({ path }) => path);
   expect(paths).toEqual(expect.arrayContaining(["", "alerts list", "edge events export"]));

@@ -174,7 +174,7 @@ const GOOD: PostgresFacts = {
 const FACTS: DoctorFacts = {
   version: "0.2.0",
   platform: {
-    url: "https://edge.example",
+    host: "edge.example",
     roles: { value: ["UserApi"] },
     zones: [{ zoneId: 1, failed: null }],
     offsetMs: { value: 400 },

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
+import { readFirstSeen } from "../../db/detection/source-events.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
 import { backtestCommand } from "../../src/cli/backtest/backtest.ts";
 import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
+import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createKnownSources, type KnownSource } from "../../src/model/known-source.ts";
 import { storedSources } from "../../src/model/stored-sources.ts";
@@ -106,6 +108,7 @@ test("two detectors, one of them started again in the middle, store what a repla
     expect.arrayContaining(["rules_per_ip", "ips_per_ja4"]),
   );
   expect(sources.grown.length).toBeGreaterThan(0);
+  expect(sources.firstSeen).toBe(ATTACK);
   expect(spike?.evidence.top.ja4[0]?.value).toMatch(/^t13d1516h2_/);
   // A replay of the stored events prints the alert that was sent.
   const args = ["--sources", "--from", "-1d", "--json"];
@@ -158,7 +161,7 @@ test("the addresses of a masked log count as one each, and the spike says so", a
   await world.keep([...visitors, ...masked]);
   await world.tickThrough(ATTACK + 20, ATTACK + 32, world.createSourceDetector());
   const [spike] = await world.readSpikes();
-  expect(spike?.sources?.isMasked).toBe(true);
+  expect(spike?.sources).toMatchObject({ isMasked: true, firstSeen: ATTACK + 15 });
 });
 
 test("in shadow mode the spike is stored and raises no alert; switched off, nothing is judged", async () => {
@@ -195,4 +198,19 @@ test("the events of known sources are left out and counted apart, and count agai
   await world.tickThrough(ATTACK + 29, ATTACK + 31, ticks);
   const [spike] = await world.readSpikes();
   expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });
+});
+
+test("the first event of a source is found by its IPv6 network, and by its path whatever the host and the query", async () => {
+  const at = (minute: number, name: string, event: Partial<WafEvent>) =>
+    eventAt(ATTACK + minute, name, event);
+  await world.keep([
+    at(0, "other", { ip: "2001:db8:1:3::1", url: "/login/x" }),
+    at(1, "one", { ip: "2001:db8:1:2:5::1", url: "https://shop.example/login?a=1" }),
+    at(2, "two", { ip: "2001:db8:1:2::9", url: "/login#x" }),
+  ]);
+  const find = (kind: "rules_per_ip" | "ips_per_url", key: string) =>
+    readFirstSeen(database.db, { zoneId: ZONE, kind, key, from: ATTACK, to: END }, toSourceAddress);
+  expect(await find("rules_per_ip", "2001:db8:1:2::/64")).toBe(ATTACK + 1);
+  expect(await find("ips_per_url", "/login")).toBe(ATTACK + 1);
+  expect(await find("ips_per_url", "/lo%")).toBeNull();
 });

@@ -177,6 +177,62 @@ test("an attack comes from few clients, at the scripted rate, between its bounds
   expect(new Set(attack.map((event) => event.ip)).size).toBeLessThanOrEqual(6);
 });
 
+test("each kind of attack has its clients, rules, fingerprints, networks and paths", async () => {
+  const emulator = await openEmulator();
+  const kinds = [
+    "scanner",
+    "botnet",
+    "network",
+    "url",
+    "slow-scan",
+    "monitor",
+    "broken-client",
+    "deployment",
+  ];
+  for (const [i, kind] of kinds.entries())
+    emulator.addAttack(
+      `kind=${kind},zone=102,start=+${i + 1}h,duration=10m,rate=10/s${kind === "deployment" ? ",rule=990002" : ""}`,
+    );
+  emulator.advance((kinds.length + 1) * HOUR_MS);
+  const all = await oracle(emulator, 102);
+  const seen = kinds.map((kind, i) => {
+    const from = NOW + (i + 1) * HOUR_MS;
+    const events = all.filter(({ timestamp }) => timestamp >= from && timestamp < from + 10 * MINUTE_MS);
+    const top = (values: readonly (string | null)[]) =>
+      Math.max(0, ...[...Map.groupBy(values, (value) => value).values()].map(({ length }) => length)) >=
+      5_500;
+    const often = (values: readonly (string | null)[], least: number) =>
+      [...Map.groupBy(values, (value) => value).values()].filter(({ length }) => length >= least).length;
+    return {
+      kind,
+      oneClient: top(events.map(({ ip }) => ip)),
+      oneAgent: top(events.map(({ ja4 }) => ja4)),
+      oneNetwork: top(events.map(({ asn }) => asn)),
+      onePath: top(events.map(({ url }) => new URL(url ?? "http://x").pathname)),
+      rules: often(
+        events.map(({ ruleId }) => ruleId),
+        100,
+      ),
+      clients: often(
+        events.map(({ ip }) => ip),
+        20,
+      ),
+    };
+  });
+  const of = (kind: string) => seen.find((one) => one.kind === kind);
+  expect(of("scanner")).toMatchObject({ oneClient: true, rules: 40, onePath: false });
+  expect(of("botnet")).toMatchObject({ oneClient: false, oneAgent: true, clients: 300, rules: 25 });
+  expect(of("network")).toMatchObject({ oneAgent: false, oneNetwork: true, clients: 100, rules: 10 });
+  expect(of("url")).toMatchObject({ onePath: true, oneAgent: false, clients: 200, rules: 4 });
+  expect(of("slow-scan")).toMatchObject({ oneClient: true, rules: 30 });
+  expect(of("monitor")).toMatchObject({ onePath: true, clients: 3, rules: 1 });
+  expect(of("broken-client")).toMatchObject({ oneClient: true, onePath: true, rules: 2 });
+  expect(of("deployment")).toMatchObject({ oneClient: false, oneAgent: false, rules: 1 });
+  expect(() => emulator.addAttack("kind=flood,zone=102")).toThrow(
+    /kind must be one of rule, scanner, botnet/,
+  );
+});
+
 test("the clock can be stopped, moved and given back", async () => {
   const emulator = await openEmulator();
   expect(await bodyOf(send(emulator, "POST", "/_emulator/clock", { now: NOW + 5 }))).toEqual({

@@ -12,6 +12,7 @@ import { readAddress } from "../../src/privacy/ip-address.ts";
 import { matchTombstones } from "../../src/privacy/match-tombstones.ts";
 import { toPseudonym } from "../../src/privacy/pseudonym.ts";
 import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { replaceInJson } from "../../src/privacy/replace-addresses.ts";
 
 const KEY = createPseudonymKey(createSecret("a key of thirty-two characters!!"));
 
@@ -135,4 +136,21 @@ test("the longest way to write an address is one, and a longer text is none", ()
   expect(mapped).toHaveLength(45);
   expect(readAddress(mapped)?.family).toBe(6);
   expect(readAddress(`0${mapped}`)).toBeNull();
+});
+
+test("a source that is named by its IPv6 network is erased with an address of it, and no other", () => {
+  const { covers, isSenderOf } = target(singleAddress("2001:db8:1:2:5::1"));
+  const replace = (ip: string) => (covers(ip) || isSenderOf(ip) ? "erased" : null);
+  const sources = { findings: [{ key: "2001:db8:1:2::/64" }, { key: "2001:db8:1:3::/64" }] };
+  expect(replaceInJson(sources, replace, { dropTraits: true })).toEqual({
+    findings: [{ key: "erased/64" }, { key: "2001:db8:1:3::/64" }],
+  });
+  expect(isSenderOf("2001:db8:1:2::9")).toBe(false);
+});
+
+test("a source that is named by its IPv6 network gets a pseudonym", () => {
+  const replaced = replaceInJson({ key: "2001:db8:1:2::/64" }, (ip) => toPseudonym(KEY, ip), {
+    dropTraits: false,
+  });
+  expect(replaced).toEqual({ key: expect.stringMatching(/^anon-[a-z2-7]{13}-[a-z2-7]{13}\/64$/) });
 });

@@ -1,3 +1,5 @@
+import { showTime } from "../../lib/show-time.ts";
+import { MINUTE_MS } from "../../lib/units.ts";
 import type { GrownValue, StoredSources } from "../../model/stored-sources.ts";
 
 type Finding = StoredSources["findings"][number];
@@ -29,6 +31,7 @@ export function describeSources({
   events,
   isMasked,
   known = 0,
+  firstSeen,
 }: StoredSources): SourceText {
   const [first, ...others] = findings.toSorted((a, b) => b.score - a.score);
   if (first === undefined)
@@ -40,6 +43,8 @@ export function describeSources({
     );
   if (first.usualMembers > 0)
     details.push(`${round(first.usualMembers)} of them are usual for ${cut(first.key)} and are not counted`);
+  if (firstSeen != null)
+    details.push(`first seen in the last 24 hours: ${showTime(firstSeen * MINUTE_MS)} UTC`);
   const [most, ...more] = grown;
   if (most !== undefined)
     details.push(`grew most in 15 min against yesterday: ${[most, ...more].map(describeGrown).join(", ")}`);

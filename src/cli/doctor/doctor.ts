@@ -4,7 +4,7 @@ import type { Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { wrapText } from "../../delivery/message/text-width.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { createProgressLine, many } from "../../lib/progress-bar.ts";
 import type { Finding, FindingLevel } from "../../operations/doctor/finding.ts";
 import { judge } from "../../operations/doctor/judge.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
@@ -49,7 +49,11 @@ export function doctorCommand(examine: () => Examination, io: StoreIo = createPr
     .action(
       storeAction<{ json?: true }>(io, async ({ json }, read) => {
         read.finish();
-        const findings = judge(await gatherFacts({ ...examine(), nowMs: io.clock() })).map(clean);
+        const line = createProgressLine(io.stderr);
+        const onStep = (step: string) => line.update(`${step} ...`);
+        const examination = { ...examine(), nowMs: io.clock(), onStep };
+        const facts = await gatherFacts(examination).finally(() => line.clear());
+        const findings = judge(facts).map(clean);
         if (json === true) await writeJson(io.stdout, { items: findings, next: null });
         else await writeOut(io.stdout, describe(findings, io));
         if (findings.some(({ level }) => level === "problem")) io.setExitCode(1);

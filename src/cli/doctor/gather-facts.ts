@@ -47,12 +47,14 @@ export interface Examined {
   readonly configFile: string | null;
   readonly env: NodeJS.ProcessEnv;
   readonly nowMs: number;
+  /** Called with what takes time: the platform's answers wait for the request budget. */
+  readonly onStep: (step: string) => void;
 }
 
 /** Gathers the facts. A part that fails becomes a fact as well; nothing is changed and no message is sent. */
 export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
   const { config, configFile, nowMs } = examined;
-  const stored = await gatherStored(config, nowMs);
+  const stored = await gatherStored(examined);
   return {
     version: readVersion(),
     platform: stored.platform,
@@ -66,7 +68,8 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
   };
 }
 
-async function gatherStored(config: Config, nowMs: number): Promise<Stored> {
+async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored> {
+  const asking = { nowMs, onStep };
   try {
     return await withStore(config, async (database, databaseUrl) => {
       const postgres = await gatherPostgres(database, config, nowMs);
@@ -78,12 +81,12 @@ async function gatherStored(config: Config, nowMs: number): Promise<Stored> {
         platform: await gatherPlatform(
           await withZones(config, database, hasTables),
           hasTables ? databaseUrl : null,
-          nowMs,
+          asking,
         ),
       };
     });
   } catch (thrown) {
-    const platform = await gatherPlatform(config, null, nowMs);
+    const platform = await gatherPlatform(config, null, asking);
     return { postgres: { failed: describe(thrown) }, service: null, channels: [], platform };
   }
 }

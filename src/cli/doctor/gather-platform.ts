@@ -15,16 +15,20 @@ const MOST_KEY_PAGES = 20;
 export async function gatherPlatform(
   config: Config,
   databaseUrl: Secret | null,
-  nowMs: number,
+  { nowMs, onStep }: { readonly nowMs: number; readonly onStep: (step: string) => void },
 ): Promise<PlatformFacts | null> {
   const { url, key, zones } = config.edge;
   if (url === null || key === null) return null;
   const offsetMs = await readOffset(url);
   const ask = async (edge: EdgeClient): Promise<PlatformFacts> => {
+    onStep("asking the platform about the key");
     const roles = await readRoles(edge, key);
     const asked: PlatformFacts["zones"][number][] = [];
-    for (const zoneId of zones) asked.push({ zoneId, failed: await trySearch(edge, zoneId, nowMs) });
-    return { url: new URL(url).origin, roles, zones: asked, offsetMs };
+    for (const zoneId of zones) {
+      onStep(`asking the platform about zone ${zoneId}`);
+      asked.push({ zoneId, failed: await trySearch(edge, zoneId, nowMs) });
+    }
+    return { host: new URL(url).host, roles, zones: asked, offsetMs };
   };
   if (databaseUrl !== null) return withEdge(config, databaseUrl, ask);
   const transport = createEdgeTransport({ ...requireEdge(config), timeoutMs: TIMEOUT_MS });

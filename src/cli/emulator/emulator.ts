@@ -8,6 +8,7 @@ import {
 import { parseFault } from "../../emulator/faults.ts";
 import { Switches } from "../../emulator/switches.ts";
 import { parseAttack } from "../../emulator/traffic/attack.ts";
+import { ATTACK_KINDS } from "../../emulator/traffic/attack-kinds.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { many } from "../../lib/progress-bar.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -19,8 +20,12 @@ Examples:
   npm run -s longwatch -- emulator
   npm run -s longwatch -- emulator --port 8090 --zones 101,102,103 --seed demo --events-per-second 5
   npm run -s longwatch -- emulator --attack zone=101,rule=942100,start=+60s,duration=10m,rate=40/s
+  npm run -s longwatch -- emulator --attack kind=scanner,zone=102,start=+2m
   npm run -s longwatch -- emulator --order newest --page-size 200 --fault rate-limit,operation=list-event-logs,probability=0.1,seconds=2
   npm run -s longwatch -- emulator --fault status,status=503,body=html,next=3 --switch errorResponse=default --switch lastToken=null
+
+Attack kinds: rule (needs rule=), ${ATTACK_KINDS.slice(1).join(", ")}.
+From crawler on they are harmless; deployment needs rule=.
 
 Fault kinds: rate-limit (retryAfter=seconds|date|none, seconds), status (status, body=json|plain|html|empty, contentType),
 unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
@@ -219,7 +224,12 @@ export function emulatorCommand(): Command {
     )
     .option("--advice-latency <ms>", "how long an AI recommendation takes", "1200")
     .option("--access-key <key>", "the access key that the emulator accepts", EMULATOR_DEFAULTS.accessKey)
-    .option("--attack <script>", "zone=..,rule=..,start=..,duration=..,rate=.. (repeatable)", collect, [])
+    .option(
+      "--attack <script>",
+      "kind=..,zone=..,rule=..,start=..,duration=..,rate=.. (repeatable; kinds below)",
+      collect,
+      [],
+    )
     .option("--fault <script>", "kind,key=value,... (repeatable; kinds below)", collect, [])
     .option("--switch <name=value>", "select a behaviour (repeatable; names below)", collect, [])
     .option("--state <file>", "file that keeps the history (default: .longwatch/emulator-<seed>.json)", true)

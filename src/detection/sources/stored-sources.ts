@@ -32,13 +32,15 @@ export function toSourceEpisode(stored: StoredSourceEpisode): SourceEpisode | nu
 /** Returns the row of an episode that was judged up to the minute `judgedThrough`, exclusive. */
 export function toSourceRow(
   episode: SourceEpisode,
-  evidence: Pick<SourceEvidence, "grown" | "rules" | "events" | "isMasked" | "known">,
+  evidence: Pick<SourceEvidence, "grown" | "rules" | "events" | "isMasked" | "known"> & {
+    readonly firstSeen?: number | null | undefined;
+  },
   { judgedThrough, closedAt }: { judgedThrough: number; closedAt: number | null },
 ) {
   const { openedAt, lastFiredAt, severity, kind, findings } = episode;
   const { windowMinutes, count, usual, threshold, score } = strongestOf(episode);
   const isCalm = judgedThrough - lastFiredAt >= CALM_MINUTES;
-  const { grown, rules, events, isMasked, known = 0 } = evidence;
+  const { grown, rules, events, isMasked, known = 0, firstSeen = null } = evidence;
   return {
     ruleId: SOURCES_RULE,
     kind: "sources" as const,
@@ -53,6 +55,15 @@ export function toSourceRow(
     windowCount: isCalm ? 0 : count,
     windowMinutes,
     severity,
-    sources: { kind, findings: [...findings], grown, rules, events, isMasked, known } satisfies StoredSources,
+    sources: {
+      kind,
+      findings: [...findings],
+      grown,
+      rules,
+      events,
+      isMasked,
+      known,
+      firstSeen,
+    } satisfies StoredSources,
   };
 }

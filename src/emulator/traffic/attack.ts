@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { ATTACK_KINDS, profileOf } from "./attack-kinds.ts";
 
-/** A scripted attack: steady events of one rule from a few clients. It is saved, so its events stay the same. */
+/** A scripted attack or nuisance: steady events. It is saved, so its events stay the same. */
 export const Attack = z.strictObject({
+  kind: z.enum(ATTACK_KINDS, `kind must be one of ${ATTACK_KINDS.join(", ")}`).default("rule"),
   zone: z.int(),
   rule: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be a rule id of 1 to 64 letters, digits, _ or -"),
   startMs: z.int().min(0),
@@ -17,7 +19,7 @@ export type Attack = z.infer<typeof Attack>;
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 const MAX_EVENTS = 5_000_000;
-const KEYS = ["zone", "rule", "start", "duration", "rate"] as const;
+const KEYS = ["kind", "zone", "rule", "start", "duration", "rate"] as const;
 
 function parseDuration(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text);
@@ -46,7 +48,7 @@ function parsePairs(text: string, mistakes: string[]): Map<string, string> {
 }
 
 /**
- * Reads `zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. `start` is relative to now (`+60s`, `-2h`), an
+ * Reads `kind=rule,zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. Other kinds choose their rules. `start` is relative to now (`+60s`, `-2h`), an
  * ISO date-time or epoch milliseconds. Returns every mistake, each with the value and the rule.
  */
 export function parseAttack(text: string, nowMs: number): { attack: Attack } | { mistakes: string[] } {
@@ -54,21 +56,26 @@ export function parseAttack(text: string, nowMs: number): { attack: Attack } | {
   const pairs = parsePairs(text, mistakes);
   const value = (key: (typeof KEYS)[number]) => pairs.get(key) ?? "";
 
+  const kind = Attack.shape.kind.safeParse(pairs.get("kind"));
+  const profile = profileOf(kind.data ?? "rule");
+  if (profile.rules !== "given" && pairs.has("rule"))
+    mistakes.push(`rule "${value("rule")}" must be left out: a ${kind.data} chooses its rules`);
   const zone = /^\d+$/.test(value("zone")) ? Number(value("zone")) : undefined;
   if (zone === undefined) mistakes.push(`zone "${value("zone")}" must be the number of a shield zone`);
   const startMs = parseStart(value("start") || "+0s", nowMs);
   if (startMs === undefined)
     mistakes.push(`start "${value("start")}" must be +60s, an ISO date-time or epoch milliseconds`);
-  const durationMs = parseDuration(value("duration") || "10m");
+  const durationMs = parseDuration(value("duration") || profile.duration);
   if (durationMs === undefined)
     mistakes.push(`duration "${value("duration")}" must be a number with ms, s, m or h`);
-  const rate = /^(\d+(?:\.\d+)?)(?:\/(s|m|h))?$/.exec(value("rate") || "40/s");
+  const rate = /^(\d+(?:\.\d+)?)(?:\/(s|m|h))?$/.exec(value("rate") || profile.rate);
   if (rate === null) mistakes.push(`rate "${value("rate")}" must be a number per s, m or h, such as 40/s`);
 
   const perMs = Number(rate?.[1]) / (UNIT_MS[rate?.[2] ?? "s"] ?? 1_000);
   const parsed = Attack.safeParse({
+    kind: pairs.get("kind"),
     zone: zone ?? 0,
-    rule: value("rule"),
+    rule: profile.rules === "given" ? value("rule") : "several",
     startMs: startMs ?? 0,
     durationMs: durationMs ?? 1_000,
     ratePerSecond: rate === null ? 1 : perMs * 1_000,
@@ -90,7 +97,10 @@ export function parseAttack(text: string, nowMs: number): { attack: Attack } | {
  * attack adds nothing.
  */
 export function attackName(attack: Attack): string {
-  return [attack.zone, attack.rule, attack.startMs, attack.durationMs, attack.ratePerSecond].join("/");
+  const { kind, zone, rule, startMs, durationMs, ratePerSecond } = attack;
+  // The events follow from the name, and attacks that were saved without a kind keep theirs.
+  const name = [zone, rule, startMs, durationMs, ratePerSecond];
+  return (kind === "rule" ? name : [kind, ...name]).join("/");
 }
 
 export function eventsOfAttack(attack: Attack): number {

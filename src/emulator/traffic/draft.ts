@@ -80,8 +80,9 @@ export interface DraftContext {
 /** The few clients and paths of an attack. Absent for everyday traffic. */
 export interface Crew {
   readonly actors: readonly Actor[];
-  readonly path: number;
-  readonly payload: number;
+  /** Left out: any path and payload. */
+  readonly path?: number;
+  readonly payload?: number;
 }
 
 function drawActor(random: Random, cast: Cast, crew: Crew | undefined): Actor {

@@ -1,6 +1,7 @@
 import { MINUTE_MS } from "../../lib/units.ts";
 import { createCast } from "./actors.ts";
 import { type Attack, attackName, eventsOfAttack } from "./attack.ts";
+import { type Band, chooseBand, profileOf } from "./attack-kinds.ts";
 import { type Crew, compareDrafts, type Draft, drawEvent, type EventKey, type Lateness } from "./draft.ts";
 import { createRandom, hashText } from "./random.ts";
 import { countInMinute } from "./rhythm.ts";
@@ -33,7 +34,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
   const crewRandom = createRandom();
   const cast = createCast(seed);
   const urls = createUrlBook();
-  const attacks: { attack: Attack; key: number; crew: Crew }[] = [];
+  const attacks: { attack: Attack; key: number; crew: Crew; band: Band | null }[] = [];
 
   const zoneKey = (zoneId: number) => (seedKey + Math.imul(zoneId, ZONE_STRIDE)) | 0;
   const context = (zoneId: number) => ({ random, cast, urls, lateness, zoneId });
@@ -48,10 +49,23 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
   function drawAttack(source: number, slot: number): Draft {
     const entry = attacks[source - 1];
     if (entry === undefined) throw new RangeError(`no attack at position ${source - 1}`);
-    const { attack, key, crew } = entry;
+    const { attack, key, crew, band } = entry;
     random.reseed(zoneKey(attack.zone), key, slot, 1);
     const at = attack.startMs + Math.floor(((slot + random.fraction()) * 1_000) / attack.ratePerSecond);
-    return drawEvent(context(attack.zone), { source, slot }, ruleById(attack.rule), { at }, crew);
+    if (band === null)
+      return drawEvent(context(attack.zone), { source, slot }, ruleById(attack.rule), { at }, crew);
+    const spread = hashText(`${key}/${slot}`) >>> 0;
+    const rule = band.rules[spread % band.rules.length] ?? ruleById(attack.rule);
+    // Every client has its turn, and the place of its turn says nothing about the rule.
+    const actor = band.actors[slot % band.actors.length];
+    const one = { actors: actor === undefined ? [] : [actor], ...(band.isOnePath ? { path: 0 } : {}) };
+    return drawEvent(context(attack.zone), { source, slot }, rule, { at }, one);
+  }
+
+  function openBand({ kind, zone, rule }: Attack, key: number): Band | null {
+    if (kind === "rule") return null;
+    crewRandom.reseed(seedKey, profileOf(kind).isFamiliar === true ? zone : key, 0x62616e64, 1);
+    return chooseBand(kind, rule, cast, crewRandom);
   }
 
   function chooseCrew(key: number): Crew {
@@ -106,7 +120,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
       const name = attackName(attack);
       if (attacks.some((known) => attackName(known.attack) === name)) return false;
       const key = hashText(name);
-      attacks.push({ attack, key, crew: chooseCrew(key) });
+      attacks.push({ attack, key, crew: chooseCrew(key), band: openBand(attack, key) });
       return true;
     },
 

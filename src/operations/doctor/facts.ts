@@ -4,7 +4,7 @@ import type { ServiceLife } from "../service-life.ts";
 export type Fact<Value> = { readonly value: Value } | { readonly failed: string };
 
 export interface PlatformFacts {
-  readonly url: string;
+  readonly host: string;
   /** The roles that the platform lists for the access key; null if its list does not have the key. */
   readonly roles: Fact<readonly string[] | null>;
   /** What one search of the last hour came to; null if it was answered. */

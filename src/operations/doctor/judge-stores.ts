@@ -1,5 +1,5 @@
 import { formatBytes } from "../../lib/disk-space.ts";
-import { formatDecimal } from "../../lib/format.ts";
+import { formatDecimal, formatNumber } from "../../lib/format.ts";
 import type { DiskFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
 
@@ -194,7 +194,7 @@ export function judgeDisks(disks: readonly DiskFacts[], dayBytes: number | null)
         : ok("disk", `${free}.`);
     }
     const days = freeBytes / dayBytes;
-    const left = `${free}: ${formatDecimal(days)} days at ${formatBytes(dayBytes)} a day`;
+    const left = `${free}: ${formatNumber(days)} days at ${formatBytes(dayBytes)} a day`;
     const next = "Enlarge the disk, lower LONGWATCH_RETENTION_DAYS, or archive days (docs/archive.md).";
     if (days < NOW_DAYS) return problem("disk", `${left}.`, next);
     return days < SOON_DAYS ? warning("disk", `${left}.`, next) : ok("disk", `${left}.`);

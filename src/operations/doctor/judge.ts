@@ -28,9 +28,9 @@ function judgePlatform(platform: PlatformFacts | null): Finding[] {
         "Set EDGE_API_URL, EDGE_API_KEY and EDGE_SHIELD_ZONES to those of the service.",
       ),
     ];
-  const { url, roles, zones, offsetMs } = platform;
+  const { host, roles, zones, offsetMs } = platform;
   return [
-    ...judgeKey(roles, url),
+    ...judgeKey(roles, host),
     ...zones.map(({ zoneId, failed }) =>
       failed === null
         ? ok("zone", `The key may search the events of zone ${zoneId}.`)
@@ -55,12 +55,12 @@ function judgePlatform(platform: PlatformFacts | null): Finding[] {
   ];
 }
 
-function judgeKey(roles: PlatformFacts["roles"], url: string): Finding[] {
+function judgeKey(roles: PlatformFacts["roles"], host: string): Finding[] {
   if ("failed" in roles)
     return [
       warning(
         "platform",
-        `The platform at ${url} did not list the account's keys: ${roles.failed}.`,
+        `The platform at ${host} did not list the account's keys: ${roles.failed}.`,
         "Correct that. If the key may not list keys and the zones below are fine, nothing is to be done.",
       ),
     ];
@@ -69,12 +69,12 @@ function judgeKey(roles: PlatformFacts["roles"], url: string): Finding[] {
     return [
       warning(
         "platform",
-        `The platform at ${url} accepts the key, but its list of keys does not have the key.`,
+        `The platform at ${host} accepts the key, but its list of keys does not have the key.`,
         "Check whether the key belongs to another account, or has been deleted.",
       ),
     ];
   const named = value.length === 0 ? "no role" : value.join(", ");
-  return [ok("platform", `The platform at ${url} accepts the key; its roles: ${named}.`)];
+  return [ok("platform", `The platform at ${host} accepts the key; its roles: ${named}.`)];
 }
 
 function judgeChannels(channels: readonly ChannelFacts[], configFile: string | null): Finding[] {

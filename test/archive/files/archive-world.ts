@@ -81,9 +81,9 @@ interface StoreOptions {
   readonly isSealed?: boolean;
 }
 
-/** A database, an archive folder and a DuckDB, for one test file. */
-export async function openArchiveWorld(): Promise<ArchiveWorld> {
-  const database = await createMigratedDatabase();
+/** A database, an archive folder and a DuckDB, for one test file. Drops the database behind the last test. */
+export async function openArchiveWorld(given?: MigratedDatabase): Promise<ArchiveWorld> {
+  const database = given ?? (await createMigratedDatabase());
   const folder = makeTemporaryFolder("archive");
   const duckdb = createDuckdb({
     folders: [folder],

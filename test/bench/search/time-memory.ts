@@ -39,12 +39,13 @@ export async function timeMemory(set: DataSet, questions: readonly Question[]): 
       if (!response.ok) throw new Error(`search: ${response.status} ${await response.text()}`);
       await response.arrayBuffer();
     };
-    let [serviceBytes, postgresBytes, isRunning] = [0, 0, true];
+    let [serviceBytes, postgresBytes] = [0, 0];
+    const state = { isRunning: true };
     const asked = (async () => {
       for (let round = 0; round < ROUNDS; round++) await Promise.all(questions.slice(0, AT_ONCE).map(ask));
-      isRunning = false;
+      state.isRunning = false;
     })();
-    while (isRunning) {
+    while (state.isRunning) {
       serviceBytes = Math.max(serviceBytes, readMemory(service()));
       postgresBytes = Math.max(postgresBytes, readPostgres() - before);
       await Promise.race([asked, delay(SAMPLE_MS)]);

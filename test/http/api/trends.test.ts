@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { deleteExpired } from "../../../db/privacy/retention.ts";
 import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
 import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
+import { minutesFrom } from "../../../src/detection/minutes-kept.ts";
 import { HOUR_MS } from "../../../src/lib/units.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 
@@ -264,7 +265,13 @@ test("minutes of old archive days are deleted, hours and other minutes are not, 
       [new Date(at).toISOString().slice(0, 10)],
     );
 
-  const never = { rawFrom: 0, eventsFrom: 0, rollUpsFrom: 0, addressesFrom: 0 };
+  const never = {
+    rawFrom: 0,
+    eventsFrom: 0,
+    rollUpsFrom: 0,
+    minutesFrom: minutesFrom(NOW),
+    addressesFrom: 0,
+  };
   await deleteExpired(db, never, NOW);
 
   const { rows } = await pool.query<{ at: Date; width: number }>(

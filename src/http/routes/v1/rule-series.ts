@@ -7,7 +7,7 @@ import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { bucketEnd, bucketStart } from "../../../detection/bucket.ts";
 import { sensitivityOf } from "../../../detection/detection-settings.ts";
-import { REPLAYED_DAYS } from "../../../detection/minutes-kept.ts";
+import { minutesFrom, REPLAYED_DAYS } from "../../../detection/minutes-kept.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { readRuleSeries } from "../../../operations/read-rule-series.ts";
 import { replayStore } from "../../../operations/replay-store.ts";
@@ -161,8 +161,8 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
       const fromMs = bucketStart(asked.from ?? to - DEFAULT_POINTS[width] * seconds * 1_000, seconds);
       checkSpan(fromMs, to, { max: MAX_POINTS, widthMs: seconds * 1_000, what: `${width}s` });
       checkSpan(fromMs, to, { max: MAX_DAYS + 1, widthMs: DAY_MS, what: "days" });
-      const minutesFrom = await readMinutesFrom(archive, zone, now);
-      if (width === "minute") checkMinutes(fromMs, minutesFrom);
+      const kept = await readMinutesFrom(archive, zone, minutesFrom(now));
+      if (width === "minute") checkMinutes(fromMs, kept);
       const span = { fromMs, toMs: bucketEnd(to - 1, seconds) };
       const settings = sensitivityOf(service.alerting().detection, zone, rule);
       const series = { zoneId: zone, ruleId: rule };
@@ -172,7 +172,7 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
         ...settings,
         width: seconds,
         nowMs: now,
-        hasMinutes: minutesFrom === null || fromMs >= minutesFrom,
+        hasMinutes: kept === null || fromMs >= kept,
       });
       const spikes = await listSpikeSpans(archive, series, span);
       return {

@@ -5,6 +5,7 @@ import { readMinutesFrom } from "../../../../db/detection/kept-minutes.ts";
 import { readTrend } from "../../../../db/detection/trends.ts";
 import { coverageOf } from "../../../coverage/mark-coverage.ts";
 import { bucketStart, bucketStarts } from "../../../detection/bucket.ts";
+import { minutesFrom } from "../../../detection/minutes-kept.ts";
 import { startOfHour } from "../../../model/horizon.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -76,7 +77,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       checkOrder({ name: "from", ms: asked.from }, { name: "to", ms: toMs });
       const fromMs = bucketStart(asked.from ?? toMs - DEFAULT_POINTS[width] * widthMs, seconds);
       checkSpan(fromMs, toMs, { max: MAX_POINTS, widthMs, what: `${width}s` });
-      if (width === "minute") checkMinutes(fromMs, await readMinutesFrom(archive, zone, now));
+      if (width === "minute") checkMinutes(fromMs, await readMinutesFrom(archive, zone, minutesFrom(now)));
       const query = { zoneId: zone, ruleId: rule ?? null, width: seconds, fromMs, toMs };
       const buckets = new Map((await readTrend(archive, query)).map((bucket) => [bucket.startsAt, bucket]));
       const span = { zoneId: zone, from: startOfHour(fromMs), to: toMs + widthMs };

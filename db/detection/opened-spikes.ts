@@ -1,0 +1,31 @@
+import { and, eq, gt, ne } from "drizzle-orm";
+import type { TracedSpike } from "../../src/model/spike-trace.ts";
+import type { Queryable } from "../client.ts";
+import { alerts } from "../schema/alerts.ts";
+import { spikes } from "../schema/spikes.ts";
+
+interface OpenedSpike extends TracedSpike {
+  readonly id: number;
+  readonly windowMinutes: number;
+}
+
+const TRACED = { zoneId: spikes.zoneId, ruleId: spikes.ruleId, openedAt: spikes.openedAt };
+
+/** Returns the spikes of rules that opened after a time. */
+export async function readOpenedSpikes(db: Queryable, afterMs: number): Promise<OpenedSpike[]> {
+  const rows = await db
+    .select({ id: spikes.id, windowMinutes: spikes.windowMinutes, ...TRACED })
+    .from(spikes)
+    .where(and(gt(spikes.openedAt, new Date(afterMs)), ne(spikes.kind, "sources")));
+  return rows.map((row) => ({ ...row, openedAt: row.openedAt.getTime() }));
+}
+
+/** Returns the spike of a rule's alert; null for every other alert. */
+export async function readAlertSpike(db: Queryable, alertId: number): Promise<TracedSpike | null> {
+  const [row] = await db
+    .select(TRACED)
+    .from(alerts)
+    .innerJoin(spikes, eq(spikes.id, alerts.spikeId))
+    .where(and(eq(alerts.id, alertId), ne(spikes.kind, "sources")));
+  return row === undefined ? null : { ...row, openedAt: row.openedAt.getTime() };
+}

@@ -1,0 +1,99 @@
+import type { Actor, Cast } from "./actors.ts";
+import type { Random } from "./random.ts";
+import { RULES, type Rule, ruleById } from "./rules.ts";
+
+/** What the events of one kind of attack or nuisance have in common. */
+interface Profile {
+  /** The number of clients; `all`: those of everyday traffic. */
+  readonly clients: number | "all";
+  /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. */
+  readonly rules: number | "usual" | "given";
+  /** A value that all clients share. */
+  readonly shared?: "agent" | "network";
+  /** All events are on one path. */
+  readonly isOnePath?: boolean;
+  /** The clients are the same in every script of the zone. */
+  readonly isFamiliar?: boolean;
+  /** Used if the script leaves them out. */
+  readonly rate: string;
+  readonly duration: string;
+}
+
+/** Attacks that no single rule shows, then harmless things that look like them. */
+const PROFILES = {
+  scanner: { clients: 1, rules: 40, rate: "15/m", duration: "12m" },
+  botnet: { clients: 300, rules: 25, shared: "agent", rate: "20/m", duration: "30m" },
+  network: { clients: 100, rules: 10, shared: "network", rate: "10/m", duration: "30m" },
+  url: { clients: 200, rules: 4, isOnePath: true, rate: "10/m", duration: "45m" },
+  rise: { clients: "all", rules: "usual", rate: "2/s", duration: "1h" },
+  "slow-scan": { clients: 1, rules: 30, rate: "1/m", duration: "4h" },
+  crawler: { clients: 20, rules: 3, shared: "agent", isFamiliar: true, rate: "20/h", duration: "24h" },
+  monitor: { clients: 3, rules: 1, isOnePath: true, isFamiliar: true, rate: "1/m", duration: "24h" },
+  "shared-address": { clients: 1, rules: "usual", isFamiliar: true, rate: "15/h", duration: "10h" },
+  "owner-scan": { clients: 1, rules: 30, isFamiliar: true, rate: "8/m", duration: "20m" },
+  background: { clients: 30, rules: 4, rate: "15/h", duration: "24h" },
+  campaign: { clients: 20, rules: 3, shared: "agent", rate: "40/h", duration: "1h" },
+  "broken-client": { clients: 1, rules: 2, isOnePath: true, rate: "7/m", duration: "30m" },
+  marketing: { clients: "all", rules: 4, isOnePath: true, rate: "30/m", duration: "2h" },
+  deployment: { clients: "all", rules: "given", rate: "20/m", duration: "4h" },
+} as const satisfies Record<string, Profile>;
+
+export type ProfiledKind = keyof typeof PROFILES;
+export const ATTACK_KINDS = ["rule", ...(Object.keys(PROFILES) as ProfiledKind[])] as const;
+export type AttackKind = (typeof ATTACK_KINDS)[number];
+
+export function profileOf(kind: AttackKind): Profile {
+  return kind === "rule" ? { clients: 6, rules: "given", rate: "40/s", duration: "10m" } : PROFILES[kind];
+}
+
+/** The clients and rules of a profiled attack. */
+export interface Band {
+  readonly actors: readonly Actor[];
+  readonly rules: readonly Rule[];
+  readonly isOnePath: boolean;
+}
+
+/** One path is the same for rules of one family only. */
+const PATH_RULES = ["942100", "942200", "942440", "942190"];
+const FIRST_INVENTED = 930_500;
+/** Everyday traffic comes mostly from the first clients of the cast. */
+const UNFAMILIAR_FROM = 0.75;
+
+/** Chooses clients and rules. `random` is seeded with the attack, or with the zone for familiar clients. */
+export function chooseBand(kind: ProfiledKind, ruleId: string, cast: Cast, random: Random): Band {
+  const { clients, rules, shared, isOnePath = false }: Profile = PROFILES[kind];
+  return {
+    actors: chooseActors(clients, shared, cast, random),
+    rules: chooseRules(rules, ruleId, isOnePath),
+    isOnePath,
+  };
+}
+
+function chooseActors(
+  clients: Profile["clients"],
+  shared: Profile["shared"],
+  { actors, hostileAgentsFrom }: Cast,
+  random: Random,
+): readonly Actor[] {
+  if (clients === "all") return actors;
+  const first = Math.floor(actors.length * UNFAMILIAR_FROM);
+  const place = random.below(actors.length - first);
+  const agent = random.below(hostileAgentsFrom);
+  const asn = String(64_500 + random.below(500));
+  return Array.from({ length: clients }, (_, i) => {
+    const actor = actors[first + ((place + i) % (actors.length - first))] as Actor;
+    if (shared === "agent") return { ...actor, agent };
+    return shared === "network" ? { ...actor, asn } : actor;
+  });
+}
+
+function chooseRules(rules: Profile["rules"], ruleId: string, isOnePath: boolean): readonly Rule[] {
+  if (rules === "given") return [ruleById(ruleId)];
+  if (rules === "usual") return RULES.flatMap((rule) => Array.from({ length: rule.weight }, () => rule));
+  if (isOnePath) return PATH_RULES.slice(0, rules).map(ruleById);
+  const known = RULES.slice(0, rules);
+  const invented = Array.from({ length: rules - known.length }, (_, i) =>
+    ruleById(String(FIRST_INVENTED + i)),
+  );
+  return [...known, ...invented];
+}
