@@ -23,6 +23,7 @@ const TABLES = [
   "held_blocks",
   "held_events",
   "ingest_cursors",
+  "known_sources",
   "leases",
   "notifications",
   "pages",

@@ -134,7 +134,7 @@ test("what is answered is what the document says", async () => {
   ajv.addSchema(document, "openapi");
   const operator = await world.key("operator");
   const make = (path: string, body: unknown, status: number) =>
-    ask(url, path, operator, {
+    ask<{ readonly id: number }>(url, path, operator, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
@@ -154,7 +154,7 @@ test("what is answered is what the document says", async () => {
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const ids = { spikes: id, silences: silence["id"], runs: run["id"] };
+    const ids = { spikes: id, silences: silence.id, runs: run.id };
     const known = Object.entries(ids).find(([part]) => path.includes(part));
     const address = path.replace("{id}", String((known?.[1] as number | undefined) ?? alertId));
     const answer = await ask(url, `${address}${QUERIES[path] ?? ""}`, key);
