@@ -146,5 +146,5 @@ function describeHeld({ events, blocks, entries }: HeldCounts): string {
 
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
   const hour = `${showTime(next.startsAt)} to ${showTime(next.startsAt + HOUR_MS).slice(11)} UTC`;
-  return `zone ${zoneId}, next to expire: ${hour}, ${next.hoursToLoss.toFixed(1)} hours to loss`;
+  return `zone ${zoneId}: the platform deletes ${hour} in ${next.hoursToLoss.toFixed(1)} hours, and it is not sealed yet`;
 }

@@ -4,6 +4,7 @@ import type { Completeness as Counts } from "../api/completeness.ts";
 export function Completeness({ of }: { readonly of: Counts }) {
   const { sealed, searched, open, gap, unwatched } = of;
   const hours = sealed + searched + open + gap;
+  if (hours === 0) return <span>no hour is decided yet</span>;
   const unit = hours === 1 ? "hour" : "hours";
   const rest = [
     ...(searched > 0 ? [`${searched} searched`] : []),

@@ -38,7 +38,9 @@ export function FilterValue({ field, value, children, dense = false, contains = 
           stop(() => filter(field, value, contains ? "has" : event.altKey ? "not" : "is"))(event)
         }
       >
-        {children ?? <Payload text={value} none={NO_VALUE} />}
+        {children ?? (
+          <Payload text={field === "asn" && /^\d+$/.test(value) ? `AS${value}` : value} none={NO_VALUE} />
+        )}
       </button>
       <span className={classes["buttons"]}>
         <button

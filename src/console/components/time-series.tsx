@@ -198,7 +198,7 @@ function toOptions(
   return {
     width: Math.max(element.clientWidth, 100),
     height,
-    padding: [12, 8, 0, 0],
+    padding: [12, 20, 0, 0],
     legend: { show: false },
     cursor: {
       points: { show: false },

@@ -28,7 +28,7 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
   const context = useAlertContext(id);
   return (
     <div className={classes["story"]}>
-      <Headline alert={alert} />
+      <Headline alert={alert} silences={context.data?.silences ?? []} />
       <AlertCurve alert={alert} />
       <Compared context={context.data} evidence={alert.evidence} what="the alert" />
       <Samples alert={alert} />

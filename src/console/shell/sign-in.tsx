@@ -51,6 +51,7 @@ export function SignIn() {
             {word(error)} A link works once and for ten minutes. Paste a key, or make a new link.
           </p>
         ) : null}
+        {isLink && isPending ? <p role="status">Signing in with the link ...</p> : null}
         <Button type="submit" size="sm" loading={isPending} disabled={key.trim() === ""}>
           Sign in
         </Button>

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "../../../lib/format.ts";
 import { MINUTE_MS } from "../../../lib/units.ts";
-import { type AlertDetail, useAlertAct } from "../../api/alert.ts";
+import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -19,8 +19,12 @@ import classes from "./alert.module.css";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
-/** The headline, the state with its time, and the buttons. */
-export function Headline({ alert }: { readonly alert: AlertDetail }) {
+interface Props extends Pick<AlertContext, "silences"> {
+  readonly alert: AlertDetail;
+}
+
+/** The headline, the state with its time, the silence in force, and the buttons. */
+export function Headline({ alert, silences }: Props) {
   const {
     id,
     state,
@@ -47,6 +51,9 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
     ...(zoneId === null ? {} : { zone: String(zoneId) }),
     ...(ruleId === null ? {} : { is: `ruleId:${ruleId}` }),
   };
+  const lastSilence = silences
+    .filter((silence) => silence.state === "active")
+    .sort((one, other) => Date.parse(other.expiresAt) - Date.parse(one.expiresAt))[0];
   useKeys(mayAct, () => setSilencing(true));
   return (
     <section className={classes["head"]} data-state={state}>
@@ -62,7 +69,7 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
       </h1>
       <div className={classes["line"]}>
         <span>
-          fired{" "}
+          since{" "}
           <b>
             <Ago at={firedAt} />
           </b>
@@ -81,19 +88,27 @@ export function Headline({ alert }: { readonly alert: AlertDetail }) {
             </b>
           </span>
         )}
+        {lastSilence === undefined ? null : (
+          <span role="status">
+            silenced until{" "}
+            <b>
+              <Moment at={lastSilence.expiresAt} />
+            </b>
+          </span>
+        )}
         {facts === null ? null : (
           <>
             <span>
               <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
             </span>
             <span>
-              usual <b>{formatNumber(facts.usual)}</b>, threshold <b>{formatNumber(facts.threshold)}</b>, peak{" "}
-              <b>{formatCount(facts.peak)}</b>
+              usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
+              <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
             </span>
             <span>
               blocked <b>{formatCount(facts.actions.blocked)}</b> · challenged{" "}
               <b>{formatCount(facts.actions.challenged)}</b> · logged{" "}
-              <b>{formatCount(facts.actions.logged)}</b>
+              <b>{formatCount(facts.actions.logged)}</b> events
             </span>
           </>
         )}

@@ -14,9 +14,10 @@ import classes from "./alert.module.css";
 
 const SHOWN = 5;
 const BEFORE_MS = 5 * MINUTE_MS;
-const AFTER_MS = 10 * MINUTE_MS;
+/** Short: the newest rows are read first, and rows from after a brief attack would show the usual traffic. */
+const AFTER_MS = MINUTE_MS;
 
-/** A few requests of the alert's first minutes, of different addresses where possible, with the matched text marked. */
+/** A few requests of the alert's first minutes, from its most frequent addresses, with the matched text marked. */
 export function Samples({ alert: { zoneId, ruleId, firedAt } }: { readonly alert: AlertDetail }) {
   const { all } = useZones();
   const [nowMs] = useState(Date.now);
@@ -34,10 +35,10 @@ export function Samples({ alert: { zoneId, ruleId, firedAt } }: { readonly alert
   const found = useEventRows(scope);
   if (zoneId === null || ruleId === null) return null;
   return (
-    <Panel title="Sample requests" about="of the first minutes" flush>
+    <Panel title="Sample requests" about="of the first minutes, most frequent addresses first" flush>
       <QueryView query={found} rows={4} asking="requests of the alert">
         {({ pages }) => {
-          const rows = pickDifferent(pages[0]?.rows ?? []);
+          const rows = pickOfTopAddresses(pages[0]?.rows ?? []);
           if (rows.length === 0) return <Empty>No request of the alert's first minutes is kept.</Empty>;
           return (
             <ul className="lw-rows">
@@ -52,12 +53,11 @@ export function Samples({ alert: { zoneId, ruleId, firedAt } }: { readonly alert
   );
 }
 
-/** One request of each address first. */
-function pickDifferent(rows: readonly EventRow[]): EventRow[] {
-  const firsts = new Map(rows.map((row) => [row.fields.ip, row]).reverse() as [string, EventRow][]);
-  const chosen = new Set([...firsts.values()].reverse());
-  for (const row of rows) chosen.add(row);
-  return [...chosen].slice(0, SHOWN);
+/** One request of each address, the most frequent address first; then further requests. */
+function pickOfTopAddresses(rows: readonly EventRow[]): EventRow[] {
+  const byAddress = Map.groupBy(rows, ({ fields }) => fields.ip);
+  const sorted = [...byAddress.values()].sort((one, other) => other.length - one.length);
+  return [...new Set([...sorted.flatMap((of) => of.slice(0, 1)), ...rows])].slice(0, SHOWN);
 }
 
 function Sample({ row: { timestamp, fields, log } }: { readonly row: EventRow }) {

@@ -32,7 +32,13 @@ export function SilenceDialog({
     `--for ${DURATIONS[duration]}m --reason ${quoteForShell(reason.trim() === "" ? "why" : reason.trim())}`,
   ].join(" ");
   return (
-    <Modal opened onClose={onClose} title="Silence" size="lg" transitionProps={{ duration: 0 }}>
+    <Modal
+      opened
+      onClose={onClose}
+      title={`Silence in zone ${zoneId ?? ""}`}
+      size="lg"
+      transitionProps={{ duration: 0 }}
+    >
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -47,8 +53,8 @@ export function SilenceDialog({
             size="xs"
             aria-label="What is silenced"
             data={[
-              { value: "rule", label: `rule ${ruleId ?? ""} in zone ${zoneId ?? ""}` },
-              { value: "zone", label: `every rule in zone ${zoneId ?? ""}` },
+              { value: "rule", label: `rule ${ruleId ?? ""}` },
+              { value: "zone", label: `all of zone ${zoneId ?? ""}` },
             ]}
             value={scope}
             onChange={(value) => setScope(value)}
@@ -63,6 +69,7 @@ export function SilenceDialog({
           <TextInput
             size="xs"
             label="Reason"
+            data-autofocus
             description="Shown with your name wherever the silence acts."
             required
             maxLength={500}
@@ -85,7 +92,10 @@ export function SilenceDialog({
               </div>
             )}
           </QueryView>
-          <code className="lw-wrap">{command}</code>
+          <div>
+            <div className="lw-note">The same in a terminal:</div>
+            <code className="lw-wrap">{command}</code>
+          </div>
           {add.error === null ? null : <ProblemBox thrown={add.error} />}
           <Button type="submit" size="xs" loading={add.isPending} disabled={reason.trim() === ""}>
             Silence for {duration}

@@ -191,6 +191,11 @@ function HourActs({ zoneId, hourMs }: Props) {
           </Button>
         ) : null}
       </div>
+      {start.isSuccess ? (
+        <p role="status" className="lw-note">
+          Started. The result appears below, under "Verify and read again".
+        </p>
+      ) : null}
       {start.error === null ? null : <ProblemBox thrown={start.error} />}
     </>
   );

@@ -24,7 +24,11 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
   return (
     <Panel
       title="Group by"
-      about={top.data === undefined ? null : `${formatCount(top.data.values)} values`}
+      about={
+        top.data === undefined
+          ? null
+          : `${formatCount(top.data.values)} ${top.data.values === 1 ? "value" : "values"}`
+      }
       flush
     >
       <div className={classes["dimensions"]} role="group" aria-label="Dimension">

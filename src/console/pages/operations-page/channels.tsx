@@ -86,10 +86,13 @@ function ChannelRow({ channel }: { readonly channel: Channel }) {
         )}
         {test.data === undefined ? null : (
           <div role="status" className={test.data.isDelivered ? classes["good"] : "lw-warn"}>
-            {test.data.isDelivered
-              ? "The test message was delivered."
-              : "The test message was not delivered:"}{" "}
-            <Payload prose text={test.data.text} none="" />
+            {test.data.isDelivered ? (
+              "The test message was delivered."
+            ) : (
+              <>
+                The test message was not delivered: <Payload prose text={test.data.text} none="" />
+              </>
+            )}
           </div>
         )}
         {replay.data === undefined ? null : (

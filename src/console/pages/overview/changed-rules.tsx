@@ -82,7 +82,7 @@ function RuleRow({ rule, hasZone }: { readonly rule: Rule; readonly hasZone: boo
             <Payload prose text={ruleId} />
           </b>
         </FilterValue>{" "}
-        <Link href={link(zoneId, ruleId)}>{title ?? "its page"}</Link>
+        <Link href={link(zoneId, ruleId)}>{title ?? "see its rule"}</Link>
         {hasZone ? <span className="lw-dim"> · {zoneName(zoneId)}</span> : null}
         {openSpikeId === null ? null : <span className="lw-fire"> ● spike</span>}
         {advice === null ? null : (

@@ -30,7 +30,7 @@ export function IngestLine() {
                   newest event <b>{zone.newestEventAt === null ? "none" : <Ago at={zone.newestEventAt} />}</b>
                 </span>
                 <span>
-                  stored in 4 days <b>{formatCount(zone.recentEvents)}</b>
+                  stored in 4 days <b>{formatCount(zone.recentEvents)} events</b>
                 </span>
                 <span>
                   {zone.hoursToLoss === null ? (
@@ -46,9 +46,11 @@ export function IngestLine() {
             <div className={classes["ingest"]}>
               {budget === null ? null : (
                 <span>
-                  requests to the platform{" "}
-                  <b>{budget.isPaused ? "paused" : `${formatCount(Math.floor(budget.tokens))} left`}</b>, at
-                  most <b>{formatCount(budget.ratePerSecond)}</b> per second
+                  requests to the platform:{" "}
+                  <b>
+                    {budget.isPaused ? "paused" : `${formatCount(Math.floor(budget.tokens))} allowed now`}
+                  </b>
+                  , then <b>{formatCount(budget.ratePerSecond)}</b> a second
                 </span>
               )}
               {notificationsPending > 0 ? (

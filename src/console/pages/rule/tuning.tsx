@@ -161,7 +161,7 @@ function Knob(props: KnobProps) {
           <>
             {" · "}
             <button type="button" className={classes["pick"]} onClick={() => onChange(inForce)}>
-              back to it
+              undo
             </button>
           </>
         )}
@@ -191,7 +191,11 @@ function Outcome({ before, after, isChanged }: OutcomeProps) {
       <p className={classes["sentence"]} aria-live="polite">
         {isChanged ? (
           <>
-            You would have been alerted <b>{times(after.length)}</b> instead of {times(before.length)}.
+            You would have been alerted <b>{times(after.length)}</b>{" "}
+            {after.length === before.length
+              ? "as with the settings in force"
+              : `instead of ${times(before.length)}`}
+            .
           </>
         ) : (
           <>

@@ -20,6 +20,8 @@ import { toSilence } from "./silences.ts";
 
 /** An alert can last for days; what it was about shows in its first hours. */
 const MAX_DURING_MS = 6 * HOUR_MS;
+/** A spike starts up to some minutes before its detection. These minutes are not in the hour that it is compared with. */
+const LEAD_MS = 5 * MINUTE_MS;
 const MAX_EPISODES = 50;
 const MAX_RISEN = 20;
 const MAX_SILENCES = 500;
@@ -128,7 +130,7 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
       return {
         mark: await readMark(archive, row),
         during: await read(fromMs, toMs),
-        before: await read(fromMs - HOUR_MS, fromMs),
+        before: await read(fromMs - LEAD_MS - HOUR_MS, fromMs - LEAD_MS),
         risen: risen.map((one) => ({ ...one, ruleTitle: ruleTitle(one.ruleId) })),
         episodes: episodes.map((one) => ({
           ...one,
