@@ -29,8 +29,13 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
   return (
     <div className={classes["story"]}>
       <Headline alert={alert} silences={context.data?.silences ?? []} />
-      <AlertCurve alert={alert} />
-      <Compared context={context.data} evidence={alert.evidence} what="the alert" />
+      {/* The counts by rule have no row for the sources of a zone. */}
+      {alert.kind === "sources" ? null : <AlertCurve alert={alert} />}
+      <Compared
+        context={alert.kind === "sources" ? undefined : context.data}
+        evidence={alert.evidence}
+        what="the alert"
+      />
       <Samples alert={alert} />
       {context.error === null ? null : (
         <ProblemBox thrown={context.error} onRetry={() => void context.refetch()} />

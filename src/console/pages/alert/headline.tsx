@@ -16,6 +16,7 @@ import { toUrlTime } from "../../state/span.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
+import { toEventFilter } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
@@ -43,14 +44,16 @@ export function Headline({ alert, silences }: Props) {
   const ruleLink = useRuleLink();
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
+  const filter = toEventFilter(alert);
   const endMs = resolvedAt === null ? Date.now() : Date.parse(resolvedAt);
   const around = {
     from: toUrlTime(Date.parse(firedAt) - 15 * MINUTE_MS),
     to: toUrlTime(endMs + 5 * MINUTE_MS),
     span: null,
     ...(zoneId === null ? {} : { zone: String(zoneId) }),
-    ...(ruleId === null ? {} : { is: `ruleId:${ruleId}` }),
+    ...(filter === null ? {} : { is: `${filter.field}:${filter.value}` }),
   };
+  const isSources = alert.kind === "sources";
   const lastSilence = silences
     .filter((silence) => silence.state === "active")
     .sort((one, other) => Date.parse(other.expiresAt) - Date.parse(one.expiresAt))[0];
@@ -61,7 +64,8 @@ export function Headline({ alert, silences }: Props) {
         <Severity severity={severity} state={state} />
         <span>
           alert {id} · {zoneName(zoneId)}
-          {ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`} {ruleTitle ?? ""}
+          {ruleId === null || isSources ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleTitle ?? ""}
         </span>
       </div>
       <h1 className={classes["title"]}>
@@ -99,17 +103,19 @@ export function Headline({ alert, silences }: Props) {
         {facts === null ? null : (
           <>
             <span>
-              <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
+              <b>{formatCount(facts.count)}</b> {isSources ? "" : "events "}in {facts.windowMinutes} min
             </span>
             <span>
               usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
               <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
             </span>
-            <span>
-              blocked <b>{formatCount(facts.actions.blocked)}</b> · challenged{" "}
-              <b>{formatCount(facts.actions.challenged)}</b> · logged{" "}
-              <b>{formatCount(facts.actions.logged)}</b> events
-            </span>
+            {isSources ? null : (
+              <span>
+                blocked <b>{formatCount(facts.actions.blocked)}</b> · challenged{" "}
+                <b>{formatCount(facts.actions.challenged)}</b> · logged{" "}
+                <b>{formatCount(facts.actions.logged)}</b> events
+              </span>
+            )}
           </>
         )}
       </div>
@@ -122,12 +128,12 @@ export function Headline({ alert, silences }: Props) {
         ) : null}
         {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
         {mayAct && alert.spikeId !== null ? <Mark alert={alert} /> : null}
-        {ruleId === null ? null : (
+        {filter === null ? null : (
           <Button size="xs" variant="subtle" component={Link} href={link("/explorer", around)}>
             See its events
           </Button>
         )}
-        {zoneId === null || ruleId === null ? null : (
+        {zoneId === null || ruleId === null || isSources ? null : (
           <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
             See its rule
           </Button>

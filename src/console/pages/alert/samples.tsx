@@ -11,6 +11,7 @@ import { Empty, QueryView } from "../../components/states.tsx";
 import { formatClock, formatUtc } from "../../look/words.ts";
 import { useZones } from "../../state/zones.ts";
 import classes from "./alert.module.css";
+import { toEventFilter } from "./event-filter.ts";
 
 const SHOWN = 5;
 const BEFORE_MS = 5 * MINUTE_MS;
@@ -18,7 +19,9 @@ const BEFORE_MS = 5 * MINUTE_MS;
 const AFTER_MS = MINUTE_MS;
 
 /** A few requests of the alert's first minutes, from its most frequent addresses, with the matched text marked. */
-export function Samples({ alert: { zoneId, ruleId, firedAt } }: { readonly alert: AlertDetail }) {
+export function Samples({ alert }: { readonly alert: AlertDetail }) {
+  const { zoneId, firedAt } = alert;
+  const { field, value } = toEventFilter(alert) ?? { field: "ruleId", value: null };
   const { all } = useZones();
   const [nowMs] = useState(Date.now);
   const firedMs = Date.parse(firedAt);
@@ -28,12 +31,12 @@ export function Samples({ alert: { zoneId, ruleId, firedAt } }: { readonly alert
       fromMs: firedMs - BEFORE_MS,
       toMs: Math.min(firedMs + AFTER_MS, nowMs),
       query: "",
-      filters: [{ kind: "is" as const, field: "ruleId" as const, value: ruleId ?? "" }],
+      filters: [{ kind: "is" as const, field, value: value ?? "" }],
     }),
-    [all, zoneId, ruleId, firedMs, nowMs],
+    [all, zoneId, field, value, firedMs, nowMs],
   );
   const found = useEventRows(scope);
-  if (zoneId === null || ruleId === null) return null;
+  if (zoneId === null || value === null) return null;
   return (
     <Panel title="Sample requests" about="of the first minutes, most frequent addresses first" flush>
       <QueryView query={found} rows={4} asking="requests of the alert">

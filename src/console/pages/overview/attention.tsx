@@ -64,10 +64,10 @@ function Quiet({ taken }: { readonly taken: number }) {
 }
 
 function AlertRow({ alert }: { readonly alert: Alert }) {
-  const { id, severity, zoneId, ruleId, ruleTitle, headline, firedAt } = alert;
+  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt } = alert;
   const link = usePageLink();
   const title = useZoneTitle();
-  const rule = ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
+  const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
   return (
     <li className={classes["item"]} data-firing="true">
       <Severity severity={severity} />

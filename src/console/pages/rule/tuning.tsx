@@ -191,11 +191,8 @@ function Outcome({ before, after, isChanged }: OutcomeProps) {
       <p className={classes["sentence"]} aria-live="polite">
         {isChanged ? (
           <>
-            You would have been alerted <b>{times(after.length)}</b>{" "}
-            {after.length === before.length
-              ? "as with the settings in force"
-              : `instead of ${times(before.length)}`}
-            .
+            You would have been alerted <b>{times(after.length)}</b>
+            {after.length === before.length ? ", as now" : ` instead of ${times(before.length)}`}.
           </>
         ) : (
           <>
